@@ -1,0 +1,225 @@
+"""Which row belongs to which task: checking, stacking and splitting.
+
+Users hold either one stacked table with a task id per row, or a list of tables. Inside the library rows are always
+sorted by task (:class:`TaskIndex`), so that a task is a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+#: the name of the only task when no task ids are given
+ONLY_TASK = 0
+#: how many unknown names an error message lists
+_LISTED = 5
+
+
+@dataclass(frozen=True)
+class TaskIndex:
+    """Rows grouped by task.
+
+    Attributes
+    ----------
+    names : ndarray of shape (m,)
+        The distinct task ids, sorted.
+    codes : ndarray of shape (n,)
+        Position in ``names`` of each row's task, in the order of the input.
+    order : ndarray of shape (n,)
+        Stable permutation that sorts the rows by task.
+    offsets : ndarray of shape (m + 1,)
+        Task i holds the sorted rows ``offsets[i]:offsets[i + 1]``.
+    """
+
+    names: NDArray[Any]
+    codes: NDArray[np.int64]
+    order: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.names)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+    def slices(self) -> list[slice]:
+        """One slice of the sorted rows per task."""
+        return [slice(int(a), int(b)) for a, b in zip(self.offsets[:-1], self.offsets[1:])]
+
+    def to_input_order(self, sorted_values: NDArray[Any]) -> NDArray[Any]:
+        """Undo the sorting: values of the sorted rows in the order the rows came in."""
+        values = np.empty_like(sorted_values)
+        values[self.order] = sorted_values
+        return values
+
+
+def task_ids(tasks: Any, n_samples: int) -> NDArray[Any]:
+    """One task id per row from what the user gave: nothing, a scalar, or one id per row."""
+    if tasks is None:
+        return np.full(n_samples, ONLY_TASK)
+    if isinstance(tasks, str) or np.ndim(tasks) == 0:
+        return np.full(n_samples, tasks)
+    ids = np.asarray(tasks)
+    if ids.ndim == 2 and ids.shape[1] == 1:
+        ids = ids[:, 0]
+    if ids.ndim != 1:
+        raise ValueError(f"tasks must be one id per row or a single id; got an array of shape {ids.shape}.")
+    if len(ids) != n_samples:
+        raise ValueError(f"tasks has {len(ids)} entries but X has {n_samples} rows; give one task id per row.")
+    missing = _missing(ids)
+    if missing.any():
+        raise ValueError(
+            f"tasks has {int(missing.sum())} missing values (first at row {int(np.argmax(missing))}); "
+            "every row needs a task id."
+        )
+    return ids
+
+
+def _missing(ids: NDArray[Any]) -> NDArray[np.bool_]:
+    if ids.dtype.kind in "fc":
+        return np.isnan(ids)
+    if ids.dtype.kind == "M":
+        return np.isnat(ids)
+    if ids.dtype.kind == "O":
+        # None, NaN and pandas.NA: the last compares to something that is not True
+        return np.array([value is None or (value == value) is not True for value in ids], dtype=bool)
+    return np.zeros(len(ids), dtype=bool)
+
+
+def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
+    """Group rows by task.
+
+    Examples
+    --------
+    >>> index = index_tasks(["b", "a", "b"], 3)
+    >>> [str(name) for name in index.names], index.sizes.tolist()
+    (['a', 'b'], [1, 2])
+    """
+    ids = task_ids(tasks, n_samples)
+    try:
+        names, codes = np.unique(ids, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(value).__name__ for value in ids})
+        raise TypeError(f"tasks mixes ids of types {', '.join(kinds)}; use one type for all.") from error
+    codes = codes.reshape(-1).astype(np.int64)
+    order = np.argsort(codes, kind="stable").astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names)))]).astype(np.int64)
+    return TaskIndex(names, codes, order, offsets)
+
+
+def codes_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDArray[np.int64]:
+    """Positions in ``known`` of each row's task; an id that was not in ``fit`` is an error.
+
+    With a single known task ``tasks`` may be left out.
+    """
+    if tasks is None:
+        if len(known) > 1:
+            raise ValueError(
+                f"tasks is required: the model was fitted on {len(known)} tasks ({_listing(known)}). "
+                "Give one id per row, or a single id for all rows."
+            )
+        return np.zeros(n_samples, dtype=np.int64)
+    ids = task_ids(tasks, n_samples)
+    position = {name: i for i, name in enumerate(known.tolist())}
+    codes = np.array([position.get(name, -1) for name in ids.tolist()], dtype=np.int64)
+    if (codes < 0).any():
+        unknown = np.array(sorted({str(name) for name in ids[codes < 0].tolist()}))
+        raise ValueError(
+            f"tasks has ids that were not in fit: {_listing(unknown)}; known are {_listing(known)}. "
+            "Use fit_task(X) to cluster rows of a new task."
+        )
+    return codes
+
+
+def _listing(names: NDArray[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_LISTED].tolist())
+    more = len(names) - _LISTED
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[Any, NDArray[Any]]:
+    """Stack one table per task into the ``X, tasks`` that ``fit`` takes.
+
+    Parameters
+    ----------
+    tables : sequence of arrays, sparse matrices or pandas frames
+        One table per task, all with the same columns.
+    names : sequence, optional
+        Task ids; 0, 1, ... by default.
+
+    Returns
+    -------
+    X : array, CSR matrix or data frame
+        All rows, task after task.
+    tasks : ndarray of shape (n,)
+        The task id of each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, tasks = stack_tasks([np.zeros((2, 3)), np.ones((1, 3))], names=["paris", "rome"])
+    >>> X.shape, tasks.tolist()
+    ((3, 3), ['paris', 'paris', 'rome'])
+    """
+    tables = list(tables)
+    if not tables:
+        raise ValueError("tables is empty; give at least one table.")
+    ids = np.arange(len(tables)) if names is None else np.asarray(names)
+    if len(ids) != len(tables):
+        raise ValueError(f"names has {len(ids)} entries but there are {len(tables)} tables.")
+    if len(set(ids.tolist())) != len(ids):
+        raise ValueError("names must differ from each other; two tables with one name would become one task.")
+    frames = [hasattr(table, "iloc") for table in tables]
+    if all(frames):
+        return _stack_frames(tables, ids)
+    arrays = [table if sp.issparse(table) else np.asarray(table) for table in tables]
+    for name, array in zip(ids.tolist(), arrays):
+        if array.ndim != 2:
+            raise ValueError(f"table {name!r} has shape {array.shape}; expected two dimensions.")
+        if array.shape[1] != arrays[0].shape[1]:
+            raise ValueError(
+                f"table {name!r} has {array.shape[1]} columns but table {ids.tolist()[0]!r} has {arrays[0].shape[1]}; "
+                "all tasks must share the same features."
+            )
+    stacked = sp.vstack(arrays, format="csr") if any(map(sp.issparse, arrays)) else np.concatenate(arrays)
+    return stacked, np.repeat(ids, [array.shape[0] for array in arrays])
+
+
+def _stack_frames(frames: list[Any], ids: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+    import pandas as pd
+
+    first = list(frames[0].columns)
+    for name, frame in zip(ids.tolist(), frames):
+        if set(frame.columns) != set(first) or len(frame.columns) != len(first):
+            different = sorted(map(str, set(frame.columns) ^ set(first)))
+            raise ValueError(
+                f"table {name!r} has other columns than table {ids.tolist()[0]!r} "
+                f"(different: {', '.join(different) or 'repeated names'}); all tasks must share the same features."
+            )
+    stacked = pd.concat([frame[first] for frame in frames], ignore_index=True)
+    return stacked, np.repeat(ids, [len(frame) for frame in frames])
+
+
+def split_by_task(values: Any, tasks: Any) -> dict[Any, Any]:
+    """Split rows (a table, labels, ...) into a dictionary task id → rows of that task, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> parts = split_by_task(np.array([5, 6, 7]), ["b", "a", "b"])
+    >>> parts["b"].tolist()
+    [5, 7]
+    """
+    n_samples = values.shape[0] if hasattr(values, "shape") else len(values)
+    index = index_tasks(tasks, n_samples)
+    if hasattr(values, "iloc"):
+        return {name: values.iloc[index.order[part]] for name, part in zip(index.names.tolist(), index.slices())}
+    rows: Any = values.tocsr() if sp.issparse(values) else np.asarray(values)
+    return {name: rows[index.order[part]] for name, part in zip(index.names.tolist(), index.slices())}

@@ -1,0 +1,75 @@
+"""Checks of X that every estimator of the library shares.
+
+``read_rows`` accepts what scikit-learn accepts (arrays, sparse matrices, pandas and polars frames) and separates the
+task column, if one was named, from the features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array
+
+
+def read_rows(
+    estimator: Any,
+    X: Any,
+    tasks: Any,
+    *,
+    task_column: str | int | None = None,
+    reset: bool,
+    accept_sparse: bool = True,
+) -> tuple[Any, Any]:
+    """Validate X and return ``(features, tasks)``.
+
+    Sets (``reset=True``) or checks ``n_features_in_`` and ``feature_names_in_`` on the estimator; with a task column
+    both count that column, as scikit-learn counts every column it was given.
+    """
+    if task_column is not None and tasks is not None:
+        raise ValueError("tasks and task_column were both given; use one of them.")
+    _check_feature_names(estimator, X, reset=reset)
+    if task_column is not None:
+        X_whole = X if hasattr(X, "shape") else np.asarray(X)
+        _check_n_features(estimator, X_whole, reset=reset)
+        X, tasks = split_task_column(X_whole, task_column)
+    elif X is None:
+        raise ValueError("X is None; expected a table with one row per sample.")
+    features = check_array(
+        X,
+        accept_sparse="csr" if accept_sparse else False,
+        dtype=np.float64,
+        estimator=estimator,
+        input_name="X",
+    )
+    if task_column is None:
+        _check_n_features(estimator, features, reset=reset)
+    return features, tasks
+
+
+def split_task_column(X: Any, task_column: str | int) -> tuple[Any, Any]:
+    """Take the column of task ids out of a table: ``(features, task ids)``."""
+    if hasattr(X, "columns"):
+        columns = list(X.columns)
+        if task_column not in columns:
+            raise ValueError(f"task_column={task_column!r} is not a column of X; its columns are {columns}.")
+        ids = np.asarray(X[task_column])
+        is_pandas = hasattr(X, "iloc")
+        return (X.drop(columns=task_column) if is_pandas else X.drop(task_column)), ids
+    if X.ndim != 2:
+        raise ValueError(f"X has shape {X.shape}; task_column needs a table with two dimensions.")
+    if isinstance(task_column, str):
+        raise ValueError(
+            f"task_column={task_column!r} is a name but X is an array without column names; "
+            "give the column's number or pass a data frame."
+        )
+    n_columns = X.shape[1]
+    if not -n_columns <= task_column < n_columns:
+        raise ValueError(f"task_column={task_column} is out of range: X has {n_columns} columns.")
+    position = task_column % n_columns
+    keep = np.arange(n_columns) != position
+    if sp.issparse(X):
+        csc = X.tocsc()
+        return csc[:, keep].tocsr(), csc[:, [position]].toarray().ravel()
+    return X[:, keep], X[:, position]
