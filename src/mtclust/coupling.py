@@ -1,0 +1,303 @@
+r"""How tasks are coupled: by a task covariance Ω, by a shared feature covariance D, or not at all.
+
+A coupling turns its matrix Z (trace 1, positive semidefinite) into a *conditioned* problem: the quadratic form M of
+:mod:`mtclust.objective` for that Z, seen task by task,
+
+.. math:: J_i(Y_i) = \tfrac12\langle Y_i, M_{ii}Y_i\rangle + \langle Y_i, L_i\rangle, \quad L_i = (MY)_i - M_{ii}Y_i,
+
+and has the closed-form step of Z for the models W that belong to given labels:
+
+=================  ======================================  ==============================================
+``Relationship``   R(W_c) = tr(W_c Ω⁻¹ W_cᵀ)               Ω ∝ (Σ_c W_cᵀ W_c)^½, G = Ω(λ₁Ω + λ₂I)⁻¹
+``SharedFeatures`` R(W_c) = tr(W_cᵀ D⁻¹ W_c)               D ∝ (Σ_c W_c W_cᵀ)^½, G = D(λ₁D + λ₂I)⁻¹
+``Independent``    Ω = I/m                                 none; G = I/(λ₁ + mλ₂)
+=================  ======================================  ==============================================
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from mtclust.features import EigenFeatures
+
+Array = NDArray[np.float64]
+
+#: share of the mean eigenvalue added to S before its root: an eigenvalue that is zero would stay zero for ever
+_REVIVAL = 1e-8
+
+
+class Conditioned(Protocol):
+    """The quadratic problem in the labels for one fixed coupling matrix."""
+
+    def block(self, task: int) -> Array:
+        """M_ii, contiguous."""
+
+    def field(self, task: int, codes: Array) -> Array:
+        """L_i = (MY)_i − M_ii Y_i."""
+
+    def alpha(self, codes: Array) -> Array:
+        """MY."""
+
+    def objective(self, codes: Array) -> float:
+        """½⟨Y, MY⟩."""
+
+    def diagonal(self) -> Array:
+        """Diagonal of M."""
+
+    def closed_form(self, codes: Array) -> Array:
+        """The coupling matrix that is optimal for the models W of these labels."""
+
+    def predictors(self, codes: Array) -> Array:
+        """Coefficients A (m × N × C): task i scores a row by its centred, scaled kernel row times A_i."""
+
+
+def symmetric_inverse(matrix: Array) -> Array:
+    """Inverse of a symmetric positive definite matrix, which is overwritten, through its Cholesky factor."""
+    # the transpose of a C-ordered matrix is the same matrix in the order LAPACK works in: nothing is copied
+    factor, info = lapack.dpotrf(matrix.T, lower=0, clean=1, overwrite_a=1)
+    if info == 0:
+        upper, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
+    if info != 0:
+        raise np.linalg.LinAlgError("kernel plus ridge is not positive definite; is the kernel positive semidefinite?")
+    inverse = upper.T + upper
+    inverse.flat[:: len(inverse) + 1] *= 0.5
+    return inverse
+
+
+def trace_one_root(S: Array) -> Array:
+    """S^½ / tr S^½ of a positive semidefinite S, kept away from singular; I/m where S is zero."""
+    m = len(S)
+    trace = float(np.trace(S))
+    if not trace > 0:
+        return np.eye(m) / m
+    eigenvalues, vectors = sla.eigh(S + (_REVIVAL * trace / m) * np.eye(m))
+    roots = np.sqrt(np.maximum(eigenvalues, 0.0))
+    root = (vectors * roots) @ vectors.T
+    return root / np.trace(root)
+
+
+def gain_matrix(Z: Array, lambda1: Array | float, lambda2: float) -> Array:
+    """G = Z(λ₁Z + λ₂I)⁻¹, symmetric; λ₁ may differ by task (G⁻¹ = diag λ₁ + λ₂Z⁻¹)."""
+    m = len(Z)
+    ridge = np.broadcast_to(np.asarray(lambda1, dtype=np.float64), (m,))
+    G = sla.solve((ridge[:, None] * Z + lambda2 * np.eye(m)).T, Z.T).T
+    return 0.5 * (G + G.T)
+
+
+class Relationship:
+    """DMTRC: all tasks are coupled through Ω. M is one dense N × N matrix."""
+
+    couples_labels = True
+
+    def __init__(self, kernel: Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float) -> None:
+        self.kernel = kernel
+        self.offsets = offsets
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.task_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.offsets) - 1
+
+    def uncoupled(self) -> Array:
+        """Ω = I/m."""
+        return np.eye(self.n_tasks) / self.n_tasks
+
+    def condition(self, Z: Array) -> RelationshipState:
+        return RelationshipState(self, Z)
+
+    def ridge_kernel(self, Z: Array) -> Array:
+        """K̃ = K ∘ G[task, task] + Λ/2."""
+        G = gain_matrix(Z, self.lambda1, self.lambda2)
+        K = np.empty_like(self.kernel)
+        ends = list(zip(self.offsets[:-1], self.offsets[1:]))
+        for i, (a, b) in enumerate(ends):
+            for k, (c, d) in enumerate(ends):
+                np.multiply(self.kernel[a:b, c:d], G[i, k], out=K[a:b, c:d])
+        K.flat[:: len(K) + 1] += 0.5 * np.diff(self.offsets)[self.task_of]
+        return K
+
+
+class RelationshipState:
+    """M for one Ω."""
+
+    def __init__(self, coupling: Relationship, Z: Array) -> None:
+        self.coupling = coupling
+        self.Z = Z
+        self.M = symmetric_inverse(coupling.ridge_kernel(Z))
+        self._blocks: dict[int, Array] = {}
+
+    def _slice(self, task: int) -> slice:
+        return slice(int(self.coupling.offsets[task]), int(self.coupling.offsets[task + 1]))
+
+    def block(self, task: int) -> Array:
+        if task not in self._blocks:
+            rows = self._slice(task)
+            self._blocks[task] = np.ascontiguousarray(self.M[rows, rows])
+        return self._blocks[task]
+
+    def field(self, task: int, codes: Array) -> Array:
+        rows = self._slice(task)
+        return self.M[rows] @ codes - self.block(task) @ codes[rows]
+
+    def alpha(self, codes: Array) -> Array:
+        return self.M @ codes
+
+    def objective(self, codes: Array) -> float:
+        return 0.5 * float(np.vdot(codes, self.M @ codes))
+
+    def diagonal(self) -> Array:
+        return self.M.diagonal().copy()
+
+    def closed_form(self, codes: Array) -> Array:
+        G = gain_matrix(self.Z, self.coupling.lambda1, self.coupling.lambda2)
+        return trace_one_root(G @ model_products(self.coupling, self.alpha(codes)) @ G)
+
+    def predictors(self, codes: Array) -> Array:
+        G = gain_matrix(self.Z, self.coupling.lambda1, self.coupling.lambda2)
+        return G[:, self.coupling.task_of][:, :, None] * self.alpha(codes)[None]
+
+
+def model_products(coupling: Relationship, alpha: Array) -> Array:
+    """B_ik = Σ_c αⁱ_cᵀ K_ik αᵏ_c (m × m)."""
+    m, offsets = coupling.n_tasks, coupling.offsets
+    B = np.empty((m, m))
+    for k in range(m):
+        rows = slice(int(offsets[k]), int(offsets[k + 1]))
+        scores = coupling.kernel[:, rows] @ alpha[rows]
+        B[:, k] = np.add.reduceat(np.einsum("nc,nc->n", alpha, scores), offsets[:-1])
+    return 0.5 * (B + B.T)
+
+
+class _BlockState:
+    """Shared by couplings in which, given Z, every task stands alone: M is block-diagonal."""
+
+    def __init__(self, blocks: list[Array], offsets: NDArray[np.int64]) -> None:
+        self._blocks = blocks
+        self._slices = [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
+
+    def block(self, task: int) -> Array:
+        return self._blocks[task]
+
+    def field(self, task: int, codes: Array) -> Array:
+        return np.zeros((len(self._blocks[task]), codes.shape[1]))
+
+    def alpha(self, codes: Array) -> Array:
+        return np.concatenate([block @ codes[rows] for block, rows in zip(self._blocks, self._slices)])
+
+    def objective(self, codes: Array) -> float:
+        return 0.5 * float(np.vdot(codes, self.alpha(codes)))
+
+    def diagonal(self) -> Array:
+        return np.concatenate([block.diagonal() for block in self._blocks])
+
+
+class Independent:
+    """DSTC: every task alone with the ridge λ = λ₁ + mλ₂ (λ₁ may differ by task)."""
+
+    couples_labels = False
+
+    def __init__(self, kernel: Array, offsets: NDArray[np.int64], ridge: Array | float) -> None:
+        self.kernel = kernel
+        self.offsets = offsets
+        self.ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), (len(offsets) - 1,))
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.offsets) - 1
+
+    def uncoupled(self) -> Array:
+        return np.eye(self.n_tasks) / self.n_tasks
+
+    def condition(self, Z: Array) -> IndependentState:
+        return IndependentState(self, Z)
+
+
+class IndependentState(_BlockState):
+    """M_i = (K_ii/λ + (n_i/2)I)⁻¹."""
+
+    def __init__(self, coupling: Independent, Z: Array) -> None:
+        blocks = []
+        for i, (a, b) in enumerate(zip(coupling.offsets[:-1], coupling.offsets[1:])):
+            K = coupling.kernel[a:b, a:b] / coupling.ridge[i]
+            K.flat[:: len(K) + 1] += 0.5 * (b - a)
+            blocks.append(symmetric_inverse(K))
+        super().__init__(blocks, coupling.offsets)
+        self.Z = Z
+        self.coupling = coupling
+
+    def closed_form(self, codes: Array) -> Array:
+        return self.Z
+
+    def predictors(self, codes: Array) -> Array:
+        alpha = self.alpha(codes)
+        coefficients = np.zeros((self.coupling.n_tasks, *alpha.shape))
+        for i, rows in enumerate(self._slices):
+            coefficients[i, rows] = alpha[rows] / self.coupling.ridge[i]
+        return coefficients
+
+
+class SharedFeatures:
+    """DMTFC: tasks share the covariance D of their features; given D every task stands alone.
+
+    The weight of D's penalty is λ₂·m/r, so that D = I/r is the uncoupled model of DMTRC.
+    """
+
+    couples_labels = False
+
+    def __init__(self, features: EigenFeatures, offsets: NDArray[np.int64], lambda1: float, lambda2: float) -> None:
+        self.features = features
+        self.offsets = offsets
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2 * (len(offsets) - 1) / features.rank
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.offsets) - 1
+
+    def uncoupled(self) -> Array:
+        """D = I/r."""
+        return np.eye(self.features.rank) / self.features.rank
+
+    def condition(self, Z: Array) -> SharedFeaturesState:
+        return SharedFeaturesState(self, Z)
+
+
+class SharedFeaturesState(_BlockState):
+    """M_i = (Φ_i G Φ_iᵀ + (n_i/2)I)⁻¹ for one D."""
+
+    def __init__(self, coupling: SharedFeatures, Z: Array) -> None:
+        self.G = gain_matrix(Z, coupling.lambda1, coupling.lambda2)
+        blocks = []
+        for a, b in zip(coupling.offsets[:-1], coupling.offsets[1:]):
+            Phi = coupling.features.values[a:b]
+            K = Phi @ self.G @ Phi.T
+            K = 0.5 * (K + K.T)
+            K.flat[:: len(K) + 1] += 0.5 * (b - a)
+            blocks.append(symmetric_inverse(K))
+        super().__init__(blocks, coupling.offsets)
+        self.Z = Z
+        self.coupling = coupling
+
+    def models(self, codes: Array) -> list[Array]:
+        """W_i = GΦ_iᵀα_i (r × C), one per task."""
+        alpha = self.alpha(codes)
+        Phi = self.coupling.features.values
+        return [self.G @ (Phi[rows].T @ alpha[rows]) for rows in self._slices]
+
+    def closed_form(self, codes: Array) -> Array:
+        stacked = np.concatenate(self.models(codes), axis=1)
+        return trace_one_root(stacked @ stacked.T)
+
+    def predictors(self, codes: Array) -> Array:
+        projection = self.coupling.features.projection
+        return np.stack([projection @ W for W in self.models(codes)])
+
+
+Coupling = Relationship | Independent | SharedFeatures

@@ -1,0 +1,177 @@
+r"""Kernels, centring within tasks, one common scale, and eigen-features.
+
+A model sees its data only through the centred and scaled kernel
+
+.. math:: K_{jk} = \langle \phi(x_j) - \bar\phi_{t(j)},\; \phi(x_k) - \bar\phi_{t(k)} \rangle / s
+
+where φ̄_i is the mean of task i (0 with ``fit_intercept=False``) and s the mean diagonal over all rows, so that λ means
+the same on every data set. RBF: k(x, y) = exp(−|x − y|²/(2σ²)), σ = width × mean distance between two rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import euclidean_distances
+
+KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
+
+#: eigenvalues below this share of the largest count as zero
+_RANK_TOLERANCE = 1e-10
+#: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
+_CONSTANT = 1e-14
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its settings: ``kernel(A, B)`` is the matrix of k(a, b).
+
+    Attributes
+    ----------
+    kind : {"linear", "rbf", "callable", "precomputed"}
+    sigma : float or None
+        Width of the RBF kernel, in the units of the data.
+    function : callable or None
+        ``function(A, B)`` returns the matrix of kernel values between the rows of A and of B.
+    """
+
+    kind: str
+    sigma: float | None = None
+    function: KernelFunction | None = None
+
+    def __call__(self, A: Any, B: Any) -> NDArray[np.float64]:
+        if self.kind == "linear":
+            return _dense(A @ B.T)
+        if self.kind == "rbf":
+            assert self.sigma is not None
+            return rbf_from_distances(euclidean_distances(A, B, squared=True), self.sigma)
+        assert self.function is not None
+        values = np.asarray(self.function(A, B), dtype=np.float64)
+        if values.shape != (A.shape[0], B.shape[0]):
+            raise ValueError(
+                f"kernel returned an array of shape {values.shape} for {A.shape[0]} and {B.shape[0]} rows; "
+                f"a callable kernel must return one value per pair, shape {(A.shape[0], B.shape[0])}."
+            )
+        if not np.all(np.isfinite(values)):
+            raise ValueError("kernel returned NaN or infinity; a callable kernel must return finite values.")
+        return values
+
+
+def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """exp(−squared/(2σ²)) of a matrix of squared distances."""
+    return np.exp(squared * (-0.5 / sigma**2))
+
+
+def mean_distance(squared: NDArray[np.float64]) -> float:
+    """Mean Euclidean distance between two different rows, from the matrix of squared distances."""
+    n = len(squared)
+    return float(np.sqrt(np.maximum(squared, 0.0)).sum() / (n * (n - 1))) if n > 1 else 0.0
+
+
+def squared_distances(X: Any) -> NDArray[np.float64]:
+    """Squared Euclidean distances between all rows, zero on the diagonal."""
+    squared = euclidean_distances(X, squared=True)
+    np.fill_diagonal(squared, 0.0)
+    return squared
+
+
+def _dense(product: Any) -> NDArray[np.float64]:
+    return product.toarray() if sp.issparse(product) else np.asarray(product)
+
+
+@dataclass(frozen=True)
+class CentredKernel:
+    """The centred and scaled kernel matrix of the training rows, sorted by task.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (N, N)
+        K, centred within tasks and divided by ``scale``.
+    offsets : ndarray of shape (m + 1,)
+        Task i holds rows ``offsets[i]:offsets[i + 1]``.
+    task_means : ndarray of shape (m, N)
+        Mean over the rows of task i of the raw kernel with every row; zeros without centring.
+    scale : float
+        s, the mean diagonal after centring; 0 where the rows of no task differ from each other.
+    centred : bool
+        Whether the features were centred within tasks.
+    """
+
+    matrix: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    task_means: NDArray[np.float64]
+    scale: float
+    centred: bool
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.offsets) - 1
+
+
+def centre_kernel(raw: NDArray[np.float64], offsets: NDArray[np.int64], centre: bool) -> CentredKernel:
+    """Centre a raw kernel matrix within tasks and scale it to unit mean diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [2.0], [10.0], [14.0]])
+    >>> kernel = centre_kernel(X @ X.T, np.array([0, 2, 4]), centre=True)
+    >>> kernel.scale, kernel.matrix.diagonal().tolist()
+    (2.5, [0.4, 0.4, 1.6, 1.6])
+    """
+    sizes = np.diff(offsets)
+    matrix = np.array(raw, dtype=np.float64)
+    matrix += matrix.T
+    matrix *= 0.5
+    raw_level = float(np.abs(matrix.diagonal()).mean())
+    m, n = len(sizes), len(matrix)
+    task_means = np.zeros((m, n))
+    if centre:
+        task_means = np.add.reduceat(matrix, offsets[:-1], axis=0) / sizes[:, None]
+        grand = np.add.reduceat(task_means, offsets[:-1], axis=1) / sizes
+        task_of = np.repeat(np.arange(m), sizes)
+        matrix -= task_means[task_of]
+        matrix -= task_means[task_of].T
+        matrix += grand[np.ix_(task_of, task_of)]
+    scale = float(matrix.diagonal().mean())
+    if not scale > _CONSTANT * max(raw_level, np.finfo(float).tiny):
+        return CentredKernel(np.zeros_like(matrix), offsets, task_means, 0.0, centre)
+    matrix /= scale
+    return CentredKernel(matrix, offsets, task_means, scale, centre)
+
+
+@dataclass(frozen=True)
+class EigenFeatures:
+    """Explicit features Φ with ΦΦᵀ ≈ K: all of rank(K), or the leading ones (kernel PCA).
+
+    Attributes
+    ----------
+    values : ndarray of shape (N, r)
+        Φ = U √s, from the eigenvalues s and eigenvectors U of K.
+    projection : ndarray of shape (N, r)
+        U/√s: the features of a new row are its centred, scaled kernel row times this.
+    """
+
+    values: NDArray[np.float64]
+    projection: NDArray[np.float64]
+
+    @property
+    def rank(self) -> int:
+        return self.values.shape[1]
+
+
+def eigen_features(kernel: NDArray[np.float64], n_components: int | None = None) -> EigenFeatures:
+    """Leading eigen-features of a centred kernel, largest eigenvalue first."""
+    n = len(kernel)
+    wanted = n if n_components is None else min(n, n_components)
+    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(n - wanted, n - 1))
+    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    keep = eigenvalues > _RANK_TOLERANCE * max(float(eigenvalues[0]), 0.0)
+    roots = np.sqrt(eigenvalues[keep])
+    return EigenFeatures(vectors[:, keep] * roots, vectors[:, keep] / roots)

@@ -1,0 +1,188 @@
+r"""Label codes and the sizes a cluster may have.
+
+A row of cluster k has the code ȳ with 1 at k and −1/(C−1) elsewhere, so that codes have squared norm C/(C−1) and sum
+to 0 (the paper's Yⁱ). The paper's balance parameter l bounds the size n_c of every cluster of a task with n rows:
+
+.. math:: \lceil n(1-l)/C \rceil \le n_c \le \lfloor n(1+(C-1)l)/C \rfloor
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+#: l of ``sizes="auto"``: sizes may differ by a fifth from balance with two clusters, more upwards with many
+AUTO_BALANCE = 0.1
+#: keeps n(1-l)/C from being rounded past an integer it equals (n = 90, C = 3, l = .2)
+_ROUNDING = 1e-9
+
+
+def label_codes(labels: ArrayLike, n_clusters: int) -> NDArray[np.float64]:
+    """The code matrix Y (n × C) of integer labels.
+
+    Examples
+    --------
+    >>> label_codes([0, 2], 3)
+    array([[ 1. , -0.5, -0.5],
+           [-0.5, -0.5,  1. ]])
+    """
+    labels = np.asarray(labels, dtype=np.int64)
+    codes = np.full((len(labels), n_clusters), -1.0 / (n_clusters - 1))
+    codes[np.arange(len(labels)), labels] = 1.0
+    return codes
+
+
+def balance_bounds(n_rows: int, n_clusters: int, l: float) -> tuple[int, int]:
+    """Lowest and highest size of a cluster under the paper's balance parameter l.
+
+    The interval always contains floor(n/C) and ceil(n/C): without them a small l would often allow no labelling at
+    all (C = 5, n = 39, l = .1).
+
+    Examples
+    --------
+    >>> balance_bounds(100, 5, 0.0), balance_bounds(39, 5, 0.1), balance_bounds(90, 3, 0.2)
+    ((20, 20), (7, 10), (24, 42))
+    """
+    lower = int(np.ceil(n_rows * (1 - l) / n_clusters - _ROUNDING))
+    upper = int(np.floor(n_rows * (1 + (n_clusters - 1) * l) / n_clusters + _ROUNDING))
+    return min(lower, n_rows // n_clusters), min(n_rows, max(upper, -(-n_rows // n_clusters)))
+
+
+@dataclass(frozen=True)
+class SizeBounds:
+    """Lowest and highest number of rows per task (row) and cluster (column)."""
+
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+
+    @property
+    def n_clusters(self) -> int:
+        return self.lower.shape[1]
+
+    def exact(self) -> bool:
+        """Whether every size is fixed."""
+        return bool(np.array_equal(self.lower, self.upper))
+
+    def restrict(self, tasks: ArrayLike) -> SizeBounds:
+        """The bounds of some of the tasks."""
+        return SizeBounds(self.lower[np.asarray(tasks)], self.upper[np.asarray(tasks)])
+
+    def respects(self, task: int, counts: NDArray[np.int64]) -> bool:
+        """Whether cluster sizes of a task lie within its bounds."""
+        return bool(np.all(counts >= self.lower[task]) and np.all(counts <= self.upper[task]))
+
+
+def parse_sizes(sizes: Any, task_sizes: ArrayLike, n_clusters: int, task_names: ArrayLike | None = None) -> SizeBounds:
+    """Turn the ``sizes`` argument of an estimator into bounds.
+
+    Parameters
+    ----------
+    sizes : "auto", "balanced", float, pair of fractions, array or mapping
+        ``"balanced"`` is l = 0, a float is the paper's l, ``(low, high)`` bounds every cluster's share of its task
+        (rounded outwards to whole rows), an array of shape (m, C) gives exact sizes per task and cluster, one of shape
+        (m, C, 2) lowest and highest sizes, and a mapping task → row the same by task id.
+    task_sizes : array of shape (m,)
+        Rows per task.
+    n_clusters : int
+        C.
+    task_names : array of shape (m,), optional
+        Task ids, for mappings and messages.
+
+    Examples
+    --------
+    >>> bounds = parse_sizes((0.1, 0.5), [100, 50], 3)
+    >>> bounds.lower.tolist(), bounds.upper.tolist()
+    ([[10, 10, 10], [5, 5, 5]], [[50, 50, 50], [25, 25, 25]])
+    """
+    rows = np.asarray(task_sizes, dtype=np.int64)
+    names = np.arange(len(rows)) if task_names is None else np.asarray(task_names)
+    if isinstance(sizes, str):
+        if sizes not in ("auto", "balanced"):
+            raise ValueError(f"sizes={sizes!r} is not known; {_ALLOWED}.")
+        return _balance(AUTO_BALANCE if sizes == "auto" else 0.0, rows, n_clusters)
+    if isinstance(sizes, Mapping):
+        return _table(_rows_of_mapping(sizes, names), rows, n_clusters, names)
+    if isinstance(sizes, tuple) and len(sizes) == 2 and all(np.ndim(value) == 0 for value in sizes):
+        return _fractions(sizes, rows, n_clusters, names)
+    if np.ndim(sizes) == 0:
+        if isinstance(sizes, bool | np.bool_) or not isinstance(sizes, int | float | np.number):
+            raise ValueError(f"sizes={sizes!r} is not known; {_ALLOWED}.")
+        if not 0 <= sizes <= 1:
+            raise ValueError(f"sizes={sizes!r}: as a number it is the paper's l and must lie in [0, 1].")
+        return _balance(float(sizes), rows, n_clusters)
+    return _table(sizes, rows, n_clusters, names)
+
+
+_ALLOWED = (
+    'allowed are "auto", "balanced", the balance parameter l in [0, 1], a pair (low, high) of fractions, '
+    "an array of sizes of shape (n_tasks, n_clusters) or (n_tasks, n_clusters, 2), or a mapping from task to such a row"
+)
+
+
+def _balance(l: float, rows: NDArray[np.int64], n_clusters: int) -> SizeBounds:
+    bounds = np.array([balance_bounds(int(n), n_clusters, l) for n in rows])
+    return SizeBounds(
+        np.repeat(bounds[:, :1], n_clusters, axis=1).astype(np.int64),
+        np.repeat(bounds[:, 1:], n_clusters, axis=1).astype(np.int64),
+    )
+
+
+def _fractions(
+    sizes: tuple[float, float], rows: NDArray[np.int64], n_clusters: int, names: NDArray[Any]
+) -> SizeBounds:
+    low, high = (float(value) for value in sizes)
+    if not 0 <= low <= high <= 1:
+        raise ValueError(f"sizes={sizes!r}: a pair of fractions needs 0 <= low <= high <= 1.")
+    if low * n_clusters > 1 + _ROUNDING or high * n_clusters < 1 - _ROUNDING:
+        raise ValueError(
+            f"sizes={sizes!r} cannot be met: {n_clusters} clusters need low <= {1 / n_clusters:.4g} <= high."
+        )
+    lower = np.floor(low * rows + _ROUNDING).astype(np.int64)
+    upper = np.ceil(high * rows - _ROUNDING).astype(np.int64)
+    bounds = SizeBounds(
+        np.repeat(lower[:, None], n_clusters, axis=1),
+        np.repeat(np.minimum(upper, rows)[:, None], n_clusters, axis=1),
+    )
+    return _feasible(bounds, rows, names)
+
+
+def _rows_of_mapping(sizes: Mapping[Any, Any], names: NDArray[Any]) -> list[Any]:
+    known = names.tolist()
+    missing = [name for name in known if name not in sizes]
+    surplus = [name for name in sizes if name not in known]
+    if missing or surplus:
+        raise ValueError(
+            f"sizes must have one entry per task; missing: {missing or 'none'}, not a task: {surplus or 'none'}."
+        )
+    return [sizes[name] for name in known]
+
+
+def _table(sizes: Any, rows: NDArray[np.int64], n_clusters: int, names: NDArray[Any]) -> SizeBounds:
+    try:
+        table = np.asarray(sizes, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sizes is neither a number nor a regular table; {_ALLOWED}.") from error
+    expected = (len(rows), n_clusters)
+    if table.shape not in (expected, (*expected, 2)):
+        raise ValueError(f"sizes has shape {table.shape}; expected {expected} or {(*expected, 2)}; {_ALLOWED}.")
+    if not np.all(np.isfinite(table)) or np.any(table < 0) or np.any(table != np.round(table)):
+        raise ValueError("sizes as a table must hold whole numbers of rows, none negative.")
+    counts = table.astype(np.int64)
+    bounds = SizeBounds(counts, counts) if table.ndim == 2 else SizeBounds(counts[..., 0], counts[..., 1])
+    return _feasible(bounds, rows, names)
+
+
+def _feasible(bounds: SizeBounds, rows: NDArray[np.int64], names: NDArray[Any]) -> SizeBounds:
+    for name, n, lower, upper in zip(names.tolist(), rows, bounds.lower, bounds.upper):
+        if np.any(lower > upper):
+            raise ValueError(f"sizes of task {name!r} have a lower bound above the upper: {lower} > {upper}.")
+        if not lower.sum() <= n <= upper.sum():
+            raise ValueError(
+                f"sizes cannot be met in task {name!r}: it has {n} rows, the sizes add up to at least {lower.sum()} "
+                f"and at most {upper.sum()}."
+            )
+    return bounds

@@ -1,0 +1,210 @@
+"""The default solver: local search on the paper's original mixed-integer objective.
+
+1. pools: every task alone, random starts along a path of λ (:mod:`mtclust.solvers.pool`); the best is DSTC
+2. align the tasks by their class means; their similarity V is the first Ω
+3. descend in labels and coupling together (:mod:`mtclust.solvers.descent`)
+4. restarts: a good labelling of one task labels the related tasks through its model
+5. groups of related tasks are solved apart before one joint descent
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg as sla
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from mtclust.alignment import align, groups_of_tasks
+from mtclust.assignment import assign
+from mtclust.coupling import Independent, Relationship, SharedFeatures
+from mtclust.features import EigenFeatures
+from mtclust.labels import label_codes
+from mtclust.solvers.descent import Point, Search, descend, record, start, step_coupling
+from mtclust.solvers.pool import Pool, single_task_pools
+from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
+
+Array = NDArray[np.float64]
+
+#: smallest eigenvalue of the first Ω, relative to its largest possible (V has ones on its diagonal)
+_FIRST_EIGENVALUE = 0.02
+#: weight of the first Ω when a restart begins near the best Ω so far
+_RESTART_MIXTURE = 0.2
+#: the last descent is carried this much further than the searches before it
+_POLISH = 1e-2
+
+
+def solve_independent(problem: Problem, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
+    """DSTC: the best labelling found of every task alone, clusters aligned at the end."""
+    pools = _pools(problem, options, rng)
+    return _independent_result(problem, *_aligned_best(problem, pools))
+
+
+def solve_relationship(problem: Problem, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
+    """DMTRC: labels of all tasks and Ω together."""
+    pools = _pools(problem, options, rng)
+    aligned, similarity = _aligned_best(problem, pools)
+    if problem.n_tasks == 1:
+        return _independent_result(problem, aligned, similarity)
+    groups = groups_of_tasks(similarity)
+    point = _search_coupled(problem, options, rng, _truncated(pools, options.n_init), aligned, similarity, groups)
+    return SolverResult(
+        point.labels, point.Z, point.state, point.objective, point.history, point.converged, point.n_iter,
+        aligned, similarity, groups,
+    )  # fmt: skip
+
+
+def solve_shared_features(
+    problem: Problem, features: EigenFeatures, options: SolverOptions, rng: np.random.Generator
+) -> SolverResult:
+    """DMTFC: labels of all tasks and D together; clusters aligned at the end, which costs nothing."""
+    pools = _pools(problem, options, rng)
+    aligned, similarity = _aligned_best(problem, pools)
+    coupling = SharedFeatures(features, problem.offsets, problem.lambda1, problem.lambda2)
+    search = Search(coupling, problem.bounds, _truncated(pools, options.n_init), options.max_iter, options.tol)
+    point = descend(search, start(search, aligned, coupling.uncoupled()), rng, "from single-task solutions")
+    point = _polish(search, point, rng, options)
+    labels, _ = align(problem.kernel, problem.offsets, point.labels, problem.bounds)
+    return SolverResult(
+        labels, point.Z, point.state, point.objective, point.history, point.converged, point.n_iter,
+        aligned, similarity, groups_of_tasks(similarity),
+    )  # fmt: skip
+
+
+def _pools(problem: Problem, options: SolverOptions, rng: np.random.Generator) -> list[Pool]:
+    return single_task_pools(
+        problem.kernel, problem.offsets, problem.ridge, problem.bounds, options.single_task_n_init, rng, options.n_jobs
+    )
+
+
+def _truncated(pools: list[Pool], size: int) -> list[Pool]:
+    return [Pool(pool.labels[:size], pool.objectives[:size]) for pool in pools]
+
+
+def _aligned_best(problem: Problem, pools: list[Pool]) -> tuple[NDArray[np.int64], Array]:
+    best = np.concatenate([pool.labels[0] for pool in pools])
+    return align(problem.kernel, problem.offsets, best, problem.bounds)
+
+
+def _independent_result(problem: Problem, labels: NDArray[np.int64], similarity: Array) -> SolverResult:
+    coupling = Independent(problem.kernel, problem.offsets, problem.ridge)
+    point = start(Search(coupling, problem.bounds), labels, coupling.uncoupled())
+    record(point, "single tasks", "labels")
+    return SolverResult(
+        labels, point.Z, point.state, point.objective, point.history, True, 1,
+        labels, similarity, groups_of_tasks(similarity),
+    )  # fmt: skip
+
+
+def first_relationship(similarity: Array) -> Array:
+    """Ω to begin with: the similarity of the tasks' class means, made positive definite with trace 1."""
+    eigenvalues, vectors = sla.eigh(np.clip(similarity, 0.0, None))
+    Omega = (vectors * np.maximum(eigenvalues, _FIRST_EIGENVALUE)) @ vectors.T
+    return Omega / np.trace(Omega)
+
+
+def _search_coupled(
+    problem: Problem,
+    options: SolverOptions,
+    rng: np.random.Generator,
+    pools: list[Pool],
+    aligned: NDArray[np.int64],
+    similarity: Array,
+    groups: list[NDArray[np.int64]],
+) -> Point:
+    coupling = Relationship(problem.kernel, problem.offsets, problem.lambda1, problem.lambda2)
+    search = Search(coupling, problem.bounds, pools, options.max_iter, options.tol)
+    first = first_relationship(similarity)
+    best = descend(search, start(search, aligned, first), rng, "from single-task solutions")
+    if len(groups) == 1:
+        best = _restarts(problem, search, options, rng, best, first)
+    else:
+        for point in _from_groups(problem, search, options, rng, pools, aligned, similarity, groups, first):
+            best = _better(best, point)
+    return _polish(search, best, rng, options)
+
+
+def _better(best: Point, other: Point) -> Point:
+    """The lower of two points; the winner's history tells how the value fell, whoever found it."""
+    if other.objective >= best.objective:
+        return best
+    other.history = best.history + [entry for entry in other.history if entry["objective"] < best.objective]
+    return other
+
+
+def _polish(search: Search, point: Point, rng: np.random.Generator, options: SolverOptions) -> Point:
+    fine = Search(search.coupling, search.bounds, search.pools, options.max_iter, options.tol * _POLISH)
+    return descend(fine, point, rng, "polish")
+
+
+def _restarts(
+    problem: Problem, search: Search, options: SolverOptions, rng: np.random.Generator, best: Point, first: Array
+) -> Point:
+    """Label all tasks through the model of one task's labelling, for the best labellings of every task; descend."""
+    independent = Independent(problem.kernel, problem.offsets, problem.ridge).condition(first)
+    Omega = (1 - _RESTART_MIXTURE) * best.Z + _RESTART_MIXTURE * first
+    starts = [
+        _seeded_labels(problem, independent.block(task), task, labels)
+        for task in range(problem.n_tasks)
+        for labels in (search.pools[task].labels[: options.n_seeds] if search.pools else ())
+    ]
+    generators = rng.spawn(len(starts))
+
+    def run(labels: NDArray[np.int64], generator: np.random.Generator) -> Point:
+        return descend(search, start(search, labels, Omega), generator, "restart")
+
+    jobs = (delayed(run)(labels, generator) for labels, generator in zip(starts, generators))
+    for point in Parallel(n_jobs=options.n_jobs, prefer="threads")(jobs):
+        best = _better(best, point)
+    return best
+
+
+def _seeded_labels(problem: Problem, M: Array, task: int, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Labels of all tasks from the single-task model of one labelled task."""
+    rows = problem.rows(task)
+    alpha = M @ label_codes(labels, problem.n_clusters)
+    result = np.empty(len(problem.kernel), dtype=np.int64)
+    for other in range(problem.n_tasks):
+        if other == task:
+            result[rows] = labels
+            continue
+        scores = problem.kernel[problem.rows(other), rows] @ alpha
+        result[problem.rows(other)] = assign(-scores, problem.bounds.lower[other], problem.bounds.upper[other])
+    return result
+
+
+def _from_groups(
+    problem: Problem,
+    search: Search,
+    options: SolverOptions,
+    rng: np.random.Generator,
+    pools: list[Pool],
+    aligned: NDArray[np.int64],
+    similarity: Array,
+    groups: list[NDArray[np.int64]],
+    first: Array,
+) -> list[Point]:
+    """Solve every group of related tasks apart, put Ω together from the blocks, and descend jointly."""
+    m = problem.n_tasks
+    labels = aligned.copy()
+    Omega = np.zeros((m, m))
+    for group in groups:
+        part = problem.restrict(group)
+        within = np.concatenate([np.arange(problem.offsets[i], problem.offsets[i + 1]) for i in group])
+        if len(group) == 1:
+            Omega[group[0], group[0]] = 1 / m
+            continue
+        solved = _search_coupled(
+            part, options, rng, [pools[i] for i in group], aligned[within], similarity[np.ix_(group, group)],
+            [np.arange(len(group))],
+        )  # fmt: skip
+        labels[within] = solved.labels
+        Omega[np.ix_(group, group)] = solved.Z * len(group) / m
+    realigned, _ = align(problem.kernel, problem.offsets, labels, problem.bounds)
+    mixed = (1 - _RESTART_MIXTURE) * Omega + _RESTART_MIXTURE * first
+    return [
+        descend(search, start(search, labels, Omega), rng, "from groups"),
+        descend(search, start(search, realigned, mixed), rng, "from aligned groups"),
+    ]
+
+
+__all__ = ["solve_independent", "solve_relationship", "solve_shared_features", "step_coupling"]

@@ -1,0 +1,124 @@
+"""Good labellings of every task alone: random starts refined along a path of falling λ.
+
+At large λ the objective is smooth in the labels and a local search finds the coarse structure; following it down to
+the wanted λ avoids the poor local optima that a direct search ends in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sla
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from mtclust.labels import SizeBounds, label_codes
+
+Array = NDArray[np.float64]
+
+#: λ is multiplied by these in turn
+PATH = (1024.0, 256.0, 64.0, 16.0, 4.0, 1.0)
+#: an exchange must lower the objective by this share of the mean diagonal of M: below it is rounding
+EXCHANGE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Distinct labellings of one task, lowest objective first."""
+
+    labels: list[NDArray[np.int64]]
+    objectives: Array
+
+
+def exchange_rows(
+    M: Array,
+    field: Array | None,
+    labels: NDArray[np.int64],
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    state: NDArray[np.uint64],
+) -> tuple[float, int]:
+    """Swap and move rows of one task until nothing improves; ``labels`` change in place.
+
+    Returns ½⟨Y, MY⟩ + ⟨Y, L⟩ at the end and the number of exchanges.
+    """
+    from mtclust import _compiled
+
+    n_clusters = len(lower)
+    codes = label_codes(labels, n_clusters)
+    P = codes.T @ M
+    if field is not None:
+        P += field.T
+    counts = np.bincount(labels, minlength=n_clusters)
+    tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
+    moves, _ = _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, state)
+    codes = label_codes(labels, n_clusters)
+    value = float(np.einsum("cn,nc->", P, codes))
+    if field is not None:
+        value += float(np.vdot(field, codes))
+    return 0.5 * value, moves
+
+
+def random_labels(
+    n: int, lower: NDArray[np.int64], upper: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Random labels whose sizes lie within the bounds, as even as those allow."""
+    sizes = lower.copy()
+    while sizes.sum() < n:
+        room = np.flatnonzero(sizes < upper)
+        smallest = room[sizes[room] == sizes[room].min()]
+        take = smallest[: n - sizes.sum()] if len(smallest) <= n - sizes.sum() else rng.choice(
+            smallest, n - sizes.sum(), replace=False
+        )
+        sizes[take] += 1
+    return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+
+
+def task_pool(
+    kernel: Array, ridge: float, lower: NDArray[np.int64], upper: NDArray[np.int64], n_init: int, seed: int
+) -> Pool:
+    """Refine ``n_init`` random starts of one task along the λ path and keep the distinct ends."""
+    n = len(kernel)
+    rng = np.random.default_rng(seed)
+    eigenvalues, vectors = sla.eigh(kernel)
+    eigenvalues = np.maximum(eigenvalues, 0.0)
+    path = []
+    for factor in PATH:
+        M = (vectors / (eigenvalues / (ridge * factor) + 0.5 * n)) @ vectors.T
+        path.append(0.5 * (M + M.T))
+    found: dict[bytes, tuple[float, NDArray[np.int64]]] = {}
+    for _ in range(n_init):
+        labels = random_labels(n, lower, upper, rng)
+        state = rng.integers(2**63, size=1, dtype=np.uint64)
+        for M in path:
+            value, _ = exchange_rows(M, None, labels, lower, upper, state)
+        found.setdefault(_partition_key(labels, len(lower)), (value, labels))
+    ordered = sorted(found.values(), key=lambda item: item[0])
+    return Pool([labels for _, labels in ordered], np.array([value for value, _ in ordered]))
+
+
+def _partition_key(labels: NDArray[np.int64], n_clusters: int) -> bytes:
+    """The same for labellings that differ only by the names of the clusters."""
+    order = np.full(n_clusters, n_clusters)
+    clusters, first = np.unique(labels, return_index=True)
+    order[clusters[np.argsort(first)]] = np.arange(len(clusters))
+    return order[labels].astype(np.int32).tobytes()
+
+
+def single_task_pools(
+    kernel: Array,
+    offsets: NDArray[np.int64],
+    ridge: Array,
+    bounds: SizeBounds,
+    n_init: int,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> list[Pool]:
+    """One pool per task; the same whatever ``n_jobs`` is."""
+    seeds = rng.integers(2**63, size=len(offsets) - 1)
+    jobs = (
+        delayed(task_pool)(kernel[a:b, a:b], float(ridge[i]), bounds.lower[i], bounds.upper[i], n_init, int(seeds[i]))
+        for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:]))
+    )
+    return list(Parallel(n_jobs=n_jobs, prefer="threads")(jobs))
