@@ -39,7 +39,8 @@ def exchange(M, P, labels, counts, lower, upper, tolerance, state):  # type: ign
 
     ``M`` is n×n symmetric, ``P`` is C×n and holds (MY + L)ᵀ; ``P``, ``labels`` and ``counts`` are changed in place.
     Every step takes the best partner (or move) of one row. With a = C/(C−1), swapping j (cluster p) and k (cluster q)
-    changes the objective by a(P_qj − P_pj + P_pk − P_qk) + a²(M_jj + M_kk − 2M_jk), a move by the half without k.
+    changes the objective by a(P_qj − P_pj + P_pk − P_qk) + a²(M_jj + M_kk − 2M_jk), moving j alone by
+    a(P_qj − P_pj) + a²M_jj.
     Returns the number of exchanges and the change of the objective.
     """
     n = M.shape[0]
@@ -65,7 +66,7 @@ def exchange(M, P, labels, counts, lower, upper, tolerance, state):  # type: ign
             if counts[p] > lower[p]:
                 for q in range(C):
                     if q != p and counts[q] < upper[q]:
-                        delta = P[q, j] - own[j] + 0.5 * a * Mjj
+                        delta = P[q, j] - own[j] + a * Mjj
                         if delta < best:
                             best = delta
                             target = q

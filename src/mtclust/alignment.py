@@ -64,6 +64,32 @@ def align(
     """
     n_clusters = bounds.n_clusters
     m = len(offsets) - 1
+    products, similarity = _similarity(kernel, offsets, labels, n_clusters)
+    parts = [labels[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
+    allowed = [allowed_permutations(bounds, i, np.bincount(parts[i], minlength=n_clusters)) for i in range(m)]
+    new_ids = _new_ids(products, similarity, allowed)
+    return np.concatenate([new_ids[i][parts[i]] for i in range(m)]), similarity
+
+
+def align_task(
+    kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds, task: int
+) -> tuple[NDArray[np.int64], Array]:
+    """Relabel one task to fit the others, whose ids stay; returns all labels and the similarity V."""
+    products, similarity = _similarity(kernel, offsets, labels, bounds.n_clusters)
+    others = [k for k in range(len(similarity)) if k != task]
+    profit = sum((similarity[task, k] ** 2 * products[task, k] for k in others), np.zeros(products.shape[2:]))
+    rows = slice(int(offsets[task]), int(offsets[task + 1]))
+    counts = np.bincount(labels[rows], minlength=bounds.n_clusters)
+    result = labels.copy()
+    result[rows] = best_relabelling(profit, allowed_permutations(bounds, task, counts))[labels[rows]]
+    return result, similarity
+
+
+def _similarity(
+    kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], n_clusters: int
+) -> tuple[Array, Array]:
+    """Normalised products of class means (m, m, C, C) and the value V of the best matching of every two tasks."""
+    m = len(offsets) - 1
     products = class_mean_products(kernel, offsets, labels, n_clusters)
     norms = np.sqrt(np.maximum(np.einsum("iicc->i", products), np.finfo(float).tiny))
     products = products / (norms[:, None, None, None] * norms[None, :, None, None])
@@ -72,10 +98,7 @@ def align(
         for k in range(i):
             rows, columns = linear_sum_assignment(products[i, k], maximize=True)
             similarity[i, k] = similarity[k, i] = products[i, k][rows, columns].sum()
-    parts = [labels[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
-    allowed = [allowed_permutations(bounds, i, np.bincount(parts[i], minlength=n_clusters)) for i in range(m)]
-    new_ids = _new_ids(products, similarity, allowed)
-    return np.concatenate([new_ids[i][parts[i]] for i in range(m)]), similarity
+    return products, similarity
 
 
 def _new_ids(products: Array, similarity: Array, allowed: list[NDArray[np.bool_]]) -> NDArray[np.int64]:

@@ -88,9 +88,7 @@ def _without_ties(cost: NDArray[np.float64]) -> NDArray[np.float64]:
     return cost + _TIE_NOISE * spread * noise
 
 
-def _class_prices(
-    cost: NDArray[np.float64], low: NDArray[np.int64], high: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _class_prices(cost: NDArray[np.float64], low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
     """Coordinate ascent on the dual: one class price at a time such that its cluster's size meets its bounds."""
     from mtclust import _compiled
 

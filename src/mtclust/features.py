@@ -114,8 +114,10 @@ class CentredKernel:
         return len(self.offsets) - 1
 
 
-def centre_kernel(raw: NDArray[np.float64], offsets: NDArray[np.int64], centre: bool) -> CentredKernel:
-    """Centre a raw kernel matrix within tasks and scale it to unit mean diagonal.
+def centre_kernel(
+    raw: NDArray[np.float64], offsets: NDArray[np.int64], centre: bool, scale: float | None = None
+) -> CentredKernel:
+    """Centre a raw kernel matrix within tasks and scale it to unit mean diagonal, or by a given scale.
 
     Examples
     --------
@@ -139,7 +141,8 @@ def centre_kernel(raw: NDArray[np.float64], offsets: NDArray[np.int64], centre: 
         matrix -= task_means[task_of]
         matrix -= task_means[task_of].T
         matrix += grand[np.ix_(task_of, task_of)]
-    scale = float(matrix.diagonal().mean())
+    if scale is None:
+        scale = float(matrix.diagonal().mean())
     if not scale > _CONSTANT * max(raw_level, np.finfo(float).tiny):
         return CentredKernel(np.zeros_like(matrix), offsets, task_means, 0.0, centre)
     matrix /= scale
@@ -173,5 +176,7 @@ def eigen_features(kernel: NDArray[np.float64], n_components: int | None = None)
     eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(n - wanted, n - 1))
     eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
     keep = eigenvalues > _RANK_TOLERANCE * max(float(eigenvalues[0]), 0.0)
+    if not keep.any():  # a zero kernel: one feature that is zero for every row
+        return EigenFeatures(np.zeros((n, 1)), np.zeros((n, 1)))
     roots = np.sqrt(eigenvalues[keep])
     return EigenFeatures(vectors[:, keep] * roots, vectors[:, keep] / roots)

@@ -31,7 +31,7 @@ def label_codes(labels: ArrayLike, n_clusters: int) -> NDArray[np.float64]:
            [-0.5, -0.5,  1. ]])
     """
     labels = np.asarray(labels, dtype=np.int64)
-    codes = np.full((len(labels), n_clusters), -1.0 / (n_clusters - 1))
+    codes = np.full((len(labels), n_clusters), -1.0 / max(n_clusters - 1, 1))
     codes[np.arange(len(labels)), labels] = 1.0
     return codes
 
@@ -131,9 +131,7 @@ def _balance(l: float, rows: NDArray[np.int64], n_clusters: int) -> SizeBounds:
     )
 
 
-def _fractions(
-    sizes: tuple[float, float], rows: NDArray[np.int64], n_clusters: int, names: NDArray[Any]
-) -> SizeBounds:
+def _fractions(sizes: tuple[float, float], rows: NDArray[np.int64], n_clusters: int, names: NDArray[Any]) -> SizeBounds:
     low, high = (float(value) for value in sizes)
     if not 0 <= low <= high <= 1:
         raise ValueError(f"sizes={sizes!r}: a pair of fractions needs 0 <= low <= high <= 1.")

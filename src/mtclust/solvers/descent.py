@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -16,16 +17,11 @@ from mtclust.alignment import allowed_permutations, best_relabelling
 from mtclust.assignment import assign
 from mtclust.coupling import Conditioned, Coupling, Relationship
 from mtclust.labels import SizeBounds, label_codes
+from mtclust.solvers.acceleration import Accelerator
 from mtclust.solvers.pool import Pool, exchange_rows
 
 Array = NDArray[np.float64]
 
-#: factor of the over-relaxed step of Z in the log domain; larger is no better
-_OVER_RELAXATION = 2.0
-#: share of I/m mixed into an over-relaxed Z, so that no direction dies
-_REVIVAL = 1e-4
-#: eigenvalues of Z are floored here before the logarithm
-_LOG_FLOOR = 1e-14
 #: a relative change of J below this is rounding
 _ROUNDING = 1e-12
 
@@ -38,7 +34,7 @@ class Point:
     Z: Array
     state: Conditioned
     objective: float
-    history: list[dict[str, object]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
     converged: bool = False
     n_iter: int = 0
 
@@ -54,6 +50,7 @@ class Search:
     tol: float = 1e-4
     active: Sequence[int] | None = None  # tasks whose labels may change; all by default
     learn: bool = True  # whether Z may change
+    coupling_steps: int = 1  # steps of Z in a round that changed no label; in others one, for labels will change again
 
     @property
     def tasks(self) -> Sequence[int]:
@@ -75,9 +72,11 @@ def start(search: Search, labels: NDArray[np.int64], Z: Array) -> Point:
 def descend(search: Search, point: Point, rng: np.random.Generator, stage: str) -> Point:
     """Lower the objective until one round of label and coupling steps gains less than ``tol`` (relative)."""
     seed = rng.integers(2**63, size=1, dtype=np.uint64)
+    accelerator = Accelerator()
+    point.converged = False
     record(point, stage, "start")
-    for point.n_iter in range(1, search.max_iter + 1):  # noqa: B020
-        before = point.objective
+    for point.n_iter in range(1, search.max_iter + 1):
+        before, labels_before = point.objective, point.labels.copy()
         settle(search, point, seed)
         if search.coupling.couples_labels:
             permute(search, point)
@@ -85,8 +84,12 @@ def descend(search: Search, point: Point, rng: np.random.Generator, stage: str) 
         settle(search, point, seed)
         point.objective = point.state.objective(search.codes(point.labels))
         record(point, stage, "labels")
-        moved = search.learn and step_coupling(search, point)
-        if moved:
+        settled = np.array_equal(point.labels, labels_before)
+        if not settled:
+            accelerator.reset()
+        for _ in range(search.coupling_steps if settled else 1):
+            if not (search.learn and step_coupling(search, point, accelerator)):
+                break
             record(point, stage, "coupling")
         if before - point.objective <= search.tol * before:
             point.converged = True
@@ -160,9 +163,7 @@ def transfer(search: Search, point: Point, order: NDArray[np.int64], seed: NDArr
             codes[rows] = search.codes(chosen)
 
 
-def _proposals(
-    search: Search, point: Point, task: int, codes: Array, L: Array | None
-) -> list[NDArray[np.int64]]:
+def _proposals(search: Search, point: Point, task: int, codes: Array, L: Array | None) -> list[NDArray[np.int64]]:
     """Labels for a task: what the other tasks' models say, and its own pool under the best naming."""
     lower, upper = search.bounds.lower[task], search.bounds.upper[task]
     proposals = []
@@ -185,29 +186,20 @@ def _proposals(
     return proposals
 
 
-def step_coupling(search: Search, point: Point) -> bool:
-    """Step of Z in closed form, over-relaxed where that lowers J; returns whether Z moved."""
+def step_coupling(search: Search, point: Point, accelerator: Accelerator) -> bool:
+    """Step of Z: accelerated where that lowers J, else in closed form; returns whether Z moved."""
     codes = search.codes(point.labels)
     target = point.state.closed_form(codes)
-    for Z in (_over_relaxed(point.Z, target), target):
-        state = search.coupling.condition(Z)
-        objective = state.objective(codes)
-        if objective <= point.objective * (1 - _ROUNDING):
-            point.Z, point.state, point.objective = Z, state, objective
-            return True
-    return False
+    if _take(search, point, codes, accelerator.propose(point.Z, target)):
+        return True
+    accelerator.restart()
+    return _take(search, point, codes, target)
 
 
-def _over_relaxed(Z: Array, target: Array) -> Array:
-    log_Z, log_target = _log(Z), _log(target)
-    exponent = log_Z + _OVER_RELAXATION * (log_target - log_Z)
-    eigenvalues, vectors = sla.eigh(exponent)
-    stretched = (vectors * np.exp(eigenvalues - eigenvalues.max())) @ vectors.T
-    stretched /= np.trace(stretched)
-    m = len(Z)
-    return (1 - _REVIVAL) * stretched + _REVIVAL * np.eye(m) / m
-
-
-def _log(Z: Array) -> Array:
-    eigenvalues, vectors = sla.eigh(Z)
-    return (vectors * np.log(np.maximum(eigenvalues, _LOG_FLOOR))) @ vectors.T
+def _take(search: Search, point: Point, codes: Array, Z: Array) -> bool:
+    state = search.coupling.condition(Z)
+    objective = state.objective(codes)
+    if objective > point.objective * (1 - _ROUNDING):
+        return False
+    point.Z, point.state, point.objective = Z, state, objective
+    return True

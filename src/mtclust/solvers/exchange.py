@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.linalg as sla
 from joblib import Parallel, delayed
@@ -19,7 +21,7 @@ from mtclust.assignment import assign
 from mtclust.coupling import Independent, Relationship, SharedFeatures
 from mtclust.features import EigenFeatures
 from mtclust.labels import label_codes
-from mtclust.solvers.descent import Point, Search, descend, record, start, step_coupling
+from mtclust.solvers.descent import Point, Search, descend, record, start
 from mtclust.solvers.pool import Pool, single_task_pools
 from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
 
@@ -31,12 +33,14 @@ _FIRST_EIGENVALUE = 0.02
 _RESTART_MIXTURE = 0.2
 #: the last descent is carried this much further than the searches before it
 _POLISH = 1e-2
+#: and takes several steps of the coupling at a time once the labels have settled
+_POLISH_STEPS = 5
 
 
 def solve_independent(problem: Problem, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
     """DSTC: the best labelling found of every task alone, clusters aligned at the end."""
     pools = _pools(problem, options, rng)
-    return _independent_result(problem, *_aligned_best(problem, pools))
+    return independent_result(problem, *_aligned_best(problem, pools))
 
 
 def solve_relationship(problem: Problem, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
@@ -44,7 +48,7 @@ def solve_relationship(problem: Problem, options: SolverOptions, rng: np.random.
     pools = _pools(problem, options, rng)
     aligned, similarity = _aligned_best(problem, pools)
     if problem.n_tasks == 1:
-        return _independent_result(problem, aligned, similarity)
+        return independent_result(problem, aligned, similarity)
     groups = groups_of_tasks(similarity)
     point = _search_coupled(problem, options, rng, _truncated(pools, options.n_init), aligned, similarity, groups)
     return SolverResult(
@@ -59,7 +63,7 @@ def solve_shared_features(
     """DMTFC: labels of all tasks and D together; clusters aligned at the end, which costs nothing."""
     pools = _pools(problem, options, rng)
     aligned, similarity = _aligned_best(problem, pools)
-    coupling = SharedFeatures(features, problem.offsets, problem.lambda1, problem.lambda2)
+    coupling = SharedFeatures(features, problem.offsets, float(problem.lambda1.mean()), problem.lambda2)
     search = Search(coupling, problem.bounds, _truncated(pools, options.n_init), options.max_iter, options.tol)
     point = descend(search, start(search, aligned, coupling.uncoupled()), rng, "from single-task solutions")
     point = _polish(search, point, rng, options)
@@ -85,7 +89,8 @@ def _aligned_best(problem: Problem, pools: list[Pool]) -> tuple[NDArray[np.int64
     return align(problem.kernel, problem.offsets, best, problem.bounds)
 
 
-def _independent_result(problem: Problem, labels: NDArray[np.int64], similarity: Array) -> SolverResult:
+def independent_result(problem: Problem, labels: NDArray[np.int64], similarity: Array) -> SolverResult:
+    """The result that consists of these labels of every task alone."""
     coupling = Independent(problem.kernel, problem.offsets, problem.ridge)
     point = start(Search(coupling, problem.bounds), labels, coupling.uncoupled())
     record(point, "single tasks", "labels")
@@ -132,8 +137,13 @@ def _better(best: Point, other: Point) -> Point:
 
 
 def _polish(search: Search, point: Point, rng: np.random.Generator, options: SolverOptions) -> Point:
-    fine = Search(search.coupling, search.bounds, search.pools, options.max_iter, options.tol * _POLISH)
-    return descend(fine, point, rng, "polish")
+    """Carry a point further than ``tol``; it counts as converged if it reached ``tol``."""
+    converged, n_iter = point.converged, point.n_iter
+    fine = replace(search, tol=options.tol * _POLISH, coupling_steps=_POLISH_STEPS)
+    point = descend(fine, point, rng, "polish")
+    point.converged |= converged
+    point.n_iter += n_iter
+    return point
 
 
 def _restarts(
@@ -205,6 +215,3 @@ def _from_groups(
         descend(search, start(search, labels, Omega), rng, "from groups"),
         descend(search, start(search, realigned, mixed), rng, "from aligned groups"),
     ]
-
-
-__all__ = ["solve_independent", "solve_relationship", "solve_shared_features", "step_coupling"]

@@ -52,7 +52,9 @@ def exchange_rows(
         P += field.T
     counts = np.bincount(labels, minlength=n_clusters)
     tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
-    moves, _ = _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, state)
+    moves = 0
+    if n_clusters > 1:
+        moves, _ = _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, state)
     codes = label_codes(labels, n_clusters)
     value = float(np.einsum("cn,nc->", P, codes))
     if field is not None:
@@ -68,8 +70,10 @@ def random_labels(
     while sizes.sum() < n:
         room = np.flatnonzero(sizes < upper)
         smallest = room[sizes[room] == sizes[room].min()]
-        take = smallest[: n - sizes.sum()] if len(smallest) <= n - sizes.sum() else rng.choice(
-            smallest, n - sizes.sum(), replace=False
+        take = (
+            smallest[: n - sizes.sum()]
+            if len(smallest) <= n - sizes.sum()
+            else rng.choice(smallest, n - sizes.sum(), replace=False)
         )
         sizes[take] += 1
     return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))

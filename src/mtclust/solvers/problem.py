@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +83,7 @@ class SolverResult:
     Z: Array
     state: Conditioned
     objective: float
-    history: list[dict[str, object]]
+    history: list[dict[str, Any]]
     converged: bool
     n_iter: int
     single_task_labels: NDArray[np.int64]

@@ -1,0 +1,136 @@
+"""Porter's stemmer (M. F. Porter, An algorithm for suffix stripping, Program 14(3), 1980), as published.
+
+The paper's 20 Newsgroups matrix was made of Porter stems. The algorithm is short and fixed, so that it stands here
+instead of a dependency. It is for lower-case words of the letters a-z; other words are returned unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+
+# each rule: suffix, what replaces it; of the suffixes that fit the longest counts, whether or not its condition holds
+_STEP2 = {
+    "ational": "ate",
+    "tional": "tion",
+    "enci": "ence",
+    "anci": "ance",
+    "izer": "ize",
+    "abli": "able",
+    "alli": "al",
+    "entli": "ent",
+    "eli": "e",
+    "ousli": "ous",
+    "ization": "ize",
+    "ation": "ate",
+    "ator": "ate",
+    "alism": "al",
+    "iveness": "ive",
+    "fulness": "ful",
+    "ousness": "ous",
+    "aliti": "al",
+    "iviti": "ive",
+    "biliti": "ble",
+}
+_STEP3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
+_STEP4_FEW_LETTERS = ("al", "er", "ic", "ou", "ant", "ent", "ion", "ism", "ate", "iti", "ous", "ive", "ize")
+_STEP4 = dict.fromkeys((*_STEP4_FEW_LETTERS, "ance", "ence", "able", "ible", "ment", "ement"), "")
+#: letters of the longest suffix above
+_LONGEST = 7
+_PLAIN = re.compile(r"[a-z]{3,}")
+
+
+def porter_stem(word: str) -> str:
+    """The stem of a lower-case English word.
+
+    Examples
+    --------
+    >>> [porter_stem(word) for word in ["relational", "hopping", "ponies", "electricity"]]
+    ['relat', 'hop', 'poni', 'electr']
+    """
+    if not _PLAIN.fullmatch(word):
+        return word
+    word = _step1(word)
+    word = _replace_suffix(word, _STEP2, more_than=0)
+    word = _replace_suffix(word, _STEP3, more_than=0)
+    word = _replace_suffix(word, _STEP4, more_than=1)
+    return _step5(word)
+
+
+def _shape(stem: str) -> str:
+    """The word as c (consonant) and v (vowel); y is a vowel after a consonant."""
+    shape = ""
+    for letter in stem:
+        is_vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))
+        shape += "v" if is_vowel else "c"
+    return shape
+
+
+def _measure(stem: str) -> int:
+    """Porter's m: how often a vowel is followed by a consonant."""
+    return _shape(stem).count("vc")
+
+
+def _has_vowel(stem: str) -> bool:
+    return "v" in _shape(stem)
+
+
+def _ends_double_consonant(word: str) -> bool:
+    return len(word) > 1 and word[-1] == word[-2] and _shape(word)[-1] == "c"
+
+
+def _ends_cvc(word: str) -> bool:
+    return _shape(word).endswith("cvc") and word[-1] not in "wxy"
+
+
+def _step1(word: str) -> str:
+    # 1a: plurals
+    if word.endswith(("sses", "ies")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    # 1b: -eed, -ed, -ing
+    if word.endswith("eed"):
+        if _measure(word[:-3]) > 0:
+            word = word[:-1]
+    else:
+        for suffix in ("ed", "ing"):
+            if word.endswith(suffix) and _has_vowel(word[: -len(suffix)]):
+                word = _tidy(word[: -len(suffix)])
+                break
+    # 1c: final y
+    if word.endswith("y") and _has_vowel(word[:-1]):
+        word = word[:-1] + "i"
+    return word
+
+
+def _tidy(word: str) -> str:
+    """Restore the end of a word that has lost -ed or -ing."""
+    if word.endswith(("at", "bl", "iz")):
+        return word + "e"
+    if _ends_double_consonant(word) and word[-1] not in "lsz":
+        return word[:-1]
+    if _measure(word) == 1 and _ends_cvc(word):
+        return word + "e"
+    return word
+
+
+def _replace_suffix(word: str, rules: dict[str, str], more_than: int) -> str:
+    for length in range(min(_LONGEST, len(word)), 1, -1):
+        suffix = word[-length:]
+        if suffix in rules:
+            stem = word[:-length]
+            # -ion goes only after s or t
+            allowed = suffix != "ion" or stem.endswith(("s", "t"))
+            return stem + rules[suffix] if allowed and _measure(stem) > more_than else word
+    return word
+
+
+def _step5(word: str) -> str:
+    if word.endswith("e"):
+        stem = word[:-1]
+        measure = _measure(stem)
+        if measure > 1 or (measure == 1 and not _ends_cvc(stem)):
+            word = stem
+    if _ends_double_consonant(word) and word.endswith("l") and _measure(word) > 1:
+        word = word[:-1]
+    return word

@@ -1,0 +1,100 @@
+"""scikit-learn's bundled digits, cut into related tasks: real data without a download."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from mtclust.datasets._data import TaskData, sizes_per_class
+
+#: the grey levels of the bundled images are 0..16
+_WHITE = 16.0
+
+
+def load_digits_tasks(
+    digits: Sequence[int] = (0, 3, 6, 8, 9),
+    *,
+    n_tasks: int = 3,
+    rows_per_class: int | Sequence[int] = 20,
+    unrelated: Sequence[int] | None = None,
+    seed: int = 0,
+) -> TaskData:
+    """Related clustering tasks from the 8 × 8 digits that come with scikit-learn; needs no network.
+
+    Every task holds its own rows of the same digits: the tasks are related, and no row is in two of them.
+
+    Parameters
+    ----------
+    digits : sequence of int, default=(0, 3, 6, 8, 9)
+        The classes of every task.
+    n_tasks : int, default=3
+        Number of tasks.
+    rows_per_class : int or sequence of int, default=20
+        Rows of each digit in a task, or one number per digit for skewed sizes. There are about 180 rows of each digit.
+    unrelated : sequence of int, optional
+        The classes of a second group of ``n_tasks`` tasks, as many as in ``digits``. With other digits than the first
+        group, the two groups are unrelated.
+    seed : int, default=0
+        Which draw.
+
+    Returns
+    -------
+    TaskData
+        Grey levels in [0, 1]; ``target`` is the digit, ``tasks`` counts from 0 (the second group follows the first),
+        ``rows`` are row numbers of ``sklearn.datasets.load_digits``.
+
+    Examples
+    --------
+    >>> from mtclust.datasets import load_digits_tasks
+    >>> digits = load_digits_tasks([1, 7], n_tasks=2, rows_per_class=10)
+    >>> digits.data.shape, sorted(set(digits.target.tolist()))
+    ((40, 64), [1, 7])
+
+    Two groups of tasks that have nothing to do with each other:
+
+    >>> load_digits_tasks([0, 3, 6], unrelated=[1, 2, 4], n_tasks=2).n_tasks
+    4
+    """
+    groups = [list(digits)] + ([list(unrelated)] if unrelated is not None else [])
+    for group in groups:
+        if not group or len(set(group)) != len(group) or not set(group) <= set(range(10)):
+            raise ValueError(f"digits and unrelated must be different digits from 0 to 9; got {group}.")
+    if len({len(group) for group in groups}) > 1:
+        raise ValueError(f"unrelated must have as many digits as digits: {len(groups[0])}, not {len(groups[1])}.")
+    if n_tasks < 1:
+        raise ValueError(f"n_tasks must be at least 1; got {n_tasks}.")
+    sizes = sizes_per_class(rows_per_class, len(groups[0]))
+
+    bunch = load_digits()
+    rng = np.random.default_rng(seed)
+    # each digit's rows are shuffled once and dealt out from the front, so that no row is given twice
+    stock = {digit: rng.permutation(np.flatnonzero(bunch.target == digit)) for digit in range(10)}
+    dealt = dict.fromkeys(range(10), 0)
+    chosen, ids = [], []
+    for task in range(n_tasks * len(groups)):
+        for digit, size in zip(groups[task // n_tasks], sizes):
+            start, stop = dealt[digit], dealt[digit] + size
+            if stop > len(stock[digit]):
+                raise ValueError(
+                    f"there are {len(stock[digit])} rows of digit {digit}, too few for {size} in each of its tasks; "
+                    "ask for fewer tasks or fewer rows_per_class."
+                )
+            chosen.append(stock[digit][start:stop])
+            dealt[digit] = stop
+            ids.append(np.full(size, task))
+    rows = np.concatenate(chosen)
+    return TaskData(
+        data=bunch.data[rows] / _WHITE,
+        target=bunch.target[rows].astype(np.int64),
+        tasks=np.concatenate(ids),
+        target_names=tuple(str(digit) for digit in range(10)),
+        feature_names=np.array(bunch.feature_names),
+        description=(
+            "The 8 × 8 handwritten digits bundled with scikit-learn (test set of UCI Optical Recognition of "
+            f"Handwritten Digits), grey levels in [0, 1], cut into {n_tasks * len(groups)} tasks without common rows; "
+            f"digits {' | '.join(map(str, groups))}, rows per digit: {rows_per_class}, draw {seed}."
+        ),
+        rows=rows.astype(np.int64),
+    )

@@ -1,0 +1,256 @@
+"""Generated tasks: the paper's Gaussian tasks, and tasks that are related by a chosen Ω."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from mtclust.datasets._data import TaskData
+
+#: how closely the tasks of the named structures are related
+RELATED = 0.9
+#: relative to the largest variance: what is less counts as zero in a task covariance
+_ZERO = 1e-10
+
+
+def make_gaussian_tasks(
+    n_tasks: int = 3,
+    *,
+    n_samples: int | Sequence[int] = 100,
+    n_features: int = 3,
+    n_clusters: int = 2,
+    random_state: int | np.random.RandomState | None = None,
+) -> TaskData:
+    """The paper's synthetic tasks, on which it measures time.
+
+    Every feature of every class of every task is Gaussian, its mean drawn from [0, 1] and its variance from [.5, 5].
+    The tasks have nothing in common and the classes overlap almost completely: good for timing, not for judging
+    clusters.
+
+    Parameters
+    ----------
+    n_tasks : int, default=3
+        Number of tasks, the paper's m.
+    n_samples : int or sequence of int, default=100
+        Rows of each task, the paper's n; shared among the classes as evenly as can be.
+    n_features : int, default=3
+        The paper's d.
+    n_clusters : int, default=2
+        Number of classes; the paper has 2.
+    random_state : int, RandomState or None
+        Seed.
+
+    Returns
+    -------
+    TaskData
+
+    Examples
+    --------
+    >>> from mtclust.datasets import make_gaussian_tasks
+    >>> made = make_gaussian_tasks(n_tasks=4, n_samples=50, random_state=0)
+    >>> made.data.shape, made.n_tasks
+    ((200, 3), 4)
+    """
+    rng = check_random_state(random_state)
+    sizes = _task_sizes(n_samples, n_tasks, n_features, n_clusters)
+    target, tasks = _balanced_labels(sizes, n_clusters)
+    means = rng.uniform(0.0, 1.0, size=(n_tasks, n_clusters, n_features))
+    spreads = np.sqrt(rng.uniform(0.5, 5.0, size=(n_tasks, n_clusters, n_features)))
+    noise = rng.standard_normal((len(target), n_features))
+    return TaskData(
+        data=means[tasks, target] + spreads[tasks, target] * noise,
+        target=target,
+        tasks=tasks,
+        target_names=_names(n_clusters),
+        feature_names=None,
+        description=f"The paper's Gaussian tasks: {n_tasks} tasks, {n_clusters} classes, {n_features} features.",
+    )
+
+
+def make_related_tasks(
+    n_tasks: int = 3,
+    *,
+    task_covariance: str | float | ArrayLike = "related",
+    n_samples: int | Sequence[int] = 90,
+    n_features: int = 10,
+    n_clusters: int = 3,
+    separation: float = 4.0,
+    shift: float = 0.0,
+    random_state: int | np.random.RandomState | None = None,
+) -> TaskData:
+    """Tasks whose clusters are related as a chosen covariance Ω says, exactly.
+
+    Let A_i (clusters × features) hold the cluster centres of task i, relative to the centre of the task. They are made
+    such that ⟨A_i, A_j⟩ ∝ Ω_ij, and that in every task all pairs of clusters are equally far apart. Rows are the centre
+    of their cluster plus standard Gaussian noise.
+
+    Parameters
+    ----------
+    n_tasks : int, default=3
+        Number of tasks.
+    task_covariance : str, float or array of shape (n_tasks, n_tasks), default="related"
+        The relationship Ω; a variance of 1 means clusters at the distance ``separation``. A float is the correlation
+        between all pairs of tasks. Names:
+
+        - "related": all pairs have the correlation .9;
+        - "unrelated": 0 between all pairs;
+        - "outlier": the last task is unrelated to the others, which are related;
+        - "reversed": the last task is the first with the centres of its clusters mirrored, a correlation of −1 with
+          the first and −.9 with the others, which are related. With two clusters a mirrored task has the same
+          clusters, their numbers exchanged.
+    n_samples : int or sequence of int, default=90
+        Rows of each task, shared among the clusters as evenly as can be.
+    n_features : int, default=10
+        At least the rank of Ω times ``n_clusters - 1``, so that unrelated tasks have room for directions of their own.
+    n_clusters : int, default=3
+        Clusters in every task.
+    separation : float, default=4.0
+        Distance between two clusters of a task of variance 1, in standard deviations of the noise.
+    shift : float, default=0.0
+        Standard deviation of the centres of the tasks; 0: all at the origin.
+    random_state : int, RandomState or None
+        Seed.
+
+    Returns
+    -------
+    TaskData
+        With the Ω that was used in ``task_covariance``.
+
+    Examples
+    --------
+    >>> from mtclust.datasets import make_related_tasks
+    >>> made = make_related_tasks(3, task_covariance="outlier", random_state=0)
+    >>> made.data.shape
+    (270, 10)
+    >>> made.task_covariance
+    array([[1. , 0.9, 0. ],
+           [0.9, 1. , 0. ],
+           [0. , 0. , 1. ]])
+    """
+    rng = check_random_state(random_state)
+    sizes = _task_sizes(n_samples, n_tasks, n_features, n_clusters)
+    omega = _read_covariance(task_covariance, n_tasks)
+    root = _semidefinite_root(omega)
+    rank, dimension = root.shape[1], n_clusters - 1
+    if rank * dimension > n_features:
+        raise ValueError(
+            f"n_features={n_features} is too small: a task_covariance of rank {rank} with {n_clusters} clusters needs "
+            f"at least {rank * dimension}."
+        )
+    # one simplex of clusters in each of `rank` orthogonal subspaces; task i mixes them by row i of the root of Ω, which
+    # gives ⟨A_i, A_j⟩ = Ω_ij |simplex|² and keeps the distances within a task equal
+    directions = _random_directions(rng, n_features, rank * dimension).reshape(n_features, rank, dimension)
+    simplex = separation * _simplex(n_clusters)
+    centres = np.einsum("ik,cd,fkd->icf", root, simplex, directions)
+    centres += shift * rng.standard_normal((n_tasks, 1, n_features))
+    target, tasks = _balanced_labels(sizes, n_clusters)
+    return TaskData(
+        data=centres[tasks, target] + rng.standard_normal((len(target), n_features)),
+        target=target,
+        tasks=tasks,
+        target_names=_names(n_clusters),
+        feature_names=None,
+        description=(
+            f"{n_tasks} generated tasks, {task_covariance if isinstance(task_covariance, str) else 'related by an Ω'}: "
+            f"{n_clusters} clusters at the distance {separation} in {n_features} features."
+        ),
+        task_covariance=omega,
+    )
+
+
+def _task_sizes(n_samples: int | Sequence[int], n_tasks: int, n_features: int, n_clusters: int) -> list[int]:
+    if n_tasks < 1 or n_features < 1:
+        raise ValueError(f"n_tasks and n_features must be at least 1; got {n_tasks} and {n_features}.")
+    if n_clusters < 2:
+        raise ValueError(f"n_clusters must be at least 2; got {n_clusters}.")
+    sizes = [int(n_samples)] * n_tasks if isinstance(n_samples, int | np.integer) else [int(n) for n in n_samples]
+    if len(sizes) != n_tasks:
+        raise ValueError(f"n_samples has {len(sizes)} entries but there are {n_tasks} tasks.")
+    if min(sizes) < n_clusters:
+        raise ValueError(f"n_samples must be at least n_clusters={n_clusters} in every task; got {min(sizes)}.")
+    return sizes
+
+
+def _balanced_labels(sizes: Sequence[int], n_clusters: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Class and task of every row, task after task and class after class; first classes one row more if need be."""
+    target = np.concatenate([np.sort(np.arange(size) % n_clusters) for size in sizes])
+    return target.astype(np.int64), np.repeat(np.arange(len(sizes)), sizes).astype(np.int64)
+
+
+def _names(n_clusters: int) -> tuple[str, ...]:
+    return tuple(str(cluster) for cluster in range(n_clusters))
+
+
+def _read_covariance(given: Any, n_tasks: int) -> NDArray[np.float64]:
+    if isinstance(given, str):
+        return _named_covariance(given, n_tasks)
+    omega = np.array(given, dtype=np.float64)
+    if omega.ndim == 0:
+        return np.where(np.eye(n_tasks) > 0, 1.0, omega)
+    if omega.shape != (n_tasks, n_tasks):
+        raise ValueError(f"task_covariance has shape {omega.shape}; expected ({n_tasks}, {n_tasks}).")
+    if not np.allclose(omega, omega.T):
+        raise ValueError("task_covariance must be symmetric.")
+    return omega
+
+
+def _named_covariance(name: str, n_tasks: int) -> NDArray[np.float64]:
+    # "related" is the base of the others but "unrelated"
+    omega = np.where(np.eye(n_tasks) > 0, 1.0, RELATED)
+    if name == "unrelated":
+        omega = np.eye(n_tasks)
+    elif name == "outlier":
+        omega[-1, :-1] = omega[:-1, -1] = 0.0
+    elif name == "reversed":
+        # the first task, mirrored
+        omega[-1, :-1] = omega[:-1, -1] = -omega[0, :-1]
+    elif name != "related":
+        raise ValueError(
+            f"task_covariance={name!r} is unknown; use 'related', 'unrelated', 'outlier', 'reversed', a correlation or "
+            "a matrix."
+        )
+    return omega
+
+
+def _semidefinite_root(omega: NDArray[np.float64]) -> NDArray[np.float64]:
+    """L with L Lᵀ = Ω, one column per unit of rank.
+
+    Cholesky's recursion with zero pivots left out. An eigendecomposition would do, but its basis is arbitrary when
+    eigenvalues coincide, as they do for "related", and one seed would give other data on another machine.
+    """
+    rest = omega.copy()
+    zero = _ZERO * max(float(np.diag(omega).max()), 0.0)
+    columns = []
+    for i in range(len(omega)):
+        if rest[i, i] <= zero:
+            if rest[i, i] < -zero or np.abs(rest[i]).max() > np.sqrt(_ZERO) * np.diag(omega).max():
+                raise ValueError("task_covariance must be positive semidefinite.")
+            continue
+        column = rest[:, i] / np.sqrt(rest[i, i])
+        rest -= np.outer(column, column)
+        columns.append(column)
+    if not columns:
+        raise ValueError("task_covariance is zero; at least one task needs clusters that differ.")
+    return np.column_stack(columns)
+
+
+def _random_directions(rng: np.random.RandomState, n_features: int, n_directions: int) -> NDArray[np.float64]:
+    """Orthonormal columns, uniformly distributed."""
+    basis, triangle = np.linalg.qr(rng.standard_normal((n_features, n_directions)))
+    # QR is unique, and uniform, once the diagonal is positive
+    return np.asarray(basis * np.sign(np.diag(triangle)))
+
+
+def _simplex(n_clusters: int) -> NDArray[np.float64]:
+    """Points at distance 1 from each other around the origin, in one dimension less than points."""
+    corners = (np.eye(n_clusters) - 1.0 / n_clusters) / np.sqrt(2.0)
+    # an orthonormal basis of the vectors that sum to zero (Helmert's)
+    steps = np.arange(1, n_clusters)
+    helmert = np.tril(np.ones((n_clusters - 1, n_clusters)), k=0)
+    helmert[steps - 1, steps] = -steps
+    helmert /= np.sqrt(steps * (steps + 1.0))[:, None]
+    return np.asarray(corners @ helmert.T)

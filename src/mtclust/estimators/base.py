@@ -1,0 +1,351 @@
+r"""What the three estimators share: checking, preparing, storing, predicting.
+
+All of them minimise, over the labels Y (one cluster per row, sizes within bounds), the models W and the coupling,
+
+.. math:: J = \sum_c \Big[\frac{\lambda_1}{2}\|W_c\|^2 + \frac{\lambda_2}{2} R(W_c)\Big]
+          + \sum_i \frac{1}{n_i} \sum_j \|\bar y_j - f(x_j)\|^2
+
+with R(W_c) = tr(W_c Ω⁻¹ W_cᵀ) for DMTRC, tr(W_cᵀ D⁻¹ W_c) for DMTFC and ‖W_c‖² for DSTC.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from mtclust.exceptions import SmallTaskWarning
+from mtclust.features import CentredKernel, Kernel, centre_kernel, squared_distances
+from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.model import build_model
+from mtclust.new_task import NewTask, cluster_new_task
+from mtclust.objective import loo_residuals, r_squared
+from mtclust.selection import DEFAULT_LAMBDA, rbf_kernel_of_width, select_width
+from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
+from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
+from mtclust.validation import read_rows
+
+Array = NDArray[np.float64]
+
+#: options a user may set through ``solver_options``; the others have arguments of their own
+_SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything chosen before the solver runs."""
+
+    rows: Any
+    index: TaskIndex
+    kernel: Kernel
+    centred: CentredKernel
+    problem: Problem
+    selection: dict[str, Any]
+
+
+class MultitaskClusterer(ClusterMixin, BaseEstimator):
+    """Base of DMTRC, DMTFC and DSTC."""
+
+    __metadata_request__fit: ClassVar = {"tasks": True}
+    __metadata_request__predict: ClassVar = {"tasks": True}
+    __metadata_request__decision_function: ClassVar = {"tasks": True}
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "kernel": [StrOptions({"rbf", "linear", "precomputed"}), callable],
+        "width": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "lambda2": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "sizes": "no_validation",
+        "solver": [StrOptions({"exchange"})],
+        "solver_options": [dict, None],
+        "fit_intercept": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "task_column": [str, Integral, None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+    # -- fitting -------------------------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, tasks: Any = None) -> Any:
+        """Cluster the rows of all tasks.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, pandas or polars frame of shape (n, d)
+            The rows of all tasks, stacked in any order; columns are not rescaled. With ``kernel="precomputed"`` the
+            kernel matrix of all rows, shape (n, n).
+        y : ignored
+        tasks : array of shape (n,), optional
+            The task each row belongs to; one task by default.
+
+        Returns
+        -------
+        self
+        """
+        features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
+        index = index_tasks(ids, features.shape[0])
+        self._check_sizes_of_tasks(index)
+        options = self._read_solver_options()
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        # one BLAS thread: the matrices are small, and results then do not depend on the number of cores
+        with threadpool_limits(limits=1, user_api="blas"):
+            prepared = self._prepare(features, index, rng)
+            result = self._solve(prepared, options, rng)
+            self._store(prepared, result)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, *, tasks: Any = None) -> NDArray[np.int64]:
+        """Cluster the rows of all tasks and return ``labels_``."""
+        return self.fit(X, tasks=tasks).labels_
+
+    def _solve(self, prepared: Prepared, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
+        raise NotImplementedError
+
+    def _store_extra(self, prepared: Prepared, result: SolverResult) -> None:
+        """Attributes of one method only."""
+
+    def _ridge_share(self, lambda2: float, n_tasks: int) -> float:
+        """λ₂ as the solver takes it."""
+        return lambda2
+
+    def _check_sizes_of_tasks(self, index: TaskIndex) -> None:
+        n = len(index.codes)
+        if n < self.n_clusters:
+            raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
+        small = index.names[index.sizes < self.n_clusters]
+        if len(small):
+            warnings.warn(
+                f"{len(small)} of {index.n_tasks} tasks have fewer rows than n_clusters={self.n_clusters} "
+                f"(first: {small.tolist()[0]!r}); some of their clusters stay empty"
+                + (", and a task of one row has no structure of its own." if self.fit_intercept else "."),
+                SmallTaskWarning,
+                stacklevel=3,
+            )
+
+    def _read_solver_options(self) -> SolverOptions:
+        given = dict(self.solver_options or {})
+        unknown = sorted(set(given) - set(_SOLVER_OPTIONS))
+        if unknown:
+            raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {list(_SOLVER_OPTIONS)}.")
+        for key, value in given.items():
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"solver_options[{key!r}]={value!r} must be a whole number >= 1.")
+        assert {field.name for field in fields(SolverOptions)} >= set(_SOLVER_OPTIONS)
+        return SolverOptions(n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs, **given)
+
+    def _prepare(self, features: Any, index: TaskIndex, rng: np.random.Generator) -> Prepared:
+        bounds = parse_sizes(self.sizes, index.sizes, self.n_clusters, index.names)
+        rows = features[index.order]
+        kind = self.kernel if isinstance(self.kernel, str) else "callable"
+        lambdas = [DEFAULT_LAMBDA[kind] if value == "auto" else float(value) for value in (self.lambda1, self.lambda2)]
+        lambda1 = np.full(index.n_tasks, lambdas[0])
+        lambda2 = self._ridge_share(lambdas[1], index.n_tasks)
+        ridge = lambda1 + index.n_tasks * lambda2
+        selection: dict[str, Any] = {"lambda1": lambdas[0], "lambda2": lambdas[1], "sizes": self.sizes}
+        kernel, centred = self._kernel(kind, rows, index, bounds, ridge, rng, selection)
+        if centred.scale == 0:
+            warnings.warn(
+                "X has no variation within any task (all its rows are equal): the labels are arbitrary.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        problem = Problem(centred.matrix, index.offsets, bounds, lambda1, lambda2)
+        return Prepared(rows, index, kernel, centred, problem, selection)
+
+    def _kernel(
+        self,
+        kind: str,
+        rows: Any,
+        index: TaskIndex,
+        bounds: SizeBounds,
+        ridge: Array,
+        rng: np.random.Generator,
+        selection: dict[str, Any],
+    ) -> tuple[Kernel, CentredKernel]:
+        centre = self.fit_intercept
+        if kind == "rbf":
+            squared = squared_distances(rows)
+            if self.width == "auto":
+                choice = select_width(squared, index.offsets, centre, bounds, ridge, rng, self.n_jobs)
+                selection["width"], selection["width_scores"] = choice.width, dict(sorted(choice.scores.items()))
+                return Kernel("rbf", sigma=choice.sigma), choice.kernel
+            raw, sigma = rbf_kernel_of_width(squared, float(self.width))
+            selection["width"] = float(self.width)
+            return Kernel("rbf", sigma=sigma), centre_kernel(raw, index.offsets, centre)
+        if kind == "precomputed":
+            raw = _precomputed(rows, index)
+            return Kernel("precomputed"), centre_kernel(raw, index.offsets, centre)
+        kernel = Kernel("linear") if kind == "linear" else Kernel("callable", function=self.kernel)
+        return kernel, centre_kernel(kernel(rows, rows), index.offsets, centre)
+
+    def _store(self, prepared: Prepared, result: SolverResult) -> None:
+        index, problem = prepared.index, prepared.problem
+        codes = label_codes(result.labels, self.n_clusters)
+        model = build_model(
+            prepared.kernel, prepared.rows, prepared.centred, result.state.predictors(codes), index.order
+        )
+        residuals = loo_residuals(
+            result.state.alpha(codes), result.state.diagonal(), index.sizes, prepared.centred.centred
+        )
+        if not result.converged:
+            warnings.warn(
+                f"fit stopped after max_iter={self.max_iter} rounds with the objective at {result.objective:.6g} and "
+                f"still falling by more than tol={self.tol:g} a round; raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._prepared, self._model, self._result_labels = prepared, model, result.labels
+        self.tasks_ = index.names
+        self.labels_ = index.to_input_order(result.labels)
+        self.single_task_labels_ = index.to_input_order(result.single_task_labels)
+        self.cluster_sizes_ = np.stack(
+            [np.bincount(result.labels[part], minlength=self.n_clusters) for part in index.slices()]
+        )
+        self.objective_ = result.objective
+        self.loo_score_ = r_squared(residuals, codes)
+        self.intercept_ = model.intercept
+        if prepared.kernel.kind == "linear":
+            self.coef_ = model.coefficients
+        elif hasattr(self, "coef_"):
+            del self.coef_
+        self.task_groups_ = [index.names[group].tolist() for group in result.groups]
+        self.history_ = result.history
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.selection_ = prepared.selection | {"task_similarity": result.similarity}
+        self._lambdas = problem.lambda1, problem.lambda2
+        self._store_extra(prepared, result)
+        if self.verbose:
+            for entry in result.history:
+                print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
+
+    # -- predicting ----------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any, *, tasks: Any = None) -> Array:
+        """Scores f of every row for the clusters of its task, shape (n, C).
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n, d)
+            With ``kernel="precomputed"`` the kernel between these rows and the rows of ``fit``, shape (n, N).
+        tasks : array of shape (n,) or a single id
+            The task of each row; may be left out if the model has one task.
+        """
+        check_is_fitted(self, "labels_")
+        features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=False)
+        codes = codes_of_known_tasks(ids, features.shape[0], self.tasks_)
+        return self._model.scores(features, codes)
+
+    def predict(self, X: Any, *, tasks: Any = None) -> NDArray[np.int64]:
+        """Cluster of every row: the one with the highest score.
+
+        On the rows of ``fit`` this may differ from ``labels_``, which also obey the cluster sizes.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n, d)
+        tasks : array of shape (n,) or a single id
+            The task of each row; an id that was not in ``fit`` is an error (see :meth:`fit_task`).
+        """
+        return np.argmax(self.decision_function(X, tasks=tasks), axis=1)
+
+    def fit_task(self, X: Any, *, sizes: Any = None) -> NewTask:
+        """Cluster the rows of a task that was not in ``fit``; the labels of the fitted tasks stay as they are.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or frame of shape (n, d)
+            Rows of the new task, without a task column.
+        sizes : optional
+            Cluster sizes of the new task, as in the constructor; a table has the shape (1, C) or (1, C, 2). By
+            default ``self.sizes``, or balanced with l = 0.1 where that is a table of the fitted tasks.
+
+        Returns
+        -------
+        NewTask
+            With ``labels_``, ``task_covariance_``, ``task_correlation_``, ``predict`` and ``decision_function``.
+        """
+        check_is_fitted(self, "labels_")
+        prepared = self._prepared
+        if prepared.kernel.kind == "precomputed":
+            raise ValueError('fit_task needs the rows themselves; it cannot be used with kernel="precomputed".')
+        rows = self._rows_of_new_task(X)
+        if sizes is None:
+            sizes = self.sizes if isinstance(self.sizes, str | Real | tuple) else "auto"
+        own = parse_sizes(sizes, [rows.shape[0]], self.n_clusters)
+        known = prepared.problem.bounds
+        bounds = SizeBounds(np.vstack([known.lower, own.lower]), np.vstack([known.upper, own.upper]))
+        offsets = np.append(prepared.index.offsets, prepared.index.offsets[-1] + rows.shape[0])
+        both = [prepared.rows, rows]
+        everything: Any = sp.vstack(both, format="csr") if sp.issparse(rows) else np.concatenate(both)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        with threadpool_limits(limits=1, user_api="blas"):
+            raw = prepared.kernel(everything, everything)
+            centred = centre_kernel(raw, offsets, self.fit_intercept, scale=prepared.centred.scale)
+            lambda1, lambda2 = self._lambdas
+            method, rank = self._new_task_method()
+            options = replace(self._read_solver_options(), n_jobs=None)
+            point = cluster_new_task(method, centred, self._result_labels, bounds, lambda1, lambda2, rank, options, rng)
+            predictors = point.state.predictors(label_codes(point.labels, self.n_clusters))
+            model = build_model(prepared.kernel, everything, centred, predictors, np.arange(len(raw)))
+        covariance = point.Z if method == "relationship" else None
+        row = None if covariance is None else correlation(covariance)[-1]
+        labels = point.labels[offsets[-2] :]
+        return NewTask(labels, covariance, row, point.objective, model, rows.shape[1])
+
+    def _rows_of_new_task(self, X: Any) -> Any:
+        from sklearn.utils.validation import check_array
+
+        rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
+        expected = self._prepared.rows.shape[1]
+        if rows.shape[1] != expected:
+            raise ValueError(f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted on {expected}.")
+        if sp.issparse(self._prepared.rows) and not sp.issparse(rows):
+            return sp.csr_matrix(rows)
+        if sp.issparse(rows) and not sp.issparse(self._prepared.rows):
+            return rows.toarray()
+        return rows
+
+    def _new_task_method(self) -> tuple[str, int | None]:
+        return "independent", None
+
+
+def correlation(covariance: Array) -> Array:
+    """Correlation matrix of a covariance matrix."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    return covariance / np.outer(scale, scale)
+
+
+def _precomputed(rows: Any, index: TaskIndex) -> Array:
+    if rows.shape[0] != rows.shape[1]:
+        raise ValueError(f'X has shape {rows.shape}; kernel="precomputed" needs the square kernel matrix of all rows.')
+    matrix = rows.toarray() if sp.issparse(rows) else rows
+    matrix = matrix[:, index.order]
+    if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-8 * float(np.abs(matrix).max())):
+        raise ValueError(
+            'X is not symmetric; kernel="precomputed" needs the kernel matrix of all rows with each other.'
+        )
+    return matrix

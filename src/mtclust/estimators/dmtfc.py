@@ -1,0 +1,149 @@
+"""DMTFC: clusters all tasks and learns the feature covariance D they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval
+
+from mtclust.estimators.base import MultitaskClusterer, Prepared
+from mtclust.features import EigenFeatures, eigen_features
+from mtclust.solvers.exchange import solve_shared_features
+from mtclust.solvers.problem import SolverOptions, SolverResult
+
+Array = NDArray[np.float64]
+KernelArgument = str | Callable[[Any, Any], Array]
+
+#: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
+_LARGEST_FEATURE_COVARIANCE = 2000
+
+
+class DMTFC(MultitaskClusterer):
+    """Discriminative multitask feature clustering: clusters all tasks and learns which features they share.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Clusters per task; cluster ids are matched over tasks by their class means.
+    kernel : {"rbf", "linear", "precomputed"} or callable, default="rbf"
+        A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
+    width : "auto" or float, default="auto"
+        σ of the RBF kernel in units of the mean distance between two rows; "auto" takes the candidate
+        with the best leave-one-out score.
+    lambda1, lambda2 : "auto" or float, default="auto"
+        Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
+        diagonal.
+    n_components : int, optional
+        Leading eigen-features of the kernel to use (kernel PCA); all by default.
+    sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
+        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" is the paper's l = 0.1.
+    solver : {"exchange"}, default="exchange"
+        Local search on the original mixed-integer objective.
+    solver_options : dict, optional
+        ``single_task_n_init`` (40): random starts of every task alone.
+    fit_intercept : bool, default=True
+        Centre the features within each task.
+    n_init : int, default=8
+        Labellings of every task that enter the search under the shared D.
+    max_iter : int, default=40
+        Rounds of label and coupling steps of one descent.
+    tol : float, default=1e-4
+        A descent ends when a round lowers the objective by less than this (relative).
+    task_column : str or int, optional
+        Column of X that holds the task ids, instead of ``tasks=`` in ``fit`` and ``predict``.
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int, optional
+        Threads for restarts; the result does not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of every row; sizes obey ``sizes``.
+    feature_covariance_ : ndarray of shape (d, d) or (r, r)
+        D, trace 1: in the coordinates of X with the linear kernel and up to 2000 columns, otherwise in those of the
+        eigen-features of the kernel.
+    single_task_labels_, tasks_, coef_, intercept_, objective_, loo_score_, cluster_sizes_, task_groups_, history_
+        As in :class:`DMTRC`; so are ``n_iter_``, ``converged_``, ``selection_``, ``n_features_in_`` and
+        ``feature_names_in_``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from mtclust import DMTFC, stack_tasks
+    >>> first, _ = make_blobs(60, centers=[[0, 0, 0], [4, 0, 0]], random_state=0)
+    >>> second, _ = make_blobs(60, centers=[[1, 1, 1], [5, 1, 1]], random_state=1)
+    >>> X, tasks = stack_tasks([first, second])
+    >>> model = DMTFC(n_clusters=2, kernel="linear", random_state=0).fit(X, tasks=tasks)
+    >>> model.feature_covariance_.diagonal().argmax()  # the feature that separates the clusters of both tasks
+    np.int64(0)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: KernelArgument = "rbf",
+        width: float | str = "auto",
+        lambda1: float | str = "auto",
+        lambda2: float | str = "auto",
+        n_components: int | None = None,
+        sizes: Any = "auto",
+        solver: str = "exchange",
+        solver_options: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        n_init: int = 8,
+        max_iter: int = 40,
+        tol: float = 1e-4,
+        task_column: str | int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.width = width
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.n_components = n_components
+        self.sizes = sizes
+        self.solver = solver
+        self.solver_options = solver_options
+        self.fit_intercept = fit_intercept
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.task_column = task_column
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _solve(self, prepared: Prepared, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
+        features = eigen_features(prepared.problem.kernel, self.n_components)
+        prepared.selection["n_components"] = features.rank
+        self._features = features
+        return solve_shared_features(prepared.problem, features, options, rng)
+
+    def _store_extra(self, prepared: Prepared, result: SolverResult) -> None:
+        self.feature_covariance_ = _in_input_coordinates(prepared, self._features, result.Z)
+
+    def _new_task_method(self) -> tuple[str, int | None]:
+        return "features", self._features.rank
+
+
+def _in_input_coordinates(prepared: Prepared, features: EigenFeatures, D: Array) -> Array:
+    """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
+    d = prepared.rows.shape[1]
+    if prepared.kernel.kind != "linear" or d > _LARGEST_FEATURE_COVARIANCE or prepared.centred.scale == 0:
+        return D
+    # the projection's columns sum to 0 within every task, so the rows need no centring here
+    V = prepared.rows.T @ features.projection / np.sqrt(prepared.centred.scale)
+    return np.asarray(V @ D @ V.T)

@@ -1,0 +1,224 @@
+"""DMTRC: clusters all tasks and learns the covariance Ω between them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from mtclust.coupling import Relationship
+from mtclust.estimators.base import MultitaskClusterer, Prepared, correlation
+from mtclust.exceptions import UncoupledWarning
+from mtclust.labels import label_codes
+from mtclust.selection import COUPLING_LIMIT, coupling_statistic
+from mtclust.solvers.descent import Search, descend, start
+from mtclust.solvers.exchange import independent_result, solve_independent, solve_relationship
+from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
+
+Array = NDArray[np.float64]
+KernelArgument = str | Callable[[Any, Any], Array]
+
+
+class DMTRC(MultitaskClusterer):
+    """Discriminative multitask relationship clustering: clusters all tasks and learns how they are related.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Clusters per task; cluster ids mean the same in every task.
+    kernel : {"rbf", "linear", "precomputed"} or callable, default="rbf"
+        A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
+    width : "auto" or float, default="auto"
+        σ of the RBF kernel in units of the mean distance between two rows; "auto" takes the candidate
+        with the best leave-one-out score.
+    lambda1, lambda2 : "auto" or float, default="auto"
+        Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
+        diagonal.
+    coupling : {"auto", "full", "none"} or float, default="auto"
+        "full" always learns Ω, "none" clusters every task alone, a number s in [0, 1] shrinks: sΩ + (1−s)I/m, and
+        "auto" keeps the coupled labels unless the tasks' own data contradict them.
+    sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
+        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" is the paper's l = 0.1.
+    solver : {"exchange"}, default="exchange"
+        Local search on the original mixed-integer objective.
+    solver_options : dict, optional
+        ``single_task_n_init`` (40): random starts of every task alone; ``n_seeds`` (4): labellings per task that seed
+        a restart of the others.
+    fit_intercept : bool, default=True
+        Centre the features within each task, which keeps differences between the tasks' means out of the coupling.
+    n_init : int, default=8
+        Labellings of every task that enter the coupled search.
+    max_iter : int, default=40
+        Rounds of label and coupling steps of one descent.
+    tol : float, default=1e-4
+        A descent ends when a round lowers the objective by less than this (relative).
+    task_column : str or int, optional
+        Column of X that holds the task ids, instead of ``tasks=`` in ``fit`` and ``predict``.
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int, optional
+        Threads for restarts; the result does not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of every row; sizes obey ``sizes``.
+    single_task_labels_ : ndarray of shape (n,)
+        What clustering every task alone gives (DSTC), for comparison.
+    tasks_ : ndarray of shape (m,)
+        Task ids, sorted; the order of everything below.
+    task_covariance_, task_correlation_ : ndarray of shape (m, m)
+        Ω and its correlation matrix.
+    coef_ : ndarray of shape (m, C, d)
+        Linear models (linear kernel only).
+    intercept_ : ndarray of shape (m, C)
+    objective_ : float
+        J at the solution.
+    loo_score_ : float
+        Leave-one-out R² of the label codes.
+    cluster_sizes_ : ndarray of shape (m, C)
+    task_groups_ : list of lists
+        Tasks whose single-task clusters resemble each other.
+    history_ : list of dict
+        Stage, step and objective; the objective never rises.
+    n_iter_, converged_ : int, bool
+        Of the last descent.
+    selection_ : dict
+        What "auto" chose, from what, and why.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    X.-L. Zhang, "Convex Discriminative Multitask Clustering", IEEE TPAMI 37(1), 2015.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from mtclust import DMTRC, stack_tasks
+    >>> first, _ = make_blobs(60, centers=[[0, 0], [4, 0], [0, 4]], cluster_std=0.5, random_state=0)
+    >>> second, _ = make_blobs(60, centers=[[1, 1], [5, 1], [1, 5]], cluster_std=0.5, random_state=1)
+    >>> X, tasks = stack_tasks([first, second], names=["paris", "rome"])
+    >>> model = DMTRC(n_clusters=3, kernel="linear", random_state=0).fit(X, tasks=tasks)
+    >>> model.cluster_sizes_.tolist()
+    [[20, 20, 20], [20, 20, 20]]
+    >>> bool(model.task_correlation_[0, 1] > 0.9)
+    True
+    >>> model.predict([[5.0, 1.0]], tasks="rome") == model.predict([[4.0, 0.0]], tasks="paris")
+    array([ True])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
+        "coupling": [StrOptions({"auto", "full", "none"}), Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: KernelArgument = "rbf",
+        width: float | str = "auto",
+        lambda1: float | str = "auto",
+        lambda2: float | str = "auto",
+        coupling: float | str = "auto",
+        sizes: Any = "auto",
+        solver: str = "exchange",
+        solver_options: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        n_init: int = 8,
+        max_iter: int = 40,
+        tol: float = 1e-4,
+        task_column: str | int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.width = width
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.coupling = coupling
+        self.sizes = sizes
+        self.solver = solver
+        self.solver_options = solver_options
+        self.fit_intercept = fit_intercept
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.task_column = task_column
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _solve(self, prepared: Prepared, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
+        problem = prepared.problem
+        if problem.n_tasks == 1 or self.coupling in ("none", 0):
+            prepared.selection["coupling"] = {"decision": "none", "reason": _reason_uncoupled(problem.n_tasks)}
+            return solve_independent(problem, options, rng)
+        result = solve_relationship(problem, options, rng)
+        if self.coupling == "auto":
+            return self._judge(prepared, result)
+        prepared.selection["coupling"] = {"decision": self.coupling, "reason": "set by the user"}
+        if self.coupling == "full" or self.coupling == 1:
+            return result
+        return _shrunk(problem, result, float(self.coupling), options, rng)
+
+    def _judge(self, prepared: Prepared, result: SolverResult) -> SolverResult:
+        """Keep the coupled labels unless the tasks' own data contradict them."""
+        problem = prepared.problem
+        codes = [label_codes(labels, problem.n_clusters) for labels in (result.labels, result.single_task_labels)]
+        test = coupling_statistic(problem.kernel, problem.offsets, problem.ridge, *codes)
+        comparison = f"Z = {test.statistic:.2f}, limit {COUPLING_LIMIT}"
+        verdict = "do not contradict" if test.accepted else "contradict"
+        prepared.selection["coupling"] = {
+            "decision": "full" if test.accepted else "none",
+            "reason": f"the tasks' own data {verdict} the coupled labels ({comparison})",
+            "statistic": test.statistic,
+            "per_task": dict(zip(prepared.index.names.tolist(), test.per_task.tolist())),
+            "coupled_labels": prepared.index.to_input_order(result.labels),
+            "task_covariance": result.Z,
+        }
+        if test.accepted:
+            return result
+        warnings.warn(
+            f"The tasks were clustered apart: their own data contradict the coupled labels ({comparison}). "
+            'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
+            UncoupledWarning,
+            stacklevel=4,
+        )
+        return independent_result(problem, result.single_task_labels, result.similarity)
+
+    def _store_extra(self, prepared: Prepared, result: SolverResult) -> None:
+        self.task_covariance_ = result.Z
+        self.task_correlation_ = correlation(result.Z)
+
+    def _new_task_method(self) -> tuple[str, int | None]:
+        return ("independent" if self.selection_["coupling"]["decision"] == "none" else "relationship"), None
+
+
+def _reason_uncoupled(n_tasks: int) -> str:
+    return "there is only one task" if n_tasks == 1 else "set by the user"
+
+
+def _shrunk(
+    problem: Problem, result: SolverResult, s: float, options: SolverOptions, rng: np.random.Generator
+) -> SolverResult:
+    """Labels re-optimised under the fixed Ω_s = sΩ + (1−s)I/m, from the coupled and from the single-task labels."""
+    coupling = Relationship(problem.kernel, problem.offsets, problem.lambda1, problem.lambda2)
+    Omega = s * result.Z + (1 - s) * coupling.uncoupled()
+    search = Search(coupling, problem.bounds, None, options.max_iter, options.tol, learn=False)
+    points = [
+        descend(search, start(search, labels, Omega), rng, f"coupling {s:g}")
+        for labels in (result.labels, result.single_task_labels)
+    ]
+    best = min(points, key=lambda point: point.objective)
+    return SolverResult(
+        best.labels, Omega, best.state, best.objective, best.history, best.converged, best.n_iter,
+        result.single_task_labels, result.similarity, result.groups,
+    )  # fmt: skip

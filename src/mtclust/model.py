@@ -1,0 +1,96 @@
+r"""The fitted model: scores of rows for every task and cluster.
+
+.. math:: f_i(x) = \sum_j k(x, x_j)\, a_{ij} + b_i
+
+with coefficients a_i (N × C) that fold in the centring within tasks and the scale of the kernel, and
+b_i = −Σ_j k̄_i(x_j) a_ij from the task's mean. For the linear kernel f_i(x) = w_iᵀx + b_i, w_i = Σ_j a_ij x_j.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtclust.features import CentredKernel, Kernel
+
+Array = NDArray[np.float64]
+
+#: rows scored at once, so that a kernel between many new and many old rows is never held whole
+_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class DecisionModel:
+    """Scores rows of known tasks.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : array, CSR matrix or None
+        The training rows sorted by task; None for kernels that do not need them (linear, precomputed).
+    coefficients : ndarray
+        ``(m, C, d)`` for the linear kernel, otherwise ``(m, N, C)``.
+    intercept : ndarray of shape (m, C)
+    """
+
+    kernel: Kernel
+    rows: Any
+    coefficients: Array
+    intercept: Array
+
+    def scores(self, X: Any, task_codes: NDArray[np.int64]) -> Array:
+        """F of every row for its own task, shape (n, C)."""
+        result = np.empty((X.shape[0], self.intercept.shape[1]))
+        for begin in range(0, X.shape[0], _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            result[block] = self._block_scores(X[block], task_codes[block])
+        return result
+
+    def _block_scores(self, X: Any, task_codes: NDArray[np.int64]) -> Array:
+        result = np.empty((X.shape[0], self.intercept.shape[1]))
+        linear = self.kernel.kind == "linear"
+        values = X if linear or self.kernel.kind == "precomputed" else self.kernel(X, self.rows)
+        for task in np.unique(task_codes):
+            mine = task_codes == task
+            weights = self.coefficients[task].T if linear else self.coefficients[task]
+            result[mine] = values[mine] @ weights + self.intercept[task]
+        return result
+
+
+def build_model(
+    kernel: Kernel, rows: Any, centred: CentredKernel, predictors: Array, input_order: NDArray[np.int64]
+) -> DecisionModel:
+    """Fold centring and scale into the coefficients.
+
+    Parameters
+    ----------
+    predictors : ndarray of shape (m, N, C)
+        Coefficients on the centred, scaled kernel row (:meth:`mtclust.coupling.Conditioned.predictors`).
+    input_order : ndarray of shape (N,)
+        Rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input.
+    """
+    coefficients = np.zeros_like(predictors)
+    if centred.scale > 0:
+        coefficients = predictors / centred.scale
+    if centred.centred:
+        sizes = np.diff(centred.offsets)
+        means = np.add.reduceat(coefficients, centred.offsets[:-1], axis=1) / sizes[:, None]
+        coefficients = coefficients - np.repeat(means, sizes, axis=1)
+    intercept = -np.einsum("in,inc->ic", centred.task_means, coefficients)
+    if kernel.kind == "linear":
+        weights = np.stack([_transposed_product(rows, part).T for part in coefficients])
+        return DecisionModel(kernel, None, weights, intercept)
+    if kernel.kind == "precomputed":
+        in_input_order = np.empty_like(coefficients)
+        in_input_order[:, input_order] = coefficients
+        return DecisionModel(kernel, None, in_input_order, intercept)
+    return DecisionModel(kernel, rows, coefficients, intercept)
+
+
+def _transposed_product(rows: Any, part: Array) -> Array:
+    product = rows.T @ part
+    return product.toarray() if sp.issparse(product) else np.asarray(product)

@@ -1,0 +1,66 @@
+"""Faster steps of the coupling matrix: Anderson acceleration of the closed form, in the log domain.
+
+Iterating the closed form converges, but slowly where Z becomes nearly singular. In L = log Z the map is smooth and Z
+stays positive definite whatever is extrapolated. The caller takes a proposal only if it lowers the objective.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: steps remembered; more gains nothing
+_MEMORY = 5
+#: factor of the first step after a reset, when there is nothing to extrapolate from
+_OVER_RELAXATION = 2.0
+#: share of I/m mixed into a proposal, so that no direction dies
+_REVIVAL = 1e-5
+#: eigenvalues of Z are floored here before the logarithm
+_LOG_FLOOR = 1e-14
+#: singular values of the differences below this share are rounding
+_RANK = 1e-8
+
+
+class Accelerator:
+    """Proposes the next Z from the last ones and their closed-form targets."""
+
+    def __init__(self) -> None:
+        self._points: list[Array] = []
+        self._targets: list[Array] = []
+
+    def reset(self) -> None:
+        """Forget the past: the labels, and with them the map, have changed."""
+        self._points.clear()
+        self._targets.clear()
+
+    def restart(self) -> None:
+        """A proposal failed: go on from the last point only."""
+        del self._points[:-1], self._targets[:-1]
+
+    def propose(self, Z: Array, target: Array) -> Array:
+        """Extrapolated Z with trace 1."""
+        point, image = log_matrix(Z), log_matrix(target)
+        self._points = [*self._points[-_MEMORY:], point]
+        self._targets = [*self._targets[-_MEMORY:], image]
+        if len(self._points) == 1:
+            return _exp_trace_one(point + _OVER_RELAXATION * (image - point))
+        residuals = np.array([(b - a).ravel() for a, b in zip(self._points, self._targets)])
+        images = np.array([b.ravel() for b in self._targets])
+        weights = np.linalg.lstsq(np.diff(residuals, axis=0).T, residuals[-1], rcond=_RANK)[0]
+        return _exp_trace_one(image - (weights @ np.diff(images, axis=0)).reshape(Z.shape))
+
+
+def log_matrix(Z: Array) -> Array:
+    """Logarithm of a positive semidefinite matrix, eigenvalues floored."""
+    eigenvalues, vectors = sla.eigh(Z)
+    return (vectors * np.log(np.maximum(eigenvalues, _LOG_FLOOR))) @ vectors.T
+
+
+def _exp_trace_one(L: Array) -> Array:
+    eigenvalues, vectors = sla.eigh(0.5 * (L + L.T))
+    Z = (vectors * np.exp(eigenvalues - eigenvalues.max())) @ vectors.T
+    m = len(Z)
+    return (1 - _REVIVAL) * Z / np.trace(Z) + _REVIVAL * np.eye(m) / m
