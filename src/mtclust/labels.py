@@ -106,9 +106,9 @@ def parse_sizes(sizes: Any, task_sizes: ArrayLike, n_clusters: int, task_names: 
         return _balance(AUTO_BALANCE if sizes == "auto" else 0.0, rows, n_clusters)
     if isinstance(sizes, Mapping):
         return _table(_rows_of_mapping(sizes, names), rows, n_clusters, names)
-    if isinstance(sizes, tuple) and len(sizes) == 2 and all(np.ndim(value) == 0 for value in sizes):
+    if isinstance(sizes, tuple) and len(sizes) == 2 and not any(hasattr(value, "__len__") for value in sizes):
         return _fractions(sizes, rows, n_clusters, names)
-    if np.ndim(sizes) == 0:
+    if not hasattr(sizes, "__len__"):
         if isinstance(sizes, bool | np.bool_) or not isinstance(sizes, int | float | np.number):
             raise ValueError(f"sizes={sizes!r} is not known; {_ALLOWED}.")
         if not 0 <= sizes <= 1:

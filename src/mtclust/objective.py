@@ -5,8 +5,13 @@ For fixed coupling Z the models W can be eliminated from the paper's objective:
 .. math:: J(Y) = \tfrac12 \mathrm{tr}(Y^T M Y), \quad M = (K_Z + \Lambda/2)^{-1}, \quad
           \alpha = MY = \tfrac{2}{n_i}(Y - F)
 
-Λ holds the number of rows of each row's task. Leaving row j out of its task, with n_i kept, changes its residual to
-α_j/M_jj; with the task's centre re-estimated without the row as well, to α_j/(M_jj − 2/n_i²).
+Λ holds the number of rows of each row's task. Leaving row j out of its task i, with n_i kept, changes its residual to
+α_j/M_jj. With the task's centre re-estimated without the row as well, it becomes
+
+.. math:: \frac{\alpha_j - \tfrac{2}{n_i}\bar y}{M_{jj} - 2/n_i^2} + \bar y_{-j}
+
+where ȳ and ȳ₋ⱼ are the mean codes of the task with and without the row: the fraction is the residual of a model that
+also fits the mean of the codes, which ours does not (f is 0 at the task's centre).
 """
 
 from __future__ import annotations
@@ -18,12 +23,18 @@ from mtclust.labels import label_codes
 
 
 def loo_residuals(
-    alpha: NDArray[np.float64], diagonal: NDArray[np.float64], task_sizes: NDArray[np.int64], centred: bool
+    codes: NDArray[np.float64],
+    alpha: NDArray[np.float64],
+    diagonal: NDArray[np.float64],
+    task_sizes: NDArray[np.int64],
+    centred: bool,
 ) -> NDArray[np.float64]:
     """Leave-one-out residuals Y − F₋ⱼ of all rows, in closed form; rows sorted by task.
 
     Parameters
     ----------
+    codes : array of shape (N, C)
+        Label codes Y.
     alpha : array of shape (N, C)
         Dual variables MY.
     diagonal : array of shape (N,)
@@ -34,11 +45,20 @@ def loo_residuals(
         Whether each task's centre is re-estimated without the row (``fit_intercept=True``). A task of one row has no
         centre without it; its residual is then its label, that is, nothing is predicted.
     """
-    denominator = diagonal.copy()
-    if centred:
-        n = np.repeat(task_sizes, task_sizes).astype(np.float64)
-        denominator = np.where(n > 1, diagonal - 2.0 / n**2, diagonal)
-    return alpha / denominator[:, None]
+    residuals = alpha / diagonal[:, None]
+    if not centred:
+        return residuals
+    starts = np.concatenate([[0], np.cumsum(task_sizes)])
+    for start, n in zip(starts, task_sizes):
+        rows = slice(int(start), int(start + n))
+        if n > 1:
+            Y = codes[rows]
+            mean = Y.mean(axis=0)
+            fitted_mean = (alpha[rows] - (2.0 / n) * mean) / (diagonal[rows] - 2.0 / n**2)[:, None]
+            residuals[rows] = fitted_mean + (n * mean - Y) / (n - 1)
+        else:
+            residuals[rows] = codes[rows]
+    return residuals
 
 
 def r_squared(residuals: NDArray[np.float64], codes: NDArray[np.float64]) -> float:

@@ -81,7 +81,7 @@ def single_task_score(
     pools = single_task_pools(kernel.matrix, offsets, ridge, bounds, _WIDTH_STARTS, rng, n_jobs)
     codes = label_codes(np.concatenate([pool.labels[0] for pool in pools]), bounds.n_clusters)
     state = Independent(kernel.matrix, offsets, ridge).condition(np.eye(kernel.n_tasks))
-    residuals = loo_residuals(state.alpha(codes), state.diagonal(), np.diff(offsets), kernel.centred)
+    residuals = loo_residuals(codes, state.alpha(codes), state.diagonal(), np.diff(offsets), kernel.centred)
     return r_squared(residuals, codes)
 
 

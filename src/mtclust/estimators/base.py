@@ -208,7 +208,7 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
             prepared.kernel, prepared.rows, prepared.centred, result.state.predictors(codes), index.order
         )
         residuals = loo_residuals(
-            result.state.alpha(codes), result.state.diagonal(), index.sizes, prepared.centred.centred
+            codes, result.state.alpha(codes), result.state.diagonal(), index.sizes, prepared.centred.centred
         )
         if not result.converged:
             warnings.warn(

@@ -1,0 +1,90 @@
+"""Exact size-constrained assignment against the linear program solved by HiGHS."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linprog, linear_sum_assignment
+
+from mtclust import assignment
+from mtclust.assignment import assign
+
+
+def optimum_by_linear_programming(cost, lower, upper):
+    n, C = cost.shape
+    columns = sp.kron(np.ones((1, n)), sp.eye_array(C))
+    result = linprog(
+        cost.ravel(),
+        A_ub=sp.vstack([columns, -columns]),
+        b_ub=np.concatenate([upper, -np.asarray(lower)]),
+        A_eq=sp.kron(sp.eye_array(n), np.ones((1, C))),
+        b_eq=np.ones(n),
+        bounds=(0, 1),
+        method="highs",
+    )
+    return result.fun
+
+
+def random_bounds(rng, n, C, kind):
+    if kind == "equal":
+        return np.full(C, n // C), np.full(C, -(-n // C))
+    if kind == "unequal":
+        sizes = rng.multinomial(n, rng.dirichlet(np.ones(C)))
+        return sizes, sizes
+    while True:
+        lower = rng.integers(0, n // C + 1, size=C)
+        upper = lower + rng.integers(0, n, size=C)
+        if upper.sum() >= n:
+            return lower, upper
+
+
+@pytest.mark.parametrize("kind", ["equal", "unequal", "interval"])
+@pytest.mark.parametrize("values", ["normal", "integers"])
+def test_total_cost_equals_the_linear_program(kind, values):
+    rng = np.random.default_rng(0)
+    for _ in range(80):
+        n, C = int(rng.integers(2, 40)), int(rng.integers(2, 8))
+        cost = rng.normal(size=(n, C)) if values == "normal" else rng.integers(0, 3, size=(n, C)).astype(float)
+        lower, upper = random_bounds(rng, n, C, kind)
+        labels = assign(cost, lower, upper)
+        sizes = np.bincount(labels, minlength=C)
+        assert np.all(sizes >= lower)
+        assert np.all(sizes <= upper)
+        assert cost[np.arange(n), labels].sum() == pytest.approx(
+            optimum_by_linear_programming(cost, lower, upper), abs=1e-9
+        )
+
+
+@pytest.mark.parametrize("kind", ["equal", "unequal", "interval"])
+def test_prices_and_paths_agree_with_paths_alone(kind, monkeypatch):
+    rng = np.random.default_rng(1)
+    for C in (3, 6):
+        n = 400
+        cost = rng.normal(size=(n, C)) + 3 * rng.dirichlet(np.ones(C))
+        lower, upper = random_bounds(rng, n, C, kind)
+        direct = cost[np.arange(n), assign(cost, lower, upper)].sum()
+        with monkeypatch.context() as patch:
+            patch.setattr(assignment, "_SMALL", 0)
+            swept = cost[np.arange(n), assign(cost, lower, upper)].sum()
+        assert swept == pytest.approx(direct, abs=1e-8)
+
+
+def test_exact_balance_equals_the_hungarian_method():
+    rng = np.random.default_rng(2)
+    cost = rng.normal(size=(60, 5))
+    rows, columns = linear_sum_assignment(np.repeat(cost, 12, axis=1))
+    expected = np.repeat(cost, 12, axis=1)[rows, columns].sum()
+    assert cost[np.arange(60), assign(cost, [12] * 5, [12] * 5)].sum() == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("values", ["normal", "ties", "constant"])
+def test_a_hundred_thousand_rows_and_twenty_clusters(values):
+    rng = np.random.default_rng(3)
+    n, C = 100_000, 20
+    cost = {"normal": rng.normal(size=(n, C)), "ties": rng.integers(0, 4, (n, C)) * 1.0, "constant": np.zeros((n, C))}
+    labels = assign(cost[values], [n // C] * C, [n // C] * C)
+    assert np.all(np.bincount(labels, minlength=C) == n // C)
+
+
+def test_bounds_that_no_labelling_meets():
+    with pytest.raises(ValueError, match=r"between \[3, 3\] and \[3, 3\] cannot be met by 5 rows"):
+        assign(np.zeros((5, 2)), [3, 3], [3, 3])

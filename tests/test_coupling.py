@@ -1,0 +1,120 @@
+"""Ridge and coupling steps against cvxpy, and the invariances of the three couplings."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from mtclust.coupling import Relationship, SharedFeatures, gain_matrix, trace_one_root
+from mtclust.features import centre_kernel, eigen_features
+from mtclust.labels import label_codes, parse_sizes
+from mtclust.solvers.acceleration import Accelerator
+from mtclust.solvers.descent import Search, start, step_coupling
+from tests.conftest import gaussian_tasks
+
+C, LAMBDA1, LAMBDA2 = 3, 0.05, 0.03
+
+
+def problem(seed=0):
+    X, _, _ = gaussian_tasks(rows=8, d=3, seed=seed, spread=1.0)
+    offsets = np.array([0, 8, 16, 24])
+    kernel = centre_kernel(X @ X.T, offsets, True).matrix
+    codes = label_codes(np.random.default_rng(seed).integers(0, C, 24), C)
+    return kernel, offsets, codes
+
+
+def converged(coupling, codes):
+    """Z for fixed labels, iterated to the end; the objective must fall at every step."""
+    bounds = parse_sizes(1.0, [8, 8, 8], C)
+    search = Search(coupling, bounds)
+    point = start(search, np.argmax(codes, axis=1), coupling.uncoupled())
+    accelerator = Accelerator()
+    for _ in range(200):
+        before = point.objective
+        if not step_coupling(search, point, accelerator):
+            break
+        assert point.objective <= before
+    return point
+
+
+def minimum_by_cvxpy(Phi, offsets, codes, lambda2, stack):
+    """min over W of the objective with Z eliminated: λ₂/2 times a squared nuclear norm."""
+    m, r = len(offsets) - 1, Phi.shape[1]
+    W = [cp.Variable((r, C)) for _ in range(m)]
+    loss = sum(
+        cp.sum_squares(codes[a:b] - Phi[a:b] @ W[i]) / (b - a)
+        for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:]))
+    )
+    ridge = LAMBDA1 / 2 * sum(cp.sum_squares(w) for w in W)
+    task = cp.Problem(cp.Minimize(ridge + lambda2 / 2 * cp.square(cp.normNuc(stack(W))) + loss))
+    value = task.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return value, stack([w.value for w in W])
+
+
+def test_labels_given_the_models_and_omega_equal_cvxpy():
+    kernel, offsets, codes = problem()
+    point = converged(Relationship(kernel, offsets, LAMBDA1, LAMBDA2), codes)
+    columns = lambda W: cp.hstack([cp.reshape(w, (w.size, 1), order="F") for w in W])  # noqa: E731
+    value, stacked = minimum_by_cvxpy(eigen_features(kernel).values, offsets, codes, LAMBDA2, columns)
+    assert point.objective == pytest.approx(value, rel=1e-6)
+    expected = trace_one_root(np.asarray(stacked.value).T @ np.asarray(stacked.value))
+    np.testing.assert_allclose(point.Z, expected, atol=2e-3)
+
+
+def test_labels_given_the_models_and_d_equal_cvxpy():
+    kernel, offsets, codes = problem()
+    features = eigen_features(kernel)
+    point = converged(SharedFeatures(features, offsets, LAMBDA1, LAMBDA2), codes)
+    value, stacked = minimum_by_cvxpy(features.values, offsets, codes, LAMBDA2 * 3 / features.rank, cp.hstack)
+    assert point.objective == pytest.approx(value, rel=1e-6)
+    expected = trace_one_root(np.asarray(stacked.value) @ np.asarray(stacked.value).T)
+    np.testing.assert_allclose(point.Z, expected, atol=2e-3)
+
+
+def test_closed_form_is_the_best_coupling_for_fixed_models():
+    """Ω = S^½/tr S^½ minimises tr(Ω⁻¹S) over trace-one matrices."""
+    A = np.random.default_rng(0).normal(size=(4, 6))
+    S = A @ A.T
+    Omega = cp.Variable((4, 4), PSD=True)
+    task = cp.Problem(cp.Minimize(cp.matrix_frac(A, Omega)), [cp.trace(Omega) == 1])
+    value = task.solve(solver=cp.CLARABEL)
+    closed = trace_one_root(S)
+    assert np.trace(np.linalg.solve(closed, S)) == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(closed, Omega.value, atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_closed_form_has_trace_one_and_is_positive_definite(scale):
+    A = np.random.default_rng(1).normal(size=(5, 2))
+    Z = trace_one_root(scale * A @ A.T)
+    assert np.trace(Z) == pytest.approx(1)
+    assert np.linalg.eigvalsh(Z).min() > 0
+    np.testing.assert_allclose(Z, Z.T)
+
+
+def test_gain_inverts_ridge_plus_inverse_coupling_with_one_lambda_per_task():
+    Z = trace_one_root(np.diag([1.0, 2.0, 3.0]) + 0.5)
+    lambda1 = np.array([0.1, 0.2, 0.4])
+    inverse = np.diag(lambda1) + 0.3 * np.linalg.inv(Z)
+    np.testing.assert_allclose(gain_matrix(Z, lambda1, 0.3), np.linalg.inv(inverse), atol=1e-12)
+
+
+def test_shared_features_do_not_see_a_permutation_of_clusters_within_a_task():
+    kernel, offsets, codes = problem()
+    coupling = SharedFeatures(eigen_features(kernel), offsets, LAMBDA1, LAMBDA2)
+    permuted = codes.copy()
+    permuted[8:16] = codes[8:16][:, [2, 0, 1]]
+    assert converged(coupling, codes).objective == pytest.approx(converged(coupling, permuted).objective, rel=1e-9)
+
+
+def test_relationship_does_see_it():
+    kernel, offsets, codes = problem()
+    coupling = Relationship(kernel, offsets, LAMBDA1, LAMBDA2)
+    permuted = codes.copy()
+    permuted[8:16] = codes[8:16][:, [2, 0, 1]]
+    assert abs(converged(coupling, codes).objective - converged(coupling, permuted).objective) > 1e-4
+
+
+def test_a_kernel_that_is_not_positive_is_refused():
+    kernel = np.diag([1.0, -50.0, 1.0, 1.0])
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        Relationship(kernel, np.array([0, 4]), 0.1, 0.1).condition(np.eye(1))
