@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linprog, linear_sum_assignment
+from scipy.optimize import linear_sum_assignment, linprog
 
 from mtclust import assignment
 from mtclust.assignment import assign

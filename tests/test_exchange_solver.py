@@ -113,7 +113,7 @@ def test_two_groups_of_tasks_are_found_and_solved():
 
 
 def test_alignment_undoes_any_renaming_and_respects_a_size_table():
-    X, y, tasks = gaussian_tasks(rows=30)
+    X, y, _ = gaussian_tasks(rows=30)
     offsets = np.array([0, 30, 60, 90])
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
     renamed = y.copy()

@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 #: sweeps that match each task again to all others, after the first alignment
 _SWEEPS = 3
+#: class means shorter than this share of the longest are rounding
+_ZERO_NORM = 1e-12
 #: tasks more alike than this belong to one group
 GROUP_SIMILARITY = 0.5
 
@@ -91,8 +93,10 @@ def _similarity(
     """Normalised products of class means (m, m, C, C) and the value V of the best matching of every two tasks."""
     m = len(offsets) - 1
     products = class_mean_products(kernel, offsets, labels, n_clusters)
-    norms = np.sqrt(np.maximum(np.einsum("iicc->i", products), np.finfo(float).tiny))
-    products = products / (norms[:, None, None, None] * norms[None, :, None, None])
+    norms = np.sqrt(np.maximum(np.einsum("iicc->i", products), 0.0))
+    # a task whose class means coincide resembles no other
+    weights = np.divide(1.0, norms, out=np.zeros(m), where=norms > _ZERO_NORM * norms.max(initial=0.0))
+    products = products * weights[:, None, None, None] * weights[None, :, None, None]
     similarity = np.eye(m)
     for i in range(m):
         for k in range(i):

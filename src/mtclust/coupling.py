@@ -34,6 +34,8 @@ _REVIVAL = 1e-8
 class Conditioned(Protocol):
     """The quadratic problem in the labels for one fixed coupling matrix."""
 
+    Z: Array
+
     def block(self, task: int) -> Array:
         """M_ii, contiguous."""
 
@@ -264,6 +266,12 @@ class SharedFeatures:
     def uncoupled(self) -> Array:
         """D = I/r."""
         return np.eye(self.features.rank) / self.features.rank
+
+    def gain_kernel(self, Z: Array) -> Array:
+        """K_F = ΦGΦᵀ; only its task blocks enter the objective."""
+        G = gain_matrix(Z, self.lambda1, self.lambda2)
+        K = self.features.values @ G @ self.features.values.T
+        return 0.5 * (K + K.T)
 
     def condition(self, Z: Array) -> SharedFeaturesState:
         return SharedFeaturesState(self, Z)

@@ -9,3 +9,7 @@ class SmallTaskWarning(UserWarning):
 
 class UncoupledWarning(UserWarning):
     """Coupling the tasks was refused: the coupled labels contradict what the tasks' own data say."""
+
+
+class DegenerateSolutionWarning(UserWarning):
+    """The convex relaxation has collapsed: its relaxed labels carry (almost) no information about clusters."""

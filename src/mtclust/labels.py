@@ -156,7 +156,16 @@ def _rows_of_mapping(sizes: Mapping[Any, Any], names: NDArray[Any]) -> list[Any]
         raise ValueError(
             f"sizes must have one entry per task; missing: {missing or 'none'}, not a task: {surplus or 'none'}."
         )
-    return [sizes[name] for name in known]
+    return [_with_bounds(sizes[name]) for name in known]
+
+
+def _with_bounds(row: Any) -> Any:
+    """A row of exact sizes as a row of equal lower and upper bounds, so that both kinds may stand in one mapping."""
+    try:
+        table = np.asarray(row, dtype=np.float64)
+    except (TypeError, ValueError):
+        return row
+    return np.stack([table, table], axis=1) if table.ndim == 1 else table
 
 
 def _table(sizes: Any, rows: NDArray[np.int64], n_clusters: int, names: NDArray[Any]) -> SizeBounds:

@@ -31,9 +31,11 @@ Array = NDArray[np.float64]
 _FIRST_EIGENVALUE = 0.02
 #: weight of the first Ω when a restart begins near the best Ω so far
 _RESTART_MIXTURE = 0.2
+#: shares of I/r in the D under which DMTFC clusters its tasks anew
+_SMOOTHING = (0.8, 0.5, 0.2)
 #: the last descent is carried this much further than the searches before it
 _POLISH = 1e-2
-#: and takes several steps of the coupling at a time once the labels have settled
+#: steps of the coupling at a time once the labels have settled, there and for D, which settles slowly
 _POLISH_STEPS = 5
 
 
@@ -64,14 +66,47 @@ def solve_shared_features(
     pools = _pools(problem, options, rng)
     aligned, similarity = _aligned_best(problem, pools)
     coupling = SharedFeatures(features, problem.offsets, float(problem.lambda1.mean()), problem.lambda2)
-    search = Search(coupling, problem.bounds, _truncated(pools, options.n_init), options.max_iter, options.tol)
+    search = Search(
+        coupling, problem.bounds, _truncated(pools, options.n_init), options.max_iter, options.tol,
+        coupling_steps=_POLISH_STEPS,
+    )  # fmt: skip
     point = descend(search, start(search, aligned, coupling.uncoupled()), rng, "from single-task solutions")
-    point = _polish(search, point, rng, options)
+    point = _restarts_under_shared_features(problem, coupling, search, options, rng, point)
     labels, _ = align(problem.kernel, problem.offsets, point.labels, problem.bounds)
     return SolverResult(
         labels, point.Z, point.state, point.objective, point.history, point.converged, point.n_iter,
         aligned, similarity, groups_of_tasks(similarity),
     )  # fmt: skip
+
+
+def _restarts_under_shared_features(
+    problem: Problem,
+    coupling: SharedFeatures,
+    search: Search,
+    options: SolverOptions,
+    rng: np.random.Generator,
+    best: Point,
+) -> Point:
+    """Cluster every task anew from random starts under a smoothed D, descend; again while that lowers J.
+
+    D adapts to the labels it is learned from and would hold them fast: smoothing it lets the features that the other
+    tasks use speak up against them.
+    """
+    r = coupling.features.rank
+    for smoothing in _SMOOTHING:
+        D = (1 - smoothing) * best.Z + smoothing * np.eye(r) / r
+        kernel = coupling.gain_kernel(D)
+        pools = single_task_pools(
+            kernel, problem.offsets, np.ones(problem.n_tasks), problem.bounds, options.n_init, rng, options.n_jobs
+        )
+        labels = np.concatenate([pool.labels[0] for pool in pools])
+        wider = replace(search, pools=[_merged(a, b) for a, b in zip(search.pools or pools, pools)])
+        best = _better(best, descend(wider, start(search, labels, D), rng, "restart under smoothed features"))
+    return best
+
+
+def _merged(first: Pool, second: Pool) -> Pool:
+    return Pool(first.labels + second.labels, np.concatenate([first.objectives, second.objectives]))
 
 
 def _pools(problem: Problem, options: SolverOptions, rng: np.random.Generator) -> list[Pool]:

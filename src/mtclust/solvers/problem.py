@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mtclust.coupling import Conditioned
 from mtclust.labels import SizeBounds
+from mtclust.solvers.relaxation import Relaxation
 
 Array = NDArray[np.float64]
 
@@ -89,3 +90,5 @@ class SolverResult:
     single_task_labels: NDArray[np.int64]
     similarity: Array
     groups: list[NDArray[np.int64]] = field(default_factory=list)
+    model_codes: Array | None = None  # what the models are fitted to, where that is not the labels
+    relaxation: Relaxation | None = None  # of the cutting-plane solver

@@ -1,0 +1,81 @@
+"""fit_task: a task that was not in fit."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.metrics import match_clusters, nmi
+from tests.conftest import gaussian_tasks
+
+X, Y, TASKS = gaussian_tasks(n_tasks=4)
+OLD, NEW = TASKS < 3, TASKS == 3
+
+
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_a_new_task_gets_labels_that_mean_what_they_mean_in_the_old_ones(method, kernel):
+    model = method(3, kernel=kernel, width=1.0, random_state=0).fit(X[OLD], tasks=TASKS[OLD])
+    before = model.labels_.copy()
+    new = model.fit_task(X[NEW])
+    assert nmi(Y[NEW], new.labels_) == 1
+    both = np.append(model.labels_, new.labels_)
+    assert match_clusters(np.append(Y[OLD], Y[NEW]), both)[1] == 1
+    np.testing.assert_array_equal(new.predict(X[NEW]), new.labels_)
+    np.testing.assert_array_equal(model.labels_, before)
+    if method is DMTRC:
+        assert new.task_covariance_.shape == (4, 4)
+        assert np.trace(new.task_covariance_) == pytest.approx(1)
+        assert new.task_correlation_[-1] == pytest.approx(1)
+        if kernel == "linear":
+            assert np.all(new.task_correlation_[:3] > 0.8)
+    else:
+        assert new.task_covariance_ is None
+
+
+def test_a_few_rows_are_clustered_better_with_the_old_tasks_than_alone():
+    """With nine noisy rows the new task leans on what the others have learned."""
+    gains = []
+    for seed in range(8):
+        data, y, tasks = gaussian_tasks(n_tasks=4, rows=30, spread=1.2, seed=seed, d=6)
+        model = DMTRC(3, kernel="linear", sizes="balanced", coupling="full", random_state=0)
+        model.fit(data[tasks < 3], tasks=tasks[tasks < 3])
+        few = np.flatnonzero(tasks == 3)[:9]
+        alone = DSTC(3, kernel="linear", sizes="balanced", random_state=0).fit(data[few])
+        gains.append(nmi(y[few], model.fit_task(data[few]).labels_) - nmi(y[few], alone.labels_))
+    assert np.mean(gains) > 0.02
+
+
+def test_sparse_rows_and_sizes():
+    model = DMTRC(3, kernel="linear", random_state=0).fit(sp.csr_matrix(X[OLD]), tasks=TASKS[OLD])
+    new = model.fit_task(X[NEW], sizes=[[12, 10, 8]])
+    assert sorted(np.bincount(new.labels_).tolist()) == [8, 10, 12]
+
+
+def test_refused_coupling_clusters_the_new_task_alone():
+    model = DMTRC(3, kernel="linear", coupling="none", random_state=0).fit(X[OLD], tasks=TASKS[OLD])
+    new = model.fit_task(X[NEW])
+    assert new.task_covariance_ is None
+    assert nmi(Y[NEW], new.labels_) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [(X[NEW][:, :2], "X has 2 features, but DMTRC was fitted on 4"), (np.full((5, 4), np.nan), "contains NaN")],
+)
+def test_rows_that_cannot_be_used(rows, message):
+    model = DMTRC(3, kernel="linear", random_state=0).fit(X[OLD], tasks=TASKS[OLD])
+    with pytest.raises(ValueError, match=message):
+        model.fit_task(rows)
+
+
+def test_predicting_with_other_columns_than_the_new_task_had():
+    new = DMTRC(3, kernel="linear", random_state=0).fit(X[OLD], tasks=TASKS[OLD]).fit_task(X[NEW])
+    with pytest.raises(ValueError, match="X has 2 features"):
+        new.predict(X[NEW][:, :2])
+
+
+def test_a_precomputed_kernel_has_no_rows_to_extend():
+    model = DSTC(3, kernel="precomputed", random_state=0).fit(X[OLD] @ X[OLD].T, tasks=TASKS[OLD])
+    with pytest.raises(ValueError, match="fit_task needs the rows themselves"):
+        model.fit_task(X[NEW])

@@ -1,0 +1,79 @@
+"""scikit-learn's own checks, and the tools its users combine estimators with."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mtclust import DMTFC, DMTRC, DSTC, task_scorer
+from mtclust.metrics import macro_nmi, nmi
+from tests.conftest import gaussian_tasks
+
+X, Y, TASKS = gaussian_tasks()
+
+
+@parametrize_with_checks([DMTRC(), DMTFC(), DSTC(), DMTRC(kernel="linear"), DMTFC(kernel="linear")])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+def test_clone_and_set_params_keep_every_parameter(method):
+    model = method(4, kernel="linear", lambda1=0.5, sizes=[[1, 2, 3, 4]])
+    assert clone(model).get_params() == model.get_params()
+    assert clone(model).set_params(lambda1=0.25).lambda1 == 0.25
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_tasks_reach_the_estimator_through_a_pipeline(routing):
+    pipeline = make_pipeline(StandardScaler(), DMTRC(3, width=1.0, random_state=0))
+    pipeline.fit(X, tasks=TASKS)
+    assert pipeline[-1].tasks_.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(pipeline.predict(X, tasks=TASKS), pipeline[-1].labels_)
+
+
+def test_grid_search_with_routed_tasks(routing):
+    search = GridSearchCV(
+        DMTRC(3, kernel="linear", random_state=0),
+        {"lambda1": [0.01, 0.1]},
+        scoring=task_scorer(nmi),
+        cv=KFold(3, shuffle=True, random_state=0),
+        error_score="raise",
+    )
+    search.fit(X, Y, tasks=TASKS)
+    assert search.best_estimator_.tasks_.tolist() == [0, 1, 2]
+    assert search.best_score_ == pytest.approx(1)
+
+
+def test_grid_search_with_a_task_column_and_no_routing():
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(shop=np.array(["x", "y", "z"])[TASKS])
+    search = GridSearchCV(
+        DMTRC(3, kernel="linear", task_column="shop", random_state=0),
+        {"lambda2": [0.01, 0.1]},
+        scoring=task_scorer(nmi),
+        cv=KFold(3, shuffle=True, random_state=0),
+        error_score="raise",
+    ).fit(frame, Y)
+    assert search.best_score_ == pytest.approx(1)
+    assert macro_nmi(Y, search.predict(frame), frame["shop"]) == 1
+    by_name = GridSearchCV(search.estimator, {"n_init": [2]}, scoring="adjusted_rand_score", cv=GroupKFold(2))
+    by_name.fit(frame, Y, groups=np.arange(90) % 10)
+    assert by_name.best_score_ > 0.9
+
+
+def test_scorer_is_the_mean_over_tasks():
+    model = DSTC(3, kernel="linear", random_state=0).fit(X, tasks=TASKS)
+    wrong = np.where(TASKS == 0, 0, Y)  # no information about task 0
+    assert task_scorer(nmi)(model, X, wrong, tasks=TASKS) == pytest.approx(2 / 3)
+    assert repr(task_scorer(nmi)) == "task_scorer(nmi)"
