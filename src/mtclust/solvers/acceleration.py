@@ -17,7 +17,7 @@ _MEMORY = 5
 #: factor of the first step after a reset, when there is nothing to extrapolate from
 _OVER_RELAXATION = 2.0
 #: share of I/m mixed into a proposal, so that no direction dies
-_REVIVAL = 1e-5
+_REVIVAL = 1e-8
 #: eigenvalues of Z are floored here before the logarithm
 _LOG_FLOOR = 1e-14
 #: singular values of the differences below this share are rounding

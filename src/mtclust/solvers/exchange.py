@@ -31,11 +31,15 @@ Array = NDArray[np.float64]
 _FIRST_EIGENVALUE = 0.02
 #: weight of the first Ω when a restart begins near the best Ω so far
 _RESTART_MIXTURE = 0.2
+#: restarts of one coupled search, however many tasks there are
+_MOST_RESTARTS = 16
 #: shares of I/r in the D under which DMTFC clusters its tasks anew
 _SMOOTHING = (0.8, 0.5, 0.2)
+#: searches for D stop at this multiple of ``tol``
+_ROUGH = 10.0
 #: the last descent is carried this much further than the searches before it
 _POLISH = 1e-2
-#: steps of the coupling at a time once the labels have settled, there and for D, which settles slowly
+#: steps of the coupling at a time once the labels have settled
 _POLISH_STEPS = 5
 
 
@@ -66,12 +70,12 @@ def solve_shared_features(
     pools = _pools(problem, options, rng)
     aligned, similarity = _aligned_best(problem, pools)
     coupling = SharedFeatures(features, problem.offsets, float(problem.lambda1.mean()), problem.lambda2)
-    search = Search(
-        coupling, problem.bounds, _truncated(pools, options.n_init), options.max_iter, options.tol,
-        coupling_steps=_POLISH_STEPS,
-    )  # fmt: skip
-    point = descend(search, start(search, aligned, coupling.uncoupled()), rng, "from single-task solutions")
-    point = _restarts_under_shared_features(problem, coupling, search, options, rng, point)
+    search = Search(coupling, problem.bounds, _truncated(pools, options.n_init), options.max_iter, options.tol)
+    # D settles slowly: searches stop early, and only the best is carried to the end
+    rough = replace(search, tol=options.tol * _ROUGH)
+    point = descend(rough, start(search, aligned, coupling.uncoupled()), rng, "from single-task solutions")
+    point = _restarts_under_shared_features(problem, coupling, rough, options, rng, point)
+    point = descend(replace(search, coupling_steps=_POLISH_STEPS), point, rng, "polish")
     labels, _ = align(problem.kernel, problem.offsets, point.labels, problem.bounds)
     return SolverResult(
         labels, point.Z, point.state, point.objective, point.history, point.converged, point.n_iter,
@@ -187,11 +191,15 @@ def _restarts(
     """Label all tasks through the model of one task's labelling, for the best labellings of every task; descend."""
     independent = Independent(problem.kernel, problem.offsets, problem.ridge).condition(first)
     Omega = (1 - _RESTART_MIXTURE) * best.Z + _RESTART_MIXTURE * first
-    starts = [
-        _seeded_labels(problem, independent.block(task), task, labels)
-        for task in range(problem.n_tasks)
-        for labels in (search.pools[task].labels[: options.n_seeds] if search.pools else ())
+    pools = search.pools or []
+    # the best labelling of every task first, then the second best: when the number is limited, all tasks have a say
+    seeds = [
+        (task, pool.labels[k])
+        for k in range(options.n_seeds)
+        for task, pool in enumerate(pools)
+        if k < len(pool.labels)
     ]
+    starts = [_seeded_labels(problem, independent.block(task), task, z) for task, z in seeds[:_MOST_RESTARTS]]
     generators = rng.spawn(len(starts))
 
     def run(labels: NDArray[np.int64], generator: np.random.Generator) -> Point:

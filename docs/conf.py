@@ -1,0 +1,15 @@
+"""Sphinx configuration."""
+
+import mtclust
+
+project = "mtclust"
+author = "the mtclust developers"
+copyright = "2026, the mtclust developers"
+release = version = mtclust.__version__
+
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax"]
+autosummary_generate = True
+numpydoc_show_class_members = False
+myst_enable_extensions = ["dollarmath"]
+html_theme = "pydata_sphinx_theme"
+exclude_patterns = ["_build"]
