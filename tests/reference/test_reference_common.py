@@ -23,7 +23,7 @@ ALTERNATING = [KernelKMeans, LSSMTC, LSKMTC, MBC]
 
 
 @parametrize_with_checks(
-    [estimator(n_init=3) for estimator in OWN_ESTIMATORS]
+    [estimator() for estimator in OWN_ESTIMATORS]
     + [wrapper(KMeans(3, n_init=1, random_state=0)) for wrapper in (PerTask, Pooled)]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -1,0 +1,26 @@
+"""The methods the paper compares with, all with ``fit(X, y=None, *, tasks=None)``.
+
+:data:`REFERENCE_METHODS` lists them under the paper's names (KM, ALL NC, ...), with their grids and what is not known
+about them. LSKMTC and MBC are reconstructions.
+"""
+
+from mtclust.reference.kernel_kmeans import KernelKMeans
+from mtclust.reference.lskmtc import LSKMTC
+from mtclust.reference.lssmtc import LSSMTC
+from mtclust.reference.mbc import MBC
+from mtclust.reference.normalized_cut import NormalizedCut
+from mtclust.reference.registry import REFERENCE_METHODS, ReferenceMethod, reference_method
+from mtclust.reference.wrappers import PerTask, Pooled
+
+__all__ = [
+    "LSKMTC",
+    "LSSMTC",
+    "MBC",
+    "REFERENCE_METHODS",
+    "KernelKMeans",
+    "NormalizedCut",
+    "PerTask",
+    "Pooled",
+    "ReferenceMethod",
+    "reference_method",
+]
