@@ -8,8 +8,16 @@ class SmallTaskWarning(UserWarning):
 
 
 class UncoupledWarning(UserWarning):
-    """Coupling the tasks was refused: the coupled labels contradict what the tasks' own data say."""
+    """Coupling the tasks was refused: they look unrelated, or their own data contradict the coupled labels."""
+
+
+class SearchWarning(UserWarning):
+    """A search was probably too short."""
 
 
 class DegenerateSolutionWarning(UserWarning):
     """The convex relaxation has collapsed: its relaxed labels carry (almost) no information about clusters."""
+
+
+class ClusterNumberWarning(UserWarning):
+    """No number of clusters separates the data better than noise."""

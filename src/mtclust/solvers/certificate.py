@@ -102,8 +102,7 @@ def _relationship(coupling: Relationship, alpha: Array) -> tuple[float, Array, A
     parts = [coupling.kernel[:, part] @ alpha[part] for part in rows]
     B = np.stack([np.add.reduceat(np.einsum("nc,nc->n", alpha, part), starts) for part in parts], axis=1)
     b, U = sla.eigh(0.5 * (B + B.T))
-    # λ₁ that differs by task is bounded from below: a smaller λ₁ raises the maximum, and the bound stays a bound
-    lambda1 = float(np.min(coupling.lambda1))
+    lambda1 = float(np.min(coupling.lambda1))  # the same in all tasks; if not, the smallest still gives a bound
     omega, maximum = water_fill(b, lambda1, coupling.lambda2)
     G = (U * (omega / (lambda1 * omega + coupling.lambda2))) @ U.T
     scores = np.zeros_like(alpha)

@@ -34,6 +34,7 @@ class Point:
     Z: Array
     state: Conditioned
     objective: float
+    bounds: SizeBounds  # those of the search, with each task's clusters where the labels have them
     history: list[dict[str, Any]] = field(default_factory=list)
     converged: bool = False
     n_iter: int = 0
@@ -66,7 +67,11 @@ class Search:
 def start(search: Search, labels: NDArray[np.int64], Z: Array) -> Point:
     """Evaluate labels under a coupling matrix."""
     state = search.coupling.condition(Z)
-    return Point(labels.copy(), Z, state, state.objective(search.codes(labels)))
+    bounds = search.bounds.fitted(labels, search.coupling.offsets)
+    if search.coupling.couples_labels:
+        # which clusters a task has was decided by their means; the objective confuses neighbours more often
+        bounds = bounds.fixed()
+    return Point(labels.copy(), Z, state, state.objective(search.codes(labels)), bounds)
 
 
 def descend(search: Search, point: Point, rng: np.random.Generator, stage: str) -> Point:
@@ -114,8 +119,8 @@ def settle(search: Search, point: Point, seed: NDArray[np.uint64]) -> None:
                 point.state.block(task),
                 point.state.field(task, codes) if search.coupling.couples_labels else None,
                 labels,
-                search.bounds.lower[task],
-                search.bounds.upper[task],
+                point.bounds.lower[task],
+                point.bounds.upper[task],
                 seed,
             )
             if moves:
@@ -135,7 +140,7 @@ def permute(search: Search, point: Point) -> None:
         rows = search.rows(task)
         cost = codes[rows].T @ point.state.field(task, codes)
         counts = np.bincount(point.labels[rows], minlength=search.bounds.n_clusters)
-        new_ids = best_relabelling(-cost, allowed_permutations(search.bounds, task, counts))
+        new_ids = best_relabelling(-cost, allowed_permutations(point.bounds, task, counts))
         gain = np.trace(cost) - cost[np.arange(len(cost)), new_ids].sum()
         if gain > _ROUNDING * point.objective:
             point.labels[rows] = new_ids[point.labels[rows]]
@@ -149,23 +154,24 @@ def transfer(search: Search, point: Point, order: NDArray[np.int64], seed: NDArr
         rows = search.rows(task)
         M = point.state.block(task)
         L = point.state.field(task, codes) if search.coupling.couples_labels else None
-        lower, upper = search.bounds.lower[task], search.bounds.upper[task]
         own = codes[rows]
         best = 0.5 * float(np.vdot(own, M @ own)) + (0.0 if L is None else float(np.vdot(own, L)))
         best -= _ROUNDING * point.objective
         chosen = None
         for labels in _proposals(search, point, int(task), codes, L):
+            lower, upper = point.bounds.row(int(task), labels)
             value, _ = exchange_rows(M, L, labels, lower, upper, seed)
             if value < best:
                 best, chosen = value, labels
         if chosen is not None:
             point.labels[rows] = chosen
             codes[rows] = search.codes(chosen)
+    point.bounds = point.bounds.fitted(point.labels, search.coupling.offsets)
 
 
 def _proposals(search: Search, point: Point, task: int, codes: Array, L: Array | None) -> list[NDArray[np.int64]]:
     """Labels for a task: what the other tasks' models say, and its own pool under the best naming."""
-    lower, upper = search.bounds.lower[task], search.bounds.upper[task]
+    lower, upper = point.bounds.lower[task], point.bounds.upper[task]
     proposals = []
     if isinstance(search.coupling, Relationship) and L is not None:
         rows = search.rows(task)
@@ -181,7 +187,7 @@ def _proposals(search: Search, point: Point, task: int, codes: Array, L: Array |
             proposals.append(labels.copy())
             continue
         counts = np.bincount(labels, minlength=search.bounds.n_clusters)
-        allowed = allowed_permutations(search.bounds, task, counts)
+        allowed = allowed_permutations(point.bounds, task, counts)
         proposals.append(best_relabelling(-(search.codes(labels).T @ L), allowed)[labels])
     return proposals
 

@@ -1,7 +1,8 @@
 """The default solver: local search on the paper's original mixed-integer objective.
 
 1. pools: every task alone, random starts along a path of λ (:mod:`mtclust.solvers.pool`); the best is DSTC
-2. align the tasks by their class means; their similarity V is the first Ω
+2. align the tasks by their class means; their similarity V is the first Ω. With different numbers of clusters this also
+   decides which clusters each task has, for the rest of the search
 3. descend in labels and coupling together (:mod:`mtclust.solvers.descent`)
 4. restarts: a good labelling of one task labels the related tasks through its model
 5. groups of related tasks are solved apart before one joint descent
@@ -16,7 +17,7 @@ import scipy.linalg as sla
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mtclust.alignment import align, groups_of_tasks
+from mtclust.alignment import align, allowed_permutations, best_relabelling, groups_of_tasks
 from mtclust.assignment import assign
 from mtclust.coupling import Independent, Relationship, SharedFeatures
 from mtclust.features import EigenFeatures
@@ -56,6 +57,8 @@ def solve_relationship(problem: Problem, options: SolverOptions, rng: np.random.
     if problem.n_tasks == 1:
         return independent_result(problem, aligned, similarity)
     groups = groups_of_tasks(similarity)
+    if problem.bounds.movable:
+        problem, pools = _with_ids_of(aligned, problem, pools)
     point = _search_coupled(problem, options, rng, _truncated(pools, options.n_init), aligned, similarity, groups)
     return SolverResult(
         point.labels, point.Z, point.state, point.objective, point.history, point.converged, point.n_iter,
@@ -126,6 +129,22 @@ def _truncated(pools: list[Pool], size: int) -> list[Pool]:
 def _aligned_best(problem: Problem, pools: list[Pool]) -> tuple[NDArray[np.int64], Array]:
     best = np.concatenate([pool.labels[0] for pool in pools])
     return align(problem.kernel, problem.offsets, best, problem.bounds)
+
+
+def _with_ids_of(aligned: NDArray[np.int64], problem: Problem, pools: list[Pool]) -> tuple[Problem, list[Pool]]:
+    """Every task keeps the clusters that it has in the aligned labels; pools are renamed to agree with those."""
+    bounds = problem.bounds.fitted(aligned, problem.offsets).fixed()
+    renamed = []
+    for task, pool in enumerate(pools):
+        model = aligned[problem.rows(task)]
+        labels = []
+        for own in pool.labels:
+            agreement = np.zeros((problem.n_clusters, problem.n_clusters))
+            np.add.at(agreement, (own, model), 1)
+            allowed = allowed_permutations(bounds, task, np.bincount(own, minlength=problem.n_clusters))
+            labels.append(best_relabelling(agreement, allowed)[own])
+        renamed.append(Pool(labels, pool.objectives))
+    return replace(problem, bounds=bounds), renamed
 
 
 def independent_result(problem: Problem, labels: NDArray[np.int64], similarity: Array) -> SolverResult:

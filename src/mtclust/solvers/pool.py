@@ -79,18 +79,43 @@ def random_labels(
     return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
 
 
+def quadratic_forms(kernel: Array, ridges: Array) -> list[Array]:
+    """M = (K/λ + (n/2)I)⁻¹ of one task for every ridge λ, from one eigendecomposition."""
+    n = len(kernel)
+    eigenvalues, vectors = sla.eigh(kernel)
+    eigenvalues = np.maximum(eigenvalues, 0.0)
+    forms = ((vectors / (eigenvalues / ridge + 0.5 * n)) @ vectors.T for ridge in ridges)
+    return [0.5 * (M + M.T) for M in forms]
+
+
+def labels_along_path(
+    kernel: Array,
+    ridges: Array,
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    n_init: int,
+    rng: np.random.Generator,
+) -> list[tuple[NDArray[np.int64], Array]]:
+    """The best labels found at every ridge of a falling path, with the M of that ridge."""
+    forms = quadratic_forms(kernel, ridges)
+    best = [(np.inf, np.zeros(len(kernel), dtype=np.int64)) for _ in forms]
+    for _ in range(n_init):
+        labels = random_labels(len(kernel), lower, upper, rng)
+        state = rng.integers(2**63, size=1, dtype=np.uint64)
+        for k, M in enumerate(forms):
+            value, _ = exchange_rows(M, None, labels, lower, upper, state)
+            if value < best[k][0]:
+                best[k] = value, labels.copy()
+    return [(labels, M) for (_, labels), M in zip(best, forms)]
+
+
 def task_pool(
     kernel: Array, ridge: float, lower: NDArray[np.int64], upper: NDArray[np.int64], n_init: int, seed: int
 ) -> Pool:
     """Refine ``n_init`` random starts of one task along the λ path and keep the distinct ends."""
     n = len(kernel)
     rng = np.random.default_rng(seed)
-    eigenvalues, vectors = sla.eigh(kernel)
-    eigenvalues = np.maximum(eigenvalues, 0.0)
-    path = []
-    for factor in PATH:
-        M = (vectors / (eigenvalues / (ridge * factor) + 0.5 * n)) @ vectors.T
-        path.append(0.5 * (M + M.T))
+    path = quadratic_forms(kernel, ridge * np.asarray(PATH))
     found: dict[bytes, tuple[float, NDArray[np.int64]]] = {}
     for _ in range(n_init):
         labels = random_labels(n, lower, upper, rng)

@@ -1,0 +1,159 @@
+"""What the cutting-plane solver is told and what it returns besides labels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.exceptions import DegenerateSolutionWarning
+
+Array = NDArray[np.float64]
+
+STARTS = ("k-means", "spectral", "random")
+#: two scores of a row that differ by less than this (the largest score there can be is about 1) are a tie
+_TIE = 1e-6
+#: below this share of |Y| the relaxed labels Ỹ are nearly zero
+_VANISHING = 0.1
+#: more tied rows than this share are a collapse, too
+_TIED = 0.05
+
+
+@dataclass(frozen=True)
+class CuttingPlaneOptions:
+    """Settings of ``solver="cutting-plane"``; the start and the number of cuts are part of the model.
+
+    Attributes
+    ----------
+    init : {"k-means", "spectral", "random"} or array of labels
+        The first labelling in every pool. What a stopped run returns is close to it.
+    max_cuts : int
+        Labellings added to every pool at most.
+    gap_tol : float
+        Stop when value and lower bound differ by less than this share of the value.
+    level_tol : float
+        The same for the level method on the current pools.
+    max_level_steps : int
+        Steps of the level method per cut.
+    refine : None or "exchange"
+        Hand the labels to the exchange solver as a start.
+    """
+
+    init: Any = "k-means"
+    max_cuts: int = 25
+    gap_tol: float = 1e-4
+    level_tol: float = 1e-3
+    max_level_steps: int = 300
+    refine: str | None = None
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any] | None) -> CuttingPlaneOptions:
+        """Check what a user wrote into ``solver_options``.
+
+        Examples
+        --------
+        >>> CuttingPlaneOptions.from_dict({"max_cuts": 5}).max_cuts
+        5
+        """
+        given = dict(given or {})
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(given) - set(known))
+        if unknown:
+            raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {known}.")
+        for key, smallest in (("max_cuts", 0), ("max_level_steps", 1)):
+            value = given.get(key, smallest)
+            if not isinstance(value, Integral) or value < smallest:
+                raise ValueError(f"solver_options[{key!r}]={value!r} must be a whole number >= {smallest}.")
+        for key in ("gap_tol", "level_tol"):
+            value = given.get(key, 0.0)
+            if not isinstance(value, Real) or not float(value) >= 0:
+                raise ValueError(f"solver_options[{key!r}]={value!r} must be a number >= 0.")
+        init = given.get("init", STARTS[0])
+        if isinstance(init, str) and init not in STARTS:
+            raise ValueError(f"solver_options['init']={init!r} is not known; allowed are {STARTS} or labels.")
+        if given.get("refine") not in (None, "exchange"):
+            raise ValueError(f"solver_options['refine']={given['refine']!r} must be None or \"exchange\".")
+        return cls(**given)
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The solution of the relaxed problem; rows sorted by task.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (N, C)
+        Ỹ = Σ_k μ_kY_k.
+    weights : list of ndarray
+        μ of every task.
+    pools : list of ndarray of shape (K_i, n_i)
+        The labellings Y_k of every task, the start first.
+    start : ndarray of shape (N,)
+        The labels the solver began with.
+    scores : ndarray of shape (N, C)
+        F, the fitted values of Ỹ.
+    value, lower_bound : float
+        Bounds of the relaxed optimum on both sides.
+    n_cuts : int
+    """
+
+    codes: Array
+    weights: list[Array]
+    pools: list[NDArray[np.int64]]
+    start: NDArray[np.int64]
+    scores: Array
+    value: float
+    lower_bound: float
+    n_cuts: int
+
+    @property
+    def shrinkage(self) -> float:
+        """|Ỹ|/|Y|."""
+        return shrinkage(self.codes)
+
+    @property
+    def n_ties(self) -> int:
+        """Rows whose two highest scores are the same."""
+        if self.scores.shape[1] < 2:
+            return 0
+        highest = np.sort(self.scores, axis=1)[:, -2:]
+        return int(np.count_nonzero(highest[:, 1] - highest[:, 0] <= _TIE))
+
+    @property
+    def collapsed(self) -> bool:
+        n, n_clusters = self.codes.shape
+        return n_clusters > 1 and (self.shrinkage < _VANISHING or self.n_ties > _TIED * n)
+
+
+def shrinkage(codes: Array) -> float:
+    """|Ỹ|/|Y|: 1 for integer labels, 0 where nothing is left of them.
+
+    Examples
+    --------
+    >>> shrinkage(np.array([[1.0, -0.5, -0.5], [0.25, 0.25, -0.5]])).__round__(3)
+    0.791
+    """
+    n, n_clusters = codes.shape
+    return float(np.linalg.norm(codes) / np.sqrt(n * n_clusters / max(n_clusters - 1, 1)))
+
+
+def warn_if_collapsed(relaxation: Relaxation, init: Any, stacklevel: int) -> None:
+    """Say with figures that the relaxed labels carry no information any more."""
+    if not relaxation.collapsed:
+        return
+    named = repr(init) if isinstance(init, str) else "the given labels"
+    warnings.warn(
+        f"The convex relaxation has collapsed: after {relaxation.n_cuts} cuts the relaxed labels have "
+        f"|Ỹ| = {relaxation.shrinkage:.3g} |Y|, {relaxation.n_ties} of {len(relaxation.codes)} rows are tied between "
+        f"clusters, and the objective is {relaxation.value:.3g}. Where all clusters have the same size bounds the "
+        f"optimum is Ỹ = 0, which says nothing about clusters: labels_ depend on the start ({named}) and on where the "
+        "run was stopped. "
+        'Use the default, solver="exchange", or solver_options={"refine": "exchange"}; a smaller max_cuts keeps '
+        "more of the start.",
+        DegenerateSolutionWarning,
+        stacklevel=stacklevel,
+    )

@@ -1,0 +1,240 @@
+"""The whole solver against cvxpy with the hull written out, and what it does on the way."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from relaxation_helpers import EXACT, coupling_of, hull, mixtures, reference_optimum, small_problem
+
+from mtclust.coupling import Independent
+from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.solvers.cutting_plane import Reduced, solve_cutting_plane, solve_relaxation
+from mtclust.solvers.problem import Problem, SolverOptions
+from mtclust.solvers.relaxation import CuttingPlaneOptions
+from mtclust.solvers.starts import starting_labels
+
+METHODS = ("relationship", "features", "independent")
+#: exact sizes that differ by cluster, and intervals that do not contain n/C
+ASYMMETRIC = {
+    "two clusters": (2, np.array([[6, 2], [4, 2]])),
+    "three clusters": (3, np.array([[5, 2, 1], [1, 3, 2]])),
+    "intervals": (3, np.array([[[5, 5], [1, 2], [1, 2]], [[1, 1], [1, 2], [3, 4]]])),
+}
+SYMMETRIC = {"balanced": (3, "balanced", True), "l = 0.3": (3, 0.3, False), "two clusters": (2, 0.5, False)}
+
+
+def cases(names, of_independent):
+    """Every case for the coupled methods, one for independent tasks, whose problem is a part of theirs."""
+    return [(method, name) for method in METHODS for name in names if method != "independent" or name == of_independent]
+
+
+def solve(small, options=EXACT, seed=1):
+    labels = starting_labels(small.problem, "random", np.random.default_rng(seed))
+    return solve_relaxation(small.problem, small.coupling, labels, options)
+
+
+@pytest.mark.parametrize(("method", "case"), cases(ASYMMETRIC, "two clusters"))
+def test_asymmetric_bounds_without_intercept_equal_cvxpy(method, case):
+    n_clusters, sizes = ASYMMETRIC[case]
+    small = small_problem(method, sizes=sizes, n_clusters=n_clusters)
+    optimum = reference_optimum(small, *hull(small.problem))
+    result = solve(small)
+    assert optimum > 1e-3
+    assert result.converged
+    assert result.objective == pytest.approx(optimum, rel=1e-5)
+    for entry in result.history:
+        assert entry["objective"] >= optimum * (1 - 1e-7)
+        assert entry["lower_bound"] <= optimum * (1 + 1e-7)
+        assert entry["lower_bound"] <= entry["pool_bound"] * (1 + 1e-12)  # the pools are a part of the hull
+        assert entry["pool_bound"] <= entry["objective"]
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")  # cvxpy, at a value of 1e-28
+@pytest.mark.parametrize(("method", "case"), cases(SYMMETRIC, "balanced"))
+def test_symmetric_bounds_have_the_value_zero(method, case):
+    n_clusters, sizes, centre = SYMMETRIC[case]
+    small = small_problem(method, sizes=sizes, n_clusters=n_clusters, centre=centre, task_sizes=(9, 6))
+    optimum = reference_optimum(small, *hull(small.problem))
+    result = solve(small)
+    assert abs(optimum) <= 1e-8
+    assert result.converged
+    assert abs(result.objective - optimum) <= 1e-8
+    assert result.relaxation.lower_bound == 0.0
+    assert result.relaxation.shrinkage < 1e-3
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_objective_falls_and_bounds_never_cross(method):
+    small = small_problem(method, task_sizes=(30, 24, 18), d=8)
+    result = solve(small, replace(EXACT, max_cuts=6, level_tol=1e-3))
+    objective, lower = (np.array([entry[key] for entry in result.history]) for key in ("objective", "lower_bound"))
+    assert np.all(np.diff(objective) < 0)
+    assert np.all(np.diff(lower) >= 0)
+    assert np.all(lower <= objective)
+    np.testing.assert_allclose([entry["gap"] for entry in result.history], objective - lower)
+    assert [entry["step"] for entry in result.history] == [f"cut {k}" for k in range(len(result.history))]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_oracle_finds_the_most_violated_of_all_labellings(method):
+    small = small_problem(method, task_sizes=(6, 4), sizes=np.array([[3, 2, 1], [1, 1, 2]]))
+    reduced = Reduced(small.coupling, small.problem.bounds, np.array([0, 0, 0, 1, 1, 2, 0, 1, 2, 2]))
+    alpha = np.random.default_rng(0).normal(size=(10, 3))
+    for task, labels in enumerate(reduced.most_violated(alpha)):
+        rows = small.parts[task]
+        lowest = min(
+            np.vdot(alpha[rows], label_codes(candidate, 3))
+            for candidate in product(range(3), repeat=rows.stop - rows.start)
+            if small.problem.bounds.respects(task, np.bincount(candidate, minlength=3))
+        )
+        assert np.vdot(alpha[rows], label_codes(labels, 3)) == pytest.approx(lowest)
+
+
+def test_relaxed_labels_are_the_mixture_of_the_pools():
+    small = small_problem("relationship", task_sizes=(12, 9))
+    result = solve(small, replace(EXACT, max_cuts=4, level_tol=1e-3))
+    relaxation = result.relaxation
+    for rows, weights, pool in zip(small.parts, relaxation.weights, relaxation.pools):
+        assert weights.sum() == pytest.approx(1.0)
+        assert weights.min() >= 0
+        mixture = sum(w * label_codes(labels, 3) for w, labels in zip(weights, pool))
+        np.testing.assert_allclose(relaxation.codes[rows], mixture, atol=1e-12)
+        assert len({labels.tobytes() for labels in pool}) == len(pool)
+    assert [len(pool) for pool in relaxation.pools] == result.history[-1]["pool_sizes"]
+
+
+def test_pools_hold_allowed_labellings_only():
+    small = small_problem("features", sizes=0.2, task_sizes=(15, 10))
+    result = solve(small, replace(EXACT, max_cuts=5, level_tol=1e-3))
+    for task, pool in enumerate(result.relaxation.pools):
+        for labels in pool:
+            assert small.problem.bounds.respects(task, np.bincount(labels, minlength=3))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_value_on_the_final_pools_equals_cvxpy(method):
+    small = small_problem(method, sizes=np.array([[6, 4, 2], [2, 4, 3]]), task_sizes=(12, 9), d=4)
+    result = solve(small, replace(EXACT, max_cuts=3))
+    optimum = reference_optimum(small, *mixtures(small.problem, result.relaxation.pools))
+    assert not result.converged
+    assert result.objective == pytest.approx(optimum, rel=1e-5)
+
+
+def test_scores_are_those_of_the_models_and_labels_their_argmax():
+    small = small_problem("relationship", task_sizes=(12, 9))
+    result = solve(small, replace(EXACT, max_cuts=2, level_tol=1e-3))
+    predictors = result.state.predictors(result.model_codes)
+    for task, rows in enumerate(small.parts):
+        np.testing.assert_allclose(
+            result.relaxation.scores[rows], small.problem.kernel[rows] @ predictors[task], atol=1e-9
+        )
+    np.testing.assert_array_equal(result.labels, result.relaxation.scores.argmax(axis=1))
+
+
+def test_fewer_cuts_are_the_first_cuts_of_a_longer_run():
+    small = small_problem("relationship", task_sizes=(15, 12), sizes=np.array([[8, 4, 3], [2, 9, 1]]))
+    short, long = (solve(small, CuttingPlaneOptions(max_cuts=k)) for k in (1, 3))
+    for a, b in zip(short.history, long.history):
+        assert a["objective"] == b["objective"]
+        np.testing.assert_array_equal(a["labels"], b["labels"])
+
+
+def test_no_cuts_is_the_model_of_the_start():
+    small = small_problem("relationship", task_sizes=(15, 12))
+    result = solve(small, CuttingPlaneOptions(max_cuts=0))
+    np.testing.assert_array_equal(result.relaxation.codes, label_codes(result.relaxation.start, 3))
+    assert result.relaxation.shrinkage == pytest.approx(1.0)
+    assert len(result.history) == 1
+
+
+def test_two_clusters_collapse_within_two_cuts():
+    """The oracle looks for the opposite of the labels, and the mean of both is zero."""
+    small = small_problem("relationship", sizes="balanced", n_clusters=2, task_sizes=(20, 20), centre=True)
+    result = solve(small, CuttingPlaneOptions(max_cuts=5))
+    assert result.converged
+    assert result.n_iter <= 2
+    assert result.relaxation.collapsed
+    assert result.relaxation.shrinkage < 1e-3
+
+
+def test_one_cluster_needs_no_cuts():
+    small = small_problem("independent", n_clusters=1, sizes="balanced")
+    result = solve(small)
+    assert np.all(result.labels == 0)
+    assert not result.relaxation.collapsed
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_refined_labels_obey_the_sizes_and_are_a_local_optimum(method):
+    small = small_problem(method, task_sizes=(18, 15), d=4, centre=True)
+    options = CuttingPlaneOptions(init="k-means", max_cuts=1, refine="exchange")
+    plain = solve_cutting_plane(
+        small.problem, small.coupling, replace(options, refine=None), SolverOptions(), np.random.default_rng(0)
+    )
+    result = solve_cutting_plane(small.problem, small.coupling, options, SolverOptions(), np.random.default_rng(0))
+    for task, rows in enumerate(small.parts):
+        assert small.problem.bounds.respects(task, np.bincount(result.labels[rows], minlength=3))
+    assert result.model_codes is None
+    assert result.relaxation is not None
+    assert [entry["objective"] for entry in result.history[: len(plain.history)]] == [
+        entry["objective"] for entry in plain.history
+    ]
+    assert result.history[-1]["stage"] == "exchange from cutting planes"
+    exchanged = [entry["objective"] for entry in result.history if entry["stage"] != "cutting planes"]
+    assert np.all(np.diff(exchanged) <= 1e-12)
+    assert result.objective == pytest.approx(result.state.objective(label_codes(result.labels, 3)))
+
+
+def test_single_task_labels_are_those_of_independent_tasks():
+    small = small_problem("relationship", task_sizes=(15, 12))
+    options = CuttingPlaneOptions(init="random", max_cuts=1)
+    result = solve_cutting_plane(small.problem, small.coupling, options, SolverOptions(), np.random.default_rng(3))
+    alone = solve_cutting_plane(
+        small.problem, coupling_of("independent", small.problem), options, SolverOptions(), np.random.default_rng(3)
+    )
+    np.testing.assert_array_equal(result.single_task_labels, alone.labels)
+
+
+@pytest.mark.parametrize("lambda1", [(0.1, 0.2), (0.0, 0.0)])
+def test_lambda1_that_differs_by_task_or_is_zero_is_refused(lambda1):
+    small = small_problem("relationship")
+    problem = replace(small.problem, lambda1=np.array(lambda1))
+    with pytest.raises(ValueError, match="the same lambda1 > 0 in all"):
+        solve_cutting_plane(
+            problem, coupling_of("relationship", problem), EXACT, SolverOptions(), np.random.default_rng(0)
+        )
+
+
+def test_constant_rows_do_no_harm():
+    offsets = np.array([0, 6, 12])
+    bounds = parse_sizes("balanced", [6, 6], 3)
+    problem = Problem(np.zeros((12, 12)), offsets, bounds, np.full(2, 0.1), 0.1)
+    coupling = Independent(problem.kernel, offsets, problem.ridge)
+    for init in ("k-means", "spectral", "random"):
+        options = CuttingPlaneOptions(init=init, max_cuts=1)
+        result = solve_cutting_plane(problem, coupling, options, SolverOptions(), np.random.default_rng(0))
+        assert np.isfinite(result.objective)
+
+
+@pytest.mark.parametrize("init", ["k-means", "spectral", "random"])
+def test_starts_obey_the_bounds_and_are_reproducible(init):
+    small = small_problem("relationship", sizes=np.array([[8, 4, 3], [2, 9, 1]]), task_sizes=(15, 12))
+    first, second = (starting_labels(small.problem, init, np.random.default_rng(7)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    for task, rows in enumerate(small.parts):
+        assert small.problem.bounds.respects(task, np.bincount(first[rows], minlength=3))
+
+
+@pytest.mark.parametrize("init", ["k-means", "spectral"])
+def test_starts_find_separated_clusters(init):
+    rng = np.random.default_rng(0)
+    truth = np.tile(np.repeat(np.arange(3), 10), 2)
+    X = 10 * np.eye(3)[truth] + rng.normal(size=(60, 3))
+    offsets = np.array([0, 30, 60])
+    X[:30] -= X[:30].mean(axis=0)
+    X[30:] -= X[30:].mean(axis=0)
+    bounds = SizeBounds(np.full((2, 3), 5), np.full((2, 3), 20))
+    problem = Problem(X @ X.T, offsets, bounds, np.full(2, 0.1), 0.1)
+    labels = starting_labels(problem, init, rng)
+    assert len(set(zip(labels.tolist(), truth.tolist()))) == 3  # ids agree over tasks, too
