@@ -20,6 +20,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 
+from mtclust.nuisance import NuisanceRemover as NuisanceRemover
+from mtclust.nuisance import nuisance_free_kernel as nuisance_free_kernel
+from mtclust.nuisance import remove_nuisance as remove_nuisance
+from mtclust.text import TaskTfidf as TaskTfidf
+from mtclust.text import log_length as log_length
+
 KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
 
 #: eigenvalues below this share of the largest count as zero

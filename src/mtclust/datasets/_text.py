@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_limits
 
-from mtclust.tasks import split_by_task
+from mtclust.text import fit_weights, kept_terms
 
 WEIGHTINGS = ("tfidf", "counts", "binary")
 
@@ -48,8 +49,7 @@ def text_features(
 ) -> tuple[Any, NDArray[Any] | None]:
     """Features and their names (None after PCA) from the counts of the drawn rows.
 
-    Terms are chosen and weighted over the rows of all tasks together: with an idf of each task's own, what is common
-    in one task and rare in another would count differently in the two, and the tasks would share less than they do.
+    Terms are chosen and weighted over the rows of all tasks together (:func:`mtclust.text.fit_weights` says why).
 
     Examples
     --------
@@ -74,22 +74,10 @@ def text_features(
         return PCA(options.n_components, svd_solver="arpack", random_state=0).fit_transform(X), None
 
 
-def _document_frequency(counts: Any) -> NDArray[np.int64]:
-    return np.bincount(counts.indices, minlength=counts.shape[1])
-
-
 def _kept_terms(counts: Any, tasks: NDArray[Any], options: TextOptions) -> NDArray[np.int64]:
-    frequency = _document_frequency(counts)
-    kept = (frequency >= options.min_df) & (frequency <= options.max_df * counts.shape[0])
-    if options.in_every_task:
-        for part in split_by_task(counts, tasks).values():
-            kept &= _document_frequency(part) > 0
-    if not kept.any():
-        raise ValueError(
-            f"no term is left with min_df={options.min_df}, max_df={options.max_df}, "
-            f"in_every_task={options.in_every_task}; loosen them."
-        )
-    return np.flatnonzero(kept)
+    # here min_df is always a number of rows and max_df always a share
+    chosen_by = tasks if options.in_every_task else None
+    return kept_terms(counts, math.ceil(options.min_df), float(options.max_df), chosen_by)
 
 
 def _weight(X: Any, options: TextOptions) -> Any:
@@ -97,10 +85,6 @@ def _weight(X: Any, options: TextOptions) -> Any:
         return X
     if options.weighting == "binary":
         X.data[:] = 1.0
-    else:
-        if options.sublinear_tf:
-            X.data = 1.0 + np.log(X.data)
-        # scikit-learn's smooth idf: as if one more row held every term, so that no term weighs nothing
-        idf = np.log((1 + X.shape[0]) / (1 + _document_frequency(X))) + 1.0
-        X.data *= (idf**options.idf_power)[X.indices]
-    return normalize(X, norm="l2", copy=False) if options.norm == "l2" else X
+        return normalize(X, norm="l2", copy=False) if options.norm == "l2" else X
+    weights = fit_weights(X, sublinear_tf=options.sublinear_tf, idf_power=options.idf_power, norm=options.norm)
+    return sp.csr_array(weights.transform(X, copy=False))

@@ -1,0 +1,303 @@
+"""Nuisance columns: what the tasks share but nobody wants to find (document length, library size, batch).
+
+Coupling amplifies whatever the tasks share. :func:`remove_nuisance` takes out of X, within every task, all that is
+linear in columns Z the user names: X − [1 Z] B with the least-squares B of the task.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
+
+from mtclust.exceptions import SmallTaskWarning
+from mtclust.tasks import codes_of_known_tasks, index_tasks
+from mtclust.validation import read_rows
+
+Array = NDArray[np.float64]
+
+#: residuals of a sparse X are dense; above this many bytes (1 GiB) the user is asked first
+MAX_DENSE_BYTES = 2**30
+#: nuisance columns, scaled to length 1, with singular values below this repeat other columns
+_RANK_TOLERANCE = 1e-10
+#: a nuisance column that varies within a task by less than this share of its size is constant but for rounding
+_CONSTANT = 1e-13
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """Orthonormal basis U of the nuisance columns of one task, centred; UᵀX gives the regression on them.
+
+    Attributes
+    ----------
+    means : ndarray of shape (q,)
+    vectors : ndarray of shape (n_i, r)
+        U; orthogonal to 1, and r < q where columns repeat each other or do not vary.
+    to_coefficients : ndarray of shape (q, r)
+        Times UᵀX: the least-squares coefficients of the centred columns; of least norm where columns repeat.
+    """
+
+    means: Array
+    vectors: Array
+    to_coefficients: Array
+
+    @property
+    def saturated(self) -> bool:
+        """Whether intercept and nuisance explain any rows of this task, so that nothing can be left of them."""
+        return self.vectors.shape[1] + 1 >= self.vectors.shape[0]
+
+
+def _basis(Z: Array) -> _Basis:
+    means = Z.mean(axis=0)
+    centred = Z - means
+    spread = np.linalg.norm(centred, axis=0)
+    constant = spread <= _CONSTANT * np.linalg.norm(Z, axis=0)
+    spread[constant] = np.inf
+    left, singular, right = np.linalg.svd(centred / spread, full_matrices=False)
+    kept = singular > _RANK_TOLERANCE
+    return _Basis(means, left[:, kept], right[kept].T / singular[kept] / spread[:, None])
+
+
+def _read_nuisance(nuisance: Any, n_samples: int) -> Array:
+    ndim = getattr(nuisance, "ndim", None) or np.ndim(nuisance)
+    try:
+        columns = check_array(
+            np.reshape(np.asarray(nuisance), (-1, 1)) if ndim == 1 else nuisance,
+            accept_sparse=True,
+            dtype=np.float64,
+            ensure_min_features=1,
+            input_name="nuisance",
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "nuisance must be numbers, one row per row of X and one column per nuisance; one-hot encode categories "
+            f"such as a batch (sklearn.preprocessing.OneHotEncoder). {error}"
+        ) from error
+    if columns.shape[0] != n_samples:
+        raise ValueError(f"nuisance has {columns.shape[0]} rows but X has {n_samples}; give one per row of X.")
+    return columns.toarray() if sp.issparse(columns) else columns
+
+
+def _check_dense_size(X: Any) -> None:
+    size = X.shape[0] * X.shape[1] * np.dtype(np.float64).itemsize
+    if sp.issparse(X) and size > MAX_DENSE_BYTES:
+        raise ValueError(
+            f"X is sparse of shape {X.shape}, but without its nuisance it is dense and would take {size / 2**30:.1f} "
+            f"GiB, more than the limit of {MAX_DENSE_BYTES / 2**30:.1f} GiB (mtclust.nuisance.MAX_DENSE_BYTES). Use "
+            "nuisance_free_kernel(X, nuisance, tasks=tasks) with kernel='precomputed', which needs rows × rows only; "
+            "keep fewer terms (min_df, max_df); or reduce X first (sklearn.decomposition.TruncatedSVD)."
+        )
+
+
+def _warn_saturated(names: list[Any], n_tasks: int) -> None:
+    if names:
+        warnings.warn(
+            f"{len(names)} of {n_tasks} tasks have no more rows than nuisance has independent columns, the intercept "
+            f"counted (first: {names[0]!r}): nothing is left of their rows. Give fewer nuisance columns.",
+            SmallTaskWarning,
+            stacklevel=3,
+        )
+
+
+def _bases(Z: Array, tasks: Any) -> list[tuple[Any, NDArray[np.int64], _Basis]]:
+    """Name, rows and basis of each task."""
+    index = index_tasks(tasks, len(Z))
+    rows = [index.order[part] for part in index.slices()]
+    return [(name, chosen, _basis(Z[chosen])) for name, chosen in zip(index.names.tolist(), rows)]
+
+
+def _residuals(X: Any, bases: list[tuple[Any, NDArray[np.int64], _Basis]]) -> Array:
+    left = np.zeros(X.shape)
+    for _, rows, basis in bases:
+        if basis.saturated:
+            continue
+        block = X[rows].toarray() if sp.issparse(X) else X[rows]
+        block = block - block.mean(axis=0)
+        block -= basis.vectors @ (basis.vectors.T @ block)
+        left[rows] = block
+    return left
+
+
+def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
+    """X without what is linear in the nuisance columns, within every task.
+
+    Returns the residuals of the least-squares regression of every column of X on an intercept and the nuisance
+    columns, one regression per task. They are orthogonal to the nuisance within each task, and have mean zero there.
+    Nothing in the library does this unasked: it helps where the nuisance hides the clusters, and costs where clusters
+    differ in it.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (n, d)
+        Rows of all tasks, in any order; weighted features, not counts.
+    nuisance : array, sparse matrix or data frame of shape (n,) or (n, q)
+        What should not matter: :func:`log_length`, library size, a one-hot encoded batch. Columns that repeat each
+        other, or do not vary within a task, are no problem.
+    tasks : array of shape (n,), optional
+        The task of each row; one task by default.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        Dense also for sparse X, as residuals have no zeros; above ``mtclust.nuisance.MAX_DENSE_BYTES`` a sparse X is an
+        error that names the ways out.
+
+    Warns
+    -----
+    SmallTaskWarning
+        If a task has no more rows than independent nuisance columns and the intercept: its residuals are all zero.
+
+    See Also
+    --------
+    nuisance_free_kernel : The same for a sparse X too large to be dense.
+    NuisanceRemover : The same as a transformer, which can also treat rows that were not in ``fit``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtclust.features import remove_nuisance
+    >>> length = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
+    >>> X = (5 * length + [0.0, 3.0, 0.0, 0.0, -3.0, 0.0])[:, None]
+    >>> remove_nuisance(X, length, tasks=["a", "a", "a", "b", "b", "b"]).ravel().round(6).tolist()
+    [-1.0, 2.0, -1.0, 1.0, -2.0, 1.0]
+    """
+    rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+    _check_dense_size(rows)
+    bases = _bases(_read_nuisance(nuisance, rows.shape[0]), tasks)
+    _warn_saturated([name for name, _, basis in bases if basis.saturated], len(bases))
+    return _residuals(rows, bases)
+
+
+def nuisance_free_kernel(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
+    """Linear kernel of ``remove_nuisance(X, nuisance, tasks=tasks)``, without ever making X dense.
+
+    Parameters
+    ----------
+    X, nuisance, tasks
+        As for :func:`remove_nuisance`.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        For ``kernel="precomputed"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtclust.features import nuisance_free_kernel
+    >>> nuisance_free_kernel([[0.0], [3.0], [0.0]], [1.0, 2.0, 3.0]).round(6).tolist()
+    [[1.0, -2.0, 1.0], [-2.0, 4.0, -2.0], [1.0, -2.0, 1.0]]
+    """
+    rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+    bases = _bases(_read_nuisance(nuisance, rows.shape[0]), tasks)
+    _warn_saturated([name for name, _, basis in bases if basis.saturated], len(bases))
+    product = rows @ rows.T
+    # the residuals are PX with a symmetric P: their kernel is P (P XXᵀ)ᵀ
+    kernel = _residuals(_residuals(product.toarray() if sp.issparse(product) else product, bases).T, bases)
+    return (kernel + kernel.T) / 2
+
+
+class NuisanceRemover(TransformerMixin, BaseEstimator):
+    """:func:`remove_nuisance` as a transformer: new rows are treated with the regressions of ``fit``.
+
+    Without ``nuisance`` it leaves X as it is. In a pipeline ``nuisance`` and ``tasks`` come by scikit-learn's metadata
+    routing (``sklearn.set_config(enable_metadata_routing=True)``), nothing needs to be requested.
+
+    Attributes
+    ----------
+    tasks_ : ndarray of shape (m,)
+        The tasks, sorted.
+    coef_ : ndarray of shape (m, q, d) or None
+        Effect of each nuisance column on each feature, per task; None without nuisance.
+    n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtclust.features import NuisanceRemover
+    >>> length = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> remover = NuisanceRemover().fit(5 * length[:, None], nuisance=length)
+    >>> remover.transform([[20.0]], nuisance=[3.0]).round(6).tolist()
+    [[5.0]]
+    """
+
+    __metadata_request__fit: ClassVar = {"nuisance": True, "tasks": True}
+    __metadata_request__transform: ClassVar = {"nuisance": True, "tasks": True}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, *, nuisance: Any = None, tasks: Any = None) -> NuisanceRemover:
+        """Fit one regression per task.
+
+        Parameters
+        ----------
+        X, nuisance, tasks
+            As for :func:`remove_nuisance`; ``nuisance=None`` removes nothing.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        rows, _ = read_rows(self, X, None, reset=True)
+        self.tasks_ = index_tasks(tasks, rows.shape[0]).names
+        self.coef_: Array | None = None
+        if nuisance is None:
+            return self
+        bases = _bases(_read_nuisance(nuisance, rows.shape[0]), tasks)
+        _warn_saturated([name for name, _, basis in bases if basis.saturated], len(bases))
+        parts = [(rows[chosen], basis) for _, chosen, basis in bases]
+        self.coef_ = np.stack([basis.to_coefficients @ (basis.vectors.T @ part) for part, basis in parts])
+        self._feature_means = np.stack([np.asarray(part.mean(axis=0)).ravel() for part, _ in parts])
+        self._nuisance_means = np.stack([basis.means for _, basis in parts])
+        return self
+
+    def transform(self, X: Any, *, nuisance: Any = None, tasks: Any = None) -> Any:
+        """X − [1 Z] B with the B of each row's task.
+
+        Parameters
+        ----------
+        X, nuisance, tasks
+            As in ``fit``; ``tasks`` may be a single id.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            X itself, as an array or CSR, if fitted without nuisance.
+        """
+        check_is_fitted(self, "tasks_")
+        rows, _ = read_rows(self, X, None, reset=False)
+        if (nuisance is None) != (self.coef_ is None):
+            given, fitted = ("not given", "with") if nuisance is None else ("given", "without")
+            raise ValueError(f"nuisance is {given} but NuisanceRemover was fitted {fitted} it; do the same in both.")
+        if self.coef_ is None:
+            return rows
+        columns = _read_nuisance(nuisance, rows.shape[0])
+        if columns.shape[1] != self.coef_.shape[1]:
+            raise ValueError(f"nuisance has {columns.shape[1]} columns but had {self.coef_.shape[1]} in fit.")
+        _check_dense_size(rows)
+        codes = codes_of_known_tasks(tasks, rows.shape[0], self.tasks_)
+        left = rows.toarray() if sp.issparse(rows) else rows.copy()
+        for code in np.unique(codes):
+            chosen = codes == code
+            effect = (columns[chosen] - self._nuisance_means[code]) @ self.coef_[code]
+            left[chosen] -= self._feature_means[code] + effect
+        return left
+
+    def fit_transform(self, X: Any, y: Any = None, *, nuisance: Any = None, tasks: Any = None) -> Any:
+        """Fit, and transform the same rows."""
+        return self.fit(X, nuisance=nuisance, tasks=tasks).transform(X, nuisance=nuisance, tasks=tasks)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Names of the columns, which are those of X."""
+        check_is_fitted(self, "tasks_")
+        return _check_feature_names_in(self, input_features)
