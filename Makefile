@@ -40,6 +40,11 @@ lint: $(DEV_STAMP)
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/reference_objective.py
 	$(BIN)/python benchmarks/pendigits.py
+	$(BIN)/python benchmarks/without_labels.py
+	$(BIN)/python benchmarks/rule_constants.py
+	$(BIN)/python benchmarks/number_of_clusters.py
+	$(BIN)/python benchmarks/reference_methods.py
+	$(BIN)/python benchmarks/cutting_plane.py
 
 docs: $(DEV_STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"

@@ -24,7 +24,7 @@ from mtclust.datasets import fetch_pendigits_tasks
 from mtclust.exceptions import UncoupledWarning
 from mtclust.features import squared_distances
 from mtclust.metrics import macro_nmi, nmi
-from mtclust.selection import rbf_kernel_of_width
+from mtclust.selection.kernel import rbf_of_width
 
 JOBS = (1, 2, 3)
 METHODS = ("KM", "NC", "DSTC_l", "DMTFC_l", "DMTRC_l", "DSTC_r", "DMTFC_r", "DMTRC_r full", "DMTRC_r")
@@ -40,7 +40,7 @@ def peer(name: str, X: np.ndarray, y: np.ndarray, tasks: np.ndarray, seed: int) 
         if name == "KM":
             labels = KMeans(N_CLUSTERS, n_init=10, random_state=seed).fit_predict(rows)
         else:
-            affinity, _ = rbf_kernel_of_width(squared_distances(rows), 0.5)
+            affinity, _ = rbf_of_width(squared_distances(rows), 0.5)
             labels = SpectralClustering(N_CLUSTERS, affinity="precomputed", random_state=seed).fit_predict(affinity)
         scores.append(nmi(y[tasks == task], labels))
     return float(np.mean(scores))
@@ -94,8 +94,8 @@ def main() -> None:
         options.out / "table.md",
         ["method", *(f"Job {job}" for job in JOBS)],
         lines,
-        f"NMI (geometric, mean over tasks), mean over {options.draws} draws ± standard error; median CPU seconds on one "
-        'core, choosing included. _l: linear kernel, _r: RBF. DMTRC_r is coupling="auto", DMTRC_r full its coupled '
+        f"NMI (geometric, mean over tasks), mean over {options.draws} draws ± standard error; median CPU seconds on "
+        'one core, choosing included. _l: linear kernel, _r: RBF. DMTRC_r is coupling="auto", DMTRC_r full its coupled '
         "labels. k-means: 10 starts a task.",
     )
 

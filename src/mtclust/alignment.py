@@ -6,6 +6,14 @@ c), S_ik = U_iᵀ K_ik U_k holds the inner products between class means of task 
 .. math:: V_{ik} = \max_{\pi} \sum_c S_{ik}[c, \pi(c)] \,/\, (\|\cdot\|_i \|\cdot\|_k)
 
 is the cosine between the two sets of means under the best matching: 1 for the same clusters, near 0 for unrelated ones.
+
+Tasks with different numbers of clusters are compared on the clusters they can share: the means a of the smaller task
+are matched one-to-one to some of the means b of the larger so that
+
+.. math:: \min_{\pi, t} \sum_c \|a_c + t - b_{\pi(c)}\|^2
+
+where the shift t makes up for the centres of the two tasks, which lie apart because one lacks clusters of the other
+(t = 0 if the features are not centred). Inner products would prefer the outermost clusters of the larger task.
 """
 
 from __future__ import annotations
@@ -14,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 
 from mtclust.labels import SizeBounds
 
@@ -23,6 +32,10 @@ Array = NDArray[np.float64]
 _SWEEPS = 3
 #: class means shorter than this share of the longest are rounding
 _ZERO_NORM = 1e-12
+#: rounds of matching and shifting when a task is matched to one with more clusters; most end after two or three
+_SHIFTS = 10
+#: task means shorter than this share of the class means are rounding: the features are centred within tasks
+_CENTRED = 1e-6
 #: tasks more alike than this belong to one group
 GROUP_SIMILARITY = 0.5
 
@@ -40,7 +53,12 @@ def class_mean_products(kernel: Array, offsets: NDArray[np.int64], labels: NDArr
 
 
 def allowed_permutations(bounds: SizeBounds, task: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which cluster (row) of a task may take which id (column) without breaking the size bounds of that id."""
+    """Which cluster (row) of a task may take which id (column) without breaking the size bounds of that id.
+
+    Any, if the bounds move with the clusters.
+    """
+    if bounds.movable:
+        return np.ones((bounds.n_clusters, bounds.n_clusters), dtype=bool)
     return (counts[:, None] >= bounds.lower[task]) & (counts[:, None] <= bounds.upper[task])
 
 
@@ -66,10 +84,10 @@ def align(
     """
     n_clusters = bounds.n_clusters
     m = len(offsets) - 1
-    products, similarity = _similarity(kernel, offsets, labels, n_clusters)
+    products, similarity = _similarity(kernel, offsets, labels, bounds)
     parts = [labels[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
     allowed = [allowed_permutations(bounds, i, np.bincount(parts[i], minlength=n_clusters)) for i in range(m)]
-    new_ids = _new_ids(products, similarity, allowed)
+    new_ids = _new_ids(products, similarity, allowed, _to_match(offsets, labels, bounds))
     return np.concatenate([new_ids[i][parts[i]] for i in range(m)]), similarity
 
 
@@ -77,9 +95,10 @@ def align_task(
     kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds, task: int
 ) -> tuple[NDArray[np.int64], Array]:
     """Relabel one task to fit the others, whose ids stay; returns all labels and the similarity V."""
-    products, similarity = _similarity(kernel, offsets, labels, bounds.n_clusters)
+    products, similarity = _similarity(kernel, offsets, labels, bounds)
     others = [k for k in range(len(similarity)) if k != task]
-    profit = sum((similarity[task, k] ** 2 * products[task, k] for k in others), np.zeros(products.shape[2:]))
+    ids = np.tile(np.arange(bounds.n_clusters), (len(similarity), 1))
+    profit = _profit(task, others, ids, similarity**2, products, _to_match(offsets, labels, bounds))
     rows = slice(int(offsets[task]), int(offsets[task + 1]))
     counts = np.bincount(labels[rows], minlength=bounds.n_clusters)
     result = labels.copy()
@@ -88,38 +107,132 @@ def align_task(
 
 
 def _similarity(
-    kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], n_clusters: int
+    kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds
 ) -> tuple[Array, Array]:
-    """Normalised products of class means (m, m, C, C) and the value V of the best matching of every two tasks."""
+    """Normalised products of class means (m, m, C, C) and the value V of the best matching of every two tasks.
+
+    Where one of two tasks lacks clusters, the products are those of its clusters with the matched ones of the other,
+    shifted on each other: they stand for distances then.
+    """
     m = len(offsets) - 1
-    products = class_mean_products(kernel, offsets, labels, n_clusters)
+    products = class_mean_products(kernel, offsets, labels, bounds.n_clusters)
     norms = np.sqrt(np.maximum(np.einsum("iicc->i", products), 0.0))
     # a task whose class means coincide resembles no other
     weights = np.divide(1.0, norms, out=np.zeros(m), where=norms > _ZERO_NORM * norms.max(initial=0.0))
-    products = products * weights[:, None, None, None] * weights[None, :, None, None]
+    raw, products = products, products * weights[:, None, None, None] * weights[None, :, None, None]
     similarity = np.eye(m)
+    sizes = np.stack([np.bincount(labels[a:b], minlength=bounds.n_clusters) for a, b in zip(offsets, offsets[1:])])
+    unequal = bounds.movable & ~np.all(sizes > 0, axis=1)
     for i in range(m):
         for k in range(i):
+            if unequal[i] or unequal[k]:
+                products[i, k], similarity[i, k] = _shifted_products(raw, sizes, i, k)
+                products[k, i], similarity[k, i] = products[i, k].T, similarity[i, k]
+                continue
             rows, columns = linear_sum_assignment(products[i, k], maximize=True)
             similarity[i, k] = similarity[k, i] = products[i, k][rows, columns].sum()
     return products, similarity
 
 
-def _new_ids(products: Array, similarity: Array, allowed: list[NDArray[np.bool_]]) -> NDArray[np.int64]:
+def _shifted_products(products: Array, sizes: NDArray[np.int64], i: int, k: int) -> tuple[Array, float]:
+    """How near the class means of two tasks are (C × C, 0 for clusters one of them lacks), and their cosine V.
+
+    The nearness of two means is (τ − ½|a + t − b|²)/(Cτ), τ the mean squared length of the matched ones: 1/C where they
+    coincide, 0 where they are orthogonal, like the normalised inner products of two tasks with the same C clusters.
+    """
+    if np.count_nonzero(sizes[i]) > np.count_nonzero(sizes[k]):
+        nearness, cosine = _shifted_products(products, sizes, k, i)
+        return nearness.T, cosine
+    n_clusters = sizes.shape[1]
+    gram = np.block([[products[i, i], products[i, k]], [products[k, i], products[k, k]]])
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
+    points = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))  # the class means in coordinates
+    ours, theirs = np.flatnonzero(sizes[i]), np.flatnonzero(sizes[k])
+    a, b = points[:n_clusters][ours], points[n_clusters:][theirs]
+    centres = np.stack([sizes[i, ours] @ a / sizes[i].sum(), sizes[k, theirs] @ b / sizes[k].sum()])
+    centred = bool(np.linalg.norm(centres) <= _CENTRED * np.linalg.norm(points))
+    matched, shift = _nearest_subset(a, b, centred)
+    nearness = np.zeros((n_clusters, n_clusters))
+    matched_b = b[matched]
+    if centred:
+        a_own, b_own = a - a.mean(axis=0), matched_b - matched_b.mean(axis=0)
+    else:
+        a_own, b_own = a, matched_b
+    squares = float(np.sum(a_own**2)), float(np.sum(b_own**2))
+    typical = 0.5 * sum(squares) / len(a)
+    norm = np.sqrt(squares[0] * squares[1])
+    if norm <= _ZERO_NORM * np.trace(gram):  # a single cluster, or class means that coincide: it may be any
+        return nearness, 0.0
+    distances = cdist(a + shift, b, "sqeuclidean")
+    nearness[np.ix_(ours, theirs)] = (1.0 - 0.5 * distances / typical) / n_clusters
+    return nearness, float(np.sum(a_own * b_own) / norm)
+
+
+def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[NDArray[np.int64], Array]:
+    """For every point of a one of b, and the shift of a, such that the matched points are nearest.
+
+    Matching and shifting in turn, from the shifts that put one point of a on one of b.
+    """
+    starts = (b[None] - a[:, None]).reshape(-1, a.shape[1]) if shifted else np.zeros((1, a.shape[1]))
+    best, matched, shift = np.inf, np.arange(len(a)), np.zeros(a.shape[1])
+    for t in starts:
+        before = None
+        for _ in range(_SHIFTS):
+            _, columns = linear_sum_assignment(cdist(a + t, b, "sqeuclidean"))
+            if before is not None and np.array_equal(columns, before):
+                break
+            before = columns
+            if shifted:
+                t = (b[columns] - a).mean(axis=0)
+        value = float(np.sum((a + t - b[columns]) ** 2))
+        if value < best:
+            best, matched, shift = value, columns.astype(np.int64), t
+    return matched, shift
+
+
+def _to_match(offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds) -> NDArray[np.bool_]:
+    """The clusters (m × C) a task offers for matching: those that have rows, if tasks differ in how many they have."""
+    if not bounds.movable:
+        return np.ones(bounds.lower.shape, dtype=bool)
+    parts = [labels[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
+    return np.stack([np.bincount(part, minlength=bounds.n_clusters) > 0 for part in parts])
+
+
+def _profit(
+    task: int,
+    others: list[int],
+    new_ids: NDArray[np.int64],
+    weights: Array,
+    products: Array,
+    offered: NDArray[np.bool_],
+) -> Array:
+    """How well each cluster (row) of a task fits each id (column): mean over the other tasks that have this id."""
+    n_clusters = products.shape[2]
+    profit, total = np.zeros((n_clusters, n_clusters)), np.zeros(n_clusters)
+    for k in others:
+        profit[:, new_ids[k]] += weights[task, k] * products[task, k]
+        total[new_ids[k]] += weights[task, k] * offered[k]
+    # where all tasks have all clusters the sum is the mean times a constant
+    return profit if offered.all() else profit / np.where(total > 0, total, 1.0)
+
+
+def _new_ids(
+    products: Array, similarity: Array, allowed: list[NDArray[np.bool_]], offered: NDArray[np.bool_]
+) -> NDArray[np.int64]:
     """For every task the map old id → common id."""
     m, n_clusters = len(similarity), products.shape[2]
     new_ids = np.tile(np.arange(n_clusters), (m, 1))
     weights = similarity**2 * (1 - np.eye(m))
 
     def match(task: int, others: list[int]) -> None:
-        profit = np.zeros((n_clusters, n_clusters))
-        for k in others:
-            profit[:, new_ids[k]] += weights[task, k] * products[task, k]
-        new_ids[task] = best_relabelling(profit, allowed[task])
+        new_ids[task] = best_relabelling(_profit(task, others, new_ids, weights, products, offered), allowed[task])
 
     aligned: list[int] = []
     if m > 1:
-        aligned.append(int(np.unravel_index(np.argmax(weights), weights.shape)[0]))
+        # one of the tasks with most clusters, for the others are matched to some of them
+        n_offered = offered.sum(axis=1)
+        largest = np.flatnonzero(n_offered == n_offered.max())
+        aligned.append(int(largest[np.argmax(weights[largest].max(axis=1))]))
     while len(aligned) < m and m > 1:
         rest = [i for i in range(m) if i not in aligned]
         task = rest[int(np.argmax(weights[np.ix_(rest, aligned)].max(axis=1)))]
@@ -129,6 +242,29 @@ def _new_ids(products: Array, similarity: Array, allowed: list[NDArray[np.bool_]
         for task in range(m):
             match(task, [k for k in range(m) if k != task])
     return new_ids
+
+
+def ids_by_first_appearance(labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+    """The map old id → new id that numbers clusters as they first appear; clusters without rows come last.
+
+    Examples
+    --------
+    >>> ids_by_first_appearance(np.array([2, 2, 0]), 3)
+    array([1, 2, 0])
+    """
+    present, first = np.unique(labels, return_index=True)
+    seen = present[np.argsort(first)]
+    order = np.concatenate([seen, np.setdiff1d(np.arange(n_clusters), seen)])
+    new_ids = np.empty(n_clusters, dtype=np.int64)
+    new_ids[order] = np.arange(n_clusters)
+    return new_ids
+
+
+def renamed_like(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+    """Labels with their clusters renamed, the same in all tasks, to agree with ``model`` as often as possible."""
+    counts = np.zeros((n_clusters, n_clusters))
+    np.add.at(counts, (labels, model), 1)
+    return best_relabelling(counts, np.ones_like(counts, dtype=bool))[labels]
 
 
 def groups_of_tasks(similarity: Array, threshold: float = GROUP_SIMILARITY) -> list[NDArray[np.int64]]:

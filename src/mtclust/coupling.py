@@ -16,7 +16,7 @@ and has the closed-form step of Z for the models W that belong to given labels:
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg as sla
@@ -33,6 +33,8 @@ _REVIVAL = 1e-8
 
 class Conditioned(Protocol):
     """The quadratic problem in the labels for one fixed coupling matrix."""
+
+    coupling: Any
 
     Z: Array
 

@@ -54,29 +54,73 @@ def balance_bounds(n_rows: int, n_clusters: int, l: float) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class SizeBounds:
-    """Lowest and highest number of rows per task (row) and cluster (column)."""
+    """Lowest and highest number of rows per task (row) and cluster (column).
+
+    A cluster that a task does not have is bounded by [0, 0] there. ``movable`` says that each task only has a *number*
+    of clusters, all with the same bounds, and that its labels decide which ids these have: see :meth:`fitted`.
+    """
 
     lower: NDArray[np.int64]
     upper: NDArray[np.int64]
+    movable: bool = False
 
     @property
     def n_clusters(self) -> int:
         return self.lower.shape[1]
 
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which task (row) has which cluster (column)."""
+        return self.upper > 0
+
     def exact(self) -> bool:
         """Whether every size is fixed."""
         return bool(np.array_equal(self.lower, self.upper))
 
+    def interchangeable(self) -> bool:
+        """Whether all clusters of a task have the same bounds, so that ids can be renamed freely."""
+        return bool(np.all(self.lower == self.lower[:, :1]) and np.all(self.upper == self.upper[:, :1]))
+
     def restrict(self, tasks: ArrayLike) -> SizeBounds:
         """The bounds of some of the tasks."""
-        return SizeBounds(self.lower[np.asarray(tasks)], self.upper[np.asarray(tasks)])
+        return SizeBounds(self.lower[np.asarray(tasks)], self.upper[np.asarray(tasks)], self.movable)
+
+    def fixed(self) -> SizeBounds:
+        """The same bounds, not movable any more."""
+        return SizeBounds(self.lower, self.upper)
+
+    def row(self, task: int, labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lower and upper bounds of a task; if movable, with its clusters where these labels of the task have them.
+
+        Ids without rows stay as they are as far as possible.
+        """
+        lower, upper = self.lower[task], self.upper[task]
+        used = np.bincount(labels, minlength=self.n_clusters) > 0
+        present = upper > 0
+        if not self.movable or np.all(present | ~used):
+            return lower, upper
+        # used ids first, then those the task has anyway, then the rest; bounds of clusters it has before [0, 0]
+        ids = np.argsort(np.where(used, 0, np.where(present, 1, 2)), kind="stable")
+        bounds = np.argsort(~present, kind="stable")
+        new_lower, new_upper = np.empty_like(lower), np.empty_like(upper)
+        new_lower[ids], new_upper[ids] = lower[bounds], upper[bounds]
+        return new_lower, new_upper
+
+    def fitted(self, labels: NDArray[np.int64], offsets: NDArray[np.int64]) -> SizeBounds:
+        """The bounds with each task's clusters where the labels of the sorted rows have them, if movable."""
+        if not self.movable:
+            return self
+        rows = [self.row(i, labels[a:b]) for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:]))]
+        return SizeBounds(np.stack([lower for lower, _ in rows]), np.stack([upper for _, upper in rows]), True)
 
     def respects(self, task: int, counts: NDArray[np.int64]) -> bool:
         """Whether cluster sizes of a task lie within its bounds."""
         return bool(np.all(counts >= self.lower[task]) and np.all(counts <= self.upper[task]))
 
 
-def parse_sizes(sizes: Any, task_sizes: ArrayLike, n_clusters: int, task_names: ArrayLike | None = None) -> SizeBounds:
+def parse_sizes(
+    sizes: Any, task_sizes: ArrayLike, n_clusters: ArrayLike, task_names: ArrayLike | None = None
+) -> SizeBounds:
     """Turn the ``sizes`` argument of an estimator into bounds.
 
     Parameters
@@ -87,8 +131,9 @@ def parse_sizes(sizes: Any, task_sizes: ArrayLike, n_clusters: int, task_names: 
         (m, C, 2) lowest and highest sizes, and a mapping task → row the same by task id.
     task_sizes : array of shape (m,)
         Rows per task.
-    n_clusters : int
-        C.
+    n_clusters : int or array of shape (m,)
+        C, or the number C_i of clusters of every task; C is then the largest. A task with fewer has the bounds of its
+        own C_i clusters and [0, 0] for the others; which are which is left open (``movable``), unless a table says it.
     task_names : array of shape (m,), optional
         Task ids, for mappings and messages.
 
@@ -97,16 +142,53 @@ def parse_sizes(sizes: Any, task_sizes: ArrayLike, n_clusters: int, task_names: 
     >>> bounds = parse_sizes((0.1, 0.5), [100, 50], 3)
     >>> bounds.lower.tolist(), bounds.upper.tolist()
     ([[10, 10, 10], [5, 5, 5]], [[50, 50, 50], [25, 25, 25]])
+    >>> parse_sizes("balanced", [60, 60], [3, 2]).upper.tolist()
+    [[20, 20, 20], [30, 30, 0]]
     """
     rows = np.asarray(task_sizes, dtype=np.int64)
     names = np.arange(len(rows)) if task_names is None else np.asarray(task_names)
+    own = np.broadcast_to(np.asarray(n_clusters, dtype=np.int64), rows.shape)
+    most = int(own.max())
+    if np.all(own == most):
+        return _parse(sizes, rows, most, names)
+    if isinstance(sizes, Mapping) or not _same_for_all_clusters(sizes):
+        return _with_at_most(own, _parse(sizes, rows, most, names), names)
+    parts = [_parse(sizes, rows[i : i + 1], int(c), names[i : i + 1]) for i, c in enumerate(own)]
+    lower, upper = (np.zeros((len(rows), most), dtype=np.int64) for _ in range(2))
+    for i, (part, c) in enumerate(zip(parts, own)):
+        lower[i, :c], upper[i, :c] = part.lower[0], part.upper[0]
+    return SizeBounds(lower, upper, movable=True)
+
+
+def _same_for_all_clusters(sizes: Any) -> bool:
+    """Whether ``sizes`` is one rule for every cluster: a word, a number or a pair of fractions, not a table."""
+    return isinstance(sizes, str) or not hasattr(sizes, "__len__") or _is_pair(sizes)
+
+
+def _is_pair(sizes: Any) -> bool:
+    return isinstance(sizes, tuple) and len(sizes) == 2 and not any(hasattr(value, "__len__") for value in sizes)
+
+
+def _with_at_most(own: NDArray[np.int64], bounds: SizeBounds, names: NDArray[Any]) -> SizeBounds:
+    """A table of sizes as it is, if no task has more clusters in it than ``n_clusters`` says."""
+    for name, wanted, found in zip(names.tolist(), own.tolist(), bounds.present.sum(axis=1).tolist()):
+        if found > wanted:
+            raise ValueError(
+                f"sizes gives task {name!r} {found} clusters that may have rows, but n_clusters gives it {wanted}; "
+                f"set the sizes of {found - wanted} of them to 0."
+            )
+    return bounds
+
+
+def _parse(sizes: Any, rows: NDArray[np.int64], n_clusters: int, names: NDArray[Any]) -> SizeBounds:
+    """Bounds of tasks that all have ``n_clusters`` clusters, or of a table."""
     if isinstance(sizes, str):
         if sizes not in ("auto", "balanced"):
             raise ValueError(f"sizes={sizes!r} is not known; {_ALLOWED}.")
         return _balance(AUTO_BALANCE if sizes == "auto" else 0.0, rows, n_clusters)
     if isinstance(sizes, Mapping):
         return _table(_rows_of_mapping(sizes, names), rows, n_clusters, names)
-    if isinstance(sizes, tuple) and len(sizes) == 2 and not any(hasattr(value, "__len__") for value in sizes):
+    if _is_pair(sizes):
         return _fractions(sizes, rows, n_clusters, names)
     if not hasattr(sizes, "__len__"):
         if isinstance(sizes, bool | np.bool_) or not isinstance(sizes, int | float | np.number):

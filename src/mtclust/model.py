@@ -35,12 +35,15 @@ class DecisionModel:
     coefficients : ndarray
         ``(m, C, d)`` for the linear kernel, otherwise ``(m, N, C)``.
     intercept : ndarray of shape (m, C)
+    present : ndarray of bool of shape (m, C)
+        Which clusters a task has; the others have the score −∞ there.
     """
 
     kernel: Kernel
     rows: Any
     coefficients: Array
     intercept: Array
+    present: NDArray[np.bool_]
 
     def scores(self, X: Any, task_codes: NDArray[np.int64]) -> Array:
         """F of every row for its own task, shape (n, C)."""
@@ -57,12 +60,17 @@ class DecisionModel:
         for task in np.unique(task_codes):
             mine = task_codes == task
             weights = self.coefficients[task].T if linear else self.coefficients[task]
-            result[mine] = values[mine] @ weights + self.intercept[task]
+            result[mine] = np.where(self.present[task], values[mine] @ weights + self.intercept[task], -np.inf)
         return result
 
 
 def build_model(
-    kernel: Kernel, rows: Any, centred: CentredKernel, predictors: Array, input_order: NDArray[np.int64]
+    kernel: Kernel,
+    rows: Any,
+    centred: CentredKernel,
+    predictors: Array,
+    input_order: NDArray[np.int64],
+    present: NDArray[np.bool_],
 ) -> DecisionModel:
     """Fold centring and scale into the coefficients.
 
@@ -72,6 +80,8 @@ def build_model(
         Coefficients on the centred, scaled kernel row (:meth:`mtclust.coupling.Conditioned.predictors`).
     input_order : ndarray of shape (N,)
         Rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input.
+    present : ndarray of bool of shape (m, C)
+        Which clusters a task has.
     """
     coefficients = np.zeros_like(predictors)
     if centred.scale > 0:
@@ -83,12 +93,12 @@ def build_model(
     intercept = -np.einsum("in,inc->ic", centred.task_means, coefficients)
     if kernel.kind == "linear":
         weights = np.stack([_transposed_product(rows, part).T for part in coefficients])
-        return DecisionModel(kernel, None, weights, intercept)
+        return DecisionModel(kernel, None, weights, intercept, present)
     if kernel.kind == "precomputed":
         in_input_order = np.empty_like(coefficients)
         in_input_order[:, input_order] = coefficients
-        return DecisionModel(kernel, None, in_input_order, intercept)
-    return DecisionModel(kernel, rows, coefficients, intercept)
+        return DecisionModel(kernel, None, in_input_order, intercept, present)
+    return DecisionModel(kernel, rows, coefficients, intercept, present)
 
 
 def _transposed_product(rows: Any, part: Array) -> Array:

@@ -28,6 +28,8 @@ def loo_residuals(
     diagonal: NDArray[np.float64],
     task_sizes: NDArray[np.int64],
     centred: bool,
+    *,
+    fit_mean: bool = False,
 ) -> NDArray[np.float64]:
     """Leave-one-out residuals Y − F₋ⱼ of all rows, in closed form; rows sorted by task.
 
@@ -44,6 +46,9 @@ def loo_residuals(
     centred : bool
         Whether each task's centre is re-estimated without the row (``fit_intercept=True``). A task of one row has no
         centre without it; its residual is then its label, that is, nothing is predicted.
+    fit_mean : bool, default=False
+        Residuals of the model that fits the mean of the codes as well. They measure how well cluster membership is
+        predicted whatever the cluster sizes; with equal sizes they hardly differ. Needs ``centred``.
     """
     residuals = alpha / diagonal[:, None]
     if not centred:
@@ -55,7 +60,7 @@ def loo_residuals(
             Y = codes[rows]
             mean = Y.mean(axis=0)
             fitted_mean = (alpha[rows] - (2.0 / n) * mean) / (diagonal[rows] - 2.0 / n**2)[:, None]
-            residuals[rows] = fitted_mean + (n * mean - Y) / (n - 1)
+            residuals[rows] = fitted_mean if fit_mean else fitted_mean + (n * mean - Y) / (n - 1)
         else:
             residuals[rows] = codes[rows]
     return residuals

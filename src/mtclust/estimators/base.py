@@ -11,28 +11,35 @@ with R(W_c) = tr(W_c Ω⁻¹ W_cᵀ) for DMTRC, tr(W_cᵀ D⁻¹ W_c) for DMTFC 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
+from sklearn.base import BaseEstimator, ClusterMixin, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from mtclust.alignment import ids_by_first_appearance, renamed_like
+from mtclust.coupling import Coupling
+from mtclust.estimators.preparation import Prepared, clusters_per_task, prepare
+from mtclust.estimators.relaxed import solve_relaxed, store_relaxation
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.features import CentredKernel, Kernel, centre_kernel, squared_distances
+from mtclust.features import centre_kernel
 from mtclust.labels import SizeBounds, label_codes, parse_sizes
 from mtclust.model import build_model
 from mtclust.new_task import NewTask, cluster_new_task
 from mtclust.objective import loo_residuals, r_squared
-from mtclust.selection import DEFAULT_LAMBDA, rbf_kernel_of_width, select_width
+from mtclust.selection.n_clusters import CANDIDATES, ClusterNumberChoice, select_n_clusters, warn_unless_supported
+from mtclust.selection.sizes import choose_sizes
 from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
+from mtclust.solvers.relaxation import CuttingPlaneOptions
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
 from mtclust.validation import read_rows
 
@@ -40,18 +47,6 @@ Array = NDArray[np.float64]
 
 #: options a user may set through ``solver_options``; the others have arguments of their own
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Everything chosen before the solver runs."""
-
-    rows: Any
-    index: TaskIndex
-    kernel: Kernel
-    centred: CentredKernel
-    problem: Problem
-    selection: dict[str, Any]
 
 
 class MultitaskClusterer(ClusterMixin, BaseEstimator):
@@ -62,13 +57,13 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
     __metadata_request__decision_function: ClassVar = {"tasks": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), Mapping, StrOptions({"auto"}), range],
         "kernel": [StrOptions({"rbf", "linear", "precomputed"}), callable],
         "width": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), Mapping],
         "lambda2": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "sizes": "no_validation",
-        "solver": [StrOptions({"exchange"})],
+        "solver": [StrOptions({"exchange", "cutting-plane"})],
         "solver_options": [dict, None],
         "fit_intercept": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -107,13 +102,25 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         """
         features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, features.shape[0])
-        self._check_sizes_of_tasks(index)
+        choice = self._choose_n_clusters(features, ids)
+        clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
+        self._check_clusters(index, clusters)
+        self.n_clusters_ = int(clusters.max())
         options = self._read_solver_options()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         # one BLAS thread: the matrices are small, and results then do not depend on the number of cores
         with threadpool_limits(limits=1, user_api="blas"):
-            prepared = self._prepare(features, index, rng)
-            result = self._solve(prepared, options, rng)
+            prepared = self._prepare(features, index, clusters, rng)
+            if choice is not None:
+                prepared.selection["n_clusters"] = {
+                    "chosen": choice.n_clusters,
+                    "reason": choice.reason,
+                    "gaps": dict(zip(choice.candidates, choice.gap.tolist())),
+                }
+            if self.solver == "cutting-plane":
+                result = self._solve_relaxed(prepared, options, rng)
+            else:
+                prepared, result = self._solve(prepared, options, rng)
             self._store(prepared, result)
         return self
 
@@ -121,21 +128,73 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         """Cluster the rows of all tasks and return ``labels_``."""
         return self.fit(X, tasks=tasks).labels_
 
-    def _solve(self, prepared: Prepared, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
+    def _choose_n_clusters(self, features: Any, tasks: Any) -> ClusterNumberChoice | None:
+        """The number of clusters where it is left open; None where it is given."""
+        if not isinstance(self.n_clusters, str | range):
+            return None
+        candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
+        choice = select_n_clusters(
+            clone(self).set_params(task_column=None), features, tasks=tasks,
+            candidates=[c for c in candidates if c <= features.shape[0]], random_state=self.random_state,
+        )  # fmt: skip
+        warn_unless_supported(choice)
+        return choice
+
+    def _solve(
+        self, prepared: Prepared, options: SolverOptions, rng: np.random.Generator
+    ) -> tuple[Prepared, SolverResult]:
+        """Search with the sizes given, or choose them; then let the method judge what was found."""
+        free = isinstance(self.sizes, str) and self.sizes == "auto" and self.n_clusters_ > 1
+        if not (free and self.fit_intercept and prepared.centred.scale > 0):
+            result = self._search(prepared, prepared.problem, options, rng)
+            return prepared, self._judge(prepared, result, options, rng)
+        choice = choose_sizes(
+            prepared.problem, lambda problem: self._search(prepared, problem, options, rng), options, rng
+        )
+        prepared.selection["sizes"] = {
+            "chosen": choice.chosen,
+            "reason": choice.reason,
+            "scores": choice.scores,
+            "labels": {name: prepared.index.to_input_order(found) for name, found in choice.labels.items()},
+        }
+        prepared = replace(prepared, problem=choice.problem)
+        return prepared, self._judge(prepared, choice.result, options, rng)
+
+    def _search(
+        self, prepared: Prepared, problem: Problem, options: SolverOptions, rng: np.random.Generator
+    ) -> SolverResult:
+        """The method's own search, for the size bounds of ``problem``."""
+        raise NotImplementedError
+
+    def _judge(
+        self, prepared: Prepared, result: SolverResult, options: SolverOptions, rng: np.random.Generator
+    ) -> SolverResult:
+        return result
+
+    def _solve_relaxed(self, prepared: Prepared, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
+        return solve_relaxed(prepared, self._coupling_of(prepared), self.solver_options, options, rng)
+
+    def _coupling_of(self, prepared: Prepared) -> Coupling:
+        """How the method couples the tasks."""
         raise NotImplementedError
 
     def _store_extra(self, prepared: Prepared, result: SolverResult) -> None:
         """Attributes of one method only."""
 
-    def _ridge_share(self, lambda2: float, n_tasks: int) -> float:
-        """λ₂ as the solver takes it."""
-        return lambda2
+    def _lambda2_share(self, n_tasks: int) -> float:
+        """Share of λ₂ that a task alone gets once from each of the m tasks; the ridge is λ₁ + m · share · λ₂."""
+        return 1.0
 
-    def _check_sizes_of_tasks(self, index: TaskIndex) -> None:
+    def _check_clusters(self, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
         n = len(index.codes)
-        if n < self.n_clusters:
-            raise ValueError(f"n_samples={n} should be >= n_clusters={self.n_clusters}.")
-        small = index.names[index.sizes < self.n_clusters]
+        if n < clusters.max():
+            raise ValueError(f"n_samples={n} should be >= n_clusters={clusters.max()}.")
+        if self.solver == "cutting-plane" and np.ptp(clusters) > 0:
+            raise ValueError(
+                f'solver="cutting-plane" needs the same number of clusters in all tasks; got n_clusters='
+                f'{dict(self.n_clusters)}. Use solver="exchange".'
+            )
+        small = index.names[index.sizes < clusters]
         if len(small):
             warnings.warn(
                 f"{len(small)} of {index.n_tasks} tasks have fewer rows than n_clusters={self.n_clusters} "
@@ -146,71 +205,54 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
             )
 
     def _read_solver_options(self) -> SolverOptions:
+        given = self._exchange_options(_SOLVER_OPTIONS)
+        return SolverOptions(n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs, **given)
+
+    def _exchange_options(self, known: tuple[str, ...]) -> dict[str, Any]:
+        """What ``solver_options`` says to the exchange solver; the other solver's are only checked here."""
+        if self.solver == "cutting-plane":
+            CuttingPlaneOptions.from_dict(self.solver_options)
+            return {}
         given = dict(self.solver_options or {})
-        unknown = sorted(set(given) - set(_SOLVER_OPTIONS))
+        unknown = sorted(set(given) - set(known))
         if unknown:
-            raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {list(_SOLVER_OPTIONS)}.")
+            raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {list(known)}.")
         for key, value in given.items():
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"solver_options[{key!r}]={value!r} must be a whole number >= 1.")
-        assert {field.name for field in fields(SolverOptions)} >= set(_SOLVER_OPTIONS)
-        return SolverOptions(n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs, **given)
+        assert {field.name for field in fields(SolverOptions)} >= set(known)
+        return given
 
-    def _prepare(self, features: Any, index: TaskIndex, rng: np.random.Generator) -> Prepared:
-        bounds = parse_sizes(self.sizes, index.sizes, self.n_clusters, index.names)
-        rows = features[index.order]
-        kind = self.kernel if isinstance(self.kernel, str) else "callable"
-        lambdas = [DEFAULT_LAMBDA[kind] if value == "auto" else float(value) for value in (self.lambda1, self.lambda2)]
-        lambda1 = np.full(index.n_tasks, lambdas[0])
-        lambda2 = self._ridge_share(lambdas[1], index.n_tasks)
-        ridge = lambda1 + index.n_tasks * lambda2
-        selection: dict[str, Any] = {"lambda1": lambdas[0], "lambda2": lambdas[1], "sizes": self.sizes}
-        kernel, centred = self._kernel(kind, rows, index, bounds, ridge, rng, selection)
-        if centred.scale == 0:
+    def _prepare(
+        self, features: Any, index: TaskIndex, clusters: NDArray[np.int64], rng: np.random.Generator
+    ) -> Prepared:
+        prepared = prepare(self, features, index, clusters, rng)
+        if prepared.centred.scale == 0:
             warnings.warn(
                 "X has no variation within any task (all its rows are equal): the labels are arbitrary.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        problem = Problem(centred.matrix, index.offsets, bounds, lambda1, lambda2)
-        return Prepared(rows, index, kernel, centred, problem, selection)
-
-    def _kernel(
-        self,
-        kind: str,
-        rows: Any,
-        index: TaskIndex,
-        bounds: SizeBounds,
-        ridge: Array,
-        rng: np.random.Generator,
-        selection: dict[str, Any],
-    ) -> tuple[Kernel, CentredKernel]:
-        centre = self.fit_intercept
-        if kind == "rbf":
-            squared = squared_distances(rows)
-            if self.width == "auto":
-                choice = select_width(squared, index.offsets, centre, bounds, ridge, rng, self.n_jobs)
-                selection["width"], selection["width_scores"] = choice.width, dict(sorted(choice.scores.items()))
-                return Kernel("rbf", sigma=choice.sigma), choice.kernel
-            raw, sigma = rbf_kernel_of_width(squared, float(self.width))
-            selection["width"] = float(self.width)
-            return Kernel("rbf", sigma=sigma), centre_kernel(raw, index.offsets, centre)
-        if kind == "precomputed":
-            raw = _precomputed(rows, index)
-            return Kernel("precomputed"), centre_kernel(raw, index.offsets, centre)
-        kernel = Kernel("linear") if kind == "linear" else Kernel("callable", function=self.kernel)
-        return kernel, centre_kernel(kernel(rows, rows), index.offsets, centre)
+        return prepared
 
     def _store(self, prepared: Prepared, result: SolverResult) -> None:
         index, problem = prepared.index, prepared.problem
-        codes = label_codes(result.labels, self.n_clusters)
-        model = build_model(
-            prepared.kernel, prepared.rows, prepared.centred, result.state.predictors(codes), index.order
-        )
+        bounds = problem.bounds
+        if result.model_codes is None and (bounds.interchangeable() or bounds.movable):
+            result = _with_plain_ids(result, index, self.n_clusters_)
+        if bounds.movable:
+            bounds = bounds.fitted(result.labels, problem.offsets)
+            problem = replace(problem, bounds=bounds)
+            prepared = replace(prepared, problem=problem)
+        codes = label_codes(result.labels, self.n_clusters_)
+        predictors = result.state.predictors(codes if result.model_codes is None else result.model_codes)
+        # the labels of the relaxation are the plain argmax of f, whatever the sizes
+        present = bounds.present if result.model_codes is None else np.ones_like(bounds.present)
+        model = build_model(prepared.kernel, prepared.rows, prepared.centred, predictors, index.order, present)
         residuals = loo_residuals(
             codes, result.state.alpha(codes), result.state.diagonal(), index.sizes, prepared.centred.centred
         )
-        if not result.converged:
+        if not result.converged and result.model_codes is None:  # max_cuts is no shortcoming but part of the model
             warnings.warn(
                 f"fit stopped after max_iter={self.max_iter} rounds with the objective at {result.objective:.6g} and "
                 f"still falling by more than tol={self.tol:g} a round; raise max_iter or tol.",
@@ -222,7 +264,7 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         self.labels_ = index.to_input_order(result.labels)
         self.single_task_labels_ = index.to_input_order(result.single_task_labels)
         self.cluster_sizes_ = np.stack(
-            [np.bincount(result.labels[part], minlength=self.n_clusters) for part in index.slices()]
+            [np.bincount(result.labels[part], minlength=self.n_clusters_) for part in index.slices()]
         )
         self.objective_ = result.objective
         self.loo_score_ = r_squared(residuals, codes)
@@ -237,6 +279,7 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         self.converged_ = result.converged
         self.selection_ = prepared.selection | {"task_similarity": result.similarity}
         self._lambdas = problem.lambda1, problem.lambda2
+        store_relaxation(self, index, result)
         self._store_extra(prepared, result)
         if self.verbose:
             for entry in result.history:
@@ -245,7 +288,7 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
     # -- predicting ----------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any, *, tasks: Any = None) -> Array:
-        """Scores f of every row for the clusters of its task, shape (n, C).
+        """Scores f of every row for the clusters of its task, shape (n, C); −∞ for clusters the task does not have.
 
         Parameters
         ----------
@@ -262,7 +305,8 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
     def predict(self, X: Any, *, tasks: Any = None) -> NDArray[np.int64]:
         """Cluster of every row: the one with the highest score.
 
-        On the rows of ``fit`` this may differ from ``labels_``, which also obey the cluster sizes.
+        On the rows of ``fit`` this may differ from ``labels_``, which also obey the cluster sizes. A cluster that a
+        task does not have (``n_clusters`` by task, or a table of sizes with zeros) is never predicted there.
 
         Parameters
         ----------
@@ -281,7 +325,8 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
             Rows of the new task, without a task column.
         sizes : optional
             Cluster sizes of the new task, as in the constructor; a table has the shape (1, C) or (1, C, 2). By
-            default ``self.sizes``, or balanced with l = 0.1 where that is a table of the fitted tasks.
+            default ``self.sizes``, or balanced with l = 0.1 where that is a table of the fitted tasks. The new task
+            has all C = ``n_clusters_`` clusters; a table with zeros leaves some out.
 
         Returns
         -------
@@ -295,9 +340,13 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         rows = self._rows_of_new_task(X)
         if sizes is None:
             sizes = self.sizes if isinstance(self.sizes, str | Real | tuple) else "auto"
-        own = parse_sizes(sizes, [rows.shape[0]], self.n_clusters)
+        own = parse_sizes(sizes, [rows.shape[0]], self.n_clusters_)
         known = prepared.problem.bounds
-        bounds = SizeBounds(np.vstack([known.lower, own.lower]), np.vstack([known.upper, own.upper]))
+        bounds = SizeBounds(
+            np.vstack([known.lower, own.lower]),
+            np.vstack([known.upper, own.upper]),
+            movable=known.movable and own.interchangeable(),
+        )
         offsets = np.append(prepared.index.offsets, prepared.index.offsets[-1] + rows.shape[0])
         both = [prepared.rows, rows]
         everything: Any = sp.vstack(both, format="csr") if sp.issparse(rows) else np.concatenate(both)
@@ -309,8 +358,9 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
             method, rank = self._new_task_method()
             options = replace(self._read_solver_options(), n_jobs=None)
             point = cluster_new_task(method, centred, self._result_labels, bounds, lambda1, lambda2, rank, options, rng)
-            predictors = point.state.predictors(label_codes(point.labels, self.n_clusters))
-            model = build_model(prepared.kernel, everything, centred, predictors, np.arange(len(raw)))
+            predictors = point.state.predictors(label_codes(point.labels, self.n_clusters_))
+            order = np.arange(len(raw))
+            model = build_model(prepared.kernel, everything, centred, predictors, order, bounds.present)
         covariance = point.Z if method == "relationship" else None
         row = None if covariance is None else correlation(covariance)[-1]
         labels = point.labels[offsets[-2] :]
@@ -333,19 +383,16 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         return "independent", None
 
 
+def _with_plain_ids(result: SolverResult, index: TaskIndex, n_clusters: int) -> SolverResult:
+    """Number the clusters as they appear in the input: which of many equal namings the search ends in is chance."""
+    new_ids = ids_by_first_appearance(index.to_input_order(result.labels), n_clusters)
+    labels = new_ids[result.labels]
+    return replace(
+        result, labels=labels, single_task_labels=renamed_like(result.single_task_labels, labels, n_clusters)
+    )
+
+
 def correlation(covariance: Array) -> Array:
     """Correlation matrix of a covariance matrix."""
     scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
     return covariance / np.outer(scale, scale)
-
-
-def _precomputed(rows: Any, index: TaskIndex) -> Array:
-    if rows.shape[0] != rows.shape[1]:
-        raise ValueError(f'X has shape {rows.shape}; kernel="precomputed" needs the square kernel matrix of all rows.')
-    matrix = rows.toarray() if sp.issparse(rows) else rows
-    matrix = matrix[:, index.order]
-    if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-8 * float(np.abs(matrix).max())):
-        raise ValueError(
-            'X is not symmetric; kernel="precomputed" needs the kernel matrix of all rows with each other.'
-        )
-    return matrix

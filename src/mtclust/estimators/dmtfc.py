@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from mtclust.estimators.base import MultitaskClusterer, Prepared
+from mtclust.coupling import Coupling, SharedFeatures
+from mtclust.estimators.base import MultitaskClusterer
+from mtclust.estimators.preparation import Prepared
 from mtclust.features import EigenFeatures, eigen_features
 from mtclust.solvers.exchange import solve_shared_features
-from mtclust.solvers.problem import SolverOptions, SolverResult
+from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -27,8 +29,12 @@ class DMTFC(MultitaskClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Clusters per task; cluster ids are matched over tasks by their class means.
+    n_clusters : int, "auto", range or mapping, default=8
+        Clusters per task; cluster ids are matched over tasks by their class means. "auto" searches 2 to 8 and a range
+        its own numbers (:func:`mtclust.selection.select_n_clusters`). A mapping
+        gives every task a number of its own: C is the largest, and the clusters of a smaller task are matched to some
+        of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
+        and zeros, says which these are.
     kernel : {"rbf", "linear", "precomputed"} or callable, default="rbf"
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
@@ -40,11 +46,15 @@ class DMTFC(MultitaskClusterer):
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" is the paper's l = 0.1.
-    solver : {"exchange"}, default="exchange"
-        Local search on the original mixed-integer objective.
+        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" keeps the clusters of a task equally
+        large unless letting sizes differ explains the data clearly better.
+    solver : {"exchange", "cutting-plane"}, default="exchange"
+        Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
+        whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
     solver_options : dict, optional
         ``single_task_n_init`` (40): random starts of every task alone.
+        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
+        :class:`mtclust.solvers.relaxation.CuttingPlaneOptions`.
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=8
@@ -68,8 +78,12 @@ class DMTFC(MultitaskClusterer):
         D, trace 1: in the coordinates of X with the linear kernel and up to 2000 columns, otherwise in those of the
         eigen-features of the kernel.
     single_task_labels_, tasks_, coef_, intercept_, objective_, loo_score_, cluster_sizes_, task_groups_, history_
-        As in :class:`DMTRC`; so are ``n_iter_``, ``converged_``, ``selection_``, ``n_features_in_`` and
-        ``feature_names_in_``.
+        As in :class:`DMTRC`; so are ``n_clusters_``, ``n_iter_``, ``converged_``, ``selection_``, ``n_features_in_``
+        and ``feature_names_in_``.
+    relaxed_labels_, mixture_weights_, init_labels_, lower_bound_
+        Of the cutting planes only: Ỹ (n × C), the weights μ of every task's pool, the labels at the start, and a lower
+        bound of the relaxed optimum; ``objective_`` is then the relaxed value, ``history_`` has one entry per cut, and
+        ``labels_`` are the argmax of f, whatever their sizes.
 
     Examples
     --------
@@ -89,7 +103,7 @@ class DMTFC(MultitaskClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Mapping[Any, int] = 8,
         *,
         kernel: KernelArgument = "rbf",
         width: float | str = "auto",
@@ -126,11 +140,20 @@ class DMTFC(MultitaskClusterer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _solve(self, prepared: Prepared, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
-        features = eigen_features(prepared.problem.kernel, self.n_components)
-        prepared.selection["n_components"] = features.rank
-        self._features = features
-        return solve_shared_features(prepared.problem, features, options, rng)
+    def _search(
+        self, prepared: Prepared, problem: Problem, options: SolverOptions, rng: np.random.Generator
+    ) -> SolverResult:
+        return solve_shared_features(problem, self._learn_features(prepared), options, rng)
+
+    def _coupling_of(self, prepared: Prepared) -> Coupling:
+        problem = prepared.problem
+        features = self._learn_features(prepared)
+        return SharedFeatures(features, problem.offsets, float(problem.lambda1.mean()), problem.lambda2)
+
+    def _learn_features(self, prepared: Prepared) -> EigenFeatures:
+        self._features = eigen_features(prepared.problem.kernel, self.n_components)
+        prepared.selection["n_components"] = self._features.rank
+        return self._features
 
     def _store_extra(self, prepared: Prepared, result: SolverResult) -> None:
         self.feature_covariance_ = _in_input_coordinates(prepared, self._features, result.Z)

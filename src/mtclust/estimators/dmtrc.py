@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mtclust.coupling import Relationship
-from mtclust.estimators.base import MultitaskClusterer, Prepared, correlation
-from mtclust.exceptions import UncoupledWarning
+from mtclust.coupling import Coupling, Relationship
+from mtclust.estimators.base import MultitaskClusterer, correlation
+from mtclust.estimators.preparation import Prepared
+from mtclust.estimators.relaxed import relationship
+from mtclust.exceptions import SearchWarning, UncoupledWarning
 from mtclust.labels import label_codes
-from mtclust.selection import COUPLING_LIMIT, coupling_statistic
+from mtclust.selection.coupling import SEARCHED_TOO_LITTLE, coupling_statistic
 from mtclust.solvers.descent import Search, descend, start
 from mtclust.solvers.exchange import independent_result, solve_independent, solve_relationship
 from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
@@ -29,8 +31,12 @@ class DMTRC(MultitaskClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Clusters per task; cluster ids mean the same in every task.
+    n_clusters : int, "auto", range or mapping, default=8
+        Clusters per task; cluster ids mean the same in every task. "auto" searches 2 to 8 and a range its own numbers
+        (:func:`mtclust.selection.select_n_clusters`). A mapping
+        gives every task a number of its own: C is the largest, and the clusters of a smaller task are matched to some
+        of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
+        and zeros, says which these are.
     kernel : {"rbf", "linear", "precomputed"} or callable, default="rbf"
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
@@ -38,17 +44,22 @@ class DMTRC(MultitaskClusterer):
         with the best leave-one-out score.
     lambda1, lambda2 : "auto" or float, default="auto"
         Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
-        diagonal.
+        diagonal. ``lambda1`` may be a mapping task → value.
     coupling : {"auto", "full", "none"} or float, default="auto"
         "full" always learns Ω, "none" clusters every task alone, a number s in [0, 1] shrinks: sΩ + (1−s)I/m, and
-        "auto" keeps the coupled labels unless the tasks' own data contradict them.
+        "auto" keeps the coupled labels unless the tasks look unrelated or their own data contradict them.
+        Cutting planes know "full", which "auto" then means, and "none".
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" is the paper's l = 0.1.
-    solver : {"exchange"}, default="exchange"
-        Local search on the original mixed-integer objective.
+        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" keeps the clusters of a task equally
+        large unless letting sizes differ explains the data clearly better.
+    solver : {"exchange", "cutting-plane"}, default="exchange"
+        Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
+        whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
     solver_options : dict, optional
         ``single_task_n_init`` (40): random starts of every task alone; ``n_seeds`` (4): labellings per task that seed
         a restart of the others.
+        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
+        :class:`mtclust.solvers.relaxation.CuttingPlaneOptions`.
     fit_intercept : bool, default=True
         Centre the features within each task, which keeps differences between the tasks' means out of the coupling.
     n_init : int, default=8
@@ -81,6 +92,8 @@ class DMTRC(MultitaskClusterer):
         J at the solution.
     loo_score_ : float
         Leave-one-out R² of the label codes.
+    n_clusters_ : int
+        C: ``n_clusters``, or the largest where it is a mapping.
     cluster_sizes_ : ndarray of shape (m, C)
     task_groups_ : list of lists
         Tasks whose single-task clusters resemble each other.
@@ -92,6 +105,10 @@ class DMTRC(MultitaskClusterer):
         What "auto" chose, from what, and why.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+    relaxed_labels_, mixture_weights_, init_labels_, lower_bound_
+        Of the cutting planes only: Ỹ (n × C), the weights μ of every task's pool, the labels at the start, and a lower
+        bound of the relaxed optimum; ``objective_`` is then the relaxed value, ``history_`` has one entry per cut, and
+        ``labels_`` are the argmax of f, whatever their sizes.
 
     References
     ----------
@@ -107,7 +124,7 @@ class DMTRC(MultitaskClusterer):
     >>> model = DMTRC(n_clusters=3, kernel="linear", random_state=0).fit(X, tasks=tasks)
     >>> model.cluster_sizes_.tolist()
     [[20, 20, 20], [20, 20, 20]]
-    >>> bool(model.task_correlation_[0, 1] > 0.9)
+    >>> bool(model.task_correlation_[0, 1] > 0.5)
     True
     >>> model.predict([[5.0, 1.0]], tasks="rome") == model.predict([[4.0, 0.0]], tasks="paris")
     array([ True])
@@ -119,11 +136,11 @@ class DMTRC(MultitaskClusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Mapping[Any, int] = 8,
         *,
         kernel: KernelArgument = "rbf",
         width: float | str = "auto",
-        lambda1: float | str = "auto",
+        lambda1: float | str | Mapping[Any, float] = "auto",
         lambda2: float | str = "auto",
         coupling: float | str = "auto",
         sizes: Any = "auto",
@@ -156,38 +173,57 @@ class DMTRC(MultitaskClusterer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _solve(self, prepared: Prepared, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
+    def _search(
+        self, prepared: Prepared, problem: Problem, options: SolverOptions, rng: np.random.Generator
+    ) -> SolverResult:
+        if problem.n_tasks == 1 or self.coupling in ("none", 0):
+            return solve_independent(problem, options, rng)
+        return solve_relationship(problem, options, rng)
+
+    def _coupling_of(self, prepared: Prepared) -> Coupling:
+        return relationship(self.coupling, prepared)
+
+    def _judge(
+        self, prepared: Prepared, result: SolverResult, options: SolverOptions, rng: np.random.Generator
+    ) -> SolverResult:
         problem = prepared.problem
         if problem.n_tasks == 1 or self.coupling in ("none", 0):
-            prepared.selection["coupling"] = {"decision": "none", "reason": _reason_uncoupled(problem.n_tasks)}
-            return solve_independent(problem, options, rng)
-        result = solve_relationship(problem, options, rng)
+            reason = "there is only one task" if problem.n_tasks == 1 else "set by the user"
+            prepared.selection["coupling"] = {"decision": "none", "reason": reason}
+            return result
         if self.coupling == "auto":
-            return self._judge(prepared, result)
+            return self._unless_contradicted(prepared, result)
         prepared.selection["coupling"] = {"decision": self.coupling, "reason": "set by the user"}
-        if self.coupling == "full" or self.coupling == 1:
+        if self.coupling in ("full", 1):
             return result
         return _shrunk(problem, result, float(self.coupling), options, rng)
 
-    def _judge(self, prepared: Prepared, result: SolverResult) -> SolverResult:
+    def _unless_contradicted(self, prepared: Prepared, result: SolverResult) -> SolverResult:
         """Keep the coupled labels unless the tasks' own data contradict them."""
         problem = prepared.problem
-        codes = [label_codes(labels, problem.n_clusters) for labels in (result.labels, result.single_task_labels)]
-        test = coupling_statistic(problem.kernel, problem.offsets, problem.ridge, *codes)
-        comparison = f"Z = {test.statistic:.2f}, limit {COUPLING_LIMIT}"
-        verdict = "do not contradict" if test.accepted else "contradict"
+        coupled, single = (label_codes(y, problem.n_clusters) for y in (result.labels, result.single_task_labels))
+        test = coupling_statistic(problem.kernel, problem.offsets, problem.ridge, coupled, single, result.similarity)
         prepared.selection["coupling"] = {
             "decision": "full" if test.accepted else "none",
-            "reason": f"the tasks' own data {verdict} the coupled labels ({comparison})",
+            "reason": test.reason,
             "statistic": test.statistic,
             "per_task": dict(zip(prepared.index.names.tolist(), test.per_task.tolist())),
+            "similarity": test.similarity,
             "coupled_labels": prepared.index.to_input_order(result.labels),
             "task_covariance": result.Z,
         }
+        if test.statistic < SEARCHED_TOO_LITTLE:
+            warnings.warn(
+                "The coupled search found clearly better labels for the tasks' own data than searching each task "
+                f"alone (Z = {test.statistic:.2f}): single_task_labels_ were searched too little. Raise "
+                'solver_options={"single_task_n_init": ...}.',
+                SearchWarning,
+                stacklevel=4,
+            )
         if test.accepted:
             return result
         warnings.warn(
-            f"The tasks were clustered apart: their own data contradict the coupled labels ({comparison}). "
+            f"The tasks were clustered apart: {test.reason}. "
             'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
             UncoupledWarning,
             stacklevel=4,
@@ -200,10 +236,6 @@ class DMTRC(MultitaskClusterer):
 
     def _new_task_method(self) -> tuple[str, int | None]:
         return ("independent" if self.selection_["coupling"]["decision"] == "none" else "relationship"), None
-
-
-def _reason_uncoupled(n_tasks: int) -> str:
-    return "there is only one task" if n_tasks == 1 else "set by the user"
 
 
 def _shrunk(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.estimators.base import MultitaskClusterer, Prepared
+from mtclust.coupling import Coupling, Independent
+from mtclust.estimators.base import MultitaskClusterer
+from mtclust.estimators.preparation import Prepared
 from mtclust.solvers.exchange import solve_independent
-from mtclust.solvers.problem import SolverOptions, SolverResult
+from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -23,8 +25,12 @@ class DSTC(MultitaskClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Clusters per task; cluster ids are matched over tasks by their class means.
+    n_clusters : int, "auto", range or mapping, default=8
+        Clusters per task; cluster ids are matched over tasks by their class means. "auto" searches 2 to 8 and a range
+        its own numbers (:func:`mtclust.selection.select_n_clusters`). A mapping
+        gives every task a number of its own: C is the largest, and the clusters of a smaller task are matched to some
+        of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
+        and zeros, says which these are.
     kernel : {"rbf", "linear", "precomputed"} or callable, default="rbf"
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
@@ -32,10 +38,16 @@ class DSTC(MultitaskClusterer):
         with the best leave-one-out score.
     lambda1, lambda2 : "auto" or float, default="auto"
         Their sum is the weight of the ridge, relative to the kernel, which is scaled to unit mean diagonal.
+        ``lambda1`` may be a mapping task → value.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" is the paper's l = 0.1.
-    solver : {"exchange"}, default="exchange"
-        Local search on the original mixed-integer objective.
+        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" keeps the clusters of a task equally
+        large unless letting sizes differ explains the data clearly better.
+    solver : {"exchange", "cutting-plane"}, default="exchange"
+        Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
+        whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
+    solver_options : dict, optional
+        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
+        :class:`mtclust.solvers.relaxation.CuttingPlaneOptions`.
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=40
@@ -52,7 +64,12 @@ class DSTC(MultitaskClusterer):
     labels_ : ndarray of shape (n,)
         Cluster of every row; sizes obey ``sizes``.
     tasks_, coef_, intercept_, objective_, loo_score_, cluster_sizes_, task_groups_, history_, selection_
-        As in :class:`DMTRC`; so are ``n_iter_``, ``converged_``, ``n_features_in_`` and ``feature_names_in_``.
+        As in :class:`DMTRC`; so are ``n_clusters_``, ``n_iter_``, ``converged_``, ``n_features_in_`` and
+        ``feature_names_in_``.
+    relaxed_labels_, mixture_weights_, init_labels_, lower_bound_
+        Of the cutting planes only: Ỹ (n × C), the weights μ of every task's pool, the labels at the start, and a lower
+        bound of the relaxed optimum; ``objective_`` is then the relaxed value, ``history_`` has one entry per cut, and
+        ``labels_`` are the argmax of f, whatever their sizes.
 
     Examples
     --------
@@ -66,19 +83,20 @@ class DSTC(MultitaskClusterer):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         name: allowed
         for name, allowed in MultitaskClusterer._parameter_constraints.items()
-        if name not in ("solver_options", "max_iter", "tol")
+        if name not in ("max_iter", "tol")
     }
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | Mapping[Any, int] = 8,
         *,
         kernel: KernelArgument = "rbf",
         width: float | str = "auto",
-        lambda1: float | str = "auto",
+        lambda1: float | str | Mapping[Any, float] = "auto",
         lambda2: float | str = "auto",
         sizes: Any = "auto",
         solver: str = "exchange",
+        solver_options: dict[str, Any] | None = None,
         fit_intercept: bool = True,
         n_init: int = 40,
         task_column: str | int | None = None,
@@ -93,6 +111,7 @@ class DSTC(MultitaskClusterer):
         self.lambda2 = lambda2
         self.sizes = sizes
         self.solver = solver
+        self.solver_options = solver_options
         self.fit_intercept = fit_intercept
         self.n_init = n_init
         self.task_column = task_column
@@ -101,10 +120,17 @@ class DSTC(MultitaskClusterer):
         self.verbose = verbose
 
     def _read_solver_options(self) -> SolverOptions:
+        self._exchange_options(())
         return SolverOptions(single_task_n_init=self.n_init, n_jobs=self.n_jobs)
 
-    def _solve(self, prepared: Prepared, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
-        return solve_independent(prepared.problem, options, rng)
+    def _search(
+        self, prepared: Prepared, problem: Problem, options: SolverOptions, rng: np.random.Generator
+    ) -> SolverResult:
+        return solve_independent(problem, options, rng)
 
-    def _ridge_share(self, lambda2: float, n_tasks: int) -> float:
-        return lambda2 / n_tasks
+    def _coupling_of(self, prepared: Prepared) -> Coupling:
+        problem = prepared.problem
+        return Independent(problem.kernel, problem.offsets, problem.ridge)
+
+    def _lambda2_share(self, n_tasks: int) -> float:
+        return 1.0 / n_tasks

@@ -1,13 +1,14 @@
-r"""Choosing without labels: the kernel width, λ, and whether to couple the tasks.
+r"""Whether to couple the tasks.
 
-The width is chosen by the leave-one-out R² of every task alone. Coupling is judged row by row: with the uncoupled model
-M_i of a task, q_j(Y) = ½⟨ȳ_j, ((M_i − (2/n_i)I)Y)_j⟩ is row j's share of the task's own objective,
+Coupling is judged row by row: with the uncoupled model M_i of a task, q_j(Y) = ½⟨ȳ_j, ((M_i − (2/n_i)I)Y)_j⟩ is row j's
+share of the task's own objective,
 
 .. math:: x_j = q_j(Y_{coupled}) - q_j(Y_{single}), \quad t_i = \sum_j x_j/(\sqrt{n_i}\,\mathrm{sd}(x_j)), \quad
           Z = \sum_i t_i/\sqrt m
 
 Large Z says that the coupled labels are worse for the tasks' own data than chance fluctuation: coupling may only break
-ties that a task's own data cannot decide.
+ties that a task's own data cannot decide. And there must be something to share: the class means of a task and of its
+nearest relative must resemble each other (:mod:`mtclust.alignment`), or coupling only adds noise.
 """
 
 from __future__ import annotations
@@ -18,99 +19,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.coupling import Independent
-from mtclust.features import CentredKernel, centre_kernel, mean_distance, rbf_from_distances
-from mtclust.labels import SizeBounds, label_codes
-from mtclust.objective import loo_residuals, r_squared
-from mtclust.solvers.pool import single_task_pools
 
 Array = NDArray[np.float64]
 
-#: widths tried by ``width="auto"``, in units of the mean distance between two rows
-WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
-#: random starts per task and width: enough to compare widths, the fit searches further
-_WIDTH_STARTS = 4
-#: λ₁ = λ₂ of ``"auto"``: RBF models are flexible and want a small ridge, linear ones are not
-DEFAULT_LAMBDA = {"rbf": 2.0**-10, "linear": 2.0**-6, "precomputed": 2.0**-8, "callable": 2.0**-8}
 #: coupled labels are kept up to this value of Z
 COUPLING_LIMIT = 1.645
-
-
-@dataclass(frozen=True)
-class WidthChoice:
-    """The chosen width and the leave-one-out R² of every candidate."""
-
-    width: float
-    scores: dict[float, float]
-    kernel: CentredKernel
-    sigma: float
-
-
-def rbf_kernel_of_width(squared: Array, width: float) -> tuple[Array, float]:
-    """RBF matrix with σ = width × mean distance (σ = width where all rows are equal), and σ."""
-    sigma = width * (mean_distance(squared) or 1.0)
-    return rbf_from_distances(squared, sigma), sigma
-
-
-def select_width(
-    squared: Array,
-    offsets: NDArray[np.int64],
-    centre: bool,
-    bounds: SizeBounds,
-    ridge: Array,
-    rng: np.random.Generator,
-    n_jobs: int | None = None,
-) -> WidthChoice:
-    """The width whose single-task clusterings have the highest leave-one-out R²; ties go to the wider kernel."""
-    best: tuple[float, WidthChoice] | None = None
-    scores: dict[float, float] = {}
-    for width in sorted(WIDTHS, reverse=True):
-        raw, sigma = rbf_kernel_of_width(squared, width)
-        kernel = centre_kernel(raw, offsets, centre)
-        scores[width] = single_task_score(kernel, bounds, ridge, rng, n_jobs)
-        if best is None or scores[width] > best[0]:
-            best = scores[width], WidthChoice(width, scores, kernel, sigma)
-    assert best is not None
-    return best[1]
-
-
-def single_task_score(
-    kernel: CentredKernel, bounds: SizeBounds, ridge: Array, rng: np.random.Generator, n_jobs: int | None = None
-) -> float:
-    """Leave-one-out R² of the best clustering found of every task alone."""
-    offsets = kernel.offsets
-    pools = single_task_pools(kernel.matrix, offsets, ridge, bounds, _WIDTH_STARTS, rng, n_jobs)
-    codes = label_codes(np.concatenate([pool.labels[0] for pool in pools]), bounds.n_clusters)
-    state = Independent(kernel.matrix, offsets, ridge).condition(np.eye(kernel.n_tasks))
-    residuals = loo_residuals(codes, state.alpha(codes), state.diagonal(), np.diff(offsets), kernel.centred)
-    return r_squared(residuals, codes)
+#: below this Z the coupled labels are better for the tasks' own data too: those were searched too little
+SEARCHED_TOO_LITTLE = -3.0
+#: tasks whose nearest relatives are on average less similar than this have nothing to share
+SIMILARITY_LIMIT = 0.4
 
 
 @dataclass(frozen=True)
 class CouplingTest:
-    """How the coupled labels fare on the tasks' own data.
+    """How the coupled labels fare on the tasks' own data, and how alike the tasks are.
 
     Attributes
     ----------
     statistic : float
-        Z; above ``COUPLING_LIMIT`` the coupled labels are refused.
+        Z; above ``COUPLING_LIMIT`` the tasks' own data contradict the coupled labels.
     per_task : ndarray of shape (m,)
         t_i.
+    similarity : float
+        Mean over tasks of the similarity V to the most similar other task; below ``SIMILARITY_LIMIT`` they look
+        unrelated.
     """
 
     statistic: float
     per_task: Array
+    similarity: float
+
+    @property
+    def agree(self) -> bool:
+        """Whether coupled and single-task labels are the same clusters: there is nothing to decide then."""
+        return not np.any(self.per_task)
 
     @property
     def accepted(self) -> bool:
-        return self.statistic <= COUPLING_LIMIT
+        return self.agree or (self.statistic <= COUPLING_LIMIT and self.similarity >= SIMILARITY_LIMIT)
+
+    @property
+    def reason(self) -> str:
+        """The decision in words."""
+        likeness = (
+            f"similarity to the nearest task {self.similarity:.2f} on average, at least {SIMILARITY_LIMIT} needed"
+        )
+        contradiction = f"Z = {self.statistic:.2f}, limit {COUPLING_LIMIT}"
+        if self.agree:
+            return "coupled or not, the clusters are the same"
+        if self.similarity < SIMILARITY_LIMIT:
+            return f"the tasks look unrelated ({likeness})"
+        if self.statistic > COUPLING_LIMIT:
+            return f"the tasks' own data contradict the coupled labels ({contradiction})"
+        return (
+            f"the tasks are alike ({likeness}), their own data do not contradict the coupled labels ({contradiction})"
+        )
 
 
 def coupling_statistic(
-    kernel: Array, offsets: NDArray[np.int64], ridge: Array, coupled: Array, single: Array
+    kernel: Array, offsets: NDArray[np.int64], ridge: Array, coupled: Array, single: Array, similarity: Array
 ) -> CouplingTest:
-    """Compare coupled and single-task label codes on every task's own objective."""
-    state = Independent(kernel, offsets, ridge).condition(np.eye(len(offsets) - 1))
-    t = np.zeros(len(offsets) - 1)
+    """Compare coupled and single-task label codes on every task's own objective; ``similarity`` is V (m × m)."""
+    m = len(offsets) - 1
+    state = Independent(kernel, offsets, ridge).condition(np.eye(m))
+    t = np.zeros(m)
     for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
         n = b - a
         M = state.block(i) - (2.0 / n) * np.eye(n)
@@ -119,4 +91,5 @@ def coupling_statistic(
         spread = difference.std()
         if spread > 1e-12 * np.abs(share[1]).mean():
             t[i] = difference.sum() / (np.sqrt(n) * spread)
-    return CouplingTest(float(t.sum() / np.sqrt(len(t))), t)
+    nearest = np.where(np.eye(m, dtype=bool), -np.inf, similarity).max(axis=1)
+    return CouplingTest(float(t.sum() / np.sqrt(m)), t, float(nearest.mean()))

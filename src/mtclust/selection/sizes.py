@@ -1,0 +1,131 @@
+"""Cluster sizes that are not known: balanced, released from balance, free, or as k-means finds them.
+
+Candidates from most to least constrained: exact balance; the balanced solution with rows then free to move; free sizes
+from their own starts; exactly the sizes that k-means finds. Each is judged by its macro leave-one-out R² (mean over
+tasks and clusters, so that large ones do not drown small ones; the mean of the codes fitted as well, so that unequal
+sizes are not held against a candidate), and the first within ``TOLERANCE`` of the best is taken: constraints are kept
+unless dropping them clearly pays. The objective itself prefers equal sizes and cannot decide. Free sizes are only
+meaningful with features centred within tasks: otherwise one big cluster is best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from mtclust.alignment import align
+from mtclust.coupling import Independent
+from mtclust.features import eigen_features
+from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.objective import loo_residuals, macro_r_squared
+from mtclust.solvers.descent import Search, descend, start
+from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
+
+#: a constraint is kept if it costs less than this in macro leave-one-out R²
+TOLERANCE = 0.01
+_K_MEANS_STARTS = 10
+
+
+@dataclass(frozen=True)
+class SizeChoice:
+    """The chosen solution, the problem with its bounds, and the score and labels of every candidate."""
+
+    problem: Problem
+    result: SolverResult
+    chosen: str
+    scores: dict[str, float]
+    labels: dict[str, NDArray[np.int64]]
+
+    @property
+    def reason(self) -> str:
+        """The choice in words."""
+        best = max(self.scores, key=lambda name: self.scores[name])
+        own, top = self.scores[self.chosen], self.scores[best]
+        if self.chosen == best:
+            return f"{self.chosen} sizes predict cluster membership best (macro leave-one-out R² {own:.3f})"
+        return f"{self.chosen} sizes predict cluster membership nearly as well as {best} ones ({own:.3f}, {top:.3f})"
+
+
+def free_bounds(problem: Problem) -> SizeBounds:
+    """No bound but that no cluster is empty (where a task has rows enough for that)."""
+    n = np.diff(problem.offsets)[:, None]
+    present = problem.bounds.present  # clusters that a task lacks stay empty
+    enough = n >= present.sum(axis=1)[:, None]
+    return SizeBounds((present & enough).astype(np.int64), np.where(present, n, 0), problem.bounds.movable)
+
+
+def choose_sizes(
+    problem: Problem,
+    solve: Callable[[Problem], SolverResult],
+    options: SolverOptions,
+    rng: np.random.Generator,
+) -> SizeChoice:
+    """Solve under every candidate's sizes and take the most constrained solution that is nearly the best."""
+    clusters = problem.bounds.present.sum(axis=1)
+    balanced = replace(problem, bounds=parse_sizes("balanced", np.diff(problem.offsets), clusters))
+    free = replace(problem, bounds=free_bounds(problem))
+    first = solve(balanced)
+    estimated = replace(problem, bounds=estimated_sizes(problem, rng))
+    candidates: dict[str, tuple[Problem, SolverResult]] = {
+        "balanced": (balanced, first),
+        "released": (free, _released(free, first, options, rng)),
+        "free": (free, solve(free)),
+        "estimated": (estimated, solve(estimated)),
+    }
+    scores = {name: _macro_score(*candidate) for name, candidate in candidates.items()}
+    chosen = next(name for name in candidates if scores[name] >= max(scores.values()) - TOLERANCE)
+    labels = {name: result.labels for name, (_, result) in candidates.items()}
+    return SizeChoice(*candidates[chosen], chosen, scores, labels)
+
+
+def estimated_sizes(problem: Problem, rng: np.random.Generator) -> SizeBounds:
+    """The cluster sizes of k-means in feature space, every task alone, cluster ids aligned over tasks."""
+    labels = []
+    for task in range(problem.n_tasks):
+        rows = problem.rows(task)
+        n = rows.stop - rows.start
+        features = eigen_features(problem.kernel[rows, rows]).values
+        own = int(problem.bounds.present[task].sum())
+        k_means = KMeans(min(own, n), n_init=_K_MEANS_STARTS, random_state=int(rng.integers(2**31 - 1)))
+        labels.append(k_means.fit_predict(features).astype(np.int64))
+    aligned, _ = align(problem.kernel, problem.offsets, np.concatenate(labels), free_bounds(problem))
+    parts = (aligned[problem.rows(task)] for task in range(problem.n_tasks))
+    counts = np.stack([np.bincount(part, minlength=problem.n_clusters) for part in parts])
+    return SizeBounds(counts, counts)
+
+
+def _macro_score(problem: Problem, result: SolverResult) -> float:
+    codes = label_codes(result.labels, problem.n_clusters)
+    alpha, diagonal = result.state.alpha(codes), result.state.diagonal()
+    residuals = loo_residuals(codes, alpha, diagonal, np.diff(problem.offsets), centred=True, fit_mean=True)
+    return macro_r_squared(residuals, result.labels, problem.n_clusters, problem.offsets)
+
+
+def _released(
+    problem: Problem, balanced: SolverResult, options: SolverOptions, rng: np.random.Generator
+) -> SolverResult:
+    """Descend from the balanced solution with sizes free; the single-task labels likewise."""
+    coupling = balanced.state.coupling
+    search = Search(coupling, problem.bounds, None, options.max_iter, options.tol)
+    point = descend(search, start(search, balanced.labels, balanced.Z), rng, "released from balance")
+    single = point.labels
+    if not isinstance(coupling, Independent):
+        alone = Search(Independent(problem.kernel, problem.offsets, problem.ridge), problem.bounds, learn=False)
+        single = descend(
+            alone, start(alone, balanced.single_task_labels, balanced.Z), rng, "single tasks released"
+        ).labels
+    return replace(
+        balanced,
+        labels=point.labels,
+        Z=point.Z,
+        state=point.state,
+        objective=point.objective,
+        history=balanced.history + point.history,
+        converged=point.converged,
+        n_iter=balanced.n_iter + point.n_iter,
+        single_task_labels=single,
+    )
