@@ -54,23 +54,25 @@ class DataSet:
 
 
 def data_sets(draws: int) -> dict[str, DataSet]:
-    few, oracle = min(draws, 10), min(draws, 5)
+    few, five, oracle = (min(draws, number) for number in (10, 5, 3))
     table = {}
     for job in (1, 2, 3):
         load = lambda seed, job=job: fetch_pendigits_tasks(job, seed)  # noqa: E731
-        table[f"pendigits Job {job}"] = DataSet(load, "rbf", "balanced", draws, oracle_draws=few)
+        table[f"pendigits Job {job}"] = DataSet(
+            load, "rbf", "balanced", draws, oracle_draws=min(draws, 5 if job == 3 else 10)
+        )
     for group in (1, 2):
         for name, rows in SIZE_SETTINGS.items():
             load = lambda seed, group=group, rows=rows: fetch_pendigits_tasks(group, seed, rows_per_class=rows)  # noqa: E731
             table[f"pendigits group {group}, {name} sizes"] = DataSet(load, "rbf", "auto", few, 200)
     table["digits, 3 tasks"] = DataSet(lambda seed: load_digits_tasks(seed=seed), "rbf", "auto", few, 0, oracle)
     other = (1, 2, 4, 5, 7)
-    table["digits, 2 × 3 tasks"] = DataSet(lambda s: load_digits_tasks(seed=s, unrelated=other), "rbf", "auto", oracle)
-    table["newsgroups 5 %"] = DataSet(lambda seed: fetch_newsgroups_tasks(0.05, seed), "linear", "balanced", oracle)
+    table["digits, 2 × 3 tasks"] = DataSet(lambda s: load_digits_tasks(seed=s, unrelated=other), "rbf", "auto", five)
+    table["newsgroups 5 %"] = DataSet(lambda seed: fetch_newsgroups_tasks(0.05, seed), "linear", "balanced", five)
     table["newsgroups 10 %"] = DataSet(
         lambda seed: fetch_newsgroups_tasks(0.1, seed), "linear", "balanced", min(draws, 3)
     )
-    table["sentiment 10 %"] = DataSet(lambda seed: fetch_sentiment_tasks(0.1, seed), "linear", "balanced", oracle)
+    table["sentiment 10 %"] = DataSet(lambda seed: fetch_sentiment_tasks(0.1, seed), "linear", "balanced", five)
     for kind in ("related", "unrelated", "reversed", "outlier"):
         load = lambda s, kind=kind: make_related_tasks(4, task_covariance=kind, separation=3.0, random_state=s)  # noqa: E731
         table[f"synthetic, {kind}"] = DataSet(load, "linear", "auto", few, 0, oracle)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.coupling import Independent
 from mtclust.datasets import load_digits_tasks, make_related_tasks
-from mtclust.exceptions import ClusterNumberWarning, UncoupledWarning
+from mtclust.exceptions import ClusterNumberWarning, SearchWarning, UncoupledWarning
 from mtclust.features import centre_kernel
 from mtclust.labels import label_codes, parse_sizes
 from mtclust.metrics import macro_nmi
@@ -244,3 +244,10 @@ def test_estimators_choose_the_number_of_clusters(n_clusters):
     assert macro_nmi(y, model.labels_, tasks) == 1
     assert max(model.selection_["n_clusters"]["gaps"], key=model.selection_["n_clusters"]["gaps"].get) == 3
     np.testing.assert_array_equal(model.predict(X, tasks=tasks), model.labels_)
+
+
+def test_a_short_search_of_single_tasks_is_told(monkeypatch):
+    monkeypatch.setattr("mtclust.estimators.dmtrc.SEARCHED_TOO_LITTLE", np.inf)
+    X, _, tasks = gaussian_tasks(spread=1.2)
+    with pytest.warns(SearchWarning, match="single_task_labels_ were searched too little"):
+        DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(X, tasks=tasks)
