@@ -29,7 +29,7 @@ settings = {"n_clusters": 4, "kernel": "linear", "lambda1": 2**-6, "lambda2": 2*
 
 # %%
 # ``init`` and ``max_cuts`` are part of the model. ``history_`` has one entry per cut: the relaxed objective, a lower
-# bound, the size of the pools, how much is left of the labels (|Ỹ|/|Y|), and the labels at that point.
+# bound, the size of the pools, how much is left of the labels (‖Ỹ‖/‖Y‖), and the labels at that point.
 starts = {"k-means": "k-means", "random": "random", "true labels": classes}
 fits = {}
 with warnings.catch_warnings(record=True) as caught:
