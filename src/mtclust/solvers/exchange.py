@@ -34,9 +34,15 @@ _FIRST_EIGENVALUE = 0.02
 _RESTART_MIXTURE = 0.2
 #: restarts of one coupled search, however many tasks there are
 _MOST_RESTARTS = 16
+#: rounds of restarts: the first from the tasks alone, then from the best solutions so far
+_ROUNDS = 2
+#: solutions that seed the next round
+_KEPT = 3
+#: solutions whose objectives differ by less (relative) count as one
+_SAME_OBJECTIVE = 1e-4
 #: shares of I/r in the D under which DMTFC clusters its tasks anew
 _SMOOTHING = (0.8, 0.5, 0.2)
-#: searches for D stop at this multiple of ``tol``
+#: restarts, and all searches for D, stop at this multiple of ``tol``
 _ROUGH = 10.0
 #: the last descent is carried this much further than the searches before it
 _POLISH = 1e-2
@@ -218,16 +224,33 @@ def _restarts(
         for task, pool in enumerate(pools)
         if k < len(pool.labels)
     ]
-    starts = [_seeded_labels(problem, independent.block(task), task, z) for task, z in seeds[:_MOST_RESTARTS]]
-    generators = rng.spawn(len(starts))
+    rough = replace(search, tol=search.tol * _ROUGH)  # only the best is carried to the end
+    found = [best]
+    for _ in range(_ROUNDS):
+        starts = [_seeded_labels(problem, independent.block(task), task, z) for task, z in seeds[:_MOST_RESTARTS]]
+        generators = rng.spawn(len(starts))
 
-    def run(labels: NDArray[np.int64], generator: np.random.Generator) -> Point:
-        return descend(search, start(search, labels, Omega), generator, "restart")
+        def run(labels: NDArray[np.int64], generator: np.random.Generator) -> Point:
+            return descend(rough, start(search, labels, Omega), generator, "restart")
 
-    jobs = (delayed(run)(labels, generator) for labels, generator in zip(starts, generators))
-    for point in Parallel(n_jobs=options.n_jobs, prefer="threads")(jobs):
+        jobs = (delayed(run)(labels, generator) for labels, generator in zip(starts, generators))
+        found += list(Parallel(n_jobs=options.n_jobs, prefer="threads")(jobs))
+        # next, what coupling has made of the tasks in the best solutions
+        found = _distinct(found)[:_KEPT]
+        seeds = [(task, point.labels[problem.rows(task)]) for point in found for task in range(problem.n_tasks)]
+    for point in found:
         best = _better(best, point)
     return best
+
+
+def _distinct(points: list[Point]) -> list[Point]:
+    """Points with different objectives, lowest first."""
+    ordered = sorted(points, key=lambda point: point.objective)
+    return [
+        point
+        for k, point in enumerate(ordered)
+        if k == 0 or point.objective > ordered[k - 1].objective * (1 + _SAME_OBJECTIVE)
+    ]
 
 
 def _seeded_labels(problem: Problem, M: Array, task: int, labels: NDArray[np.int64]) -> NDArray[np.int64]:
