@@ -28,6 +28,7 @@ def run_demo(out: Path | None) -> None:
         f"Handwritten digits (8 x 8 pixels): {data.n_tasks} tasks of {len(y) // data.n_tasks} images.\n"
         f"Tasks 0-2 hold the digits {_spell(_DIGITS)}, tasks 3-5 the digits {_spell(_OTHER_DIGITS)}.\n"
         "No method sees the digits, nor which tasks belong together.\n"
+        "DSTC and DMTRC are told that the clusters of a task are equally large.\n"
     )
     model = DMTRC(n_clusters, sizes="balanced", coupling="full", random_state=_SEED).fit(X, tasks=tasks)
     alone = DSTC(n_clusters, sizes="balanced", random_state=_SEED).fit(X, tasks=tasks)
