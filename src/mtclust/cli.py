@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
-from pathlib import Path
 
 from mtclust import __version__
+from mtclust.commands import demo
+from mtclust.exceptions import CommandError
+
+_COMMANDS = (demo,)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -15,20 +19,21 @@ def build_parser() -> argparse.ArgumentParser:
         prog="mtclust", description="Cluster several related data sets at once, and see how they are related."
     )
     parser.add_argument("--version", action="version", version=f"mtclust {__version__}")
+    parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    demo = commands.add_parser("demo", help="cluster handwritten digits from several tasks; nothing is downloaded")
-    demo.add_argument("--out", type=Path, metavar="DIR", help="save the picture of the task relationship here")
+    for command in _COMMANDS:
+        command.add_parser(commands)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line; returns the exit code: 0, 1 for an error, 2 for wrong usage, 130 for Ctrl-C."""
     options = build_parser().parse_args(arguments)
     try:
-        from mtclust.demo import run_demo
-
-        run_demo(options.out)
-    except (ImportError, OSError) as error:
+        options.run(options)
+    except (CommandError, ImportError, OSError) as error:
+        if options.verbose:
+            traceback.print_exc()
         print(f"mtclust: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -21,3 +21,7 @@ class DegenerateSolutionWarning(UserWarning):
 
 class ClusterNumberWarning(UserWarning):
     """No number of clusters separates the data better than noise."""
+
+
+class CommandError(Exception):
+    """Something the user of the command line can mend; printed without a traceback."""
