@@ -82,46 +82,55 @@ def align(
     similarity : ndarray of shape (m, m)
         V, 1 on the diagonal.
     """
-    n_clusters = bounds.n_clusters
-    m = len(offsets) - 1
-    products, similarity = _similarity(kernel, offsets, labels, bounds)
     parts = [labels[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
-    allowed = [allowed_permutations(bounds, i, np.bincount(parts[i], minlength=n_clusters)) for i in range(m)]
-    new_ids = _new_ids(products, similarity, allowed, _to_match(offsets, labels, bounds))
-    return np.concatenate([new_ids[i][parts[i]] for i in range(m)]), similarity
+    sizes = np.stack([np.bincount(part, minlength=bounds.n_clusters) for part in parts])
+    new_ids, similarity = align_means(class_mean_products(kernel, offsets, labels, bounds.n_clusters), sizes, bounds)
+    return np.concatenate([ids[part] for ids, part in zip(new_ids, parts)]), similarity
+
+
+def align_means(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
+    """New ids (m × C) from the inner products of all class means (m, m, C, C) and the cluster sizes; similarity V."""
+    products, similarity = _similarity(products, sizes, bounds)
+    allowed = [allowed_permutations(bounds, i, sizes[i]) for i in range(len(sizes))]
+    return _new_ids(products, similarity, allowed, _to_match(sizes, bounds)), similarity
 
 
 def align_task(
     kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds, task: int
 ) -> tuple[NDArray[np.int64], Array]:
     """Relabel one task to fit the others, whose ids stay; returns all labels and the similarity V."""
-    products, similarity = _similarity(kernel, offsets, labels, bounds)
-    others = [k for k in range(len(similarity)) if k != task]
-    ids = np.tile(np.arange(bounds.n_clusters), (len(similarity), 1))
-    profit = _profit(task, others, ids, similarity**2, products, _to_match(offsets, labels, bounds))
+    sizes = np.stack([np.bincount(labels[a:b], minlength=bounds.n_clusters) for a, b in zip(offsets, offsets[1:])])
+    products = class_mean_products(kernel, offsets, labels, bounds.n_clusters)
+    new_ids, similarity = align_task_means(products, sizes, bounds, task)
     rows = slice(int(offsets[task]), int(offsets[task + 1]))
-    counts = np.bincount(labels[rows], minlength=bounds.n_clusters)
     result = labels.copy()
-    result[rows] = best_relabelling(profit, allowed_permutations(bounds, task, counts))[labels[rows]]
+    result[rows] = new_ids[labels[rows]]
     return result, similarity
 
 
-def _similarity(
-    kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds
-) -> tuple[Array, Array]:
+def align_task_means(
+    products: Array, sizes: NDArray[np.int64], bounds: SizeBounds, task: int
+) -> tuple[NDArray[np.int64], Array]:
+    """New ids of one task that fit the others, whose ids stay, and the similarity V."""
+    products, similarity = _similarity(products, sizes, bounds)
+    others = [k for k in range(len(similarity)) if k != task]
+    ids = np.tile(np.arange(bounds.n_clusters), (len(similarity), 1))
+    profit = _profit(task, others, ids, similarity**2, products, _to_match(sizes, bounds))
+    return best_relabelling(profit, allowed_permutations(bounds, task, sizes[task])), similarity
+
+
+def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -> tuple[Array, Array]:
     """Normalised products of class means (m, m, C, C) and the value V of the best matching of every two tasks.
 
     Where one of two tasks lacks clusters, the products are those of its clusters with the matched ones of the other,
     shifted on each other: they stand for distances then.
     """
-    m = len(offsets) - 1
-    products = class_mean_products(kernel, offsets, labels, bounds.n_clusters)
+    m = len(sizes)
     norms = np.sqrt(np.maximum(np.einsum("iicc->i", products), 0.0))
     # a task whose class means coincide resembles no other
     weights = np.divide(1.0, norms, out=np.zeros(m), where=norms > _ZERO_NORM * norms.max(initial=0.0))
     raw, products = products, products * weights[:, None, None, None] * weights[None, :, None, None]
     similarity = np.eye(m)
-    sizes = np.stack([np.bincount(labels[a:b], minlength=bounds.n_clusters) for a, b in zip(offsets, offsets[1:])])
     unequal = bounds.movable & ~np.all(sizes > 0, axis=1)
     for i in range(m):
         for k in range(i):
@@ -190,12 +199,9 @@ def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[NDArray[np.int64
     return matched, shift
 
 
-def _to_match(offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds) -> NDArray[np.bool_]:
+def _to_match(sizes: NDArray[np.int64], bounds: SizeBounds) -> NDArray[np.bool_]:
     """The clusters (m × C) a task offers for matching: those that have rows, if tasks differ in how many they have."""
-    if not bounds.movable:
-        return np.ones(bounds.lower.shape, dtype=bool)
-    parts = [labels[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
-    return np.stack([np.bincount(part, minlength=bounds.n_clusters) > 0 for part in parts])
+    return sizes > 0 if bounds.movable else np.ones(bounds.lower.shape, dtype=bool)
 
 
 def _profit(
@@ -207,11 +213,12 @@ def _profit(
     offered: NDArray[np.bool_],
 ) -> Array:
     """How well each cluster (row) of a task fits each id (column): mean over the other tasks that have this id."""
-    n_clusters = products.shape[2]
-    profit, total = np.zeros((n_clusters, n_clusters)), np.zeros(n_clusters)
-    for k in others:
-        profit[:, new_ids[k]] += weights[task, k] * products[task, k]
-        total[new_ids[k]] += weights[task, k] * offered[k]
+    ids = new_ids[others]
+    weight = weights[task, others]
+    # column c of the product with task k counts for the id that k's cluster c has
+    by_id = np.take_along_axis(products[task, others], np.argsort(ids, axis=1)[:, None, :], axis=2)
+    profit = np.tensordot(weight, by_id, axes=1)
+    total = weight @ np.take_along_axis(offered[others], np.argsort(ids, axis=1), axis=1)
     # where all tasks have all clusters the sum is the mean times a constant
     return profit if offered.all() else profit / np.where(total > 0, total, 1.0)
 
@@ -252,8 +259,13 @@ def ids_by_first_appearance(labels: NDArray[np.int64], n_clusters: int) -> NDArr
     >>> ids_by_first_appearance(np.array([2, 2, 0]), 3)
     array([1, 2, 0])
     """
-    present, first = np.unique(labels, return_index=True)
-    seen = present[np.argsort(first)]
+    first = {}
+    for c in range(n_clusters):
+        mine = labels == c
+        position = int(mine.argmax())
+        if mine[position]:
+            first[c] = position
+    seen = sorted(first, key=lambda c: first[c])
     order = np.concatenate([seen, np.setdiff1d(np.arange(n_clusters), seen)])
     new_ids = np.empty(n_clusters, dtype=np.int64)
     new_ids[order] = np.arange(n_clusters)
@@ -262,8 +274,8 @@ def ids_by_first_appearance(labels: NDArray[np.int64], n_clusters: int) -> NDArr
 
 def renamed_like(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
     """Labels with their clusters renamed, the same in all tasks, to agree with ``model`` as often as possible."""
-    counts = np.zeros((n_clusters, n_clusters))
-    np.add.at(counts, (labels, model), 1)
+    pairs = np.bincount(labels * n_clusters + model, minlength=n_clusters**2)
+    counts = pairs.reshape(n_clusters, n_clusters).astype(np.float64)
     return best_relabelling(counts, np.ones_like(counts, dtype=bool))[labels]
 
 

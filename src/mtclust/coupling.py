@@ -28,7 +28,7 @@ from mtclust.features import EigenFeatures
 Array = NDArray[np.float64]
 
 #: share of the mean eigenvalue added to S before its root: an eigenvalue that is zero would stay zero for ever
-_REVIVAL = 1e-8
+REVIVAL = 1e-8
 
 
 class Conditioned(Protocol):
@@ -79,7 +79,7 @@ def trace_one_root(S: Array) -> Array:
     trace = float(np.trace(S))
     if not trace > 0:
         return np.eye(m) / m
-    eigenvalues, vectors = sla.eigh(S + (_REVIVAL * trace / m) * np.eye(m))
+    eigenvalues, vectors = sla.eigh(S + (REVIVAL * trace / m) * np.eye(m))
     roots = np.sqrt(np.maximum(eigenvalues, 0.0))
     root = (vectors * roots) @ vectors.T
     return root / np.trace(root)

@@ -39,7 +39,7 @@ def read_rows(
     features = check_array(
         X,
         accept_sparse="csr" if accept_sparse else False,
-        dtype=np.float64,
+        dtype=[np.float64, np.float32],
         estimator=estimator,
         input_name="X",
     )

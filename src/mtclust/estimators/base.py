@@ -17,7 +17,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -28,14 +27,16 @@ from threadpoolctl import threadpool_limits
 
 from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.coupling import Coupling
-from mtclust.estimators.preparation import Prepared, clusters_per_task, prepare
+from mtclust.estimators.large import FORMS, fit_large, is_large
+from mtclust.estimators.new_tasks import NewTaskMixin
+from mtclust.estimators.preparation import Prepared, clusters_per_task, given_lambda1, prepare
 from mtclust.estimators.relaxed import solve_relaxed, store_relaxation
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.features import centre_kernel
-from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.labels import label_codes
 from mtclust.model import build_model
-from mtclust.new_task import NewTask, cluster_new_task
 from mtclust.objective import loo_residuals, r_squared
+from mtclust.primal.settings import settings_sample
+from mtclust.primal.solve import PrimalOptions, PrimalResult
 from mtclust.selection.n_clusters import CANDIDATES, ClusterNumberChoice, select_n_clusters, warn_unless_supported
 from mtclust.selection.sizes import choose_sizes
 from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
@@ -49,7 +50,7 @@ Array = NDArray[np.float64]
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
 
 
-class MultitaskClusterer(ClusterMixin, BaseEstimator):
+class MultitaskClusterer(NewTaskMixin, ClusterMixin, BaseEstimator):
     """Base of DMTRC, DMTFC and DSTC."""
 
     __metadata_request__fit: ClassVar = {"tasks": True}
@@ -65,6 +66,7 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         "sizes": "no_validation",
         "solver": [StrOptions({"exchange", "cutting-plane"})],
         "solver_options": [dict, None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "fit_intercept": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -102,21 +104,22 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         """
         features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, features.shape[0])
-        choice = self._choose_n_clusters(features, ids)
+        options, form = self._read_solver_options(), self._read_form()
+        large = is_large(self, form, features)
+        choice = self._choose_n_clusters(features, ids, index, large)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
         self._check_clusters(index, clusters)
         self.n_clusters_ = int(clusters.max())
-        options = self._read_solver_options()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         # one BLAS thread: the matrices are small, and results then do not depend on the number of cores
         with threadpool_limits(limits=1, user_api="blas"):
+            if large:
+                fit_large(self, features, index, clusters, given_lambda1(self.lambda1, index), rng)
+                self.selection_ |= _words_of_choice(choice)
+                self._print_history()
+                return self
             prepared = self._prepare(features, index, clusters, rng)
-            if choice is not None:
-                prepared.selection["n_clusters"] = {
-                    "chosen": choice.n_clusters,
-                    "reason": choice.reason,
-                    "gaps": dict(zip(choice.candidates, choice.gap.tolist())),
-                }
+            prepared.selection.update(_words_of_choice(choice))
             if self.solver == "cutting-plane":
                 result = self._solve_relaxed(prepared, options, rng)
             else:
@@ -128,13 +131,16 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         """Cluster the rows of all tasks and return ``labels_``."""
         return self.fit(X, tasks=tasks).labels_
 
-    def _choose_n_clusters(self, features: Any, tasks: Any) -> ClusterNumberChoice | None:
-        """The number of clusters where it is left open; None where it is given."""
+    def _choose_n_clusters(self, features: Any, tasks: Any, index: TaskIndex, large: bool) -> Any:
+        """The number of clusters where it is left open (on a sample of large data); None where it is given."""
         if not isinstance(self.n_clusters, str | range):
             return None
+        if large:
+            sample = settings_sample(features, index, np.random.default_rng(0))
+            features, tasks = sample.rows, sample.tasks[sample.index.codes]
         candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
         choice = select_n_clusters(
-            clone(self).set_params(task_column=None), features, tasks=tasks,
+            clone(self).set_params(task_column=None, **self._in_form_of(large)), features, tasks=tasks,
             candidates=[c for c in candidates if c <= features.shape[0]], random_state=self.random_state,
         )  # fmt: skip
         warn_unless_supported(choice)
@@ -208,15 +214,43 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         given = self._exchange_options(_SOLVER_OPTIONS)
         return SolverOptions(n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs, **given)
 
+    def _read_form(self) -> str:
+        """Which form of the problem to solve: "dual" (kernel matrices), "primal" (explicit features) or "auto"."""
+        form = "auto" if self.solver == "cutting-plane" else (self.solver_options or {}).get("form", "auto")
+        if form not in FORMS:
+            raise ValueError(f'solver_options["form"]={form!r} is not known; allowed are {list(FORMS)}.')
+        return form
+
+    def _in_form_of(self, large: bool) -> dict[str, Any]:
+        """Parameters that keep a copy of this estimator, fitted on a sample of large data, to the primal form."""
+        return {"solver_options": {**(self.solver_options or {}), "form": "primal"}} if large else {}
+
+    def _primal_method(self, n_tasks: int) -> str:
+        """How the primal form couples the tasks."""
+        return "independent"
+
+    def _primal_effort(self) -> dict[str, Any]:
+        return {}
+
+    def _judge_large(
+        self, result: PrimalResult, index: TaskIndex, options: PrimalOptions, rng: np.random.Generator,
+        selection: dict[str, Any],
+    ) -> PrimalResult:  # fmt: skip
+        return result
+
+    def _store_coupling(self, Z: Array) -> None:
+        """Attributes of one method that the coupling matrix Z gives."""
+
     def _exchange_options(self, known: tuple[str, ...]) -> dict[str, Any]:
         """What ``solver_options`` says to the exchange solver; the other solver's are only checked here."""
         if self.solver == "cutting-plane":
             CuttingPlaneOptions.from_dict(self.solver_options)
             return {}
         given = dict(self.solver_options or {})
-        unknown = sorted(set(given) - set(known))
+        unknown = sorted(set(given) - {*known, "form"})
         if unknown:
-            raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {list(known)}.")
+            raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {[*known, 'form']}.")
+        given.pop("form", None)
         for key, value in given.items():
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"solver_options[{key!r}]={value!r} must be a whole number >= 1.")
@@ -259,7 +293,7 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self._prepared, self._model, self._result_labels = prepared, model, result.labels
+        self._prepared, self._model, self._result_labels, self._large = prepared, model, result.labels, None
         self.tasks_ = index.names
         self.labels_ = index.to_input_order(result.labels)
         self.single_task_labels_ = index.to_input_order(result.single_task_labels)
@@ -281,9 +315,11 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         self._lambdas = problem.lambda1, problem.lambda2
         store_relaxation(self, index, result)
         self._store_extra(prepared, result)
-        if self.verbose:
-            for entry in result.history:
-                print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
+        self._print_history()
+
+    def _print_history(self) -> None:
+        for entry in self.history_ if self.verbose else ():
+            print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
 
     # -- predicting ----------------------------------------------------------------------------------------------
 
@@ -316,72 +352,6 @@ class MultitaskClusterer(ClusterMixin, BaseEstimator):
         """
         return np.argmax(self.decision_function(X, tasks=tasks), axis=1)
 
-    def fit_task(self, X: Any, *, sizes: Any = None) -> NewTask:
-        """Cluster the rows of a task that was not in ``fit``; the labels of the fitted tasks stay as they are.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n, d)
-            Rows of the new task, without a task column.
-        sizes : optional
-            Cluster sizes of the new task, as in the constructor; a table has the shape (1, C) or (1, C, 2). By
-            default ``self.sizes``, or balanced with l = 0.1 where that is a table of the fitted tasks. The new task
-            has all C = ``n_clusters_`` clusters; a table with zeros leaves some out.
-
-        Returns
-        -------
-        NewTask
-            With ``labels_``, ``task_covariance_``, ``task_correlation_``, ``predict`` and ``decision_function``.
-        """
-        check_is_fitted(self, "labels_")
-        prepared = self._prepared
-        if prepared.kernel.kind == "precomputed":
-            raise ValueError('fit_task needs the rows themselves; it cannot be used with kernel="precomputed".')
-        rows = self._rows_of_new_task(X)
-        if sizes is None:
-            sizes = self.sizes if isinstance(self.sizes, str | Real | tuple) else "auto"
-        own = parse_sizes(sizes, [rows.shape[0]], self.n_clusters_)
-        known = prepared.problem.bounds
-        bounds = SizeBounds(
-            np.vstack([known.lower, own.lower]),
-            np.vstack([known.upper, own.upper]),
-            movable=known.movable and own.interchangeable(),
-        )
-        offsets = np.append(prepared.index.offsets, prepared.index.offsets[-1] + rows.shape[0])
-        both = [prepared.rows, rows]
-        everything: Any = sp.vstack(both, format="csr") if sp.issparse(rows) else np.concatenate(both)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        with threadpool_limits(limits=1, user_api="blas"):
-            raw = prepared.kernel(everything, everything)
-            centred = centre_kernel(raw, offsets, self.fit_intercept, scale=prepared.centred.scale)
-            lambda1, lambda2 = self._lambdas
-            method, rank = self._new_task_method()
-            options = replace(self._read_solver_options(), n_jobs=None)
-            point = cluster_new_task(method, centred, self._result_labels, bounds, lambda1, lambda2, rank, options, rng)
-            predictors = point.state.predictors(label_codes(point.labels, self.n_clusters_))
-            order = np.arange(len(raw))
-            model = build_model(prepared.kernel, everything, centred, predictors, order, bounds.present)
-        covariance = point.Z if method == "relationship" else None
-        row = None if covariance is None else correlation(covariance)[-1]
-        labels = point.labels[offsets[-2] :]
-        return NewTask(labels, covariance, row, point.objective, model, rows.shape[1])
-
-    def _rows_of_new_task(self, X: Any) -> Any:
-        from sklearn.utils.validation import check_array
-
-        rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
-        expected = self._prepared.rows.shape[1]
-        if rows.shape[1] != expected:
-            raise ValueError(f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted on {expected}.")
-        if sp.issparse(self._prepared.rows) and not sp.issparse(rows):
-            return sp.csr_matrix(rows)
-        if sp.issparse(rows) and not sp.issparse(self._prepared.rows):
-            return rows.toarray()
-        return rows
-
-    def _new_task_method(self) -> tuple[str, int | None]:
-        return "independent", None
-
 
 def _with_plain_ids(result: SolverResult, index: TaskIndex, n_clusters: int) -> SolverResult:
     """Number the clusters as they appear in the input: which of many equal namings the search ends in is chance."""
@@ -392,7 +362,9 @@ def _with_plain_ids(result: SolverResult, index: TaskIndex, n_clusters: int) -> 
     )
 
 
-def correlation(covariance: Array) -> Array:
-    """Correlation matrix of a covariance matrix."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
-    return covariance / np.outer(scale, scale)
+def _words_of_choice(choice: ClusterNumberChoice | None) -> dict[str, Any]:
+    """The entry of ``selection_`` for a number of clusters that was chosen."""
+    if choice is None:
+        return {}
+    gaps = dict(zip(choice.candidates, choice.gap.tolist()))
+    return {"n_clusters": {"chosen": choice.n_clusters, "reason": choice.reason, "gaps": gaps}}

@@ -155,6 +155,16 @@ class DMTFC(MultitaskClusterer):
         prepared.selection["n_components"] = self._features.rank
         return self._features
 
+    def _primal_method(self, n_tasks: int) -> str:
+        return "features"
+
+    def _primal_effort(self) -> dict[str, Any]:
+        return {"max_iter": self.max_iter, "tol": self.tol}
+
+    def _store_coupling(self, Z: Array) -> None:
+        self.feature_covariance_ = Z
+        self.selection_["n_components"] = len(Z)
+
     def _store_extra(self, prepared: Prepared, result: SolverResult) -> None:
         self.feature_covariance_ = _in_input_coordinates(prepared, self._features, result.Z)
 

@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.coupling import Coupling, Relationship
-from mtclust.estimators.base import MultitaskClusterer, correlation
+from mtclust.estimators.base import MultitaskClusterer
+from mtclust.estimators.large import judge_relationship
+from mtclust.estimators.new_tasks import correlation
 from mtclust.estimators.preparation import Prepared
 from mtclust.estimators.relaxed import relationship
 from mtclust.exceptions import SearchWarning, UncoupledWarning
 from mtclust.labels import label_codes
+from mtclust.primal.solve import PrimalOptions, PrimalResult
 from mtclust.selection.coupling import SEARCHED_TOO_LITTLE, coupling_statistic
 from mtclust.solvers.descent import Search, descend, start
 from mtclust.solvers.exchange import independent_result, solve_independent, solve_relationship
 from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
+from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -57,9 +61,13 @@ class DMTRC(MultitaskClusterer):
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
     solver_options : dict, optional
         ``single_task_n_init`` (40): random starts of every task alone; ``n_seeds`` (4): labellings per task that seed
-        a restart of the others.
+        a restart of the others; ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose
+        cost is linear in the number of rows, "auto" (default) takes the dual form up to 2000 rows (4000 sparse ones).
         For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
         :class:`mtclust.solvers.relaxation.CuttingPlaneOptions`.
+    n_components : int, optional
+        Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
+        otherwise 2√n, at least 100 and at most 400. Without effect on the dual form, which is exact.
     fit_intercept : bool, default=True
         Centre the features within each task, which keeps differences between the tasks' means out of the coupling.
     n_init : int, default=8
@@ -146,6 +154,7 @@ class DMTRC(MultitaskClusterer):
         sizes: Any = "auto",
         solver: str = "exchange",
         solver_options: dict[str, Any] | None = None,
+        n_components: int | None = None,
         fit_intercept: bool = True,
         n_init: int = 8,
         max_iter: int = 40,
@@ -164,6 +173,7 @@ class DMTRC(MultitaskClusterer):
         self.sizes = sizes
         self.solver = solver
         self.solver_options = solver_options
+        self.n_components = n_components
         self.fit_intercept = fit_intercept
         self.n_init = n_init
         self.max_iter = max_iter
@@ -231,8 +241,23 @@ class DMTRC(MultitaskClusterer):
         return independent_result(problem, result.single_task_labels, result.similarity)
 
     def _store_extra(self, prepared: Prepared, result: SolverResult) -> None:
-        self.task_covariance_ = result.Z
-        self.task_correlation_ = correlation(result.Z)
+        self._store_coupling(result.Z)
+
+    def _store_coupling(self, Z: Array) -> None:
+        self.task_covariance_ = Z
+        self.task_correlation_ = correlation(Z)
+
+    def _primal_method(self, n_tasks: int) -> str:
+        return "independent" if n_tasks == 1 or self.coupling in ("none", 0) else "relationship"
+
+    def _primal_effort(self) -> dict[str, Any]:
+        return {"max_iter": self.max_iter, "tol": self.tol}
+
+    def _judge_large(
+        self, result: PrimalResult, index: TaskIndex, options: PrimalOptions, rng: np.random.Generator,
+        selection: dict[str, Any],
+    ) -> PrimalResult:  # fmt: skip
+        return judge_relationship(self, result, index, options, rng, selection)
 
     def _new_task_method(self) -> tuple[str, int | None]:
         return ("independent" if self.selection_["coupling"]["decision"] == "none" else "relationship"), None

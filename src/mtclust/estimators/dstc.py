@@ -46,8 +46,13 @@ class DSTC(MultitaskClusterer):
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
     solver_options : dict, optional
+        ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the number
+        of rows, "auto" (default) takes the dual form up to 2000 rows (4000 sparse ones).
         For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
         :class:`mtclust.solvers.relaxation.CuttingPlaneOptions`.
+    n_components : int, optional
+        Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
+        otherwise 2√n, at least 100 and at most 400. Without effect on the dual form, which is exact.
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=40
@@ -97,6 +102,7 @@ class DSTC(MultitaskClusterer):
         sizes: Any = "auto",
         solver: str = "exchange",
         solver_options: dict[str, Any] | None = None,
+        n_components: int | None = None,
         fit_intercept: bool = True,
         n_init: int = 40,
         task_column: str | int | None = None,
@@ -112,6 +118,7 @@ class DSTC(MultitaskClusterer):
         self.sizes = sizes
         self.solver = solver
         self.solver_options = solver_options
+        self.n_components = n_components
         self.fit_intercept = fit_intercept
         self.n_init = n_init
         self.task_column = task_column

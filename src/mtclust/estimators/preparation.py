@@ -41,8 +41,10 @@ def prepare(
     """
     bounds = parse_sizes(estimator.sizes, index.sizes, n_clusters, index.names)
     rows = features[index.order]
+    if rows.dtype != np.float64:
+        rows = rows.astype(np.float64)
     kernels, centred = _candidate_kernels(estimator, rows, index)
-    given1, given2 = _given_lambda1(estimator.lambda1, index), estimator.lambda2
+    given1, given2 = given_lambda1(estimator.lambda1, index), estimator.lambda2
     share = estimator._lambda2_share(index.n_tasks)
     ridge_per_lambda = 1.0 + index.n_tasks * share
     selection: dict[str, Any] = {"sizes": estimator.sizes}
@@ -87,7 +89,7 @@ def clusters_per_task(n_clusters: Any, index: TaskIndex) -> NDArray[np.int64]:
     return np.array([n_clusters[name] for name in names], dtype=np.int64)
 
 
-def _given_lambda1(lambda1: Any, index: TaskIndex) -> Array | None:
+def given_lambda1(lambda1: Any, index: TaskIndex) -> Array | None:
     """One λ₁ per task from a number or a mapping; None for "auto"."""
     if not isinstance(lambda1, Mapping):
         return None if lambda1 == "auto" else np.full(index.n_tasks, float(lambda1))

@@ -1,0 +1,243 @@
+"""Fitting estimators on data too large for kernel matrices: see :mod:`mtclust.primal`."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mtclust.alignment import ids_by_first_appearance, renamed_like
+from mtclust.exceptions import UncoupledWarning
+from mtclust.features import Kernel
+from mtclust.labels import SizeBounds, parse_sizes
+from mtclust.memory import require_memory
+from mtclust.primal.features import FeatureMap, default_rank, feature_map, needs_landmarks, source_of
+from mtclust.primal.judge import coupling_statistic, loo_score
+from mtclust.primal.model import decision_model
+from mtclust.primal.rows import Moments, TableRows, moments
+from mtclust.primal.search import Data, State, begin, descend, rename_task, state_of
+from mtclust.primal.settings import Settings, settle
+from mtclust.primal.sizes import bounds_by_rule
+from mtclust.primal.solve import PrimalOptions, PrimalProblem, PrimalResult, solve
+from mtclust.tasks import TaskIndex
+
+Array = NDArray[np.float64]
+
+#: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
+#: since its Nyström features are an approximation
+_SMALL = 2000
+_SMALL_SPARSE = 4000
+#: kernel matrices held at once by the exact form, beside one per candidate width
+_MATRICES = 6
+FORMS = ("auto", "dual", "primal")
+
+
+@dataclass(frozen=True)
+class LargeFit:
+    """What a fit at scale keeps for later tasks: no rows, only their moments and class vectors."""
+
+    features: FeatureMap
+    moments: Moments
+    b: Array
+    bounds: SizeBounds
+    method: str
+    lambda1: Array
+    lambda2: float
+
+
+def is_large(estimator: Any, form: str, X: Any) -> bool:
+    """Whether to use the primal form; checks that the dual one has the memory it needs."""
+    n = X.shape[0]
+    dual_only = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
+    dual_only = dual_only or estimator.solver == "cutting-plane"
+    if form == "primal":
+        if dual_only:
+            raise ValueError(
+                'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
+                f"got kernel={estimator.kernel!r} and solver={estimator.solver!r}."
+            )
+        return True
+    limit = _SMALL_SPARSE if sp.issparse(X) else _SMALL
+    if form == "auto" and n > limit and not dual_only:
+        return True
+    from mtclust.selection.kernel import WIDTHS
+
+    kernels = len(WIDTHS) if estimator.kernel == "rbf" and estimator.width == "auto" else 1
+    way_out = (
+        "Use fewer rows."
+        if dual_only
+        else 'Leave solver_options["form"] at "auto" or set it to "primal", which forms no kernel matrix.'
+    )
+    require_memory(8.0 * n * n * (kernels + _MATRICES), f"fit with kernel matrices of {n} rows", way_out)
+    return False
+
+
+def fit_large(
+    estimator: Any,
+    X: Any,
+    index: TaskIndex,
+    clusters: NDArray[np.int64],
+    given1: Array | None,
+    rng: np.random.Generator,
+) -> None:
+    """Fit and store the attributes."""
+    _check_memory(estimator, X, index, clusters)
+    settings = settle(estimator, X, index, clusters, given1, rng)
+    features = feature_map(settings.kernel, X, index, estimator.n_components, rng)
+    source = source_of(features, X, index)
+    own = moments(source, estimator.fit_intercept)
+    if own.scale == 0:
+        warnings.warn(
+            "X has no variation within any task (all its rows are equal): the labels are arbitrary.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    if settings.sizes is None:
+        bounds = parse_sizes(estimator.sizes, index.sizes, clusters, index.names)
+    else:
+        bounds = bounds_by_rule(settings.sizes, source, own, clusters, rng)
+    problem = PrimalProblem(
+        Data(source, own, bounds), estimator._primal_method(index.n_tasks), settings.lambda1, settings.lambda2
+    )
+    options = PrimalOptions(n_init=estimator.n_init, **estimator._primal_effort())
+    result = solve(problem, options, rng)
+    selection = dict(settings.selection)
+    selection["features"] = _words(features, own)
+    result = estimator._judge_large(result, index, options, rng, selection)
+    _store(estimator, features, index, settings, result, selection, rng)
+
+
+def _words(features: FeatureMap, own: Moments) -> str:
+    if features.projection is None:
+        return f"the {own.n_features} columns of X"
+    return f"{own.n_features} Nyström features"
+
+
+def _check_memory(estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
+    """Gram matrices, systems and per-row arrays; X itself is there already."""
+    n, m, C = X.shape[0], index.n_tasks, int(clusters.max())
+    kind = estimator.kernel if isinstance(estimator.kernel, str) else "callable"
+    nystroem = needs_landmarks(Kernel(kind), X, estimator.n_components)
+    r = (estimator.n_components or default_rank(n)) if nystroem else X.shape[1]
+    system = min(m * r, 1000) if estimator._primal_method(m) == "relationship" else r
+    need = 8.0 * (6 * m * r * r + 4 * system**2) + n * (4 * 8 + 8 * 2) + 8.0 * 20_000 * r + 8.0 * m * r * C * 6
+    require_memory(
+        need,
+        f"fit of {n} rows in {m} tasks with {r} features",
+        "Set n_components to use fewer features (Nyström), or fit fewer tasks at a time.",
+    )
+
+
+def judge_relationship(
+    estimator: Any, result: PrimalResult, index: TaskIndex, options: PrimalOptions, rng: np.random.Generator,
+    selection: dict[str, Any],
+) -> PrimalResult:  # fmt: skip
+    """DMTRC's coupling: forced, shrunk, or kept unless the tasks' own data contradict it."""
+    m, coupling = index.n_tasks, estimator.coupling
+    if m == 1 or coupling in ("none", 0):
+        reason = "there is only one task" if m == 1 else "set by the user"
+        selection["coupling"] = {"decision": "none", "reason": reason}
+        return result
+    if coupling != "auto":
+        selection["coupling"] = {"decision": coupling, "reason": "set by the user"}
+        return result if coupling in ("full", 1) else _shrunk(result, float(coupling), options, rng)
+    test = coupling_statistic(
+        result.sample, result.problem.ridge, result.sampled_state, result.alone_state, result.similarity
+    )
+    selection["coupling"] = {
+        "decision": "full" if test.accepted else "none",
+        "reason": test.reason,
+        "statistic": test.statistic,
+        "per_task": dict(zip(index.names.tolist(), test.per_task.tolist())),
+        "similarity": test.similarity,
+        "coupled_labels": index.to_input_order(result.state.labels.astype(np.int64)),
+        "task_covariance": result.state.solver.Z,
+    }
+    if test.accepted:
+        return result
+    warnings.warn(
+        f"The tasks were clustered apart: {test.reason}. "
+        'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
+        UncoupledWarning,
+        stacklevel=5,
+    )
+    problem = replace(result.problem, method="independent")
+    system = problem.alone()
+    prices = [task.prices for task in result.alone_state.tasks]
+    state = begin(problem.data, system, system.uncoupled(), result.alone_state.W, prices)
+    state = descend(
+        problem.data, system, state, rng, max_rounds=options.max_iter, tol=options.tol, stage="single tasks",
+        learn=False,
+    )  # fmt: skip
+    return replace(result, problem=problem, state=state, system=system, alone_labels=state.labels)
+
+
+def _shrunk(result: PrimalResult, s: float, options: PrimalOptions, rng: np.random.Generator) -> PrimalResult:
+    """Labels re-optimised under the fixed Ω_s = sΩ + (1−s)I/m."""
+    data, m = result.problem.data, result.problem.data.n_tasks
+    Omega = s * result.state.solver.Z + (1 - s) * np.eye(m) / m
+    state = state_of(data, result.system, Omega, result.state.tasks)
+    state = descend(
+        data, result.system, state, rng, max_rounds=options.max_iter, tol=options.tol, stage=f"coupling {s:g}",
+        learn=False,
+    )  # fmt: skip
+    return replace(result, state=state)
+
+
+def _store(
+    estimator: Any, features: FeatureMap, index: TaskIndex, settings: Settings, result: PrimalResult,
+    selection: dict[str, Any], rng: np.random.Generator,
+) -> None:  # fmt: skip
+    state, data = result.state, result.problem.data
+    C = data.bounds.n_clusters
+    labels = index.to_input_order(state.labels).astype(np.int64)
+    single = index.to_input_order(result.alone_labels).astype(np.int64)
+    if data.bounds.interchangeable():
+        new_ids = ids_by_first_appearance(labels, C)
+        labels = new_ids[labels]
+        _rename_all(state, new_ids)
+    single = renamed_like(single, labels, C)
+    if not state.converged:
+        warnings.warn(
+            f"fit stopped after {state.n_rounds} passes with the objective at {state.value:.6g} and still falling "
+            "by more than tol a pass; raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    estimator._prepared, estimator._result_labels = None, None
+    shift = data.source.shift if isinstance(data.source, TableRows) else None
+    estimator._model = decision_model(features, data.moments, shift, data.bounds.present, state.W)
+    estimator._lambdas = settings.lambda1, settings.lambda2
+    estimator._large = LargeFit(
+        features, data.moments, state.b, data.bounds, result.problem.method, settings.lambda1, settings.lambda2
+    )
+    estimator.tasks_ = index.names
+    estimator.labels_, estimator.single_task_labels_ = labels, single
+    estimator.cluster_sizes_ = np.stack([task.counts for task in state.tasks])
+    estimator.objective_ = state.value
+    estimator.loo_score_ = loo_score(data, state, estimator.fit_intercept, rng)
+    estimator.intercept_ = estimator._model.intercept
+    if features.projection is None:
+        estimator.coef_ = estimator._model.coefficients
+    elif hasattr(estimator, "coef_"):
+        del estimator.coef_
+    estimator.task_groups_ = [index.names[group].tolist() for group in result.groups]
+    estimator.history_ = state.history
+    estimator.n_iter_, estimator.converged_ = state.n_rounds, state.converged
+    selection["form"] = "primal"
+    selection["certified"] = state.certified
+    estimator.selection_ = selection | {"task_similarity": result.similarity}
+    estimator._store_coupling(state.solver.Z)
+
+
+def _rename_all(state: State, new_ids: NDArray[np.int64]) -> None:
+    """The same new ids in all tasks."""
+    for i, task in enumerate(state.tasks):
+        rename_task(task, new_ids)
+        for table in (state.b, state.W):
+            table[i][:, new_ids] = table[i].copy()

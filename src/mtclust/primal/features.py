@@ -1,0 +1,134 @@
+"""Explicit features for a kernel: the columns themselves, or Nyström features of some landmark rows.
+
+Nyström: with landmarks L drawn from the rows, φ(x) = k(x, L)·U/√s from the eigenvalues s and eigenvectors U of k(L, L):
+φ(x)ᵀφ(y) is k(x, y) exactly where x or y is a landmark and an approximation elsewhere. It differs from scikit-learn's
+``Nystroem`` in three points: landmarks come from every task in proportion, directions of negligible eigenvalue are
+dropped instead of blown up, and rows are mapped block by block, so that nothing of size N × r need be held.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtclust.features import Kernel
+from mtclust.memory import available_memory
+from mtclust.primal.rows import KernelRows, Source, TableRows, held_in_memory
+from mtclust.tasks import TaskIndex
+
+Array = NDArray[np.float64]
+
+#: Nyström rank by default: this times √N, within these bounds
+_RANK_PER_ROOT = 2.0
+_FEWEST_RANK, _LARGEST_RANK = 100, 400
+#: linear kernels with more columns than this use Nyström features too
+LARGEST_TABLE = 1000
+#: eigenvalues of the landmarks' kernel below this share of the largest are dropped
+_NEGLIGIBLE = 1e-8
+#: features are held in memory as float64 up to this many bytes, as float32 while they take less than this share
+_HELD_IN_FULL = 2**29
+_HELD_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """φ before centring and scaling: the columns of X, or k(x, landmarks)·projection."""
+
+    kernel: Kernel
+    landmarks: Any = None
+    projection: Array | None = None
+
+    def __call__(self, rows: Any) -> NDArray[Any]:
+        if self.projection is None:
+            return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
+        return self.kernel(rows, self.landmarks) @ self.projection
+
+
+def default_rank(n_rows: int) -> int:
+    """Nyström rank from the number of rows.
+
+    Examples
+    --------
+    >>> default_rank(2_000), default_rank(10_000), default_rank(1_000_000)
+    (100, 200, 400)
+    """
+    return int(min(n_rows, max(_FEWEST_RANK, min(_LARGEST_RANK, round(_RANK_PER_ROOT * np.sqrt(n_rows))))))
+
+
+def needs_landmarks(kernel: Kernel, X: Any, n_components: int | None) -> bool:
+    """Whether the columns of X cannot serve as features themselves."""
+    return kernel.kind != "linear" or n_components is not None or X.shape[1] > LARGEST_TABLE
+
+
+def feature_map(
+    kernel: Kernel, X: Any, index: TaskIndex, n_components: int | None, rng: np.random.Generator
+) -> FeatureMap:
+    """Choose the features for a kernel."""
+    if not needs_landmarks(kernel, X, n_components):
+        return FeatureMap(kernel)
+    n = X.shape[0]
+    rank = default_rank(n) if n_components is None else min(n_components, n)
+    # systematic sampling of the sorted rows: every task gets its share
+    positions = ((np.arange(rank) + rng.random()) * (n / rank)).astype(np.int64)
+    landmarks = X[index.order[np.minimum(positions, n - 1)]]
+    if not sp.issparse(landmarks):
+        landmarks = np.array(landmarks, dtype=np.float64)
+    gram = kernel(landmarks, landmarks)
+    eigenvalues, vectors = sla.eigh(0.5 * (gram + gram.T))
+    keep = eigenvalues > _NEGLIGIBLE * max(float(eigenvalues[-1]), 0.0)
+    if not keep.any():
+        return FeatureMap(kernel, landmarks, np.zeros((rank, 1)))
+    return FeatureMap(kernel, landmarks, vectors[:, keep] / np.sqrt(eigenvalues[keep]))
+
+
+def source_of(features: FeatureMap, X: Any, index: TaskIndex) -> Source:
+    """The rows of X, sorted by task, as a source of these features."""
+    order = None if np.all(index.codes[1:] >= index.codes[:-1]) else index.order
+    if features.projection is not None:
+        rows = KernelRows(X, index.offsets, features.kernel, features.landmarks, features.projection, order)
+        return _held(rows)
+    if sp.issparse(X):
+        return SparseRows(X, index.offsets, order)
+    return TableRows(X, index.offsets, order).kept_near_zero()
+
+
+def _held(source: KernelRows) -> Source:
+    """Features that fit in memory are computed once."""
+    size = 8 * int(source.offsets[-1]) * source.n_features
+    if size <= _HELD_IN_FULL:
+        return held_in_memory(source)
+    available = available_memory()
+    if available is not None and size / 2 <= _HELD_SHARE * available:
+        return held_in_memory(source, np.float32)
+    return source
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """A sparse table with few columns, made dense block by block."""
+
+    table: Any
+    offsets: NDArray[np.int64]
+    order: NDArray[np.int64] | None = None
+
+    @property
+    def n_features(self) -> int:
+        return self.table.shape[1]
+
+    def blocks(self, task: int) -> Any:
+        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
+        step = 1024
+        for a in range(begin, end, step):
+            b = min(end, a + step)
+            yield a - begin, b - begin, self._dense(np.arange(a, b))
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> Array:
+        return self._dense(positions + self.offsets[task])
+
+    def _dense(self, where: NDArray[np.int64]) -> Array:
+        return self.table[where if self.order is None else self.order[where]].toarray()

@@ -1,0 +1,199 @@
+r"""The best labels the cluster sizes allow, for rows too many to be solved for at once.
+
+For fixed models the batch step is :math:`\max_Y \sum_j F_{j,y_j}` within the size bounds of every task. Its dual has
+one price per cluster: every row takes the cluster of highest F − price. With the prices of the step before nearly all
+rows are decided in one pass; only those whose two best clusters are nearly equal go to the exact solver. If the prices
+it ends with differ by no more than the gap that set these rows apart, no other row would change its mind: the labels
+are optimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.assignment import assign
+from mtclust.primal.rows import Moments, Source
+
+Array = NDArray[np.float64]
+
+#: rows near a boundary that are solved exactly, per row too many or too few, and at least
+_UNDECIDED_PER_MISFIT = 6
+_FEWEST_UNDECIDED = 64
+#: more rows than this are settled in the same way again, with prices from so many of them
+_SMALL = 2000
+_SAMPLED_ROWS = 1500
+#: tasks with more rows than this get their first prices from so many of them
+_FEW_ENOUGH = 20_000
+_FIRST_ROWS = 6000
+#: the gap that sets them apart is estimated from this many rows
+_SAMPLED_GAPS = 4096
+#: certificates hold up to this share of the spread of the scores
+_ROUNDING = 1e-12
+
+
+@dataclass
+class TaskLabels:
+    """Labels of one task, the prices that certify them, and the raw class sums that belong to them."""
+
+    labels: NDArray[np.int32]
+    prices: Array
+    sums: Array
+
+    @classmethod
+    def none(cls, n_rows: int, n_clusters: int, n_features: int) -> TaskLabels:
+        return cls(np.full(n_rows, -1, dtype=np.int32), np.zeros(n_clusters), np.zeros((n_clusters, n_features)))
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        return np.bincount(self.labels, minlength=len(self.prices)).astype(np.int64)
+
+
+def relabel(
+    source: Source,
+    task: int,
+    moments: Moments,
+    W: Array,
+    current: TaskLabels,
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+) -> int:
+    """The best labels of a task for its model W (r × C) within the bounds, in place; returns how many changed."""
+    from mtclust.primal import _compiled
+
+    n, n_clusters = len(current.labels), W.shape[1]
+    weights, constant = W / moments.root_scale, -(moments.mean[task] @ W) / moments.root_scale
+    gaps, counts = np.empty(n), np.zeros(n_clusters, dtype=np.int64)
+    at_first, changed = current.labels.copy(), 0
+    for begin, end, block in source.blocks(task):
+        before = at_first[begin:end]
+        part = current.labels[begin:end]
+        scores = scores_of(block, weights)
+        changed += _compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
+        _compiled.move_sums(block, before, part, current.sums)
+    if _sizes_fit(current.prices, counts, lower, upper):
+        return changed
+
+    def cost_of(positions: NDArray[np.int64]) -> Array:
+        return -constant - scores_of(source.take(task, positions), weights)
+
+    undecided, labels, current.prices = _settle(current.labels, gaps, counts, cost_of, lower, upper, current.prices)
+    final = labels.astype(np.int32)
+    moved = np.flatnonzero(final != current.labels[undecided])
+    where = undecided[moved]
+    _compiled.move_sums(source.take(task, where), current.labels[where], final[moved], current.sums)
+    old, given = at_first[where], current.labels[where]
+    changed += int(np.count_nonzero(final[moved] != old)) - int(np.count_nonzero(given != old))
+    current.labels[where] = final[moved]
+    return changed
+
+
+def first_prices(
+    source: Source,
+    task: int,
+    moments: Moments,
+    W: Array,
+    prices: Array,
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+) -> Array:
+    """Prices near those of a whole task from some thousand of its rows, so that its first pass leaves few undecided."""
+    n = int(moments.sizes[task])
+    if n <= _FEW_ENOUGH:
+        return prices
+    rows = source.take(task, np.arange(0, n, -(-n // _FIRST_ROWS)))
+    scores = (moments.centred(task, rows)) @ W
+    share = len(rows) / n
+    low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
+    return _exact(-scores, low, high, prices, recurse=True)[1]
+
+
+def scores_of(block: NDArray[Any], weights: Array) -> Array:
+    """Raw rows times weights; the constant of the centre is left to the prices."""
+    return np.asarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
+
+
+def _settle(
+    labels: NDArray[Any], gaps: Array, counts: NDArray[np.int64], cost_of: Callable[[NDArray[np.int64]], Array],
+    lower: NDArray[np.int64], upper: NDArray[np.int64], prices: Array,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:  # fmt: skip
+    """Labels that the size bounds allow from those that the prices alone give.
+
+    Returns the rows near a boundary, their labels, and prices that certify the whole.
+    """
+    n = len(gaps)
+    misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
+    delta = _gap_of_rank(gaps, _UNDECIDED_PER_MISFIT * misfit + _FEWEST_UNDECIDED)
+    while True:
+        undecided = np.flatnonzero(gaps <= delta)
+        decided = counts - np.bincount(labels[undecided], minlength=len(counts))
+        low, high = np.maximum(lower - decided, 0), upper - decided
+        if np.all(high >= 0) and low.sum() <= len(undecided) <= high.sum():
+            fewer = len(undecided) < n
+            new_labels, new_prices = _exact(cost_of(undecided), low, high, prices, recurse=fewer)
+            span = float(np.ptp(new_prices - prices))
+            if len(undecided) == n or span <= delta * (1 + _ROUNDING):
+                return undecided, new_labels, new_prices
+            delta = max(2 * delta, 1.5 * span)
+        delta = max(2 * delta, _gap_of_rank(gaps, 2 * len(undecided) + 1))
+
+
+def _exact(
+    cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array, recurse: bool
+) -> tuple[NDArray[np.int64], Array]:
+    """Optimal labels within the bounds and prices that prove it; many rows are settled like a whole task."""
+    from mtclust.primal import _compiled
+
+    n = len(cost)
+    if n > _SMALL and recurse:
+        prices = _sampled_prices(cost, low, high, prices)
+        labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
+        counts = np.zeros(len(low), dtype=np.int64)
+        _compiled.choose(-cost, prices, labels, gaps, counts)
+        if _sizes_fit(prices, counts, low, high):
+            return labels.astype(np.int64), prices
+        undecided, few, prices = _settle(labels, gaps, counts, lambda rows: cost[rows], low, high, prices)
+        result = labels.astype(np.int64)
+        result[undecided] = few
+        return result, prices
+    best = assign(cost, low, high, prices=prices)
+    sizes = np.bincount(best, minlength=len(low))
+    found = np.append(prices, 0.0)
+    _compiled.lower_prices(cost, best, sizes > low, sizes < high, found)
+    return best, found[:-1] - found[-1]
+
+
+def _sampled_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array) -> Array:
+    """Prices from some of the rows, with bounds in proportion."""
+    sample = cost[:: -(-len(cost) // _SAMPLED_ROWS)]
+    share = len(sample) / len(cost)
+    lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
+    return _exact(sample, lower, upper, prices, recurse=False)[1]
+
+
+def _sizes_fit(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
+    """Whether the labels that prices alone give are optimal: sizes within bounds, and the prices belong to them."""
+    return bool(np.all(counts >= lower) and np.all(counts <= upper)) and prices_agree(prices, counts, lower, upper)
+
+
+def prices_agree(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
+    """Whether prices belong to these sizes: above 0 only at the upper bound, below 0 only at the lower."""
+    floor = prices[counts > lower].min(initial=np.inf)
+    ceiling = prices[counts < upper].max(initial=-np.inf)
+    return bool(ceiling <= 0.0 <= floor)
+
+
+def _gap_of_rank(gaps: Array, rank: int) -> float:
+    """A gap that about ``rank`` rows do not exceed."""
+    n = len(gaps)
+    if rank >= n:
+        return float(gaps.max())
+    if n <= _SAMPLED_GAPS:
+        return float(np.partition(gaps, rank)[rank])
+    sample = gaps[:: n // _SAMPLED_GAPS]
+    position = min(len(sample) - 1, -(-rank * len(sample) // n))
+    return float(np.partition(sample, position)[position])

@@ -1,0 +1,212 @@
+r"""Rows of explicit features, read task by task in blocks.
+
+A source of rows yields blocks of raw features z; what the model sees is
+
+.. math:: \phi(x) = (z(x) - \mu_i)/\sqrt s
+
+with the mean μ_i of the row's task (0 without centring) and one scale s, the mean of ‖z − μ_i‖² over all rows. Neither
+is ever applied to stored data: scores and sums are corrected instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.features import Kernel
+
+Array = NDArray[np.float64]
+
+#: bytes of a block: it stays in the cache between its scores and its class sums
+_BLOCK_BYTES = 2**19
+_FEWEST_ROWS = 256
+#: tasks whose mean is this many standard deviations away from 0 are shifted before anything is squared or summed
+_FAR = 10.0
+#: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
+_CONSTANT = 1e-14
+
+
+class Source(Protocol):
+    """Raw features of the rows, sorted by task."""
+
+    @property
+    def offsets(self) -> NDArray[np.int64]: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        """Begin, end (within the task) and features of one block after the other."""
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """Features of some rows of a task."""
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The columns of a dense table are the features.
+
+    ``order`` sorts the rows of ``table`` by task, None where they are sorted; ``shift`` (m × d) is subtracted.
+    """
+
+    table: NDArray[Any]
+    offsets: NDArray[np.int64]
+    order: NDArray[np.int64] | None = None
+    shift: NDArray[Any] | None = None
+
+    @property
+    def n_features(self) -> int:
+        return self.table.shape[1]
+
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
+        step = block_rows(self.table.shape[1], self.table.dtype.itemsize)
+        for a in range(begin, end, step):
+            b = min(end, a + step)
+            rows = self.table[a:b] if self.order is None else self.table[self.order[a:b]]
+            yield a - begin, b - begin, self._shifted(task, rows)
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
+        where = positions + self.offsets[task]
+        return self._shifted(task, self.table[where if self.order is None else self.order[where]])
+
+    def _shifted(self, task: int, rows: NDArray[Any]) -> NDArray[Any]:
+        return rows if self.shift is None else rows - self.shift[task]
+
+    def kept_near_zero(self) -> TableRows:
+        """Shifted by roughly the means of the tasks if those lie far from 0, where squares would cancel."""
+        means, far = np.zeros((len(self.offsets) - 1, self.n_features)), False
+        for task in range(len(means)):
+            _, _, block = next(self.blocks(task))
+            means[task] = block.mean(axis=0, dtype=np.float64)
+            spread = float(block.std(axis=0, dtype=np.float64).max())
+            far = far or bool(np.abs(means[task]).max() > _FAR * spread)
+        if not far:
+            return self
+        return TableRows(self.table, self.offsets, self.order, means.astype(self.table.dtype))
+
+
+@dataclass(frozen=True)
+class KernelRows:
+    """Nyström features k(x, landmarks)·projection, computed block by block."""
+
+    rows: Any
+    offsets: NDArray[np.int64]
+    kernel: Kernel
+    landmarks: Any
+    projection: Array
+    order: NDArray[np.int64] | None = None
+
+    @property
+    def n_features(self) -> int:
+        return self.projection.shape[1]
+
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
+        step = block_rows(max(self.n_features, self.projection.shape[0]), 8) * 4
+        for a in range(begin, end, step):
+            b = min(end, a + step)
+            yield a - begin, b - begin, self._features(np.arange(a, b))
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
+        return self._features(positions + self.offsets[task])
+
+    def _features(self, where: NDArray[np.int64]) -> Array:
+        rows = self.rows[where if self.order is None else self.order[where]]
+        return self.kernel(rows, self.landmarks) @ self.projection
+
+
+def block_rows(n_features: int, itemsize: int) -> int:
+    return max(_FEWEST_ROWS, _BLOCK_BYTES // max(1, n_features * itemsize))
+
+
+def held_in_memory(source: Source, dtype: Any = np.float64) -> TableRows:
+    """All features of a source as a table."""
+    table = np.empty((int(source.offsets[-1]), source.n_features), dtype=dtype)
+    for task in range(len(source.offsets) - 1):
+        first = int(source.offsets[task])
+        for begin, end, block in source.blocks(task):
+            table[first + begin : first + end] = block
+    return TableRows(table, source.offsets)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What one pass over the raw features leaves of every task.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (m,)
+    mean : ndarray of shape (m, r)
+        μ_i, zeros without centring.
+    total : ndarray of shape (m, r)
+        Σ φ over the rows of the task: zeros with centring.
+    gram : ndarray of shape (m, r, r)
+        S_i = Φ_iᵀΦ_i of the centred, scaled features.
+    scale : float
+        s; 0 where the rows of no task differ.
+    largest : ndarray of shape (m,)
+        A bound of ‖φ‖² over the rows of the task.
+    """
+
+    sizes: NDArray[np.int64]
+    mean: Array
+    total: Array
+    gram: Array
+    scale: float
+    largest: Array
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def n_features(self) -> int:
+        return self.mean.shape[1]
+
+    @property
+    def normalised_gram(self) -> Array:
+        """2S_i/n_i."""
+        return self.gram * (2.0 / self.sizes)[:, None, None]
+
+    @property
+    def root_scale(self) -> float:
+        return float(np.sqrt(self.scale)) if self.scale > 0 else 1.0
+
+    def centred(self, task: int, block: NDArray[Any]) -> Array:
+        """φ of raw rows of a task."""
+        return (np.asarray(block, dtype=np.float64) - self.mean[task]) / self.root_scale
+
+
+def moments(source: Source, centre: bool, scale: float | None = None) -> Moments:
+    """Means, Gram matrices and the scale of the features, in one pass."""
+    m, r = len(source.offsets) - 1, source.n_features
+    sums, grams, largest = np.zeros((m, r)), np.zeros((m, r, r)), np.zeros(m)
+    for task in range(m):
+        for _, _, block in source.blocks(task):
+            rows = np.asarray(block, dtype=np.float64)
+            sums[task] += rows.sum(axis=0)
+            grams[task] += rows.T @ rows
+            largest[task] = max(largest[task], float(np.einsum("ij,ij->i", rows, rows).max()))
+    return combine(np.diff(source.offsets), sums, grams, largest, centre, scale)
+
+
+def combine(
+    sizes: NDArray[np.int64], sums: Array, grams: Array, largest: Array, centre: bool, scale: float | None = None
+) -> Moments:
+    """Moments from raw sums, raw Gram matrices and the largest raw ‖z‖² of every task."""
+    raw_level = float(np.einsum("irr->", grams)) / sizes.sum()
+    mean = sums / sizes[:, None] if centre else np.zeros_like(sums)
+    total = np.zeros_like(sums) if centre else sums
+    if centre:
+        grams = grams - np.einsum("ir,is->irs", mean, mean) * sizes[:, None, None]
+        largest = (np.sqrt(largest) + np.linalg.norm(mean, axis=1)) ** 2
+    if scale is None:
+        scale = float(np.einsum("irr->", grams)) / sizes.sum()
+    if not scale > _CONSTANT * max(raw_level, np.finfo(float).tiny):
+        return Moments(sizes, mean, total, np.zeros_like(grams), 0.0, np.zeros_like(largest))
+    return Moments(sizes, mean, total / np.sqrt(scale), grams / scale, scale, largest / scale)

@@ -1,0 +1,280 @@
+r"""Descent in labels and coupling over the rows of a source: J never rises.
+
+A round is one pass over the rows (batch step: models fixed, best labels within the sizes; then the models of the new
+labels), steps of the coupling in closed form and a renaming of whole clusters, which need no pass. On feasible labels J
+is a constant minus a convex quadratic of the class sums, so the batch step lowers it. It cannot see that a row pulls
+its own model along; the polish can: among the few rows for which that could matter every exchange of two is tried
+exactly, and where none is left the labels are certified optimal for single exchanges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.alignment import allowed_permutations, best_relabelling
+from mtclust.labels import SizeBounds
+from mtclust.primal.labelling import TaskLabels, first_prices, relabel, scores_of
+from mtclust.primal.rows import Moments, Source
+from mtclust.primal.systems import Solver, System, objective, whitened
+from mtclust.solvers.acceleration import Accelerator
+from mtclust.solvers.pool import EXCHANGE_TOLERANCE
+
+Array = NDArray[np.float64]
+
+#: the passes end when a smaller share of the rows changes its label
+SETTLED = 1e-3
+#: steps of the coupling between two passes
+_COUPLING_STEPS = 8
+#: rows of a task that one polish takes up, those with most to gain first
+_MOST_CANDIDATES = 1000
+#: tasks with fewer rows than this are polished whole
+_FEW_ROWS = 150
+#: rows whose own pull is looked at to find these
+_MOST_NEAR = 20_000
+
+
+@dataclass
+class Data:
+    """Rows, their moments, and the sizes their clusters may have."""
+
+    source: Source
+    moments: Moments
+    bounds: SizeBounds
+
+    @property
+    def n_tasks(self) -> int:
+        return self.moments.n_tasks
+
+
+@dataclass
+class State:
+    """Labels of every task, the coupling and the models that belong to them."""
+
+    tasks: list[TaskLabels]
+    solver: Solver
+    b: Array
+    W: Array
+    value: float
+    history: list[dict[str, Any]] = field(default_factory=list)
+    n_rounds: int = 0
+    converged: bool = False
+    certified: bool = False
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        return np.concatenate([task.labels for task in self.tasks])
+
+
+def code_scale(n_clusters: int) -> tuple[float, float]:
+    """C/(C−1) and 1/(C−1): codes are C/(C−1)·indicator − 1/(C−1)."""
+    return (n_clusters / (n_clusters - 1), 1.0 / (n_clusters - 1)) if n_clusters > 1 else (1.0, 0.0)
+
+
+def class_vector(moments: Moments, task: int, current: TaskLabels) -> Array:
+    """b_i = 2Φ_iᵀY_i/n_i (r × C) from raw class sums."""
+    a, rest = code_scale(len(current.prices))
+    centred = (current.sums - current.counts[:, None] * moments.mean[task]) / moments.root_scale
+    return (2.0 / moments.sizes[task]) * (a * centred.T - rest * moments.total[task][:, None])
+
+
+def begin(data: Data, system: System, Z: Array, W: Array, prices: list[Array] | None = None) -> State:
+    """The state of the best labels under given models; costs one pass. ``prices`` (of a sample) make it quicker."""
+    C, r = data.bounds.n_clusters, data.moments.n_features
+    tasks = [TaskLabels.none(int(n), C, r) for n in data.moments.sizes]
+    for i, task in enumerate(tasks):
+        lower, upper = data.bounds.lower[i], data.bounds.upper[i]
+        warm = task.prices if prices is None else prices[i].copy()
+        task.prices = first_prices(data.source, i, data.moments, W[i], warm, lower, upper)
+        relabel(data.source, i, data.moments, W[i], task, lower, upper)
+    return state_of(data, system, Z, tasks)
+
+
+def state_of(data: Data, system: System, Z: Array, tasks: list[TaskLabels]) -> State:
+    """The state of given labels."""
+    b = np.stack([class_vector(data.moments, i, task) for i, task in enumerate(tasks)])
+    solver = system.condition(Z)
+    W = solver.models(b)
+    return State(tasks, solver, b, W, objective(b, W))
+
+
+def descend(
+    data: Data, system: System, state: State, rng: np.random.Generator, *, max_rounds: int, tol: float, stage: str,
+    learn: bool = True, polish_rounds: int = 1, active: list[int] | None = None,
+) -> State:  # fmt: skip
+    """Rounds until fewer than ``SETTLED`` of the rows move and J falls by less than ``tol``, then the polish.
+
+    In place; only the tasks in ``active`` (all by default) change their labels.
+    """
+    tasks = list(range(data.n_tasks)) if active is None else active
+    n_rows = int(data.moments.sizes[tasks].sum())
+    state.converged = False
+    _record(state, stage, "start")
+    for _ in range(max_rounds):
+        before = state.value
+        changed = 0
+        for i in tasks:
+            lower, upper = data.bounds.lower[i], data.bounds.upper[i]
+            changed += relabel(data.source, i, data.moments, state.W[i], state.tasks[i], lower, upper)
+            state.b[i] = class_vector(data.moments, i, state.tasks[i])
+        _refresh(state)
+        _record(state, stage, "labels")
+        if learn:
+            _coupling_steps(system, state, tol, stage)
+        if system.couples_labels:
+            _rename(data, state, tasks, stage)
+        state.n_rounds += 1
+        if changed <= SETTLED * n_rows and before - state.value <= tol * abs(before):
+            state.converged = True
+            break
+    for _ in range(polish_rounds):
+        state.certified = polish(data, state, tasks, rng)
+        _record(state, stage, "polish")
+        if state.certified:
+            break
+        if learn:
+            _coupling_steps(system, state, tol, stage)
+    return state
+
+
+def _refresh(state: State) -> None:
+    state.W = state.solver.models(state.b)
+    state.value = objective(state.b, state.W)
+
+
+def _record(state: State, stage: str, step: str) -> None:
+    state.history.append({"stage": stage, "step": step, "objective": state.value})
+
+
+def _coupling_steps(system: System, state: State, tol: float, stage: str) -> None:
+    """Steps of the coupling while they lower J, accelerated where that pays; no pass over the rows."""
+    accelerator = Accelerator()
+    for _ in range(_COUPLING_STEPS):
+        before = state.value
+        target = system.closed_form(state.W)
+        if isinstance(target, np.ndarray) and not _take(system, state, accelerator.propose(state.solver.Z, target)):
+            accelerator.restart()
+        if state.value == before and not _take(system, state, target):
+            break
+        if before - state.value <= tol * abs(before):
+            break
+    _record(state, stage, "coupling")
+
+
+def _take(system: System, state: State, Z: Any) -> bool:
+    """Move to another coupling if that lowers J."""
+    solver = system.condition(Z)
+    W = solver.models(state.b)
+    value = objective(state.b, W)
+    if value >= state.value:
+        return False
+    state.solver, state.W, state.value = solver, W, value
+    return True
+
+
+def _rename(data: Data, state: State, tasks: list[int], stage: str) -> None:
+    """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
+    renamed = False
+    for i in tasks:
+        own = state.b[i]
+        wanted = state.W[i] - state.solver.block(i) @ own
+        counts = state.tasks[i].counts
+        new_ids = best_relabelling(own.T @ wanted, allowed_permutations(data.bounds, i, counts))
+        if np.array_equal(new_ids, np.arange(len(new_ids))):
+            continue
+        b = state.b.copy()
+        b[i][:, new_ids] = own
+        W = state.solver.models(b)
+        value = objective(b, W)
+        if value >= state.value:
+            continue
+        state.b, state.W, state.value, renamed = b, W, value, True
+        rename_task(state.tasks[i], new_ids)
+    if renamed:
+        _record(state, stage, "rename")
+
+
+def rename_task(task: TaskLabels, new_ids: NDArray[np.int64]) -> None:
+    """Give the clusters of a task new ids, in place."""
+    task.labels[:] = new_ids.astype(np.int32)[task.labels]
+    sums, prices = np.empty_like(task.sums), np.empty_like(task.prices)
+    sums[new_ids], prices[new_ids] = task.sums, task.prices
+    task.sums, task.prices = sums, prices
+
+
+def polish(data: Data, state: State, tasks: list[int], rng: np.random.Generator) -> bool:
+    """Exchange rows near the boundaries one by one, exactly; one pass. True if no task had an exchange left."""
+    certified = True
+    for i in tasks:
+        if data.bounds.n_clusters == 1 or data.moments.scale == 0:
+            continue
+        certified &= _polish_task(data, state, i, rng)
+    return certified
+
+
+def _polish_task(data: Data, state: State, i: int, rng: np.random.Generator) -> bool:
+    from mtclust import _compiled
+
+    moments, task, n = data.moments, state.tasks[i], int(data.moments.sizes[i])
+    a, rest = code_scale(data.bounds.n_clusters)
+    candidates, complete, factor = _candidates(data, state, i)
+    if len(candidates) < 2:
+        return complete
+    rows = data.source.take(i, candidates)
+    Phi = moments.centred(i, rows)
+    Psi = np.sqrt(2.0 / n) * (Phi @ factor)
+    M = (-2.0 / n) * (Psi @ Psi.T)
+    M.flat[:: len(M) + 1] += 2.0 / n
+    labels = task.labels[candidates].astype(np.int64)
+    P = (-2.0 / n) * (Phi @ state.W[i]).T - (2.0 / n) * rest
+    P[labels, np.arange(len(labels))] += (2.0 / n) * a
+    before = task.labels[candidates]
+    seed = rng.integers(2**63, size=1, dtype=np.uint64)
+    tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
+    lower, upper = data.bounds.lower[i], data.bounds.upper[i]
+    n_exchanges, _ = _compiled.exchange(M, P, labels, task.counts, lower, upper, tolerance, seed)
+    if n_exchanges:
+        from mtclust.primal._compiled import move_sums
+
+        after = labels.astype(np.int32)
+        move_sums(rows, before, after, task.sums)
+        task.labels[candidates] = after
+        state.b[i] = class_vector(moments, i, task)
+        _refresh(state)
+    return complete and n_exchanges == 0
+
+
+def _candidates(data: Data, state: State, i: int) -> tuple[NDArray[np.int64], bool, Array]:
+    """Rows that a gainful exchange could involve, whether these are all of them, and the whitening factor of Q_i.
+
+    An exchange of j and k gains at most e_j + e_k, e = (how much better another cluster is for the row) + 2a‖ψ‖²; with
+    ‖ψ‖² ≤ (2/n)‖φ‖²·(largest eigenvalue of Q_i) most rows need no second look.
+    """
+    from mtclust.primal import _compiled
+
+    moments, task, n = data.moments, state.tasks[i], int(data.moments.sizes[i])
+    a, _ = code_scale(data.bounds.n_clusters)
+    factor = whitened(state.solver.block(i))
+    if n <= _FEW_ROWS:
+        return np.arange(n), True, factor
+    W = state.W[i]
+    weights, constant = W / moments.root_scale, -(moments.mean[i] @ W) / moments.root_scale
+    wants = np.empty(n)
+    for first, last, block in data.source.blocks(i):
+        scores = scores_of(block, weights)
+        _compiled.eagerness(scores, task.prices - constant, task.labels[first:last], wants[first:last])
+    pull = 2 * a * (2.0 / n) * float(moments.largest[i]) * float(np.linalg.norm(factor, 2) ** 2)
+    near = np.flatnonzero(wants + float(wants.max()) + 2 * pull > 0)
+    complete = len(near) <= _MOST_NEAR
+    if not complete:
+        near = np.sort(near[np.argpartition(-wants[near], _MOST_NEAR)[:_MOST_NEAR]])
+    Psi = np.sqrt(2.0 / n) * (moments.centred(i, data.source.take(i, near)) @ factor)
+    eager = wants[near] + 2 * a * np.einsum("ij,ij->i", Psi, Psi)
+    keep = np.flatnonzero(eager + eager.max(initial=-np.inf) > 0)
+    if len(keep) > _MOST_CANDIDATES:
+        complete = False
+        keep = np.sort(keep[np.argpartition(-eager[keep], _MOST_CANDIDATES)[:_MOST_CANDIDATES]])
+    return near[keep], complete, factor

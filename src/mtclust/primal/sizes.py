@@ -1,0 +1,65 @@
+"""The sizes clusters may have at scale, from what ``sizes="auto"`` chose on a sample."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from mtclust.alignment import align_means
+from mtclust.labels import SizeBounds, parse_sizes
+from mtclust.primal.rows import Moments, Source
+from mtclust.primal.search import Data
+from mtclust.primal.solve import take_rows
+
+#: rows per task and starts of the k-means runs that estimate sizes
+_ROWS = 2000
+_STARTS = 3
+
+
+def free_bounds(sizes: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
+    """No bound but that no cluster is empty, where a task has rows enough."""
+    most = int(clusters.max())
+    present = np.arange(most) < clusters[:, None]
+    enough = sizes >= clusters
+    lower = (present & enough[:, None]).astype(np.int64)
+    return SizeBounds(lower, np.where(present, sizes[:, None], 0), movable=bool(np.ptp(clusters) > 0))
+
+
+def bounds_by_rule(
+    rule: str, source: Source, own: Moments, clusters: NDArray[np.int64], rng: np.random.Generator
+) -> SizeBounds:
+    """Bounds of a rule: balanced, free (released is free, too), or the sizes that k-means finds."""
+    if rule == "balanced":
+        return parse_sizes("balanced", own.sizes, clusters)
+    free = free_bounds(own.sizes, clusters)
+    return estimated_bounds(Data(source, own, free), clusters, rng) if rule == "estimated" else free
+
+
+def estimated_bounds(data: Data, clusters: NDArray[np.int64], rng: np.random.Generator) -> SizeBounds:
+    """Exact sizes in the proportions that k-means finds in a sample of every task, ids aligned over tasks."""
+    few = take_rows(data, np.minimum(data.moments.sizes, _ROWS), rng)
+    m, C = data.bounds.lower.shape
+    counts, means = np.zeros((m, C), dtype=np.int64), np.zeros((m, C, data.moments.n_features))
+    for i, n in enumerate(few.moments.sizes):
+        Phi = few.moments.centred(i, few.source.take(i, np.arange(n)))
+        k_means = KMeans(min(int(clusters[i]), int(n)), n_init=_STARTS, random_state=int(rng.integers(2**31 - 1)))
+        labels = k_means.fit_predict(Phi)
+        found = len(k_means.cluster_centers_)
+        counts[i, :found] = np.bincount(labels, minlength=found)
+        means[i, :found] = k_means.cluster_centers_
+    flat = means.reshape(m * C, -1)
+    products = (flat @ flat.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
+    new_ids, _ = align_means(products, counts, few.bounds)
+    sizes = np.zeros_like(counts)
+    for i, ids in enumerate(new_ids):
+        sizes[i, ids] = _in_proportion(counts[i], int(data.moments.sizes[i]))
+    return SizeBounds(sizes, sizes)
+
+
+def _in_proportion(counts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """Whole numbers in the proportions of ``counts`` that add up to n (largest remainders)."""
+    exact = counts * (n / counts.sum())
+    whole = np.floor(exact).astype(np.int64)
+    whole[np.argsort(whole - exact, kind="stable")[: n - whole.sum()]] += 1
+    return whole

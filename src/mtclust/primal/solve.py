@@ -1,0 +1,326 @@
+"""The recipe for large data: search on few rows, finish on all.
+
+1. starts: every task alone on some hundred of its rows, random labels along a path of λ (as for small data)
+2. every task alone on a sample of the rows, from its best starts; the best end is the single-task solution
+3. align the tasks by their class means; their similarity is the first Ω; descend on the sample, with restarts from the
+   models of single tasks and from groups of related tasks (as many as ``n_init`` allows)
+4. all rows: a few passes and the polish
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.alignment import align_means, groups_of_tasks
+from mtclust.labels import SizeBounds
+from mtclust.primal.labelling import TaskLabels
+from mtclust.primal.rows import Moments, Source, TableRows, moments
+from mtclust.primal.search import Data, State, begin, code_scale, descend, rename_task, state_of
+from mtclust.primal.systems import AloneSystem, SharedSystem, System, relationship_system
+from mtclust.solvers.exchange import first_relationship
+from mtclust.solvers.pool import task_pool
+
+Array = NDArray[np.float64]
+
+#: up to this many rows the search runs on all of them
+_ALL_ROWS = 30_000
+#: otherwise on this many, and at least on so many per task and cluster
+_SAMPLED_ROWS = 20_000
+_FEWEST_PER_CLUSTER = 40
+#: rows of a task for its random starts; per cluster, at least, at most
+_START_ROWS_PER_CLUSTER = 20
+_START_ROWS = (60, 200)
+#: starts of a task that are carried to the sample
+_CARRIED = 3
+#: restarts of the coupled search on the sample, per start asked for
+_RESTARTS_PER_INIT = 2
+#: weight of the first Ω in a restart
+_RESTART_MIXTURE = 0.2
+#: searches on the sample stop at this multiple of ``tol``
+_ROUGH = 10.0
+
+
+@dataclass(frozen=True)
+class PrimalProblem:
+    """Rows with their moments and size bounds, the penalties, and how tasks are coupled."""
+
+    data: Data
+    method: str  # "relationship", "features" or "independent"
+    lambda1: Array
+    lambda2: float
+
+    @property
+    def ridge(self) -> Array:
+        """λ₁ + mλ₂: the ridge of every task alone."""
+        return self.lambda1 + self.data.n_tasks * self.lambda2
+
+    def system(self, data: Data | None = None) -> System:
+        grams = (data or self.data).moments.normalised_gram
+        if self.method == "relationship":
+            return relationship_system(grams, self.lambda1, self.lambda2)
+        if self.method == "features":
+            return SharedSystem(grams, float(self.lambda1.mean()), self.lambda2)
+        return AloneSystem(grams, self.ridge)
+
+    def alone(self, data: Data | None = None) -> AloneSystem:
+        return AloneSystem((data or self.data).moments.normalised_gram, self.ridge)
+
+
+@dataclass(frozen=True)
+class PrimalOptions:
+    """How hard to search: ``n_init`` starts, ``max_iter`` passes at most, ``tol`` relative to J, a polish or not."""
+
+    n_init: int = 8
+    max_iter: int = 40
+    tol: float = 1e-4
+    polish: bool = True
+
+
+@dataclass
+class PrimalResult:
+    """The state on all rows, and what the tasks alone gave."""
+
+    problem: PrimalProblem
+    state: State
+    system: System
+    sample: Data
+    sampled_state: State
+    alone_state: State  # on the sample, clusters aligned
+    alone_labels: NDArray[np.int32]  # on all rows
+    similarity: Array
+    groups: list[NDArray[np.int64]]
+
+
+def solve(problem: PrimalProblem, options: PrimalOptions, rng: np.random.Generator) -> PrimalResult:
+    """Labels of all rows and the coupling together."""
+    sample, sampled = sample_of(problem.data, rng)
+    search = replace(options, polish=not sampled)
+    alone, similarity = _alone(problem, sample, search, rng)
+    groups = groups_of_tasks(similarity)
+    if problem.data.bounds.movable:
+        problem, sample = _with_ids_of(problem, sample, alone)
+    best = _coupled(problem, sample, search, rng, alone, similarity, groups)
+    system, data = problem.system(), problem.data
+    state = best
+    if sampled:
+        # prices of the sample are near those of all rows; the models are the same functions
+        state = begin(data, system, best.solver.Z, best.W, [task.prices for task in best.tasks])
+        state = descend(data, system, state, rng, max_rounds=options.max_iter, tol=options.tol, stage="all rows")
+    alone_labels = alone.labels
+    if problem.method == "independent":
+        alone_labels = state.labels
+    elif sampled:
+        prices = [task.prices for task in alone.tasks]
+        alone_labels = begin(data, problem.alone(), np.eye(data.n_tasks), alone.W, prices).labels
+    if problem.method != "relationship":
+        _align(data, state)
+    return PrimalResult(problem, state, system, sample, best, alone, alone_labels, similarity, groups)
+
+
+def sample_of(data: Data, rng: np.random.Generator) -> tuple[Data, bool]:
+    """The rows the search runs on, held in memory, and whether these are fewer than all."""
+    sizes = data.moments.sizes
+    if sizes.sum() <= _ALL_ROWS:
+        return data, False
+    fewest = _FEWEST_PER_CLUSTER * data.bounds.n_clusters
+    wanted = np.minimum(sizes, np.maximum(fewest, sizes * _SAMPLED_ROWS // sizes.sum()))
+    return take_rows(data, wanted, rng), True
+
+
+def take_rows(data: Data, wanted: NDArray[np.int64], rng: np.random.Generator) -> Data:
+    """Some rows of every task, at random, with the size bounds in proportion."""
+    parts = [
+        data.source.take(i, np.sort(rng.choice(int(n), int(k), replace=False)))
+        for i, (n, k) in enumerate(zip(data.moments.sizes, wanted))
+    ]
+    offsets = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
+    source = TableRows(np.concatenate(parts), offsets)
+    centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))
+    own = moments(source, centre, scale=data.moments.scale or None)
+    return Data(source, own, proportional(data.bounds, data.moments.sizes, wanted))
+
+
+def proportional(bounds: SizeBounds, sizes: NDArray[np.int64], wanted: NDArray[np.int64]) -> SizeBounds:
+    """Bounds of a sample: the same shares, rounded outwards."""
+    lower = bounds.lower * wanted[:, None] // sizes[:, None]
+    upper = -(-bounds.upper * wanted[:, None] // sizes[:, None])
+    return SizeBounds(lower, upper, bounds.movable)
+
+
+def _alone(
+    problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator
+) -> tuple[State, Array]:
+    """The best labels found of every task alone, clusters aligned, and the similarity of the tasks."""
+    system = problem.alone(sample)
+    starts = first_models(problem, sample, options, rng)
+    states = []
+    for k in range(max(len(models) for models in starts)):
+        W = np.stack([models[min(k, len(models) - 1)] for models in starts])
+        state = begin(sample, system, system.uncoupled(), W)
+        effort: dict[str, Any] = {
+            "max_rounds": options.max_iter,
+            "tol": options.tol * _ROUGH,
+            "polish_rounds": int(options.polish),
+        }
+        states.append(descend(sample, system, state, rng, learn=False, stage="single tasks", **effort))
+    if len(states) > 1:
+        gains = np.stack([np.einsum("irc,irc->i", state.b, state.W) for state in states])
+        tasks = [states[k].tasks[i] for i, k in enumerate(gains.argmax(axis=0))]
+        best = state_of(sample, system, system.uncoupled(), tasks)
+    else:
+        best = states[0]
+    return best, _align(sample, best)
+
+
+def _align(data: Data, state: State) -> Array:
+    """Common cluster ids by class means, in place; returns the similarity of the tasks."""
+    counts = np.stack([task.counts for task in state.tasks])
+    m, C = counts.shape
+    sums = np.stack([task.sums for task in state.tasks])
+    means = (sums - counts[:, :, None] * data.moments.mean[:, None]) / data.moments.root_scale
+    means = (means / np.maximum(counts, 1)[:, :, None]).reshape(m * C, -1)
+    products = (means @ means.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
+    new_ids, similarity = align_means(products, counts, data.bounds)
+    for i, ids in enumerate(new_ids):
+        rename_task(state.tasks[i], ids)
+        for table in (state.b, state.W):
+            table[i][:, ids] = table[i].copy()
+    return similarity
+
+
+def first_models(
+    problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator
+) -> list[list[Array]]:
+    """For every task the models of its best random starts on a few of its rows, best first."""
+    C = problem.data.bounds.n_clusters
+    a, rest = code_scale(C)
+    low, high = _START_ROWS
+    wanted = np.minimum(sample.moments.sizes, np.clip(_START_ROWS_PER_CLUSTER * C, low, high))
+    few = sample if np.array_equal(wanted, sample.moments.sizes) else take_rows(sample, wanted, rng)
+    carried = min(_CARRIED, options.n_init)
+    result = []
+    for i, n in enumerate(few.moments.sizes):
+        Phi = few.moments.centred(i, few.source.take(i, np.arange(n)))
+        ridge = float(problem.ridge[i])
+        pool = task_pool(
+            Phi @ Phi.T, ridge, few.bounds.lower[i], few.bounds.upper[i], options.n_init, int(rng.integers(2**63))
+        )
+        left = (2.0 / n) * (Phi.T @ Phi) + ridge * np.eye(Phi.shape[1])
+        models = []
+        for labels in pool.labels[:carried]:
+            codes = np.full((n, C), -rest)
+            codes[np.arange(n), labels] += a
+            models.append(np.linalg.solve(left, (2.0 / n) * (Phi.T @ codes)))
+        result.append(models)
+    return result
+
+
+def _with_ids_of(problem: PrimalProblem, sample: Data, alone: State) -> tuple[PrimalProblem, Data]:
+    """Every task keeps the clusters that it has in the aligned labels of the sample."""
+    rows = [problem.data.bounds.row(i, task.labels.astype(np.int64)) for i, task in enumerate(alone.tasks)]
+    fixed = SizeBounds(np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows]))
+    own = proportional(fixed, problem.data.moments.sizes, sample.moments.sizes)
+    return replace(problem, data=replace(problem.data, bounds=fixed)), replace(sample, bounds=own)
+
+
+def _coupled(
+    problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator,
+    alone: State, similarity: Array, groups: list[NDArray[np.int64]],
+) -> State:  # fmt: skip
+    """The best coupled labels found on the sample."""
+    if problem.method == "independent" or problem.data.n_tasks == 1:
+        system: System = problem.alone(sample)
+        copy = state_of(sample, system, system.uncoupled(), _copies(alone))
+        if not options.polish:
+            return copy
+        return descend(
+            sample, system, copy, rng, max_rounds=options.max_iter, tol=options.tol, learn=False, stage="single tasks"
+        )
+    system = problem.system(sample)
+    coupled = problem.method == "relationship"
+    first = first_relationship(similarity) if coupled else system.uncoupled()
+
+    def run(state: State, stage: str) -> State:
+        return descend(
+            sample, system, state, rng, max_rounds=options.max_iter, tol=options.tol * _ROUGH, stage=stage,
+            polish_rounds=int(options.polish),
+        )  # fmt: skip
+
+    best = run(state_of(sample, system, first, _copies(alone)), "from single-task solutions")
+    if coupled and options.n_init > 1:
+        if len(groups) > 1:
+            best = _better(best, run(_from_groups(problem, sample, options, rng, alone, similarity, groups), "groups"))
+        else:
+            Omega = (1 - _RESTART_MIXTURE) * best.solver.Z + _RESTART_MIXTURE * first
+            for seed in rng.permutation(problem.data.n_tasks)[: _RESTARTS_PER_INIT * options.n_init]:
+                W = np.broadcast_to(alone.W[seed], alone.W.shape)
+                best = _better(best, run(begin(sample, system, Omega, W), "restart"))
+    if not options.polish:
+        return best
+    return descend(sample, system, best, rng, max_rounds=options.max_iter, tol=options.tol, stage="finish")
+
+
+def _copies(state: State) -> list[TaskLabels]:
+    return [replace(task, labels=task.labels.copy(), sums=task.sums.copy()) for task in state.tasks]
+
+
+def _better(best: State, other: State) -> State:
+    """The lower of two states; the winner's history tells how the value fell, whoever found it."""
+    if other.value >= best.value:
+        return best
+    other.history = best.history + [entry for entry in other.history if entry["objective"] < best.value]
+    return other
+
+
+def _from_groups(
+    problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator,
+    alone: State, similarity: Array, groups: list[NDArray[np.int64]],
+) -> State:  # fmt: skip
+    """Every group of related tasks solved apart, Ω put together from the blocks."""
+    m = problem.data.n_tasks
+    Omega, tasks = np.zeros((m, m)), _copies(alone)
+    for group in groups:
+        if len(group) == 1:
+            Omega[group[0], group[0]] = 1 / m
+            continue
+        data = restrict(sample, group)
+        part = PrimalProblem(data, problem.method, problem.lambda1[group], problem.lambda2 * m / len(group))
+        own = state_of(data, part.alone(), np.eye(len(group)), [_copies(alone)[i] for i in group])
+        within = similarity[np.ix_(group, group)]
+        solved = _coupled(part, data, options, rng, own, within, [np.arange(len(group))])
+        for i, task in zip(group, solved.tasks):
+            tasks[i] = task
+        Omega[np.ix_(group, group)] = solved.solver.Z * len(group) / m
+    return state_of(sample, problem.system(sample), Omega, tasks)
+
+
+@dataclass(frozen=True)
+class _SomeTasks:
+    """Some tasks of a source."""
+
+    whole: Source
+    tasks: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @property
+    def n_features(self) -> int:
+        return self.whole.n_features
+
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        return self.whole.blocks(int(self.tasks[task]))
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
+        return self.whole.take(int(self.tasks[task]), positions)
+
+
+def restrict(data: Data, tasks: NDArray[np.int64]) -> Data:
+    """Some of the tasks."""
+    own = data.moments
+    part = Moments(own.sizes[tasks], own.mean[tasks], own.total[tasks], own.gram[tasks], own.scale, own.largest[tasks])
+    offsets = np.concatenate([[0], np.cumsum(part.sizes)]).astype(np.int64)
+    return Data(_SomeTasks(data.source, tasks, offsets), part, data.bounds.restrict(tasks))
