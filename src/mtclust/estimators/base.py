@@ -31,6 +31,7 @@ from mtclust.estimators.large import FORMS, fit_large, is_large
 from mtclust.estimators.new_tasks import NewTaskMixin
 from mtclust.estimators.preparation import Prepared, clusters_per_task, given_lambda1, prepare
 from mtclust.estimators.relaxed import solve_relaxed, store_relaxation
+from mtclust.estimators.sparse_text import fit_sparse_text, is_sparse_text
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.labels import label_codes
 from mtclust.model import build_model
@@ -113,6 +114,11 @@ class MultitaskClusterer(NewTaskMixin, ClusterMixin, BaseEstimator):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         # one BLAS thread: the matrices are small, and results then do not depend on the number of cores
         with threadpool_limits(limits=1, user_api="blas"):
+            if large and is_sparse_text(self, features):
+                fit_sparse_text(self, features, index, clusters, rng)
+                self.selection_ |= _words_of_choice(choice)
+                self._print_history()
+                return self
             if large:
                 fit_large(self, features, index, clusters, given_lambda1(self.lambda1, index), rng)
                 self.selection_ |= _words_of_choice(choice)
@@ -225,6 +231,9 @@ class MultitaskClusterer(NewTaskMixin, ClusterMixin, BaseEstimator):
         """Parameters that keep a copy of this estimator, fitted on a sample of large data, to the primal form."""
         return {"solver_options": {**(self.solver_options or {}), "form": "primal"}} if large else {}
 
+    #: whether the tasks are coupled, if at all, by Ω: then no explicit features are needed
+    _coupled_by_tasks = True
+
     def _primal_method(self, n_tasks: int) -> str:
         """How the primal form couples the tasks."""
         return "independent"
@@ -293,7 +302,8 @@ class MultitaskClusterer(NewTaskMixin, ClusterMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self._prepared, self._model, self._result_labels, self._large = prepared, model, result.labels, None
+        self._prepared, self._model, self._result_labels = prepared, model, result.labels
+        self._large = self._sample = None
         self.tasks_ = index.names
         self.labels_ = index.to_input_order(result.labels)
         self.single_task_labels_ = index.to_input_order(result.single_task_labels)

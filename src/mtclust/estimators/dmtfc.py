@@ -155,6 +155,8 @@ class DMTFC(MultitaskClusterer):
         prepared.selection["n_components"] = self._features.rank
         return self._features
 
+    _coupled_by_tasks = False
+
     def _primal_method(self, n_tasks: int) -> str:
         return "features"
 

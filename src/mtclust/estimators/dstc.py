@@ -46,8 +46,8 @@ class DSTC(MultitaskClusterer):
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
     solver_options : dict, optional
-        ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the number
-        of rows, "auto" (default) takes the dual form up to 2000 rows (4000 sparse ones).
+        ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the
+        number of rows, "auto" (default) takes the dual form up to 2000 rows (4000 sparse ones).
         For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
         :class:`mtclust.solvers.relaxation.CuttingPlaneOptions`.
     n_components : int, optional

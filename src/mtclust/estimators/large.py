@@ -209,7 +209,7 @@ def _store(
             ConvergenceWarning,
             stacklevel=4,
         )
-    estimator._prepared, estimator._result_labels = None, None
+    estimator._prepared = estimator._result_labels = estimator._sample = None
     shift = data.source.shift if isinstance(data.source, TableRows) else None
     estimator._model = decision_model(features, data.moments, shift, data.bounds.present, state.W)
     estimator._lambdas = settings.lambda1, settings.lambda2

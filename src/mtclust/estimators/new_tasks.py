@@ -38,6 +38,7 @@ class NewTaskMixin:
     _prepared: Any
     _result_labels: Any
     _large: Any
+    _sample: Any
     _lambdas: tuple[Array, float]
 
     def _read_solver_options(self) -> SolverOptions:
@@ -64,6 +65,8 @@ class NewTaskMixin:
             With ``labels_``, ``task_covariance_``, ``task_correlation_``, ``predict`` and ``decision_function``.
         """
         check_is_fitted(self, "labels_")
+        if self._sample is not None:
+            return self._sample.fit_task(X, sizes=sizes)
         if sizes is None:
             sizes = self.sizes if isinstance(self.sizes, str | Real | tuple) else "auto"
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

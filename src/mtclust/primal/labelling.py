@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.assignment import assign
@@ -74,7 +75,7 @@ def relabel(
         part = current.labels[begin:end]
         scores = scores_of(block, weights)
         changed += _compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
-        _compiled.move_sums(block, before, part, current.sums)
+        move_sums(block, before, part, current.sums)
     if _sizes_fit(current.prices, counts, lower, upper):
         return changed
 
@@ -85,11 +86,28 @@ def relabel(
     final = labels.astype(np.int32)
     moved = np.flatnonzero(final != current.labels[undecided])
     where = undecided[moved]
-    _compiled.move_sums(source.take(task, where), current.labels[where], final[moved], current.sums)
+    move_sums(source.take(task, where), current.labels[where], final[moved], current.sums)
     old, given = at_first[where], current.labels[where]
     changed += int(np.count_nonzero(final[moved] != old)) - int(np.count_nonzero(given != old))
     current.labels[where] = final[moved]
     return changed
+
+
+def move_sums(block: Any, old: NDArray[np.int32], new: NDArray[np.int32], sums: Array) -> None:
+    """Class sums after the labels of raw rows (dense or CSR) changed from ``old`` (−1: none yet) to ``new``."""
+    if not sp.issparse(block):
+        from mtclust.primal import _compiled
+
+        _compiled.move_sums(block, old, new, sums)
+        return
+    changed = np.flatnonzero(old != new)
+    if len(changed) == 0:
+        return
+    left = changed[old[changed] >= 0]
+    signs = np.concatenate([np.ones(len(changed)), -np.ones(len(left))])
+    clusters, rows = np.concatenate([new[changed], old[left]]), np.concatenate([changed, left])
+    selector = sp.csr_matrix((signs, (clusters, rows)), shape=(len(sums), block.shape[0]))
+    sums += (selector @ block).toarray()
 
 
 def first_prices(
@@ -106,7 +124,8 @@ def first_prices(
     if n <= _FEW_ENOUGH:
         return prices
     rows = source.take(task, np.arange(0, n, -(-n // _FIRST_ROWS)))
-    scores = (moments.centred(task, rows)) @ W
+    weights, constant = W / moments.root_scale, -(moments.mean[task] @ W) / moments.root_scale
+    scores = scores_of(rows, weights) + constant
     share = len(rows) / n
     low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
     return _exact(-scores, low, high, prices, recurse=True)[1]
@@ -114,7 +133,7 @@ def first_prices(
 
 def scores_of(block: NDArray[Any], weights: Array) -> Array:
     """Raw rows times weights; the constant of the centre is left to the prices."""
-    return np.asarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
+    return np.ascontiguousarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
 
 
 def _settle(

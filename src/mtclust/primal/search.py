@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mtclust.alignment import allowed_permutations, best_relabelling
 from mtclust.labels import SizeBounds
-from mtclust.primal.labelling import TaskLabels, first_prices, relabel, scores_of
+from mtclust.primal.labelling import TaskLabels, first_prices, move_sums, relabel, scores_of
 from mtclust.primal.rows import Moments, Source
 from mtclust.primal.systems import Solver, System, objective, whitened
 from mtclust.solvers.acceleration import Accelerator
@@ -237,8 +237,6 @@ def _polish_task(data: Data, state: State, i: int, rng: np.random.Generator) -> 
     lower, upper = data.bounds.lower[i], data.bounds.upper[i]
     n_exchanges, _ = _compiled.exchange(M, P, labels, task.counts, lower, upper, tolerance, seed)
     if n_exchanges:
-        from mtclust.primal._compiled import move_sums
-
         after = labels.astype(np.int32)
         move_sums(rows, before, after, task.sums)
         task.labels[candidates] = after

@@ -93,7 +93,7 @@ class SharedSystem:
         return np.eye(r) / r
 
     def condition(self, Z: Array) -> BlockSolver:
-        root = _root(gain_matrix(Z, self.lambda1, self.lambda2))
+        root = gain_root(gain_matrix(Z, self.lambda1, self.lambda2))
         inner = root @ self.grams @ root
         inner += np.eye(len(root))
         inverses = root @ np.linalg.inv(inner) @ root
@@ -132,7 +132,7 @@ class TaskSolver:
     def __init__(self, system: TaskSystem, Z: Array) -> None:
         m, r = system.grams.shape[:2]
         self.Z = Z
-        self.root = _root(gain_matrix(Z, system.lambda1, system.lambda2))
+        self.root = gain_root(gain_matrix(Z, system.lambda1, system.lambda2))
         outer = (self.root[:, None, :] * self.root[None]).reshape(m * m, m)
         H = (outer @ system.grams.reshape(m, r * r)).reshape(m, m, r, r).transpose(0, 2, 1, 3).reshape(m * r, m * r)
         H.flat[:: m * r + 1] += 1.0
@@ -280,7 +280,7 @@ def _weighted(blocks: Array, weights: Array) -> Array:
     return (np.outer(weights, weights).reshape(-1) @ blocks.reshape(k * k, r * r)).reshape(r, r)
 
 
-def _root(G: Array) -> Array:
+def gain_root(G: Array) -> Array:
     eigenvalues, vectors = sla.eigh(G)
     return (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T
 
