@@ -246,8 +246,11 @@ def _new_ids(
         match(task, aligned)
         aligned.append(task)
     for _ in range(_SWEEPS if m > 2 else 0):
+        before = new_ids.copy()
         for task in range(m):
             match(task, [k for k in range(m) if k != task])
+        if np.array_equal(before, new_ids):
+            break
     return new_ids
 
 

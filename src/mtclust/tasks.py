@@ -34,12 +34,15 @@ class TaskIndex:
         Stable permutation that sorts the rows by task.
     offsets : ndarray of shape (m + 1,)
         Task i holds the sorted rows ``offsets[i]:offsets[i + 1]``.
+    is_sorted : bool
+        Whether the rows came sorted by task, so that ``order`` changes nothing.
     """
 
     names: NDArray[Any]
     codes: NDArray[np.int64]
     order: NDArray[np.int64]
     offsets: NDArray[np.int64]
+    is_sorted: bool = False
 
     @property
     def n_tasks(self) -> int:
@@ -55,6 +58,8 @@ class TaskIndex:
 
     def to_input_order(self, sorted_values: NDArray[Any]) -> NDArray[Any]:
         """Undo the sorting: values of the sorted rows in the order the rows came in."""
+        if self.is_sorted:
+            return sorted_values.copy()
         values = np.empty_like(sorted_values)
         values[self.order] = sorted_values
         return values
@@ -104,14 +109,27 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     """
     ids = task_ids(tasks, n_samples)
     try:
-        names, codes = np.unique(ids, return_inverse=True)
+        names, codes = _unique_by_runs(ids)
     except TypeError as error:
         kinds = sorted({type(value).__name__ for value in ids})
         raise TypeError(f"tasks mixes ids of types {', '.join(kinds)}; use one type for all.") from error
-    codes = codes.reshape(-1).astype(np.int64)
-    order = np.argsort(codes, kind="stable").astype(np.int64)
+    is_sorted = bool(np.all(codes[1:] >= codes[:-1]))
+    # numpy sorts 16-bit numbers by radix, in linear time
+    narrow = codes.astype(np.uint16) if len(names) < 2**16 else codes
+    order = np.arange(len(codes)) if is_sorted else np.argsort(narrow, kind="stable").astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names)))]).astype(np.int64)
-    return TaskIndex(names, codes, order, offsets)
+    return TaskIndex(names, codes, order, offsets, is_sorted)
+
+
+def _unique_by_runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Distinct ids, sorted, and the position of every row's; rows that come task by task are looked at only once."""
+    if len(ids) == 0 or ids.dtype.kind == "O":
+        names, codes = np.unique(ids, return_inverse=True)
+        return names, codes.reshape(-1).astype(np.int64)
+    begins = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
+    names, codes = np.unique(ids[begins], return_inverse=True)
+    lengths = np.diff(np.append(begins, len(ids)))
+    return names, np.repeat(codes.reshape(-1), lengths).astype(np.int64, copy=False)
 
 
 def codes_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDArray[np.int64]:

@@ -23,8 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
+from mtclust._threads import one_blas_thread
 from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.coupling import Coupling
 from mtclust.estimators.large import FORMS, fit_large, is_large
@@ -112,8 +112,7 @@ class MultitaskClusterer(NewTaskMixin, ClusterMixin, BaseEstimator):
         self._check_clusters(index, clusters)
         self.n_clusters_ = int(clusters.max())
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        # one BLAS thread: the matrices are small, and results then do not depend on the number of cores
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             if large and is_sparse_text(self, features):
                 fit_sparse_text(self, features, index, clusters, rng)
                 self.selection_ |= _words_of_choice(choice)

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
-from threadpoolctl import threadpool_limits
 
+from mtclust._threads import one_blas_thread
 from mtclust.features import centre_kernel
 from mtclust.labels import SizeBounds, label_codes, parse_sizes
 from mtclust.model import build_model
@@ -70,7 +70,7 @@ class NewTaskMixin:
         if sizes is None:
             sizes = self.sizes if isinstance(self.sizes, str | Real | tuple) else "auto"
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_blas_thread():
             return self._new_task(X, sizes, rng) if self._large is None else self._new_large_task(X, sizes, rng)
 
     def _new_task(self, X: Any, sizes: Any, rng: np.random.Generator) -> NewTask:

@@ -51,6 +51,37 @@ def move_sums(rows, old, new, sums):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def two_best(cost, prices, first, second, gaps):  # type: ignore[no-untyped-def]
+    """The two clusters of lowest cost + price of every row, and how far they are apart."""
+    n, C = cost.shape
+    for j in range(n):
+        best = np.inf
+        next_best = np.inf
+        winner = 0
+        rival = 0
+        for c in range(C):
+            value = cost[j, c] + prices[c]
+            if value < best:
+                next_best = best
+                rival = winner
+                best = value
+                winner = c
+            elif value < next_best:
+                next_best = value
+                rival = c
+        first[j] = winner
+        second[j] = rival
+        gaps[j] = next_best - best
+
+
+@njit(cache=True, nogil=True)
+def count(labels, counts):  # type: ignore[no-untyped-def]
+    """Add the number of rows of every cluster to ``counts``."""
+    for j in range(len(labels)):
+        counts[labels[j]] += 1
+
+
+@njit(cache=True, nogil=True)
 def eagerness(scores, prices, labels, wants):  # type: ignore[no-untyped-def]
     """How much better than its own the best other cluster is for every row, by score − price."""
     n, C = scores.shape

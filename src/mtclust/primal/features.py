@@ -88,7 +88,7 @@ def feature_map(
 
 def source_of(features: FeatureMap, X: Any, index: TaskIndex) -> Source:
     """The rows of X, sorted by task, as a source of these features."""
-    order = None if np.all(index.codes[1:] >= index.codes[:-1]) else index.order
+    order = None if index.is_sorted else index.order
     if features.projection is not None:
         rows = KernelRows(X, index.offsets, features.kernel, features.landmarks, features.projection, order)
         return _held(rows)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,18 @@ from mtclust.primal.rows import Moments, Source
 Array = NDArray[np.float64]
 
 #: rows near a boundary that are solved exactly, per row too many or too few, and at least
-_UNDECIDED_PER_MISFIT = 6
+_UNDECIDED_PER_MISFIT = 9
 _FEWEST_UNDECIDED = 64
+#: where these were too few, the gap is widened by this factor
+_WIDER = 1.2
 #: more rows than this are settled in the same way again, with prices from so many of them
 _SMALL = 2000
 _SAMPLED_ROWS = 1500
+#: steps towards prices that fit the sizes; below so many rows exact paths are as quick; steps in units of the gap
+#: within which rows were counted
+_NEWTON_STEPS = 8
+_ENOUGH = 64
+_LONGEST_STEP = 4.0
 #: tasks with more rows than this get their first prices from so many of them
 _FEW_ENOUGH = 20_000
 _FIRST_ROWS = 6000
@@ -51,7 +59,11 @@ class TaskLabels:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        return np.bincount(self.labels, minlength=len(self.prices)).astype(np.int64)
+        from mtclust.primal import _compiled
+
+        counts = np.zeros(len(self.prices), dtype=np.int64)
+        _compiled.count(self.labels, counts)
+        return counts
 
 
 def relabel(
@@ -123,7 +135,7 @@ def first_prices(
     n = int(moments.sizes[task])
     if n <= _FEW_ENOUGH:
         return prices
-    rows = source.take(task, np.arange(0, n, -(-n // _FIRST_ROWS)))
+    rows = source.take(task, _spread(n, _FIRST_ROWS))
     weights, constant = W / moments.root_scale, -(moments.mean[task] @ W) / moments.root_scale
     scores = scores_of(rows, weights) + constant
     share = len(rows) / n
@@ -157,8 +169,10 @@ def _settle(
             span = float(np.ptp(new_prices - prices))
             if len(undecided) == n or span <= delta * (1 + _ROUNDING):
                 return undecided, new_labels, new_prices
-            delta = max(2 * delta, 1.5 * span)
-        delta = max(2 * delta, _gap_of_rank(gaps, 2 * len(undecided) + 1))
+            # those prices would move rows further from the boundary: take these in as well
+            delta = max(_WIDER * delta, _WIDER * span)
+        else:
+            delta = max(2 * delta, _gap_of_rank(gaps, 2 * len(undecided) + 1))
 
 
 def _exact(
@@ -168,8 +182,13 @@ def _exact(
     from mtclust.primal import _compiled
 
     n = len(cost)
+    if n > _SAMPLED_ROWS:
+        rows = _spread(n, _SAMPLED_ROWS)
+        share = len(rows) / n
+        lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
+        prices = _newton_prices(cost[rows], lower, upper, prices)
+    prices = _newton_prices(cost, low, high, prices)
     if n > _SMALL and recurse:
-        prices = _sampled_prices(cost, low, high, prices)
         labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
         counts = np.zeros(len(low), dtype=np.int64)
         _compiled.choose(-cost, prices, labels, gaps, counts)
@@ -186,12 +205,45 @@ def _exact(
     return best, found[:-1] - found[-1]
 
 
-def _sampled_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array) -> Array:
-    """Prices from some of the rows, with bounds in proportion."""
-    sample = cost[:: -(-len(cost) // _SAMPLED_ROWS)]
-    share = len(sample) / len(cost)
-    lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
-    return _exact(sample, lower, upper, prices, recurse=False)[1]
+def _newton_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array) -> Array:
+    """Prices whose cluster sizes nearly meet the bounds.
+
+    Raising a price by ε moves about as many rows to each rival as have it second best within ε: with these numbers per
+    ε as weights, sizes answer to prices like a graph Laplacian, which is solved for the rows too many or too few.
+    """
+    from mtclust.primal import _compiled
+
+    n, C = cost.shape
+    if C == 2 or n <= _ENOUGH:  # solved at once by sorting or by augmenting paths
+        return prices
+    first, second, gaps = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
+    best, fewest = prices, n + 1
+    for _ in range(_NEWTON_STEPS):
+        _compiled.two_best(cost, prices, first, second, gaps)
+        counts = np.bincount(first, minlength=C)
+        # a price is 0 unless its cluster is held at a bound
+        goal = np.where((prices > 0) | (counts > high), high, np.where((prices < 0) | (counts < low), low, counts))
+        excess = counts - goal
+        misfit = int(np.abs(excess).sum())
+        if misfit < fewest:
+            best, fewest = prices, misfit
+        elif misfit > 2 * fewest:
+            break
+        if misfit <= 2 * C:
+            break
+        near = min(n - 1, max(_ENOUGH, 2 * misfit))
+        delta = float(np.partition(gaps, near)[near])
+        if not delta > 0:
+            break
+        inside = gaps <= delta
+        pairs = np.bincount(first[inside] * C + second[inside], minlength=C * C).reshape(C, C)
+        weights = 0.5 * (pairs + pairs.T) / delta
+        laplacian = np.diag(weights.sum(axis=1)) - weights
+        active = np.flatnonzero((excess != 0) | (prices != 0) | (low == high))
+        step = np.zeros(C)
+        step[active] = np.linalg.lstsq(laplacian[np.ix_(active, active)], excess[active].astype(float), rcond=1e-9)[0]
+        prices = prices + np.clip(step, -_LONGEST_STEP * delta, _LONGEST_STEP * delta)
+    return best
 
 
 def _sizes_fit(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
@@ -213,6 +265,15 @@ def _gap_of_rank(gaps: Array, rank: int) -> float:
         return float(gaps.max())
     if n <= _SAMPLED_GAPS:
         return float(np.partition(gaps, rank)[rank])
-    sample = gaps[:: n // _SAMPLED_GAPS]
+    sample = gaps[_spread(n, _SAMPLED_GAPS)]
     position = min(len(sample) - 1, -(-rank * len(sample) // n))
     return float(np.partition(sample, position)[position])
+
+
+@lru_cache(maxsize=64)
+def _spread(n: int, k: int) -> NDArray[np.int64]:
+    """Some (k) of n positions, evenly spread with jitter: plain strides miss clusters where rows come in a pattern."""
+    if n <= k:
+        return np.arange(n)
+    jitter = np.random.default_rng(0).random(k)
+    return ((np.arange(k) + jitter) * (n / k)).astype(np.int64)

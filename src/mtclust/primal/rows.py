@@ -189,7 +189,7 @@ def moments(source: Source, centre: bool, scale: float | None = None) -> Moments
     for task in range(m):
         for _, _, block in source.blocks(task):
             rows = np.asarray(block, dtype=np.float64)
-            sums[task] += rows.sum(axis=0)
+            sums[task] += np.ones(len(rows)) @ rows  # quicker than sum(axis=0)
             grams[task] += rows.T @ rows
             largest[task] = max(largest[task], float(np.einsum("ij,ij->i", rows, rows).max()))
     return combine(np.diff(source.offsets), sums, grams, largest, centre, scale)

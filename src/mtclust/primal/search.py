@@ -249,13 +249,14 @@ def _candidates(data: Data, state: State, i: int) -> tuple[NDArray[np.int64], bo
     """Rows that a gainful exchange could involve, whether these are all of them, and the whitening factor of Q_i.
 
     An exchange of j and k gains at most e_j + e_k, e = (how much better another cluster is for the row) + 2a‖ψ‖²; with
-    ‖ψ‖² ≤ (2/n)‖φ‖²·(largest eigenvalue of Q_i) most rows need no second look.
+    ‖ψ‖² ≤ (2/n)‖φ‖²·(largest row sum of |Q_i|) most rows need no second look.
     """
     from mtclust.primal import _compiled
 
     moments, task, n = data.moments, state.tasks[i], int(data.moments.sizes[i])
     a, _ = code_scale(data.bounds.n_clusters)
-    factor = whitened(state.solver.block(i))
+    Q = state.solver.block(i)
+    factor = whitened(Q)
     if n <= _FEW_ROWS:
         return np.arange(n), True, factor
     W = state.W[i]
@@ -264,7 +265,7 @@ def _candidates(data: Data, state: State, i: int) -> tuple[NDArray[np.int64], bo
     for first, last, block in data.source.blocks(i):
         scores = scores_of(block, weights)
         _compiled.eagerness(scores, task.prices - constant, task.labels[first:last], wants[first:last])
-    pull = 2 * a * (2.0 / n) * float(moments.largest[i]) * float(np.linalg.norm(factor, 2) ** 2)
+    pull = 2 * a * (2.0 / n) * float(moments.largest[i]) * float(np.abs(Q).sum(axis=0).max())
     near = np.flatnonzero(wants + float(wants.max()) + 2 * pull > 0)
     complete = len(near) <= _MOST_NEAR
     if not complete:

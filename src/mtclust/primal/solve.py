@@ -33,7 +33,7 @@ _ALL_ROWS = 30_000
 _SAMPLED_ROWS = 20_000
 _FEWEST_PER_CLUSTER = 40
 #: rows of a task for its random starts; per cluster, at least, at most
-_START_ROWS_PER_CLUSTER = 20
+_START_ROWS_PER_CLUSTER = 12
 _START_ROWS = (60, 200)
 #: starts of a task that are carried to the sample
 _CARRIED = 3
@@ -245,10 +245,12 @@ def _coupled(
     coupled = problem.method == "relationship"
     first = first_relationship(similarity) if coupled else system.uncoupled()
 
+    only = options.n_init == 1
+
     def run(state: State, stage: str) -> State:
         return descend(
-            sample, system, state, rng, max_rounds=options.max_iter, tol=options.tol * _ROUGH, stage=stage,
-            polish_rounds=int(options.polish),
+            sample, system, state, rng, max_rounds=options.max_iter, tol=options.tol * (1.0 if only else _ROUGH),
+            stage=stage, polish_rounds=int(options.polish),
         )  # fmt: skip
 
     best = run(state_of(sample, system, first, _copies(alone)), "from single-task solutions")
@@ -260,7 +262,7 @@ def _coupled(
             for seed in rng.permutation(problem.data.n_tasks)[: _RESTARTS_PER_INIT * options.n_init]:
                 W = np.broadcast_to(alone.W[seed], alone.W.shape)
                 best = _better(best, run(begin(sample, system, Omega, W), "restart"))
-    if not options.polish:
+    if only or not options.polish:
         return best
     return descend(sample, system, best, rng, max_rounds=options.max_iter, tol=options.tol, stage="finish")
 

@@ -281,7 +281,7 @@ def _weighted(blocks: Array, weights: Array) -> Array:
 
 
 def gain_root(G: Array) -> Array:
-    eigenvalues, vectors = sla.eigh(G)
+    eigenvalues, vectors = np.linalg.eigh(G)
     return (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T
 
 
@@ -313,5 +313,8 @@ def objective(b: Array, W: Array) -> float:
 
 def whitened(Q: Array) -> Array:
     """A factor L with LLᵀ = Q."""
-    eigenvalues, vectors = sla.eigh(Q)
-    return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    try:
+        return np.linalg.cholesky(Q).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:  # Q is singular where the coupling is
+        eigenvalues, vectors = np.linalg.eigh(Q)
+        return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
