@@ -30,6 +30,7 @@ from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.coupling import Coupling
 from mtclust.estimators.preparation import Prepared, clusters_per_task, prepare
 from mtclust.estimators.relaxed import solve_relaxed, store_relaxation
+from mtclust.estimators.saving import SavingMixin
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.features import centre_kernel
 from mtclust.labels import SizeBounds, label_codes, parse_sizes
@@ -49,7 +50,7 @@ Array = NDArray[np.float64]
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
 
 
-class MultitaskClusterer(ClusterMixin, BaseEstimator):
+class MultitaskClusterer(SavingMixin, ClusterMixin, BaseEstimator):
     """Base of DMTRC, DMTFC and DSTC."""
 
     __metadata_request__fit: ClassVar = {"tasks": True}

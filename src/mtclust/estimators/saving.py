@@ -1,0 +1,29 @@
+"""``save`` of the estimators."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+
+class SavingMixin:
+    """Adds :meth:`save`."""
+
+    def save(self, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
+        """Write the fitted model to a file that :func:`mtclust.load` reads.
+
+        The file holds arrays and JSON, no code, and with them the rows of ``fit`` unless the kernel was precomputed.
+        An earlier file of that name is replaced, but only once the new one is complete.
+
+        Parameters
+        ----------
+        path : str or path
+            Any name; no ending is added.
+        extra : dict, optional
+            Anything small that belongs to the model (numbers, strings, lists, tuples, dicts, arrays);
+            ``mtclust.load(path, return_extra=True)`` gives it back.
+        """
+        # imported here: the format knows the estimators
+        from mtclust.persistence import save
+
+        save(self, path, extra=extra)
