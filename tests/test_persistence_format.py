@@ -223,6 +223,13 @@ HOSTILE = {
     "unhashable key": (put({"type": "dict", "items": [[[], 1]]}, "extra"), None, "unhashable"),
     "missing array": (put({"type": "array", "name": "arrays/999.npy"}, "extra"), None, "arrays/999.npy' is missing"),
     "wrong clusters": (put(2, "fitted", "n_clusters_"), None, "no labels of 12 rows in 2 clusters"),
+    "rows of another model": (
+        lambda manifest: manifest["fitted"]["_prepared"]["fields"]["index"]["fields"].update(
+            offsets=manifest["fitted"]["_prepared"]["fields"]["index"]["fields"]["order"]
+        ),
+        None,
+        "not those of its problem",
+    ),
     "lost attribute": (lambda manifest: manifest["fitted"].pop("labels_"), None, "labels_"),
 }  # fmt: skip
 

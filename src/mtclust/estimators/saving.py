@@ -22,6 +22,17 @@ class SavingMixin:
         extra : dict, optional
             Anything small that belongs to the model (numbers, strings, lists, tuples, dicts, arrays);
             ``mtclust.load(path, return_extra=True)`` gives it back.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import mtclust
+        >>> model = mtclust.DSTC(2, kernel="linear", random_state=0).fit([[0.0], [0.1], [5.0], [5.1]])
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     model.save(Path(directory) / "model")
+        ...     mtclust.load(Path(directory) / "model").predict([[0.2], [4.9]])
+        array([0, 1])
         """
         # imported here: the format knows the estimators
         from mtclust.persistence import save

@@ -136,7 +136,7 @@ def _findings(model: Any) -> list[tuple[str, str]]:
         moved = int(np.count_nonzero(model.labels_ != model.single_task_labels_))
         lines.append(("effect", f"coupling puts {moved} of {_count(len(model.labels_), 'row')} in another cluster"))
     if model.task_groups_:
-        lines.append(("task groups", _groups(model.task_groups_)))
+        lines.append(("task groups", f"by the clusters of each task alone: {_groups(model.task_groups_)}"))
     return lines
 
 
@@ -159,7 +159,7 @@ def _groups(groups: list[list[Any]]) -> str:
     if len(together) > _GROUPS_SHOWN:
         words.append(f"{len(together) - _GROUPS_SHOWN} more groups")
     if alone:
-        words.append(f"{_count(alone, 'task')} without a group" if together else "no task resembles another")
+        words.append(f"{_count(alone, 'task')} without a group" if together else "none")
     return ", ".join(words)
 
 

@@ -220,17 +220,22 @@ def _check_consistent(model: Any) -> None:
     n, C, m = len(model.labels_), model.n_clusters_, len(model.tasks_)
     for name in ("labels_", "single_task_labels_", "_result_labels"):
         labels = getattr(model, name)
+        if labels is None and name.startswith("_"):  # not kept by every way of fitting
+            continue
         if labels.shape != (n,) or labels.dtype != np.int64 or labels.min() < 0 or labels.max() >= C:
             raise ValueError(f"{name} are no labels of {n} rows in {C} clusters")
-    prepared = model._prepared
-    index, bounds = prepared.index, prepared.problem.bounds
-    offsets = index.offsets
-    for found in (offsets, prepared.problem.offsets, prepared.centred.offsets):
+    if isinstance(model._prepared, Prepared):
+        _check_prepared(model._prepared, n, C, m)
+
+
+def _check_prepared(prepared: Prepared, n: int, C: int, m: int) -> None:
+    offsets, bounds = prepared.index.offsets, prepared.problem.bounds
+    for found in (prepared.problem.offsets, prepared.centred.offsets):
         if not np.array_equal(found, offsets):
             raise ValueError("its tasks are not those of its problem")
     if offsets.shape != (m + 1,) or offsets[0] != 0 or offsets[-1] != n or np.any(np.diff(offsets) < 1):
         raise ValueError(f"its rows are not those of {m} tasks")
-    if not np.array_equal(np.sort(index.order), np.arange(n)):
+    if not np.array_equal(np.sort(prepared.index.order), np.arange(n)):
         raise ValueError("the order of its rows is none")
     if bounds.lower.shape != (m, C) or bounds.upper.shape != (m, C) or bounds.lower.min() < 0:
         raise ValueError(f"its cluster sizes are not those of {m} tasks and {C} clusters")

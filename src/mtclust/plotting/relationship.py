@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust._extras import require
@@ -26,8 +28,8 @@ def plot_task_relationship(estimator: Any, ax: Any = None, *, correlation: bool 
     ax : matplotlib Axes, optional
     correlation : bool, default=True
         Show the correlations between tasks; otherwise the covariance Ω, as in the paper.
-    order : {"sorted", "groups"}, default="sorted"
-        Tasks in the order of ``tasks_``, or those of a group (``task_groups_``) side by side.
+    order : {"sorted", "related"}, default="sorted"
+        Tasks in the order of ``tasks_``, or tasks with a high correlation side by side (average linkage).
 
     Returns
     -------
@@ -49,16 +51,14 @@ def plot_task_relationship(estimator: Any, ax: Any = None, *, correlation: bool 
     check_is_fitted(estimator, "labels_")
     if not hasattr(estimator, "task_covariance_"):
         raise TypeError(f"estimator is a {type(estimator).__name__}; only DMTRC learns how the tasks are related.")
-    if order not in ("sorted", "groups"):
-        raise ValueError(f'order={order!r}; allowed are "sorted" and "groups".')
+    if order not in ("sorted", "related"):
+        raise ValueError(f'order={order!r}; allowed are "sorted" and "related".')
     matrix = estimator.task_correlation_ if correlation else estimator.task_covariance_
     names = estimator.tasks_.tolist()
-    if order == "groups":
-        place = {name: i for i, name in enumerate(names)}
-        names = [name for group in estimator.task_groups_ for name in group]
-        rows = [place[name] for name in names]
-        matrix = matrix[np.ix_(rows, rows)]
     m = len(names)
+    if order == "related" and m > 2:
+        place = _side_by_side(estimator.task_correlation_)
+        names, matrix = [names[i] for i in place], matrix[np.ix_(place, place)]
     if ax is None:
         size = matrix_size(m, max(len(shown_name(name)) for name in names))
         ax = new_axes(size, size)
@@ -81,6 +81,13 @@ def plot_task_relationship(estimator: Any, ax: Any = None, *, correlation: bool 
     else:
         ax.set_xlabel("area: size")
     return ax
+
+
+def _side_by_side(correlation: Array) -> list[int]:
+    """An order that puts the most correlated tasks next to each other."""
+    distance = np.maximum(1.0 - (correlation + correlation.T) / 2, 0.0)
+    np.fill_diagonal(distance, 0.0)
+    return leaves_list(linkage(squareform(distance), "average", optimal_ordering=True)).tolist()
 
 
 def plot_feature_covariance(estimator: Any, ax: Any = None, *, max_features: int = 30) -> Any:
@@ -135,5 +142,6 @@ def _with_names(estimator: Any) -> tuple[Array, list[Any], str]:
     """D, what its rows are called, and what they are."""
     D = estimator.feature_covariance_
     names = column_names(estimator)
-    in_columns = estimator.kernel == "linear" and len(D) == len(names) <= LARGEST_FEATURE_COVARIANCE
+    # coef_ says that the model is one of the columns themselves
+    in_columns = hasattr(estimator, "coef_") and len(D) == len(names) <= LARGEST_FEATURE_COVARIANCE
     return (D, names, "columns") if in_columns else (D, list(range(len(D))), "components of the kernel")
