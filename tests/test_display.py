@@ -93,7 +93,7 @@ def test_no_line_is_longer_than_the_terminal_and_nothing_is_lost_without_a_word(
         ({"kernel": lambda A, B: A @ B.T}, "kernel <lambda> on 4 columns"),
         ({"n_clusters": 1}, "in 1 cluster,"),
     ],
-    ids=lambda value: str(value)[:40],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_what_the_user_set_is_called_so(parameters, expected):
     rows = X @ X.T if parameters.get("kernel") == "precomputed" else X
