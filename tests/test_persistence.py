@@ -309,6 +309,13 @@ def test_places_that_cannot_be_written_are_named(tmp_path):
         mtclust.load(tmp_path / "nothing")
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no directory at hand that nobody can write to")
+def test_an_error_of_the_system_names_the_file_that_was_meant():
+    """Not the temporary one, whose name the user has never seen."""
+    with pytest.raises(OSError, match=r"/proc/self/model'$"):
+        DSTC(3, **QUICK).fit(X).save("/proc/self/model")
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_directory_is_named(tmp_path):
     tmp_path.chmod(0o500)

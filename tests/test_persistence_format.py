@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -240,6 +241,40 @@ def test_hostile_files_are_refused_and_execute_nothing(name, saved, tmp_path):
     with pytest.raises(ModelFileError, match=f"is damaged and was not loaded: .*{message}"):
         load_bytes(rewritten(saved, change, members), tmp_path)
     assert list(tmp_path.iterdir()) == [tmp_path / "m"]
+
+
+def places(value, path=()):
+    """Every place in a manifest."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+ODD = [
+    None, True, -1, 10**30, 1.5, "", "arrays/0.npy", [], {}, [[]], {"type": "array", "name": "arrays/0.npy"},
+    {"type": "tuple", "items": []}, {"type": "range", "range": [0, 10**18, 1]}, {"type": "float", "value": "nan"},
+    {"type": "objects", "shape": [0], "items": []},
+]  # fmt: skip
+
+
+def test_any_other_value_anywhere_in_the_manifest_is_refused_or_harmless(saved, tmp_path):
+    """Refused with the one error there is, or a model that predicts or says why it cannot; never a crash."""
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        everywhere = list(places(json.loads(archive.read(MANIFEST))))
+    rng = np.random.default_rng(0)
+    refused = 0
+    for k in rng.choice(len(everywhere), 150):
+        try:
+            model = load_bytes(rewritten(saved, put(ODD[rng.integers(len(ODD))], *everywhere[k])), tmp_path)
+        except ModelFileError:
+            refused += 1
+            continue
+        with suppress(Exception):
+            model.predict(X)
+        with suppress(Exception):
+            model.fit_task(X)
+    assert refused > 50
 
 
 def test_compressed_and_doubled_members_are_refused(saved, tmp_path):
