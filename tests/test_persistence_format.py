@@ -207,11 +207,12 @@ HOSTILE = {
     "other content": (None, {"arrays/0.npy": npy(np.zeros(3))}, "wrong checksum"),
     "member outside": (None, {"../../evil.npy": npy(np.zeros(3))}, "members and checksums do not belong together"),
     "name outside": (put("0", "sha256", "../evil.npy"), {"../evil.npy": npy(np.zeros(3))}, "no name of an array"),
-    "unknown class": (put("Popen", "class"), None, "model of unknown class 'Popen'"),
-    "unknown parameter": (put(1, "parameters", "shell"), None, "shell"),
-    "method replaced": (put(1, "fitted", "predict"), None, "'predict' is no attribute of a fitted DSTC"),
-    "private method replaced": (put(1, "fitted", "_search"), None, "'_search' is no attribute"),
-    "class replaced": (put(1, "fitted", "__class__"), None, "'__class__' is no attribute"),
+    "unknown class": (put("Popen", "model", "class"), None, "model of unknown class 'Popen'"),
+    "no model": (put({"type": "dict", "items": []}, "model"), None, "a dict in the place of a model"),
+    "unknown parameter": (put(1, "model", "parameters", "shell"), None, "shell"),
+    "method replaced": (put(1, "model", "fitted", "predict"), None, "'predict' is no attribute of a fitted DSTC"),
+    "private method replaced": (put(1, "model", "fitted", "_search"), None, "'_search' is no attribute"),
+    "class replaced": (put(1, "model", "fitted", "__class__"), None, "'__class__' is no attribute"),
     "unknown dataclass": (
         put({"type": "dataclass", "name": "Popen", "fields": {"args": "ls"}}, "extra"), None, "unknown class 'Popen'",
     ),
@@ -223,15 +224,15 @@ HOSTILE = {
     "object number": (put({"type": "number", "dtype": "O", "hex": "00" * 8}, "extra"), None, "number of type object"),
     "unhashable key": (put({"type": "dict", "items": [[[], 1]]}, "extra"), None, "unhashable"),
     "missing array": (put({"type": "array", "name": "arrays/999.npy"}, "extra"), None, "arrays/999.npy' is missing"),
-    "wrong clusters": (put(2, "fitted", "n_clusters_"), None, "no labels of 12 rows in 2 clusters"),
+    "wrong clusters": (put(2, "model", "fitted", "n_clusters_"), None, "no labels of 12 rows in 2 clusters"),
     "rows of another model": (
-        lambda manifest: manifest["fitted"]["_prepared"]["fields"]["index"]["fields"].update(
-            offsets=manifest["fitted"]["_prepared"]["fields"]["index"]["fields"]["order"]
+        lambda manifest: manifest["model"]["fitted"]["_prepared"]["fields"]["index"]["fields"].update(
+            offsets=manifest["model"]["fitted"]["_prepared"]["fields"]["index"]["fields"]["order"]
         ),
         None,
         "not those of its problem",
     ),
-    "lost attribute": (lambda manifest: manifest["fitted"].pop("labels_"), None, "labels_"),
+    "lost attribute": (lambda manifest: manifest["model"]["fitted"].pop("labels_"), None, "labels_"),
 }  # fmt: skip
 
 
