@@ -12,8 +12,9 @@ class SavingMixin:
     def save(self, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
         """Write the fitted model to a file that :func:`mtclust.load` reads.
 
-        The file holds arrays and JSON, no code. It holds the rows of ``fit`` where predicting or ``fit_task`` need them:
-        whoever gets the file gets these data. An earlier file of that name is replaced, but only once the new one is complete.
+        The file holds arrays and JSON, no code. It holds the rows of ``fit`` where ``predict`` or ``fit_task`` need
+        them: whoever gets the file gets these data. An earlier file of that name is replaced, but only once the new one
+        is complete.
 
         Parameters
         ----------
