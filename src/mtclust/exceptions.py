@@ -1,4 +1,4 @@
-"""Warnings of the library."""
+"""Warnings and errors of the library."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ class DegenerateSolutionWarning(UserWarning):
 
 class ClusterNumberWarning(UserWarning):
     """No number of clusters separates the data better than noise."""
+
+
+class ModelFileError(ValueError):
+    """A file is no saved model, is damaged, or was written in a format that this version does not know."""
 
 
 class CommandError(Exception):

@@ -27,10 +27,12 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust._threads import one_blas_thread
 from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.coupling import Coupling
+from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.large import FORMS, fit_large, is_large
 from mtclust.estimators.new_tasks import NewTaskMixin
 from mtclust.estimators.preparation import Prepared, clusters_per_task, given_lambda1, prepare
 from mtclust.estimators.relaxed import solve_relaxed, store_relaxation
+from mtclust.estimators.saving import SavingMixin
 from mtclust.estimators.sparse_text import fit_sparse_text, is_sparse_text
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.labels import label_codes
@@ -51,7 +53,7 @@ Array = NDArray[np.float64]
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
 
 
-class MultitaskClusterer(NewTaskMixin, ClusterMixin, BaseEstimator):
+class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, BaseEstimator):
     """Base of DMTRC, DMTFC and DSTC."""
 
     __metadata_request__fit: ClassVar = {"tasks": True}

@@ -1,0 +1,42 @@
+"""Comparison of models and values to the last bit."""
+
+import struct
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def assert_same(a, b):
+    """Same types, same values, same bits."""
+    assert type(a) is type(b)
+    if isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        assert a.shape == b.shape
+        if a.dtype.kind == "O":
+            for x, y in zip(a.ravel(), b.ravel()):
+                assert_same(x, y)
+        else:
+            assert a.tobytes() == b.tobytes()
+    elif sp.issparse(a):
+        assert a.shape == b.shape
+        for part in ("data", "indices", "indptr"):
+            assert_same(getattr(a, part), getattr(b, part))
+    elif isinstance(a, dict):
+        assert_same(list(a), list(b))
+        assert_same(list(a.values()), list(b.values()))
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b):
+            assert_same(x, y)
+    elif isinstance(a, np.random.RandomState):
+        assert_same(a.get_state(legacy=False), b.get_state(legacy=False))
+    elif isinstance(a, float | np.generic) and a != a:
+        assert b != b
+    elif isinstance(a, float):
+        assert struct.pack("d", a) == struct.pack("d", b)  # 0.0 is not -0.0
+    else:
+        assert a == b
+
+
+def public(model):
+    return {name: value for name, value in vars(model).items() if not name.startswith("_")}

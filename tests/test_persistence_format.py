@@ -1,0 +1,324 @@
+"""The format of saved models: values come back the same; damaged and hostile files are refused, nothing is executed."""
+
+import io
+import json
+import pickle
+import zipfile
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mtclust
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.exceptions import ModelFileError
+from mtclust.persistence import register
+from mtclust.persistence.archive import MANIFEST
+from mtclust.persistence.codec import Decoder, Encoder
+from tests.conftest import gaussian_tasks
+from tests.persistence_helpers import assert_same, public
+
+X, Y, TASKS = gaussian_tasks()
+NEW = gaussian_tasks(n_tasks=4)[0][90:]
+NAMES = np.array(["Zürich", "東京", "<b>"])[TASKS]
+QUICK = {"random_state": 0, "width": 1.0, "lambda1": 2.0**-8}
+METHODS = [DMTRC, DMTFC, DSTC]
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def through_codec(value):
+    arrays = []
+
+    def store(array):
+        arrays.append(array)
+        return str(len(arrays) - 1)
+
+    text = json.dumps(Encoder(store).encode(value, "value"), allow_nan=False)
+    return Decoder(lambda name: arrays[int(name)]).decode(json.loads(text))
+
+
+plain = (
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text() | st.binary()
+    | st.datetimes() | st.dates() | st.timedeltas()
+    | st.floats(width=32).map(np.float32) | st.integers(-100, 100).map(np.int8) | st.booleans().map(np.bool_)
+    | st.text(alphabet="aü東").map(np.str_)
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.recursive(
+        plain,
+        lambda inner: (
+            st.lists(inner)
+            | st.lists(inner).map(tuple)
+            | st.dictionaries(plain | st.tuples(plain, plain), inner)
+            | st.lists(inner).map(lambda items: np.array([*items, None, ()], dtype=object)[:-2])
+        ),
+        max_leaves=12,
+    )
+)
+def test_every_value_the_format_knows_comes_back_the_same(value):
+    assert_same(through_codec(value), value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        range(3, -9, -2), np.datetime64("2020-01-01T00:00:01", "s"), np.timedelta64("NaT"), np.complex64(1 + 2j),
+        np.array(5), np.array([[np.nan, -0.0, np.inf]]), np.array([["ä", ""]]), np.zeros((0, 3), dtype=">i4"),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)), np.array([[1, None], ["x", (2,)]], dtype=object),
+        sp.csr_matrix((2, 3)), sp.csr_array(np.diag([1.0, 0.0, 3.0])), np.random.RandomState(0),
+        datetime(2020, 1, 2, 3, fold=1), date(1, 1, 1), timedelta(-1, 5), "\ud800",
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_values_with_a_form_of_their_own_come_back_the_same(value):
+    assert_same(through_codec(value), value)
+
+
+def test_a_dataclass_is_saved_once_it_is_registered():
+    @dataclass(frozen=True)
+    class Limit:
+        value: float
+        matrix: np.ndarray
+
+    with pytest.raises(TypeError, match="Limit is not registered"):
+        through_codec(Limit(1.0, np.eye(2)))
+    register(Limit, slim=lambda t: Limit(t.value, t.matrix[:0]))
+    back = through_codec(Limit(1.0, np.eye(2)))
+    assert (back.value, back.matrix.shape) == (1.0, (0, 2))
+
+    with pytest.raises(TypeError, match="is not a dataclass"):
+        register(int)
+    stranger = dataclass(type("Limit", (), {"__module__": "elsewhere"}))
+    with pytest.raises(ValueError, match="another class with the name 'Limit' is registered"):
+        register(stranger)
+
+
+# -- reading what is no model, or no longer one ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "model"
+    DSTC(3, kernel="linear", random_state=0, lambda1=0.1).fit(X[:12]).save(path)
+    return path.read_bytes()
+
+
+def load_bytes(data, tmp_path):
+    (tmp_path / "m").write_bytes(data)
+    return mtclust.load(tmp_path / "m")
+
+
+def rewritten(saved, change=None, members=None, **options):
+    """The file again with another manifest or other members, checksums of the zip right."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved)) as old, zipfile.ZipFile(out, "w", **options) as new:
+        contents = {name: old.read(name) for name in old.namelist()} | (members or {})
+        manifest = json.loads(contents[MANIFEST])
+        if change is not None:
+            change(manifest)
+        contents[MANIFEST] = json.dumps(manifest).encode()
+        for name, content in contents.items():
+            new.writestr(name, content)
+    return out.getvalue()
+
+
+def test_files_of_others_are_told_from_models(tmp_path):
+    pickled = pickle.dumps({"a": 1})
+    arrays = io.BytesIO()
+    np.savez(arrays, a=np.arange(3))
+    for data, reason in [
+        (b"", "it is empty"),
+        (pickled, "not a zip file"),
+        (arrays.getvalue(), "zip without model.js"),
+    ]:
+        with pytest.raises(ModelFileError, match=f"is not a model saved by mtclust.*{reason}"):
+            load_bytes(data, tmp_path)
+
+
+def test_every_truncation_is_noticed(saved, tmp_path):
+    for length in [*range(0, 200), *range(200, len(saved), 97), *range(len(saved) - 60, len(saved))]:
+        with pytest.raises(ModelFileError):
+            load_bytes(saved[:length], tmp_path)
+
+
+def test_a_changed_byte_is_noticed_or_changes_nothing(saved, tmp_path):
+    """Some bytes of a zip mean nothing here (times, attributes); all others must be noticed."""
+    expected = public(load_bytes(saved, tmp_path))
+    noticed = 0
+    positions = np.random.default_rng(0).choice(len(saved), 700, replace=False)
+    for position in positions:
+        damaged = bytearray(saved)
+        damaged[position] ^= 1 << (position % 8)
+        try:
+            loaded = load_bytes(bytes(damaged), tmp_path)
+        except ModelFileError:
+            noticed += 1
+        else:
+            assert_same(public(loaded), expected)
+    assert noticed > 0.7 * len(positions)
+
+
+def test_a_newer_format_is_named_with_the_version_that_wrote_it(saved, tmp_path):
+    def newer(manifest):
+        manifest.update(version=2, mtclust="9.9")
+
+    with pytest.raises(ModelFileError, match=r"saved by mtclust 9.9 in format 2; this is mtclust .* reads format 1"):
+        load_bytes(rewritten(saved, newer), tmp_path)
+    with pytest.raises(ModelFileError, match="is not a model saved by mtclust"):
+        load_bytes(rewritten(saved, lambda manifest: manifest.update(format="other")), tmp_path)
+
+
+def npy(array, shape=None):
+    out = io.BytesIO()
+    np.lib.format.write_array(out, array)
+    return out.getvalue() if shape is None else out.getvalue().replace(str(array.shape).encode(), shape.encode(), 1)
+
+
+class _Explosive:
+    def __reduce__(self):
+        return (pytest.fail, ("code from the file was executed",))
+
+
+def put(value, *keys):
+    def change(manifest):
+        for key in keys[:-1]:
+            manifest = manifest[key]
+        manifest[keys[-1]] = value
+
+    return change
+
+
+HOSTILE = {
+    "pickled array": (None, {"arrays/0.npy": npy(np.array([_Explosive()], dtype=object))}, "array of object"),
+    "array larger than its bytes": (None, {"arrays/0.npy": npy(np.zeros(3), "(9,)")}, "bytes for an array"),
+    "huge claimed shape": (None, {"arrays/0.npy": npy(np.zeros(30), "(9999999999999,)")}, "bytes for an array"),
+    "negative shape": (None, {"arrays/0.npy": npy(np.zeros(30), "(-3,)")}, "bytes for an array"),
+    "structured array": (None, {"arrays/0.npy": npy(np.zeros(3, "i4,f8"))}, "is an array of"),
+    "other content": (None, {"arrays/0.npy": npy(np.zeros(3))}, "wrong checksum"),
+    "member outside": (None, {"../../evil.npy": npy(np.zeros(3))}, "members and checksums do not belong together"),
+    "name outside": (put("0", "sha256", "../evil.npy"), {"../evil.npy": npy(np.zeros(3))}, "no name of an array"),
+    "unknown class": (put("Popen", "model", "class"), None, "model of unknown class 'Popen'"),
+    "no model": (put({"type": "dict", "items": []}, "model"), None, "a dict in the place of a model"),
+    "unknown parameter": (put(1, "model", "parameters", "shell"), None, "shell"),
+    "method replaced": (put(1, "model", "fitted", "predict"), None, "'predict' is no attribute of a fitted DSTC"),
+    "private method replaced": (put(1, "model", "fitted", "_search"), None, "'_search' is no attribute"),
+    "class replaced": (put(1, "model", "fitted", "__class__"), None, "'__class__' is no attribute"),
+    "unknown dataclass": (
+        put({"type": "dataclass", "name": "Popen", "fields": {"args": "ls"}}, "extra"), None, "unknown class 'Popen'",
+    ),
+    "unknown field": (
+        put({"type": "dataclass", "name": "Kernel", "fields": {"kind": "rbf", "x": 1}}, "extra"), None, "unknown field",
+    ),
+    "unknown type": (put({"type": "call", "name": "os.system"}, "extra"), None, "unknown type 'call'"),
+    "no type": (put({"x": 1}, "extra"), None, "'type' is missing"),
+    "object number": (put({"type": "number", "dtype": "O", "hex": "00" * 8}, "extra"), None, "number of type object"),
+    "unhashable key": (put({"type": "dict", "items": [[[], 1]]}, "extra"), None, "unhashable"),
+    "missing array": (put({"type": "array", "name": "arrays/999.npy"}, "extra"), None, "arrays/999.npy' is missing"),
+    "wrong clusters": (put(2, "model", "fitted", "n_clusters_"), None, "no labels of 12 rows in 2 clusters"),
+    "rows of another model": (
+        lambda manifest: manifest["model"]["fitted"]["_prepared"]["fields"]["index"]["fields"].update(
+            offsets=manifest["model"]["fitted"]["_prepared"]["fields"]["index"]["fields"]["order"]
+        ),
+        None,
+        "not those of its problem",
+    ),
+    "lost attribute": (lambda manifest: manifest["model"]["fitted"].pop("labels_"), None, "labels_"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused_and_execute_nothing(name, saved, tmp_path):
+    change, members, message = HOSTILE[name]
+    with pytest.raises(ModelFileError, match=f"is damaged and was not loaded: .*{message}"):
+        load_bytes(rewritten(saved, change, members), tmp_path)
+    assert list(tmp_path.iterdir()) == [tmp_path / "m"]
+
+
+def places(value, path=()):
+    """Every place in a manifest."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+ODD = [
+    None, True, -1, 10**30, 1.5, "", "arrays/0.npy", [], {}, [[]], {"type": "array", "name": "arrays/0.npy"},
+    {"type": "tuple", "items": []}, {"type": "range", "range": [0, 10**18, 1]}, {"type": "float", "value": "nan"},
+    {"type": "objects", "shape": [0], "items": []},
+]  # fmt: skip
+
+
+def test_any_other_value_anywhere_in_the_manifest_is_refused_or_harmless(saved, tmp_path):
+    """Refused with the one error there is, or a model that predicts or says why it cannot; never a crash."""
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        everywhere = list(places(json.loads(archive.read(MANIFEST))))
+    rng = np.random.default_rng(0)
+    refused = 0
+    for k in rng.choice(len(everywhere), 150):
+        try:
+            model = load_bytes(rewritten(saved, put(ODD[rng.integers(len(ODD))], *everywhere[k])), tmp_path)
+        except ModelFileError:
+            refused += 1
+            continue
+        with suppress(Exception):
+            model.predict(X)
+        with suppress(Exception):
+            model.fit_task(X)
+    assert refused > 50
+
+
+def test_compressed_and_doubled_members_are_refused(saved, tmp_path):
+    bomb = rewritten(saved, members={"arrays/0.npy": bytes(10**7)}, compression=zipfile.ZIP_DEFLATED)
+    assert len(bomb) < 10**5
+    with pytest.raises(ModelFileError, match="members are compressed"):
+        load_bytes(bomb, tmp_path)
+    out = io.BytesIO(saved)
+    with zipfile.ZipFile(out, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("arrays/0.npy", npy(np.zeros(3)))
+    with pytest.raises(ModelFileError, match="two members have the same name"):
+        load_bytes(out.getvalue(), tmp_path)
+
+
+def test_members_that_overlap_cannot_add_up_to_more_than_the_file(tmp_path):
+    """A directory that names the same bytes a thousand times: small file, large sum."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr(MANIFEST, "{}")
+        archive.writestr("arrays/0.npy", bytes(10**5))
+        same = archive.getinfo("arrays/0.npy")
+        for i in range(1, 1000):
+            copy = zipfile.ZipInfo(f"arrays/{i}.npy")
+            copy.CRC, copy.file_size, copy.compress_size = same.CRC, same.file_size, same.compress_size
+            copy.header_offset = same.header_offset
+            archive.filelist.append(copy)
+            archive.NameToInfo[copy.filename] = copy
+    with pytest.raises(ModelFileError, match="claim to be larger than the file"):
+        load_bytes(out.getvalue(), tmp_path)
+
+
+def test_a_deeply_nested_manifest_is_an_error_not_a_crash(saved, tmp_path):
+    deep = b'{"format": "mtclust model", "version": 1, "extra": ' + b"[" * 10**5 + b"]" * 10**5 + b"}"
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr(MANIFEST, deep)
+    with pytest.raises(ModelFileError):
+        load_bytes(out.getvalue(), tmp_path)
+
+
+@pytest.mark.parametrize("part", ["indices", "indptr"])
+def test_a_sparse_matrix_with_indices_out_of_range_is_refused(part):
+    matrix = sp.csr_matrix(np.eye(3))
+    getattr(matrix, part)[1] = 10**6
+    with pytest.raises(ValueError, match="ind"):
+        through_codec(matrix)
