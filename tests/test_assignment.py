@@ -88,3 +88,23 @@ def test_a_hundred_thousand_rows_and_twenty_clusters(values):
 def test_bounds_that_no_labelling_meets():
     with pytest.raises(ValueError, match=r"between \[3, 3\] and \[3, 3\] cannot be met by 5 rows"):
         assign(np.zeros((5, 2)), [3, 3], [3, 3])
+
+
+@pytest.mark.parametrize("seed", [0, 67, 72, 139])
+def test_many_equal_rows_meet_the_bounds_and_the_optimum_of_their_groups(seed):
+    """Rows of few kinds: rounding makes circles of clusters that must not mislead the paths."""
+    rng = np.random.default_rng(seed)
+    kinds, C, n = 12, 4, 6000
+    cost, kind = rng.normal(size=(kinds, 3)) @ rng.normal(size=(3, C)), rng.integers(kinds, size=n)
+    sizes = np.full(C, n // C)
+    labels = assign(cost[kind], sizes, sizes)
+    np.testing.assert_array_equal(np.bincount(labels, minlength=C), sizes)
+    # the same as a transport from kinds to clusters
+    supply = np.bincount(kind, minlength=kinds)
+    result = linprog(
+        cost.ravel(),
+        A_eq=sp.vstack([sp.kron(sp.eye_array(kinds), np.ones((1, C))), sp.kron(np.ones((1, kinds)), sp.eye_array(C))]),
+        b_eq=np.concatenate([supply, sizes]),
+        method="highs",
+    )
+    assert cost[kind][np.arange(n), labels].sum() == pytest.approx(result.fun, rel=1e-9)

@@ -120,6 +120,17 @@ def _cheapest_exits(cost, labels, a, exits, movers):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
+def _leads_to(parent, first, last):  # type: ignore[no-untyped-def]
+    """Whether the path that ends in ``last`` comes through ``first``."""
+    node = last
+    while node >= 0:
+        if node == first:
+            return True
+        node = parent[node]
+    return False
+
+
+@njit(cache=True, nogil=True)
 def _shortest_path(exits, may_give, may_take, distance, parent):  # type: ignore[no-untyped-def]
     """Bellman–Ford from all clusters that may give to the nearest that may take; returns its number or −1."""
     C = exits.shape[0]
@@ -133,8 +144,9 @@ def _shortest_path(exits, may_give, may_take, distance, parent):  # type: ignore
                 continue
             for b in range(C):
                 reach = distance[a] + exits[a, b]
-                # a shorter way must be shorter by more than rounding, or zero-length circles would never settle
-                if reach < distance[b] - 1e-14 * (1.0 + abs(reach)):
+                # a shorter way must be shorter by more than rounding, or zero-length circles would never settle; among
+                # equal rows circles can come out shorter by more than that, and must not enter a path
+                if reach < distance[b] - 1e-14 * (1.0 + abs(reach)) and not _leads_to(parent, b, a):
                     distance[b] = reach
                     parent[b] = a
                     changed = True

@@ -53,7 +53,8 @@ class Kernel:
 
     def __call__(self, A: Any, B: Any) -> NDArray[np.float64]:
         if self.kind == "linear":
-            return _dense(A @ B.T)
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _dense(A @ B.T)
         if self.kind == "rbf":
             assert self.sigma is not None
             return rbf_from_distances(euclidean_distances(A, B, squared=True), self.sigma)
@@ -71,7 +72,10 @@ class Kernel:
 
 def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
     """exp(−squared/(2σ²)) of a matrix of squared distances."""
-    return np.exp(squared * (-0.5 / sigma**2))
+    factor = -0.5 / sigma**2 if sigma**2 > 0 else -np.inf
+    if not np.isfinite(factor):
+        raise ValueError(f"1/σ² of the RBF kernel overflows for σ = {sigma:g}; rescale X or raise width.")
+    return np.exp(squared * factor)
 
 
 def mean_distance(squared: NDArray[np.float64]) -> float:
@@ -82,9 +86,17 @@ def mean_distance(squared: NDArray[np.float64]) -> float:
 
 def squared_distances(X: Any) -> NDArray[np.float64]:
     """Squared Euclidean distances between all rows, zero on the diagonal."""
-    squared = euclidean_distances(X, squared=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = require_finite(euclidean_distances(X, squared=True))
     np.fill_diagonal(squared, 0.0)
     return squared
+
+
+def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Products of rows, if none overflowed."""
+    if not np.all(np.isfinite(values)):
+        raise ValueError("X has values too large to be squared (overflow); divide X by its largest absolute value.")
+    return values
 
 
 def _dense(product: Any) -> NDArray[np.float64]:
@@ -134,7 +146,7 @@ def centre_kernel(
     (2.5, [0.4, 0.4, 1.6, 1.6])
     """
     sizes = np.diff(offsets)
-    matrix = np.array(raw, dtype=np.float64)
+    matrix = np.array(require_finite(raw), dtype=np.float64)
     matrix += matrix.T
     matrix *= 0.5
     raw_level = float(np.abs(matrix.diagonal()).mean())

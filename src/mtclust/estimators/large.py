@@ -89,7 +89,7 @@ def fit_large(
     _check_memory(estimator, X, index, clusters)
     settings = settle(estimator, X, index, clusters, given1, rng)
     features = feature_map(settings.kernel, X, index, estimator.n_components, rng)
-    source = source_of(features, X, index)
+    source = source_of(features, X, index, estimator.fit_intercept)
     own = moments(source, estimator.fit_intercept)
     if own.scale == 0:
         warnings.warn(

@@ -86,15 +86,15 @@ def feature_map(
     return FeatureMap(kernel, landmarks, vectors[:, keep] / np.sqrt(eigenvalues[keep]))
 
 
-def source_of(features: FeatureMap, X: Any, index: TaskIndex) -> Source:
-    """The rows of X, sorted by task, as a source of these features."""
+def source_of(features: FeatureMap, X: Any, index: TaskIndex, centre: bool) -> Source:
+    """The rows of X, sorted by task, as a source of these features, which may be shifted if they are to be centred."""
     order = None if index.is_sorted else index.order
     if features.projection is not None:
-        rows = KernelRows(X, index.offsets, features.kernel, features.landmarks, features.projection, order)
-        return _held(rows)
+        return _held(KernelRows(X, index.offsets, features.kernel, features.landmarks, features.projection, order))
     if sp.issparse(X):
         return SparseRows(X, index.offsets, order)
-    return TableRows(X, index.offsets, order).kept_near_zero()
+    rows = TableRows(X, index.offsets, order)
+    return rows.kept_near_zero() if centre else rows
 
 
 def _held(source: KernelRows) -> Source:

@@ -64,7 +64,8 @@ def cluster_new_task(
     Returns the state, the data of all tasks, and what the raw rows were shifted by.
     """
     m, n = known.moments.n_tasks, len(table)
-    rows = TableRows(table, np.array([0, n])).kept_near_zero()
+    rows = TableRows(table, np.array([0, n]))
+    rows = rows.kept_near_zero() if centre else rows
     own = moments(rows, centre, scale=known.moments.scale or None)
     alone = PrimalProblem(Data(rows, own, bounds), "independent", lambda1.mean(keepdims=True), m * lambda2)
     first = begin(alone.data, alone.alone(), np.eye(1), first_models(alone, alone.data, options, rng)[0][0][None])

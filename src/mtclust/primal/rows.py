@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.features import Kernel
+from mtclust.features import Kernel, require_finite
 
 Array = NDArray[np.float64]
 
@@ -83,7 +83,8 @@ class TableRows:
         for task in range(len(means)):
             _, _, block = next(self.blocks(task))
             means[task] = block.mean(axis=0, dtype=np.float64)
-            spread = float(block.std(axis=0, dtype=np.float64).max())
+            with np.errstate(over="ignore"):
+                spread = float(block.std(axis=0, dtype=np.float64).max())
             far = far or bool(np.abs(means[task]).max() > _FAR * spread)
         if not far:
             return self
@@ -186,12 +187,14 @@ def moments(source: Source, centre: bool, scale: float | None = None) -> Moments
     """Means, Gram matrices and the scale of the features, in one pass."""
     m, r = len(source.offsets) - 1, source.n_features
     sums, grams, largest = np.zeros((m, r)), np.zeros((m, r, r)), np.zeros(m)
-    for task in range(m):
-        for _, _, block in source.blocks(task):
-            rows = np.asarray(block, dtype=np.float64)
-            sums[task] += np.ones(len(rows)) @ rows  # quicker than sum(axis=0)
-            grams[task] += rows.T @ rows
-            largest[task] = max(largest[task], float(np.einsum("ij,ij->i", rows, rows).max()))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for task in range(m):
+            for _, _, block in source.blocks(task):
+                rows = np.asarray(block, dtype=np.float64)
+                sums[task] += np.ones(len(rows)) @ rows  # quicker than sum(axis=0)
+                grams[task] += rows.T @ rows
+                largest[task] = max(largest[task], float(np.einsum("ij,ij->i", rows, rows).max()))
+    require_finite(grams)
     return combine(np.diff(source.offsets), sums, grams, largest, centre, scale)
 
 

@@ -221,7 +221,7 @@ def _polish_task(data: Data, state: State, i: int, rng: np.random.Generator) -> 
     moments, task, n = data.moments, state.tasks[i], int(data.moments.sizes[i])
     a, rest = code_scale(data.bounds.n_clusters)
     candidates, complete, factor = _candidates(data, state, i)
-    if len(candidates) < 2:
+    if len(candidates) == 0:
         return complete
     rows = data.source.take(i, candidates)
     Phi = moments.centred(i, rows)

@@ -306,9 +306,9 @@ def relationship_system(grams: Array, lambda1: Array, lambda2: float) -> TaskSys
 
 
 def objective(b: Array, W: Array) -> float:
-    """J = m·C/(C−1) − ½⟨b, W⟩."""
+    """J = m·C/(C−1) − ½⟨b, W⟩; the only code of a single cluster has norm 1."""
     m, _, C = b.shape
-    return m * C / (C - 1) - 0.5 * float(np.vdot(b, W))
+    return m * (C / (C - 1) if C > 1 else 1.0) - 0.5 * float(np.vdot(b, W))
 
 
 def whitened(Q: Array) -> Array:

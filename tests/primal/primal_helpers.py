@@ -1,0 +1,159 @@
+"""Small problems and dense oracles for the tests of the primal form."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtclust.coupling import Independent, Relationship, SharedFeatures
+from mtclust.features import EigenFeatures
+from mtclust.labels import label_codes, parse_sizes
+from mtclust.primal.labelling import TaskLabels
+from mtclust.primal.rows import TableRows, moments
+from mtclust.primal.search import Data
+from mtclust.primal.solve import PrimalProblem
+
+
+def blobs(sizes, n_clusters=3, d=5, spread=1.0, seed=0, shift=1.0):
+    """Overlapping clusters at the same places in every task, sorted by task; returns rows, offsets and classes."""
+    rng = np.random.default_rng(seed)
+    centres = 2 * rng.normal(size=(n_clusters, d))
+    X, y = [], []
+    for n in sizes:
+        labels = rng.permutation(np.arange(n) % n_clusters)
+        X.append(centres[labels] + spread * rng.normal(size=(n, d)) + shift * rng.normal(size=d))
+        y.append(labels)
+    return np.concatenate(X), np.concatenate([[0], np.cumsum(sizes)]), np.concatenate(y)
+
+
+def stacked(sizes, **options):
+    """Blobs with a task id per row, as the estimators take them."""
+    X, _, y = blobs(sizes, **options)
+    return X, y, np.repeat(np.arange(len(sizes)), sizes)
+
+
+@dataclass
+class Case:
+    """A primal problem beside the explicit features that dense oracles work on."""
+
+    problem: PrimalProblem
+    Phi: np.ndarray
+    offsets: np.ndarray
+    labels: np.ndarray
+
+    @property
+    def data(self):
+        return self.problem.data
+
+    @property
+    def n_clusters(self):
+        return self.data.bounds.n_clusters
+
+    @property
+    def codes(self):
+        return label_codes(self.labels, self.n_clusters)
+
+    @property
+    def kernel(self):
+        return self.Phi @ self.Phi.T
+
+    def slices(self):
+        return [slice(a, b) for a, b in zip(self.offsets[:-1], self.offsets[1:])]
+
+    def b(self):
+        """2Φ_iᵀY_i/n_i of every task."""
+        codes = self.codes
+        return np.stack([2 / (s.stop - s.start) * self.Phi[s].T @ codes[s] for s in self.slices()])
+
+    def dual(self, Z):
+        """The dense dual form of the same coupling."""
+        problem = self.problem
+        if problem.method == "relationship":
+            coupling = Relationship(self.kernel, self.offsets, problem.lambda1, problem.lambda2)
+        elif problem.method == "features":
+            features = EigenFeatures(self.Phi, np.linalg.pinv(self.Phi).T)
+            coupling = SharedFeatures(features, self.offsets, float(problem.lambda1[0]), problem.lambda2)
+        else:
+            coupling = Independent(self.kernel, self.offsets, problem.ridge)
+        return coupling.condition(Z)
+
+    def task_labels(self):
+        """The labels as the primal form holds them."""
+        C = self.n_clusters
+        result = []
+        for i, rows in enumerate(self.slices()):
+            labels = self.labels[rows]
+            table = self.data.source.take(i, np.arange(len(labels))).astype(np.float64)
+            sums = np.stack([table[labels == c].sum(axis=0) for c in range(C)])
+            result.append(TaskLabels(labels.astype(np.int32), np.zeros(C), sums))
+        return result
+
+
+def centred_directly(X, offsets, centre=True):
+    """Features as the model sees them, and their scale, from the definition in extended precision."""
+    rows = np.array(X, dtype=np.longdouble)
+    if centre:
+        for a, b in zip(offsets[:-1], offsets[1:]):
+            rows[a:b] -= rows[a:b].mean(axis=0)
+    scale = np.mean(np.sum(rows**2, axis=1))
+    return (rows / np.sqrt(scale)).astype(np.float64), float(scale)
+
+
+def case(
+    method="relationship", sizes=(40, 30, 50), n_clusters=3, d=5, seed=0, lambda1=0.02, lambda2=0.01, rule="balanced",
+    spread=1.0, centre=True,
+):  # fmt: skip
+    """A problem with random labels; ``rule`` is what the estimators take as ``sizes``."""
+    X, offsets, _ = blobs(sizes, n_clusters, d, spread, seed)
+    source = TableRows(X, offsets)
+    own = moments(source, centre)
+    Phi, _ = centred_directly(X, offsets, centre)
+    by_task = np.broadcast_to(np.asarray(lambda1, dtype=float), (len(sizes),)).copy()
+    bounds = parse_sizes(rule, sizes, n_clusters)
+    rng = np.random.default_rng(seed + 1)
+    labels = np.concatenate([rng.permutation(np.arange(n) % n_clusters) for n in sizes])
+    return Case(PrimalProblem(Data(source, own, bounds), method, by_task, lambda2), Phi, offsets, labels)
+
+
+def random_coupling(m, rng, smallest=None):
+    """A trace-one covariance, its smallest eigenvalue set if asked for."""
+    A = rng.normal(size=(m, m))
+    eigenvalues, vectors = np.linalg.eigh(A @ A.T)
+    if smallest is not None:
+        eigenvalues = np.geomspace(smallest, 1.0, m)
+    Z = (vectors * eigenvalues) @ vectors.T
+    return Z / np.trace(Z)
+
+
+def gains_of_exchanges(M, codes, labels, offsets, lower, upper):
+    """Change of ½tr(YᵀMY) of the best swap and of the best allowed move inside a task, by the dense matrix M."""
+    C = codes.shape[1]
+    P = M @ codes
+    best_swap = best_move = np.inf
+    for i, (first, last) in enumerate(zip(offsets[:-1], offsets[1:])):
+        rows = np.arange(first, last)
+        y, counts = labels[rows], np.bincount(labels[rows], minlength=C)
+        for c in range(C):
+            # what a row's code changes by when it goes to c, and the first and second order change of the objective
+            change = np.eye(C)[c] * C / (C - 1) - np.eye(C)[y] * C / (C - 1)
+            linear = np.einsum("nc,nc->n", change, P[rows])
+            square = 0.5 * np.einsum("nc,nc->n", change, change) * M[rows, rows]
+            allowed = (y != c) & (counts[y] > lower[i][y]) & (counts[c] < upper[i][c])
+            best_move = min(best_move, (linear + square)[allowed].min(initial=np.inf))
+        for p in range(C):
+            for q in range(p + 1, C):
+                j, k = rows[y == p], rows[y == q]
+                step = (np.eye(C)[q] - np.eye(C)[p]) * C / (C - 1)
+                linear = (P[j] @ step)[:, None] - (P[k] @ step)[None]
+                quadratic = M[j, j][:, None] + M[k, k][None] - 2 * M[np.ix_(j, k)]
+                best_swap = min(best_swap, (linear + 0.5 * (step @ step) * quadratic).min(initial=np.inf))
+    return best_swap, best_move
+
+
+def dense_form(state, offsets):
+    """The matrix M of a dual state, block-diagonal where tasks stand alone."""
+    if hasattr(state, "M"):
+        return state.M
+    M = np.zeros((offsets[-1], offsets[-1]))
+    for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
+        M[a:b, a:b] = state.block(i)
+    return M

@@ -1,0 +1,98 @@
+"""The estimators in dual and primal form: one objective, one model, searches that end close to each other."""
+
+import numpy as np
+import pytest
+from primal_helpers import stacked
+
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.coupling import Independent, Relationship, SharedFeatures
+from mtclust.features import EigenFeatures, centre_kernel
+from mtclust.labels import label_codes
+from mtclust.model import build_model
+from mtclust.objective import loo_residuals, r_squared
+
+METHODS = [DMTRC, DMTFC, DSTC]
+LAMBDA1, LAMBDA2 = 0.02, 0.01
+
+
+def estimator(method, form, n_clusters=3, **options):
+    given = {"kernel": "linear", "lambda1": LAMBDA1, "lambda2": LAMBDA2, "sizes": "balanced", "random_state": 0}
+    if method is DMTRC:
+        given["coupling"] = "full"
+    return method(n_clusters, solver_options={"form": form}, **given | options)
+
+
+def dual_state(model, X, offsets, kernel):
+    """The dense dual form at the labels and coupling of a fitted model."""
+    m = len(offsets) - 1
+    centred = centre_kernel(kernel, offsets, model.fit_intercept)
+    if isinstance(model, DMTRC):
+        coupling = Relationship(centred.matrix, offsets, model.lambda1, model.lambda2)
+        return centred, coupling.condition(model.task_covariance_)
+    if isinstance(model, DSTC):
+        coupling = Independent(centred.matrix, offsets, model.lambda1 + model.lambda2)
+        return centred, coupling.condition(np.eye(m) / m)
+    Phi = X.copy()
+    for a, b in zip(offsets[:-1], offsets[1:]):
+        Phi[a:b] -= Phi[a:b].mean(axis=0) if model.fit_intercept else 0.0
+    Phi /= np.sqrt(centred.scale)
+    coupling = SharedFeatures(EigenFeatures(Phi, np.linalg.pinv(Phi).T), offsets, model.lambda1, model.lambda2)
+    return centred, coupling.condition(model.feature_covariance_)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("far", [0.0, 50.0])
+def test_objective_scores_and_leave_one_out_equal_the_dual_form_at_the_same_labels(method, fit_intercept, far):
+    X, _, tasks = stacked((60, 40, 75), spread=1.3)
+    X = X + far
+    model = estimator(method, "primal", fit_intercept=fit_intercept).fit(X, tasks=tasks)
+    assert model.selection_["form"] == "primal"
+    offsets = np.array([0, 60, 100, 175])
+    centred, state = dual_state(model, X, offsets, X @ X.T)
+    codes = label_codes(model.labels_, 3)
+    assert model.objective_ == pytest.approx(state.objective(codes), rel=1e-8)
+    residuals = loo_residuals(codes, state.alpha(codes), state.diagonal(), np.diff(offsets), fit_intercept)
+    assert model.loo_score_ == pytest.approx(r_squared(residuals, codes), abs=1e-8)
+    from mtclust.features import Kernel
+
+    present = np.ones((3, 3), dtype=bool)
+    dual = build_model(Kernel("linear"), X, centred, state.predictors(codes), np.arange(175), present)
+    new = X[::7] + 0.1
+    expected = dual.scores(new, tasks[::7])
+    np.testing.assert_allclose(model.decision_function(new, tasks=tasks[::7]), expected, atol=1e-6)
+    np.testing.assert_array_equal(model.predict(new, tasks=tasks[::7]), expected.argmax(axis=1))
+    np.testing.assert_allclose(model.coef_, dual.coefficients, atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, dual.intercept, atol=1e-6)
+
+
+def test_lambda_by_task_means_the_same_in_both_forms():
+    X, _, tasks = stacked((60, 40, 75), spread=1.3)
+    by_task = {0: 0.001, 1: 0.5, 2: 0.02}
+    model = estimator(DMTRC, "primal", lambda1=by_task).fit(X, tasks=tasks)
+    offsets = np.array([0, 60, 100, 175])
+    kernel = centre_kernel(X @ X.T, offsets, True).matrix
+    state = Relationship(kernel, offsets, np.array([0.001, 0.5, 0.02]), LAMBDA2).condition(model.task_covariance_)
+    assert model.objective_ == pytest.approx(state.objective(label_codes(model.labels_, 3)), rel=1e-8)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("sizes", ["balanced", 1.0])
+def test_the_objective_never_rises(method, kernel, sizes):
+    X, _, tasks = stacked((90, 160, 40), spread=1.5, seed=2)
+    model = estimator(method, "primal", kernel=kernel, width=1.0, sizes=sizes, n_components=30).fit(X, tasks=tasks)
+    if kernel == "rbf":
+        assert "30 Nyström" in model.selection_["features"]
+    values = [entry["objective"] for entry in model.history_]
+    assert np.diff(values).max(initial=0.0) <= 1e-10
+    assert values[-1] == pytest.approx(model.objective_, rel=1e-12)
+
+
+def test_the_objective_never_rises_on_a_sample_of_the_rows():
+    X, _, tasks = stacked((20_000, 15_000), spread=1.5, d=4)
+    for sizes in ("balanced", (0.2, 0.5)):
+        model = estimator(DMTRC, "primal", sizes=sizes).fit(X, tasks=tasks)
+        values = [entry["objective"] for entry in model.history_]
+        assert {entry["stage"] for entry in model.history_} == {"all rows"}
+        assert np.diff(values).max(initial=0.0) <= 1e-10
