@@ -20,7 +20,7 @@ from mtclust.primal.features import FeatureMap, default_rank, feature_map, needs
 from mtclust.primal.judge import coupling_statistic, loo_score
 from mtclust.primal.model import decision_model
 from mtclust.primal.rows import Moments, TableRows, moments
-from mtclust.primal.search import Data, State, begin, descend, rename_task, state_of
+from mtclust.primal.search import Data, State, begin, descend, state_of
 from mtclust.primal.settings import Settings, settle
 from mtclust.primal.sizes import bounds_by_rule
 from mtclust.primal.solve import PrimalOptions, PrimalProblem, PrimalResult, solve
@@ -238,6 +238,6 @@ def _store(
 def _rename_all(state: State, new_ids: NDArray[np.int64]) -> None:
     """The same new ids in all tasks."""
     for i, task in enumerate(state.tasks):
-        rename_task(task, new_ids)
+        task.rename(new_ids)
         for table in (state.b, state.W):
             table[i][:, new_ids] = table[i].copy()

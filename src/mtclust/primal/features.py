@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mtclust.features import Kernel
 from mtclust.memory import available_memory
-from mtclust.primal.rows import KernelRows, Source, TableRows, held_in_memory
+from mtclust.primal.rows import KernelRows, RemoteTable, Source, TableRows, held_in_memory
 from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
@@ -88,6 +88,8 @@ def feature_map(
 
 def source_of(features: FeatureMap, X: Any, index: TaskIndex) -> Source:
     """The rows of X, sorted by task, as a source of these features."""
+    if isinstance(X, RemoteTable):
+        return X.source(features)
     order = None if np.all(index.codes[1:] >= index.codes[:-1]) else index.order
     if features.projection is not None:
         rows = KernelRows(X, index.offsets, features.kernel, features.landmarks, features.projection, order)
