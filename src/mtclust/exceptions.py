@@ -1,4 +1,4 @@
-"""Warnings of the library."""
+"""Warnings and errors of the library."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ class DegenerateSolutionWarning(UserWarning):
 
 class ClusterNumberWarning(UserWarning):
     """No number of clusters separates the data better than noise."""
+
+
+class ClusterLostError(RuntimeError):
+    """The Dask cluster that holds the rows is gone, or does not get on any more."""
 
 
 class CommandError(Exception):

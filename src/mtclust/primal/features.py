@@ -101,13 +101,16 @@ def source_of(features: FeatureMap, X: Any, index: TaskIndex) -> Source:
 
 def _held(source: KernelRows) -> Source:
     """Features that fit in memory are computed once."""
-    size = 8 * int(source.offsets[-1]) * source.n_features
+    dtype = held_as(int(source.offsets[-1]), source.n_features, available_memory())
+    return source if dtype is None else held_in_memory(source, dtype)
+
+
+def held_as(n_rows: int, n_features: int, available: int | None) -> Any:
+    """The type in which features are held, given the memory there is; None where they are computed in every pass."""
+    size = 8 * n_rows * n_features
     if size <= _HELD_IN_FULL:
-        return held_in_memory(source)
-    available = available_memory()
-    if available is not None and size / 2 <= _HELD_SHARE * available:
-        return held_in_memory(source, np.float32)
-    return source
+        return np.float64
+    return np.float32 if available is not None and size / 2 <= _HELD_SHARE * available else None
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,14 @@ class RemoteTable(ABC):
         """The rows as a source of these features."""
 
 
+class RemoteLabels(ABC):
+    """Labels of rows that lie elsewhere."""
+
+    @abstractmethod
+    def with_plain_ids(self, single: Any, n_clusters: int, free: bool) -> tuple[Any, Any, NDArray[np.int64] | None]:
+        """These and the single-task labels in the order of the input, ids by first appearance where they are free."""
+
+
 def take_all(source: Source, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
     """Features of some rows of every task, in one go where the rows lie elsewhere."""
     if isinstance(source, RemoteSource):
