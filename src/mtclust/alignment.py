@@ -262,13 +262,19 @@ def ids_by_first_appearance(labels: NDArray[np.int64], n_clusters: int) -> NDArr
     >>> ids_by_first_appearance(np.array([2, 2, 0]), 3)
     array([1, 2, 0])
     """
-    first = {}
+    first = np.full(n_clusters, -1, dtype=np.int64)
     for c in range(n_clusters):
         mine = labels == c
         position = int(mine.argmax())
         if mine[position]:
             first[c] = position
-    seen = sorted(first, key=lambda c: first[c])
+    return ids_by_first_position(first)
+
+
+def ids_by_first_position(first: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same from the first position of every cluster, −1 for those without rows."""
+    n_clusters = len(first)
+    seen = sorted(np.flatnonzero(first >= 0), key=lambda c: first[c])
     order = np.concatenate([seen, np.setdiff1d(np.arange(n_clusters), seen)])
     new_ids = np.empty(n_clusters, dtype=np.int64)
     new_ids[order] = np.arange(n_clusters)
@@ -277,9 +283,18 @@ def ids_by_first_appearance(labels: NDArray[np.int64], n_clusters: int) -> NDArr
 
 def renamed_like(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
     """Labels with their clusters renamed, the same in all tasks, to agree with ``model`` as often as possible."""
+    return names_by_agreement(pair_counts(labels, model, n_clusters))[labels]
+
+
+def pair_counts(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+    """How many rows have which two labels."""
     pairs = np.bincount(labels * n_clusters + model, minlength=n_clusters**2)
-    counts = pairs.reshape(n_clusters, n_clusters).astype(np.float64)
-    return best_relabelling(counts, np.ones_like(counts, dtype=bool))[labels]
+    return pairs.reshape(n_clusters, n_clusters)
+
+
+def names_by_agreement(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """New ids of the clusters in the rows of ``pairs`` that agree with those in its columns as often as possible."""
+    return best_relabelling(pairs.astype(np.float64), np.ones(pairs.shape, dtype=bool))
 
 
 def groups_of_tasks(similarity: Array, threshold: float = GROUP_SIMILARITY) -> list[NDArray[np.int64]]:

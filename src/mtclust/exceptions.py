@@ -27,5 +27,9 @@ class ModelFileError(ValueError):
     """A file is no saved model, is damaged, or was written in a format that this version does not know."""
 
 
+class ClusterLostError(RuntimeError):
+    """The Dask cluster that holds the rows is gone, or does not get on any more."""
+
+
 class CommandError(Exception):
     """Something the user of the command line can mend; printed without a traceback."""

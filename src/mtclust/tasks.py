@@ -78,7 +78,7 @@ def task_ids(tasks: Any, n_samples: int) -> NDArray[Any]:
         raise ValueError(f"tasks must be one id per row or a single id; got an array of shape {ids.shape}.")
     if len(ids) != n_samples:
         raise ValueError(f"tasks has {len(ids)} entries but X has {n_samples} rows; give one task id per row.")
-    missing = _missing(ids)
+    missing = missing_ids(ids)
     if missing.any():
         raise ValueError(
             f"tasks has {int(missing.sum())} missing values (first at row {int(np.argmax(missing))}); "
@@ -87,7 +87,7 @@ def task_ids(tasks: Any, n_samples: int) -> NDArray[Any]:
     return ids
 
 
-def _missing(ids: NDArray[Any]) -> NDArray[np.bool_]:
+def missing_ids(ids: NDArray[Any]) -> NDArray[np.bool_]:
     if ids.dtype.kind in "fc":
         return np.isnan(ids)
     if ids.dtype.kind == "M":

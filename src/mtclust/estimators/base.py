@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust._threads import one_blas_thread
 from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.coupling import Coupling
+from mtclust.distributed import is_dask
 from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.large import FORMS, fit_large, is_large
 from mtclust.estimators.new_tasks import NewTaskMixin
@@ -94,8 +95,9 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
 
         Parameters
         ----------
-        X : array, CSR matrix, pandas or polars frame of shape (n, d)
-            The rows of all tasks, stacked in any order; columns are not rescaled. With ``kernel="precomputed"`` the
+        X : array, CSR matrix, pandas or polars frame, Dask array or data frame of shape (n, d)
+            The rows of all tasks, stacked in any order; columns are not rescaled. Rows of a Dask collection stay where
+            they are, and ``labels_`` and ``single_task_labels_`` are Dask arrays. With ``kernel="precomputed"`` the
             kernel matrix of all rows, shape (n, n).
         y : ignored
         tasks : array of shape (n,), optional
@@ -105,6 +107,10 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         -------
         self
         """
+        if is_dask(X, tasks):
+            from mtclust.distributed.fit import fit_distributed
+
+            return fit_distributed(self, X, tasks)
         features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, features.shape[0])
         options, form = self._read_solver_options(), self._read_form()
@@ -122,7 +128,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
                 return self
             if large:
                 fit_large(self, features, index, clusters, given_lambda1(self.lambda1, index), rng)
-                self.selection_ |= _words_of_choice(choice)
+                self._add_choice(choice)
                 self._print_history()
                 return self
             prepared = self._prepare(features, index, clusters, rng)
@@ -199,7 +205,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         return 1.0
 
     def _check_clusters(self, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
-        n = len(index.codes)
+        n = int(index.sizes.sum())
         if n < clusters.max():
             raise ValueError(f"n_samples={n} should be >= n_clusters={clusters.max()}.")
         if self.solver == "cutting-plane" and np.ptp(clusters) > 0:
@@ -328,6 +334,9 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         self._store_extra(prepared, result)
         self._print_history()
 
+    def _add_choice(self, choice: ClusterNumberChoice | None) -> None:
+        self.selection_ |= _words_of_choice(choice)
+
     def _print_history(self) -> None:
         for entry in self.history_ if self.verbose else ():
             print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
@@ -345,6 +354,10 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
             The task of each row; may be left out if the model has one task.
         """
         check_is_fitted(self, "labels_")
+        if is_dask(X, tasks):
+            from mtclust.distributed.fit import scores_distributed
+
+            return scores_distributed(self, X, tasks)
         features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=False)
         codes = codes_of_known_tasks(ids, features.shape[0], self.tasks_)
         return self._model.scores(features, codes)
@@ -361,7 +374,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         tasks : array of shape (n,) or a single id
             The task of each row; an id that was not in ``fit`` is an error (see :meth:`fit_task`).
         """
-        return np.argmax(self.decision_function(X, tasks=tasks), axis=1)
+        return self.decision_function(X, tasks=tasks).argmax(axis=1)
 
 
 def _with_plain_ids(result: SolverResult, index: TaskIndex, n_clusters: int) -> SolverResult:

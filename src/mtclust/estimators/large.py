@@ -19,8 +19,8 @@ from mtclust.memory import require_memory
 from mtclust.primal.features import FeatureMap, default_rank, feature_map, needs_landmarks, source_of
 from mtclust.primal.judge import coupling_statistic, loo_score
 from mtclust.primal.model import decision_model
-from mtclust.primal.rows import Moments, TableRows, moments
-from mtclust.primal.search import Data, State, begin, descend, rename_task, state_of
+from mtclust.primal.rows import Moments, RemoteLabels, RemoteTable, moments
+from mtclust.primal.search import Data, State, begin, descend, state_of
 from mtclust.primal.settings import Settings, settle
 from mtclust.primal.sizes import bounds_by_rule
 from mtclust.primal.solve import PrimalOptions, PrimalProblem, PrimalResult, solve
@@ -121,11 +121,12 @@ def _words(features: FeatureMap, own: Moments) -> str:
 def _check_memory(estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
     """Gram matrices, systems and per-row arrays; X itself is there already."""
     n, m, C = X.shape[0], index.n_tasks, int(clusters.max())
+    held = 0 if isinstance(X, RemoteTable) else n
     kind = estimator.kernel if isinstance(estimator.kernel, str) else "callable"
     nystroem = needs_landmarks(Kernel(kind), X, estimator.n_components)
     r = (estimator.n_components or default_rank(n)) if nystroem else X.shape[1]
     system = min(m * r, 1000) if estimator._primal_method(m) == "relationship" else r
-    need = 8.0 * (6 * m * r * r + 4 * system**2) + n * (4 * 8 + 8 * 2) + 8.0 * 20_000 * r + 8.0 * m * r * C * 6
+    need = 8.0 * (6 * m * r * r + 4 * system**2) + held * (4 * 8 + 8 * 2) + 8.0 * 20_000 * r + 8.0 * m * r * C * 6
     require_memory(
         need,
         f"fit of {n} rows in {m} tasks with {r} features",
@@ -155,7 +156,7 @@ def judge_relationship(
         "statistic": test.statistic,
         "per_task": dict(zip(index.names.tolist(), test.per_task.tolist())),
         "similarity": test.similarity,
-        "coupled_labels": index.to_input_order(result.state.labels.astype(np.int64)),
+        "coupled_labels": index.to_input_order(result.state.labels).astype(np.int64),
         "task_covariance": result.state.solver.Z,
     }
     if test.accepted:
@@ -194,14 +195,9 @@ def _store(
     selection: dict[str, Any], rng: np.random.Generator,
 ) -> None:  # fmt: skip
     state, data = result.state, result.problem.data
-    C = data.bounds.n_clusters
-    labels = index.to_input_order(state.labels).astype(np.int64)
-    single = index.to_input_order(result.alone_labels).astype(np.int64)
-    if data.bounds.interchangeable():
-        new_ids = ids_by_first_appearance(labels, C)
-        labels = new_ids[labels]
+    labels, single, new_ids = _with_plain_ids(index, state, result.alone_labels, data.bounds)
+    if new_ids is not None:
         _rename_all(state, new_ids)
-    single = renamed_like(single, labels, C)
     if not state.converged:
         warnings.warn(
             f"fit stopped after {state.n_rounds} passes with the objective at {state.value:.6g} and still falling "
@@ -210,7 +206,7 @@ def _store(
             stacklevel=4,
         )
     estimator._prepared = estimator._result_labels = estimator._sample = None
-    shift = data.source.shift if isinstance(data.source, TableRows) else None
+    shift = getattr(data.source, "shift", None)
     estimator._model = decision_model(features, data.moments, shift, data.bounds.present, state.W)
     estimator._lambdas = settings.lambda1, settings.lambda2
     estimator._large = LargeFit(
@@ -235,9 +231,23 @@ def _store(
     estimator._store_coupling(state.solver.Z)
 
 
+def _with_plain_ids(
+    index: TaskIndex, state: State, alone: Any, bounds: SizeBounds
+) -> tuple[Any, Any, NDArray[np.int64] | None]:
+    """Labels and those of the tasks alone in the order of the input, and the new ids of the clusters, if any."""
+    found, C, free = state.labels, bounds.n_clusters, bounds.interchangeable()
+    if isinstance(found, RemoteLabels):
+        return found.with_plain_ids(alone, C, free)
+    labels, single = (index.to_input_order(part).astype(np.int64) for part in (found, alone))
+    new_ids = ids_by_first_appearance(labels, C) if free else None
+    if new_ids is not None:
+        labels = new_ids[labels]
+    return labels, renamed_like(single, labels, C), new_ids
+
+
 def _rename_all(state: State, new_ids: NDArray[np.int64]) -> None:
     """The same new ids in all tasks."""
     for i, task in enumerate(state.tasks):
-        rename_task(task, new_ids)
+        task.rename(new_ids)
         for table in (state.b, state.W):
             table[i][:, new_ids] = table[i].copy()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mtclust.features import Kernel
 from mtclust.memory import available_memory
-from mtclust.primal.rows import KernelRows, Source, TableRows, held_in_memory
+from mtclust.primal.rows import KernelRows, RemoteTable, Source, TableRows, held_in_memory
 from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
@@ -88,6 +88,8 @@ def feature_map(
 
 def source_of(features: FeatureMap, X: Any, index: TaskIndex, centre: bool) -> Source:
     """The rows of X, sorted by task, as a source of these features, which may be shifted if they are to be centred."""
+    if isinstance(X, RemoteTable):
+        return X.source(features)
     order = None if index.is_sorted else index.order
     if features.projection is not None:
         return _held(KernelRows(X, index.offsets, features.kernel, features.landmarks, features.projection, order))
@@ -99,13 +101,16 @@ def source_of(features: FeatureMap, X: Any, index: TaskIndex, centre: bool) -> S
 
 def _held(source: KernelRows) -> Source:
     """Features that fit in memory are computed once."""
-    size = 8 * int(source.offsets[-1]) * source.n_features
+    dtype = held_as(int(source.offsets[-1]), source.n_features, available_memory())
+    return source if dtype is None else held_in_memory(source, dtype)
+
+
+def held_as(n_rows: int, n_features: int, available: int | None) -> Any:
+    """The type in which features are held, given the memory there is; None where they are computed in every pass."""
+    size = 8 * n_rows * n_features
     if size <= _HELD_IN_FULL:
-        return held_in_memory(source)
-    available = available_memory()
-    if available is not None and size / 2 <= _HELD_SHARE * available:
-        return held_in_memory(source, np.float32)
-    return source
+        return np.float64
+    return np.float32 if available is not None and size / 2 <= _HELD_SHARE * available else None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.primal.rows import take_all
 from mtclust.primal.search import Data, State, code_scale
 from mtclust.primal.systems import AloneSystem, whitened
 from mtclust.selection.coupling import CouplingTest
@@ -30,11 +31,15 @@ def loo_score(data: Data, state: State, centred: bool, rng: np.random.Generator)
     """
     errors = norms = 0.0
     C = data.bounds.n_clusters
-    for i, n in enumerate(data.moments.sizes):
-        rows = np.arange(n) if n <= _LOO_ROWS else np.sort(rng.choice(int(n), _LOO_ROWS, replace=False))
-        Phi = data.moments.centred(i, data.source.take(i, rows))
+    chosen = [
+        np.arange(n) if n <= _LOO_ROWS else np.sort(rng.choice(int(n), _LOO_ROWS, replace=False))
+        for n in data.moments.sizes
+    ]
+    labels = type(state.tasks[0]).of_rows(state.tasks, chosen)
+    for i, (n, rows) in enumerate(zip(data.moments.sizes, take_all(data.source, chosen))):
+        Phi = data.moments.centred(i, rows)
         Psi = np.sqrt(2.0 / n) * (Phi @ whitened(state.solver.block(i)))
-        Y = _codes(state.tasks[i].labels[rows], C)
+        Y = _codes(labels[i], C)
         left = 1.0 - np.einsum("ij,ij->i", Psi, Psi)[:, None]
         residuals = Y - Phi @ state.W[i]
         if not centred:

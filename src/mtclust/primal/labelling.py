@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -65,6 +65,69 @@ class TaskLabels:
         _compiled.count(self.labels, counts)
         return counts
 
+    def put(self, positions: NDArray[np.int64], before: NDArray[np.int32], after: NDArray[np.int32]) -> None:
+        """Give some rows other labels; the class sums are left to the caller."""
+        self.labels[positions] = after
+
+    def rename(self, new_ids: NDArray[np.int64]) -> None:
+        """Give the clusters new ids, in place."""
+        self.labels[:] = new_ids.astype(np.int32)[self.labels]
+        self._rename_clusters(new_ids)
+
+    def _rename_clusters(self, new_ids: NDArray[np.int64]) -> None:
+        sums, prices = np.empty_like(self.sums), np.empty_like(self.prices)
+        sums[new_ids], prices[new_ids] = self.sums, self.prices
+        self.sums, self.prices = sums, prices
+
+    @classmethod
+    def joined(cls, tasks: list[TaskLabels]) -> Any:
+        """Labels of all tasks, one after the other."""
+        return np.concatenate([task.labels for task in tasks])
+
+    @classmethod
+    def of_rows(cls, tasks: list[TaskLabels], positions: list[NDArray[np.int64]]) -> list[NDArray[np.int32]]:
+        """Labels of some rows of every task."""
+        return [task.labels[where] for task, where in zip(tasks, positions)]
+
+
+class Boundary(Protocol):
+    """Rows of a task by their gap: how much better their cluster is than the second best."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def gap_of_rank(self, rank: int) -> float:
+        """A gap that about ``rank`` rows do not exceed."""
+
+    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Positions, in ascending order, and labels of the rows with at most this gap."""
+
+    def cost_of(self, positions: NDArray[np.int64]) -> Array:
+        """Costs (k × C) of the rows that ``within`` gave last."""
+
+
+@dataclass(frozen=True)
+class HeldBoundary:
+    """Labels and gaps of all rows at hand."""
+
+    labels: NDArray[Any]
+    gaps: Array
+    cost_of: Callable[[NDArray[np.int64]], Array]
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.gaps)
+
+    def gap_of_rank(self, rank: int) -> float:
+        n = len(self.gaps)
+        if rank >= n:
+            return float(self.gaps.max())
+        return gap_of_rank(self.gaps[:: gap_step(n)], n, rank)
+
+    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        positions = np.flatnonzero(self.gaps <= gap)
+        return positions, self.labels[positions]
+
 
 def relabel(
     source: Source,
@@ -88,13 +151,14 @@ def relabel(
         scores = scores_of(block, weights)
         changed += _compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
         move_sums(block, before, part, current.sums)
-    if _sizes_fit(current.prices, counts, lower, upper):
+    if sizes_fit(current.prices, counts, lower, upper):
         return changed
 
     def cost_of(positions: NDArray[np.int64]) -> Array:
         return -constant - scores_of(source.take(task, positions), weights)
 
-    undecided, labels, current.prices = _settle(current.labels, gaps, counts, cost_of, lower, upper, current.prices)
+    boundary = HeldBoundary(current.labels, gaps, cost_of)
+    undecided, labels, current.prices = settle(boundary, counts, lower, upper, current.prices)
     final = labels.astype(np.int32)
     moved = np.flatnonzero(final != current.labels[undecided])
     where = undecided[moved]
@@ -135,10 +199,19 @@ def first_prices(
     n = int(moments.sizes[task])
     if n <= _FEW_ENOUGH:
         return prices
-    rows = source.take(task, _spread(n, _FIRST_ROWS))
+    rows = source.take(task, first_rows(n))
     weights, constant = W / moments.root_scale, -(moments.mean[task] @ W) / moments.root_scale
-    scores = scores_of(rows, weights) + constant
-    share = len(rows) / n
+    return prices_from(scores_of(rows, weights) + constant, n, prices, lower, upper)
+
+
+def first_rows(n: int) -> NDArray[np.int64]:
+    """The rows of a task of n that first prices come from; none where the task has few."""
+    return _spread(n, _FIRST_ROWS) if n > _FEW_ENOUGH else np.empty(0, dtype=np.int64)
+
+
+def prices_from(scores: Array, n: int, prices: Array, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> Array:
+    """Prices of a task of n rows from the scores of some of them."""
+    share = len(scores) / n
     low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
     return _exact(-scores, low, high, prices, recurse=True)[1]
 
@@ -148,31 +221,35 @@ def scores_of(block: NDArray[Any], weights: Array) -> Array:
     return np.ascontiguousarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
 
 
-def _settle(
-    labels: NDArray[Any], gaps: Array, counts: NDArray[np.int64], cost_of: Callable[[NDArray[np.int64]], Array],
-    lower: NDArray[np.int64], upper: NDArray[np.int64], prices: Array,
+def first_gap_rank(counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> int:
+    """How many rows near the boundary are tried first, from the sizes that prices alone give."""
+    misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
+    return _UNDECIDED_PER_MISFIT * misfit + _FEWEST_UNDECIDED
+
+
+def settle(
+    boundary: Boundary, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64], prices: Array
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:  # fmt: skip
     """Labels that the size bounds allow from those that the prices alone give.
 
     Returns the rows near a boundary, their labels, and prices that certify the whole.
     """
-    n = len(gaps)
-    misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
-    delta = _gap_of_rank(gaps, _UNDECIDED_PER_MISFIT * misfit + _FEWEST_UNDECIDED)
+    n = boundary.n_rows
+    delta = boundary.gap_of_rank(first_gap_rank(counts, lower, upper))
     while True:
-        undecided = np.flatnonzero(gaps <= delta)
-        decided = counts - np.bincount(labels[undecided], minlength=len(counts))
+        undecided, labels = boundary.within(delta)
+        decided = counts - np.bincount(labels, minlength=len(counts))
         low, high = np.maximum(lower - decided, 0), upper - decided
         if np.all(high >= 0) and low.sum() <= len(undecided) <= high.sum():
             fewer = len(undecided) < n
-            new_labels, new_prices = _exact(cost_of(undecided), low, high, prices, recurse=fewer)
+            new_labels, new_prices = _exact(boundary.cost_of(undecided), low, high, prices, recurse=fewer)
             span = float(np.ptp(new_prices - prices))
             if len(undecided) == n or span <= delta * (1 + _ROUNDING):
                 return undecided, new_labels, new_prices
             # those prices would move rows further from the boundary: take these in as well
             delta = max(_WIDER * delta, _WIDER * span)
         else:
-            delta = max(2 * delta, _gap_of_rank(gaps, 2 * len(undecided) + 1))
+            delta = max(2 * delta, boundary.gap_of_rank(2 * len(undecided) + 1))
 
 
 def _exact(
@@ -192,9 +269,10 @@ def _exact(
         labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
         counts = np.zeros(len(low), dtype=np.int64)
         _compiled.choose(-cost, prices, labels, gaps, counts)
-        if _sizes_fit(prices, counts, low, high):
+        if sizes_fit(prices, counts, low, high):
             return labels.astype(np.int64), prices
-        undecided, few, prices = _settle(labels, gaps, counts, lambda rows: cost[rows], low, high, prices)
+        boundary = HeldBoundary(labels, gaps, lambda rows: cost[rows])
+        undecided, few, prices = settle(boundary, counts, low, high, prices)
         result = labels.astype(np.int64)
         result[undecided] = few
         return result, prices
@@ -246,7 +324,7 @@ def _newton_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64],
     return best
 
 
-def _sizes_fit(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
+def sizes_fit(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
     """Whether the labels that prices alone give are optimal: sizes within bounds, and the prices belong to them."""
     return bool(np.all(counts >= lower) and np.all(counts <= upper)) and prices_agree(prices, counts, lower, upper)
 
@@ -258,14 +336,15 @@ def prices_agree(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int
     return bool(ceiling <= 0.0 <= floor)
 
 
-def _gap_of_rank(gaps: Array, rank: int) -> float:
-    """A gap that about ``rank`` rows do not exceed."""
-    n = len(gaps)
-    if rank >= n:
-        return float(gaps.max())
+def gap_step(n: int) -> int:
+    """Every how many rows a gap is looked at to estimate the gap of a rank."""
+    return 1 if n <= _SAMPLED_GAPS else n // _SAMPLED_GAPS
+
+
+def gap_of_rank(sample: Array, n: int, rank: int) -> float:
+    """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps."""
     if n <= _SAMPLED_GAPS:
-        return float(np.partition(gaps, rank)[rank])
-    sample = gaps[_spread(n, _SAMPLED_GAPS)]
+        return float(np.partition(sample, rank)[rank])
     position = min(len(sample) - 1, -(-rank * len(sample) // n))
     return float(np.partition(sample, position)[position])
 

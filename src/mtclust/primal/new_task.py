@@ -17,7 +17,7 @@ from mtclust.alignment import align_task_means
 from mtclust.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Moments, Source, TableRows, moments
-from mtclust.primal.search import Data, State, begin, class_vector, code_scale, descend, rename_task
+from mtclust.primal.search import Data, State, begin, class_vector, code_scale, descend
 from mtclust.primal.solve import PrimalOptions, PrimalProblem, first_models
 from mtclust.primal.systems import objective
 from mtclust.solvers.exchange import first_relationship
@@ -126,5 +126,5 @@ def _take_known_ids(known: Known, data: Data, task: TaskLabels) -> Array:
     flat = means.transpose(0, 2, 1).reshape((m + 1) * C, -1)
     products = (flat @ flat.T).reshape(m + 1, C, m + 1, C).transpose(0, 2, 1, 3)
     new_ids, similarity = align_task_means(products, counts, data.bounds, m)
-    rename_task(task, new_ids)
+    task.rename(new_ids)
     return similarity

@@ -10,14 +10,19 @@ is ever applied to stored data: scores and sums are corrected instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.features import Kernel, require_finite
+
+if TYPE_CHECKING:
+    from mtclust.primal.labelling import TaskLabels
+    from mtclust.primal.search import Data, NearRows, State
 
 Array = NDArray[np.float64]
 
@@ -44,6 +49,70 @@ class Source(Protocol):
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Features of some rows of a task."""
+
+
+class RemoteSource(ABC):
+    """Rows that lie elsewhere: what needs all of them is done there, for all tasks in one go."""
+
+    offsets: NDArray[np.int64]
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int: ...
+
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        raise TypeError("rows that lie elsewhere are never read here block by block")
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
+        none = np.empty(0, dtype=np.int64)
+        return self.take_all([positions if i == task else none for i in range(len(self.offsets) - 1)])[task]
+
+    @abstractmethod
+    def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
+        """Features of some rows of every task."""
+
+    @abstractmethod
+    def moments(self, centre: bool, scale: float | None) -> Moments: ...
+
+    @abstractmethod
+    def begin(self, data: Data, W: Array, prices: list[Array] | None) -> list[TaskLabels]:
+        """The best labels under models W."""
+
+    @abstractmethod
+    def relabel(self, data: Data, W: Array, tasks: list[TaskLabels]) -> int:
+        """The best labels under models W, in place; returns how many changed."""
+
+    @abstractmethod
+    def near(self, data: Data, state: State) -> Callable[[int], NearRows]:
+        """For every task, in turn, the rows that a gainful exchange could involve."""
+
+
+class RemoteTable(ABC):
+    """A table whose rows lie elsewhere, indexed by their positions in the order of the tasks."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def __getitem__(self, positions: NDArray[np.int64]) -> NDArray[Any]: ...
+
+    @abstractmethod
+    def source(self, features: Any) -> RemoteSource:
+        """The rows as a source of these features."""
+
+
+class RemoteLabels(ABC):
+    """Labels of rows that lie elsewhere."""
+
+    @abstractmethod
+    def with_plain_ids(self, single: Any, n_clusters: int, free: bool) -> tuple[Any, Any, NDArray[np.int64] | None]:
+        """These and the single-task labels in the order of the input, ids by first appearance where they are free."""
+
+
+def take_all(source: Source, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
+    """Features of some rows of every task, in one go where the rows lie elsewhere."""
+    if isinstance(source, RemoteSource):
+        return source.take_all(positions)
+    return [source.take(task, where) for task, where in enumerate(positions)]
 
 
 @dataclass(frozen=True)
@@ -79,16 +148,19 @@ class TableRows:
 
     def kept_near_zero(self) -> TableRows:
         """Shifted by roughly the means of the tasks if those lie far from 0, where squares would cancel."""
-        means, far = np.zeros((len(self.offsets) - 1, self.n_features)), False
-        for task in range(len(means)):
-            _, _, block = next(self.blocks(task))
-            means[task] = block.mean(axis=0, dtype=np.float64)
-            with np.errstate(over="ignore"):
-                spread = float(block.std(axis=0, dtype=np.float64).max())
-            far = far or bool(np.abs(means[task]).max() > _FAR * spread)
-        if not far:
-            return self
-        return TableRows(self.table, self.offsets, self.order, means.astype(self.table.dtype))
+        shift = shift_of([next(self.blocks(task))[2] for task in range(len(self.offsets) - 1)])
+        return self if shift is None else TableRows(self.table, self.offsets, self.order, shift)
+
+
+def shift_of(first_blocks: list[NDArray[Any]]) -> NDArray[Any] | None:
+    """Roughly the means of the tasks, from their first rows, if any of them lies far from 0."""
+    means, far = np.zeros((len(first_blocks), first_blocks[0].shape[1])), False
+    for task, block in enumerate(first_blocks):
+        means[task] = block.mean(axis=0, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            spread = float(block.std(axis=0, dtype=np.float64).max())
+        far = far or bool(np.abs(means[task]).max() > _FAR * spread)
+    return means.astype(first_blocks[0].dtype) if far else None
 
 
 @dataclass(frozen=True)
@@ -185,6 +257,13 @@ class Moments:
 
 def moments(source: Source, centre: bool, scale: float | None = None) -> Moments:
     """Means, Gram matrices and the scale of the features, in one pass."""
+    if isinstance(source, RemoteSource):
+        return source.moments(centre, scale)
+    return combine(np.diff(source.offsets), *raw_sums(source), centre, scale)
+
+
+def raw_sums(source: Source) -> tuple[Array, Array, Array]:
+    """Sums, Gram matrices and largest ‖z‖² of the raw features of every task."""
     m, r = len(source.offsets) - 1, source.n_features
     sums, grams, largest = np.zeros((m, r)), np.zeros((m, r, r)), np.zeros(m)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -195,7 +274,7 @@ def moments(source: Source, centre: bool, scale: float | None = None) -> Moments
                 grams[task] += rows.T @ rows
                 largest[task] = max(largest[task], float(np.einsum("ij,ij->i", rows, rows).max()))
     require_finite(grams)
-    return combine(np.diff(source.offsets), sums, grams, largest, centre, scale)
+    return sums, grams, largest
 
 
 def combine(

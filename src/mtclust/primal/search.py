@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mtclust.alignment import allowed_permutations, best_relabelling
 from mtclust.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels, first_prices, move_sums, relabel, scores_of
-from mtclust.primal.rows import Moments, Source
+from mtclust.primal.rows import Moments, RemoteSource, Source
 from mtclust.primal.systems import Solver, System, objective, whitened
 from mtclust.solvers.acceleration import Accelerator
 from mtclust.solvers.pool import EXCHANGE_TOLERANCE
@@ -30,9 +30,9 @@ SETTLED = 1e-3
 #: steps of the coupling between two passes
 _COUPLING_STEPS = 8
 #: rows of a task that one polish takes up, those with most to gain first
-_MOST_CANDIDATES = 1000
+MOST_CANDIDATES = 1000
 #: tasks with fewer rows than this are polished whole
-_FEW_ROWS = 150
+FEW_ROWS = 150
 #: rows whose own pull is looked at to find these
 _MOST_NEAR = 20_000
 
@@ -65,8 +65,33 @@ class State:
     certified: bool = False
 
     @property
-    def labels(self) -> NDArray[np.int32]:
-        return np.concatenate([task.labels for task in self.tasks])
+    def labels(self) -> Any:
+        """Labels of all rows, sorted by task; a handle to them where the rows lie elsewhere."""
+        return type(self.tasks[0]).joined(self.tasks)
+
+
+@dataclass(frozen=True)
+class NearRows:
+    """Rows of a task that a gainful exchange could involve.
+
+    Attributes
+    ----------
+    positions : ndarray of shape (k,)
+        In ascending order.
+    wants : ndarray of shape (k,)
+        How much better the best other cluster is for the row than its own.
+    rows : ndarray of shape (k, r)
+        Raw features.
+    labels : ndarray of shape (k,)
+    complete : bool
+        Whether these are all of them.
+    """
+
+    positions: NDArray[np.int64]
+    wants: Array
+    rows: NDArray[Any]
+    labels: NDArray[np.int32]
+    complete: bool
 
 
 def code_scale(n_clusters: int) -> tuple[float, float]:
@@ -83,6 +108,8 @@ def class_vector(moments: Moments, task: int, current: TaskLabels) -> Array:
 
 def begin(data: Data, system: System, Z: Array, W: Array, prices: list[Array] | None = None) -> State:
     """The state of the best labels under given models; costs one pass. ``prices`` (of a sample) make it quicker."""
+    if isinstance(data.source, RemoteSource):
+        return state_of(data, system, Z, data.source.begin(data, W, prices))
     C, r = data.bounds.n_clusters, data.moments.n_features
     tasks = [TaskLabels.none(int(n), C, r) for n in data.moments.sizes]
     for i, task in enumerate(tasks):
@@ -115,10 +142,8 @@ def descend(
     _record(state, stage, "start")
     for _ in range(max_rounds):
         before = state.value
-        changed = 0
+        changed = _relabel_all(data, state, tasks)
         for i in tasks:
-            lower, upper = data.bounds.lower[i], data.bounds.upper[i]
-            changed += relabel(data.source, i, data.moments, state.W[i], state.tasks[i], lower, upper)
             state.b[i] = class_vector(data.moments, i, state.tasks[i])
         _refresh(state)
         _record(state, stage, "labels")
@@ -138,6 +163,13 @@ def descend(
         if learn:
             _coupling_steps(system, state, tol, stage)
     return state
+
+
+def _relabel_all(data: Data, state: State, tasks: list[int]) -> int:
+    if isinstance(data.source, RemoteSource):
+        return data.source.relabel(data, state.W, state.tasks)
+    lower, upper = data.bounds.lower, data.bounds.upper
+    return sum(relabel(data.source, i, data.moments, state.W[i], state.tasks[i], lower[i], upper[i]) for i in tasks)
 
 
 def _refresh(state: State) -> None:
@@ -192,46 +224,41 @@ def _rename(data: Data, state: State, tasks: list[int], stage: str) -> None:
         if value >= state.value:
             continue
         state.b, state.W, state.value, renamed = b, W, value, True
-        rename_task(state.tasks[i], new_ids)
+        state.tasks[i].rename(new_ids)
     if renamed:
         _record(state, stage, "rename")
 
 
-def rename_task(task: TaskLabels, new_ids: NDArray[np.int64]) -> None:
-    """Give the clusters of a task new ids, in place."""
-    task.labels[:] = new_ids.astype(np.int32)[task.labels]
-    sums, prices = np.empty_like(task.sums), np.empty_like(task.prices)
-    sums[new_ids], prices[new_ids] = task.sums, task.prices
-    task.sums, task.prices = sums, prices
-
-
 def polish(data: Data, state: State, tasks: list[int], rng: np.random.Generator) -> bool:
     """Exchange rows near the boundaries one by one, exactly; one pass. True if no task had an exchange left."""
+    if data.bounds.n_clusters == 1 or data.moments.scale == 0:
+        return True
+    remote = data.source.near(data, state) if isinstance(data.source, RemoteSource) else None
     certified = True
     for i in tasks:
-        if data.bounds.n_clusters == 1 or data.moments.scale == 0:
-            continue
-        certified &= _polish_task(data, state, i, rng)
+        factor = whitened(state.solver.block(i))
+        near = _near(data, state, i, factor) if remote is None else remote(i)
+        certified &= _polish_task(data, state, i, factor, near, rng)
     return certified
 
 
-def _polish_task(data: Data, state: State, i: int, rng: np.random.Generator) -> bool:
+def _polish_task(data: Data, state: State, i: int, factor: Array, near: NearRows, rng: np.random.Generator) -> bool:
     from mtclust import _compiled
 
     moments, task, n = data.moments, state.tasks[i], int(data.moments.sizes[i])
     a, rest = code_scale(data.bounds.n_clusters)
-    candidates, complete, factor = _candidates(data, state, i)
-    if len(candidates) == 0:
+    keep, complete = _candidates(moments, i, factor, near, data.bounds.n_clusters)
+    if len(keep) == 0:
         return complete
-    rows = data.source.take(i, candidates)
+    candidates, rows = near.positions[keep], near.rows[keep]
     Phi = moments.centred(i, rows)
     Psi = np.sqrt(2.0 / n) * (Phi @ factor)
     M = (-2.0 / n) * (Psi @ Psi.T)
     M.flat[:: len(M) + 1] += 2.0 / n
-    labels = task.labels[candidates].astype(np.int64)
+    before = near.labels[keep]
+    labels = before.astype(np.int64)
     P = (-2.0 / n) * (Phi @ state.W[i]).T - (2.0 / n) * rest
     P[labels, np.arange(len(labels))] += (2.0 / n) * a
-    before = task.labels[candidates]
     seed = rng.integers(2**63, size=1, dtype=np.uint64)
     tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
     lower, upper = data.bounds.lower[i], data.bounds.upper[i]
@@ -239,41 +266,62 @@ def _polish_task(data: Data, state: State, i: int, rng: np.random.Generator) -> 
     if n_exchanges:
         after = labels.astype(np.int32)
         move_sums(rows, before, after, task.sums)
-        task.labels[candidates] = after
+        task.put(candidates, before, after)
         state.b[i] = class_vector(moments, i, task)
         _refresh(state)
     return complete and n_exchanges == 0
 
 
-def _candidates(data: Data, state: State, i: int) -> tuple[NDArray[np.int64], bool, Array]:
-    """Rows that a gainful exchange could involve, whether these are all of them, and the whitening factor of Q_i.
+def _near(data: Data, state: State, i: int, factor: Array) -> NearRows:
+    """Rows that a gainful exchange could involve, by a bound on how much they pull their own model.
 
     An exchange of j and k gains at most e_j + e_k, e = (how much better another cluster is for the row) + 2a‖ψ‖²; with
     ‖ψ‖² ≤ (2/n)‖φ‖²·(largest row sum of |Q_i|) most rows need no second look.
     """
-    from mtclust.primal import _compiled
-
     moments, task, n = data.moments, state.tasks[i], int(data.moments.sizes[i])
-    a, _ = code_scale(data.bounds.n_clusters)
-    Q = state.solver.block(i)
-    factor = whitened(Q)
-    if n <= _FEW_ROWS:
-        return np.arange(n), True, factor
-    W = state.W[i]
-    weights, constant = W / moments.root_scale, -(moments.mean[i] @ W) / moments.root_scale
-    wants = np.empty(n)
-    for first, last, block in data.source.blocks(i):
-        scores = scores_of(block, weights)
-        _compiled.eagerness(scores, task.prices - constant, task.labels[first:last], wants[first:last])
-    pull = 2 * a * (2.0 / n) * float(moments.largest[i]) * float(np.abs(Q).sum(axis=0).max())
-    near = np.flatnonzero(wants + float(wants.max()) + 2 * pull > 0)
+    if n <= FEW_ROWS:
+        near = np.arange(n)
+        return NearRows(near, np.full(n, np.inf), data.source.take(i, near), task.labels.copy(), True)
+    wants = wants_of(data.source, i, moments, state.W[i], task.prices, task.labels)
+    near = np.flatnonzero(wants + float(wants.max()) + 2 * largest_pull(moments, i, factor, data.bounds.n_clusters) > 0)
     complete = len(near) <= _MOST_NEAR
     if not complete:
         near = np.sort(near[np.argpartition(-wants[near], _MOST_NEAR)[:_MOST_NEAR]])
-    Psi = np.sqrt(2.0 / n) * (moments.centred(i, data.source.take(i, near)) @ factor)
-    eager = wants[near] + 2 * a * np.einsum("ij,ij->i", Psi, Psi)
+    return NearRows(near, wants[near], data.source.take(i, near), task.labels[near], complete)
+
+
+def wants_of(source: Source, task: int, moments: Moments, W: Array, prices: Array, labels: NDArray[np.int32]) -> Array:
+    """How much better the best other cluster is for every row of a task than its own, by score − price."""
+    from mtclust.primal import _compiled
+
+    weights, constant = W / moments.root_scale, -(moments.mean[task] @ W) / moments.root_scale
+    wants = np.empty(len(labels))
+    for first, last, block in source.blocks(task):
+        scores = scores_of(block, weights)
+        _compiled.eagerness(scores, prices - constant, labels[first:last], wants[first:last])
+    return wants
+
+
+def largest_pull(moments: Moments, task: int, factor: Array, n_clusters: int) -> float:
+    """A bound of 2a‖ψ‖² over the rows of a task."""
+    a, _ = code_scale(n_clusters)
+    norm = float(np.abs(factor @ factor.T).sum(axis=0).max())  # at least the largest eigenvalue of Q
+    return 2 * a * (2.0 / int(moments.sizes[task])) * float(moments.largest[task]) * norm
+
+
+def pulls_of(moments: Moments, task: int, factor: Array, rows: NDArray[Any], n_clusters: int) -> Array:
+    """2a‖ψ‖² of some rows of a task."""
+    a, _ = code_scale(n_clusters)
+    Psi = np.sqrt(2.0 / int(moments.sizes[task])) * (moments.centred(task, rows) @ factor)
+    return 2 * a * np.einsum("ij,ij->i", Psi, Psi)
+
+
+def _candidates(
+    moments: Moments, task: int, factor: Array, near: NearRows, n_clusters: int
+) -> tuple[NDArray[np.int64], bool]:
+    """Which of the rows near a boundary an exchange is tried with, and whether these are all it could involve."""
+    eager = near.wants + pulls_of(moments, task, factor, near.rows, n_clusters)
     keep = np.flatnonzero(eager + eager.max(initial=-np.inf) > 0)
-    if len(keep) > _MOST_CANDIDATES:
-        complete = False
-        keep = np.sort(keep[np.argpartition(-eager[keep], _MOST_CANDIDATES)[:_MOST_CANDIDATES]])
-    return near[keep], complete, factor
+    if len(keep) <= MOST_CANDIDATES:
+        return keep, near.complete
+    return np.sort(keep[np.argpartition(-eager[keep], MOST_CANDIDATES)[:MOST_CANDIDATES]]), False

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from mtclust.alignment import align_means, groups_of_tasks
 from mtclust.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels
-from mtclust.primal.rows import Moments, Source, TableRows, moments
-from mtclust.primal.search import Data, State, begin, code_scale, descend, rename_task, state_of
+from mtclust.primal.rows import Moments, Source, TableRows, moments, take_all
+from mtclust.primal.search import Data, State, begin, code_scale, descend, state_of
 from mtclust.primal.systems import AloneSystem, SharedSystem, System, relationship_system
 from mtclust.solvers.exchange import first_relationship
 from mtclust.solvers.pool import task_pool
@@ -28,7 +28,7 @@ from mtclust.solvers.pool import task_pool
 Array = NDArray[np.float64]
 
 #: up to this many rows the search runs on all of them
-_ALL_ROWS = 30_000
+ALL_ROWS = 30_000
 #: otherwise on this many, and at least on so many per task and cluster
 _SAMPLED_ROWS = 20_000
 _FEWEST_PER_CLUSTER = 40
@@ -91,7 +91,7 @@ class PrimalResult:
     sample: Data
     sampled_state: State
     alone_state: State  # on the sample, clusters aligned
-    alone_labels: NDArray[np.int32]  # on all rows
+    alone_labels: Any  # on all rows
     similarity: Array
     groups: list[NDArray[np.int64]]
 
@@ -125,7 +125,7 @@ def solve(problem: PrimalProblem, options: PrimalOptions, rng: np.random.Generat
 def sample_of(data: Data, rng: np.random.Generator) -> tuple[Data, bool]:
     """The rows the search runs on, held in memory, and whether these are fewer than all."""
     sizes = data.moments.sizes
-    if sizes.sum() <= _ALL_ROWS:
+    if sizes.sum() <= ALL_ROWS:
         return data, False
     fewest = _FEWEST_PER_CLUSTER * data.bounds.n_clusters
     wanted = np.minimum(sizes, np.maximum(fewest, sizes * _SAMPLED_ROWS // sizes.sum()))
@@ -134,10 +134,8 @@ def sample_of(data: Data, rng: np.random.Generator) -> tuple[Data, bool]:
 
 def take_rows(data: Data, wanted: NDArray[np.int64], rng: np.random.Generator) -> Data:
     """Some rows of every task, at random, with the size bounds in proportion."""
-    parts = [
-        data.source.take(i, np.sort(rng.choice(int(n), int(k), replace=False)))
-        for i, (n, k) in enumerate(zip(data.moments.sizes, wanted))
-    ]
+    chosen = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(data.moments.sizes, wanted)]
+    parts = take_all(data.source, chosen)
     offsets = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
     source = TableRows(np.concatenate(parts), offsets)
     centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))
@@ -187,7 +185,7 @@ def _align(data: Data, state: State) -> Array:
     products = (means @ means.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
     new_ids, similarity = align_means(products, counts, data.bounds)
     for i, ids in enumerate(new_ids):
-        rename_task(state.tasks[i], ids)
+        state.tasks[i].rename(ids)
         for table in (state.b, state.W):
             table[i][:, ids] = table[i].copy()
     return similarity

@@ -1,0 +1,294 @@
+"""What is done with one chunk of rows, at the worker that has it. Pure functions: the same arguments, the same result.
+
+Within a chunk rows are sorted by task, as everywhere in the library; a position counts the rows of a task over all
+chunks, and ``base`` holds the position of the chunk's first row of every task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.primal.features import FeatureMap
+from mtclust.primal.labelling import scores_of
+from mtclust.primal.rows import KernelRows, Moments, Source, TableRows, raw_sums
+
+Array = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+#: rows of a task in a chunk that are kept with their features for the rows near a boundary, at least
+_FEWEST_KEPT = 256
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How raw chunks become features.
+
+    ``features`` is None where chunks hold features already; ``shift`` (m × d) is subtracted from the rows of a task.
+    """
+
+    n_tasks: int
+    dtype: Any
+    columns: list[Any] | None = None
+    features: FeatureMap | None = None
+    shift: NDArray[Any] | None = None
+
+
+def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:
+    """The rows of a chunk as an array, in the order of the input."""
+    if reading.columns is not None:
+        raw = raw[reading.columns].to_numpy(dtype=reading.dtype)
+    return np.ascontiguousarray(raw, dtype=reading.dtype)
+
+
+def source_of(raw: Any, codes: NDArray[Any], reading: Reading) -> Source:
+    """The rows of a chunk by task."""
+    rows = rows_of(raw, reading)
+    counts = np.bincount(codes, minlength=reading.n_tasks)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    order = None if np.all(codes[1:] >= codes[:-1]) else np.argsort(codes, kind="stable").astype(np.int64)
+    features = reading.features
+    if features is not None and features.projection is not None:
+        return KernelRows(rows, offsets, features.kernel, features.landmarks, features.projection, order)
+    return TableRows(rows, offsets, order, reading.shift)
+
+
+def tasks_in(source: Source) -> NDArray[np.int64]:
+    return np.flatnonzero(np.diff(source.offsets))
+
+
+def pick(raw: Any, codes: NDArray[Any], reading: Reading, where: dict[int, Positions]) -> dict[int, NDArray[Any]]:
+    """Raw rows: for some tasks those at positions that count from the first row of the task in this chunk."""
+    rows = rows_of(raw, reading)
+    order = np.argsort(codes, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=reading.n_tasks))])
+    return {task: rows[order[first[task] + positions]] for task, positions in where.items()}
+
+
+def features_of(raw: Any, reading: Reading, dtype: Any) -> NDArray[Any]:
+    """Features of all rows of a chunk, in the order of the input."""
+    assert reading.features is not None
+    rows = rows_of(raw, reading)
+    one = source_of(rows, np.zeros(len(rows), dtype=np.int8), Reading(1, reading.dtype, features=reading.features))
+    result = np.empty((len(rows), one.n_features), dtype=dtype)
+    for begin, end, block in one.blocks(0):
+        result[begin:end] = block
+    return result
+
+
+def sums_of(raw: Any, codes: NDArray[Any], reading: Reading) -> tuple[Array, Array, Array]:
+    """Sums, Gram matrices and largest squared norms of the tasks."""
+    return raw_sums(source_of(raw, codes, reading))
+
+
+def merge_sums(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
+    sums, grams, largest = (part.copy() for part in parts[0])
+    for more, squares, norms in parts[1:]:
+        sums += more
+        grams += squares
+        np.maximum(largest, norms, out=largest)
+    return sums, grams, largest
+
+
+@dataclass(frozen=True)
+class Models:
+    """What a pass sends down: models and prices of all tasks, the step between two gaps that are looked at (m), and the
+    share of the rows near a boundary whose scores and features are kept until the pass is over."""
+
+    moments: Moments
+    W: Array
+    prices: Array
+    steps: NDArray[np.int64]
+    kept_share: float
+
+    def weights(self, task: int) -> tuple[Array, Array]:
+        """Weights of raw rows, and the constant that the task's centre adds to all scores."""
+        scale, W = self.moments.root_scale, self.W[task]
+        return W / scale, -(self.moments.mean[task] @ W) / scale
+
+
+def light_moments(own: Moments) -> Moments:
+    """The moments without the Gram matrices, which no row needs."""
+    m, r = own.mean.shape
+    return Moments(own.sizes, own.mean, own.total, np.zeros((m, 0, 0)), own.scale, own.largest)
+
+
+def scores(kept: dict[int, NDArray[Any]], reading: Reading, own: Moments, W: Array) -> dict[int, Array]:
+    """Scores of some raw rows."""
+    result = {}
+    for task, rows in kept.items():
+        if reading.features is not None and reading.features.projection is not None:
+            features = reading.features(rows)
+        else:
+            features = rows if reading.shift is None else rows - reading.shift[task]
+        result[task] = own.centred(task, features) @ W[task]
+    return result
+
+
+@dataclass(frozen=True)
+class NearBoundary:
+    """Rows of a task in a chunk with the smallest gaps; complete up to the gap ``reach``. ``rows`` counts from the
+    task's first row in the chunk."""
+
+    rows: Positions
+    gaps: Array
+    scores: Array
+    features: NDArray[Any]
+    reach: float
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """Labels of a chunk by prices alone, sorted by task, with what settling them takes."""
+
+    offsets: NDArray[np.int64]
+    labels: NDArray[Any]
+    counts: NDArray[np.int64]
+    sums: dict[int, Array]
+    gaps: dict[int, Array]
+    widest: dict[int, float]
+    near: dict[int, NearBoundary]
+
+
+def propose(raw: Any, codes: NDArray[Any], base: Positions, reading: Reading, models: Models) -> Proposed:
+    """Give every row the cluster of highest score − price."""
+    from mtclust.primal import _compiled
+
+    source = source_of(raw, codes, reading)
+    C = models.W.shape[2]
+    labels = np.full(len(codes), -1, dtype=np.int32)
+    counts = np.zeros((reading.n_tasks, C), dtype=np.int64)
+    sums, looked_at, widest, near = {}, {}, {}, {}
+    for task in tasks_in(source).tolist():
+        weights, constant = models.weights(task)
+        part = labels[source.offsets[task] : source.offsets[task + 1]]
+        gaps, sums[task] = np.empty(len(part)), np.zeros((C, source.n_features))
+        for begin, end, block in source.blocks(task):
+            none = np.full(end - begin, -1, dtype=np.int32)
+            prices = models.prices[task] - constant
+            _compiled.choose(scores_of(block, weights), prices, part[begin:end], gaps[begin:end], counts[task])
+            _compiled.move_sums(block, none, part[begin:end], sums[task])
+        step = int(models.steps[task])
+        looked_at[task], widest[task] = gaps[-int(base[task]) % step :: step].copy(), float(gaps.max())
+        near[task] = _near_boundary(source, task, gaps, weights, models.kept_share)
+    return Proposed(source.offsets, _small(labels, C), counts, sums, looked_at, widest, near)
+
+
+def _small(labels: NDArray[np.int32], n_clusters: int) -> NDArray[Any]:
+    return labels.astype(np.min_scalar_type(-n_clusters))
+
+
+def _near_boundary(source: Source, task: int, gaps: Array, weights: Array, share: float) -> NearBoundary:
+    wanted = max(_FEWEST_KEPT, int(np.ceil(share * len(gaps))))
+    reach = np.inf if wanted >= len(gaps) else float(np.partition(gaps, wanted)[wanted])
+    rows = np.flatnonzero(gaps <= reach)
+    features = source.take(task, rows)
+    return NearBoundary(rows, gaps[rows], scores_of(features, weights), features, reach)
+
+
+def overview(proposed: Proposed) -> tuple[NDArray[np.int64], dict[int, Array], dict[int, float]]:
+    return proposed.counts, proposed.gaps, proposed.widest
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Rows of a task with at most a certain gap, by position; scores are without the constant of the centre."""
+
+    positions: Positions
+    labels: NDArray[np.int64]
+    scores: Array
+
+
+def undecided(proposed: Proposed, base: Positions, gaps: dict[int, float]) -> dict[int, Undecided] | None:
+    """The rows within the given gap of every task; None if not all of them were kept."""
+    result = {}
+    for task, near in proposed.near.items():
+        if task not in gaps:
+            continue
+        if gaps[task] > near.reach:
+            return None
+        chosen = np.flatnonzero(near.gaps <= gaps[task])
+        rows = near.rows[chosen]
+        labels = proposed.labels[proposed.offsets[task] + rows].astype(np.int64)
+        result[task] = Undecided(base[task] + rows, labels, near.scores[chosen])
+    return result
+
+
+@dataclass(frozen=True)
+class Changes:
+    """New ids of all clusters of a task (None: as they are), then labels of some positions."""
+
+    new_ids: NDArray[np.int64] | None
+    positions: Positions
+    labels: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Labels of a chunk, sorted by task, and their class sums."""
+
+    offsets: NDArray[np.int64]
+    labels: NDArray[Any]
+    sums: dict[int, Array]
+
+    def changed(self, base: Positions, changes: dict[int, Changes]) -> NDArray[np.int32]:
+        """The labels after changes that were decided since."""
+        labels = self.labels.astype(np.int32)
+        for task, change in changes.items():
+            part = labels[self.offsets[task] : self.offsets[task + 1]]
+            if change.new_ids is not None:
+                part[:] = change.new_ids[part]
+            part[change.positions - base[task]] = change.labels
+        return labels
+
+
+def settled(proposed: Proposed, base: Positions, changes: dict[int, Changes]) -> Settled:
+    """The labels after the rows near a boundary were given theirs."""
+    from mtclust.primal import _compiled
+
+    labels = proposed.labels.astype(np.int32)
+    sums = {task: part.copy() for task, part in proposed.sums.items()}
+    for task, change in changes.items():
+        near, rows = proposed.near[task], change.positions - base[task]
+        features = near.features[np.searchsorted(near.rows, rows)]
+        part = labels[proposed.offsets[task] : proposed.offsets[task + 1]]
+        _compiled.move_sums(features, part[rows], change.labels.astype(np.int32), sums[task])
+        part[rows] = change.labels
+    return Settled(proposed.offsets, labels.astype(proposed.labels.dtype), sums)
+
+
+def outcome(
+    new: Settled, base: Positions, old: Settled | None, changes: dict[int, Changes]
+) -> tuple[dict[int, Array], int]:
+    """Class sums, and how many labels differ from those before."""
+    if old is None:
+        return new.sums, len(new.labels)
+    return new.sums, int(np.count_nonzero(old.changed(base, changes) != new.labels))
+
+
+def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int, Array], int]:
+    sums: dict[int, Array] = {}
+    for part, _ in parts:
+        for task, values in part.items():
+            sums[task] = sums[task] + values if task in sums else values
+    return sums, sum(changed for _, changed in parts)
+
+
+def labels_at(
+    labels: Settled, base: Positions, changes: dict[int, Changes], where: dict[int, Positions]
+) -> dict[int, NDArray[np.int32]]:
+    """Labels of some rows, by positions within the task."""
+    now = labels.changed(base, changes)
+    return {task: now[labels.offsets[task] + rows - base[task]] for task, rows in where.items()}
+
+
+def in_input_order(
+    labels: Settled, codes: NDArray[Any], base: Positions, changes: dict[int, Changes]
+) -> NDArray[Any]:
+    """Labels in the order of the input."""
+    result = np.empty_like(labels.labels)
+    result[np.argsort(codes, kind="stable")] = labels.changed(base, changes)
+    return result

@@ -1,0 +1,133 @@
+"""Running steps on the chunks of a Dask collection: with the current distributed client, or Dask's local scheduler.
+
+Steps are pure functions of the chunks and of small parameters that lie in the graph itself. What a step leaves at the
+workers (labels) can therefore be computed again from there: losing a worker costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from mtclust._extras import require
+from mtclust.exceptions import ClusterLostError
+from mtclust.memory import available_memory
+
+T = TypeVar("T")
+
+#: seconds without a single worker, or without the scheduler, after which a fit gives up; ``mtclust.patience`` of Dask's
+#: configuration changes it
+PATIENCE = 60.0
+#: seconds between two looks at the state of the cluster
+_LOOK = 1.0
+#: results merged at once on their way to the driver
+_FAN_IN = 16
+
+
+class Engine:
+    """Runs delayed steps; ``report`` is told in words what was done."""
+
+    def __init__(self, report: Callable[[str], None] = lambda text: None) -> None:
+        self._dask = require("dask", "dask")
+        self.report = report
+        self.client = _current_client(self._dask)
+        self.patience = float(self._dask.utils.parse_timedelta(self._dask.config.get("mtclust.patience", PATIENCE)))
+
+    def step(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A step to run later; lists of steps among the arguments become lists of their results."""
+        return self._dask.delayed(function, pure=False, traverse=False)(*arguments)
+
+    def constant(self, value: Any) -> Any:
+        """Something that many steps need, sent once."""
+        return self._dask.delayed(value, traverse=False)
+
+    def keep(self, steps: Sequence[Any]) -> list[Any]:
+        """Run steps and leave their results where they are."""
+        with self._explained():
+            return list(self._dask.persist(*steps)) if steps else []
+
+    def gather(self, steps: Sequence[Any]) -> list[Any]:
+        """Run steps and bring their results here."""
+        if not steps:
+            return []
+        with self._explained():
+            if self.client is None:
+                return list(self._dask.compute(*steps))
+            futures = self.client.compute(list(steps))
+            self._wait(futures)
+            return list(self.client.gather(futures))
+
+    def merged(self, steps: Sequence[T], merge: Callable[[list[Any]], Any]) -> T:
+        """The results of steps merged on the way, neighbours first, always in the same order."""
+        level = list(steps)
+        while len(level) > 1:
+            level = [self.step(merge, level[k : k + _FAN_IN]) for k in range(0, len(level), _FAN_IN)]
+        return level[0]
+
+    def memory(self) -> int | None:
+        """Bytes the workers may use in all; None where that is not known."""
+        if self.client is None:
+            return available_memory()
+        limits = [worker["memory_limit"] for worker in self._workers().values()]
+        return sum(limits) if limits and all(limits) else None
+
+    def _workers(self) -> dict[str, Any]:
+        assert self.client is not None
+        return self.client.scheduler_info(n_workers=-1)["workers"]
+
+    def _wait(self, futures: list[Any]) -> None:
+        """Until all are done; raises when the cluster has been away for too long."""
+        distributed = sys.modules["distributed"]
+        assert self.client is not None
+        alive = time.monotonic()
+        while True:
+            try:
+                distributed.wait(futures, timeout=_LOOK)
+                return
+            except (TimeoutError, distributed.TimeoutError):
+                pass
+            if self.client.status == "running" and self._workers():
+                alive = time.monotonic()
+            elif time.monotonic() - alive > self.patience:
+                what = "has no worker" if self.client.status == "running" else f"is {self.client.status}"
+                raise ClusterLostError(
+                    f"The Dask cluster {what} for more than {self.patience:g} s. Start workers or a new cluster and fit "
+                    "again; raise mtclust.patience in Dask's configuration to wait longer."
+                )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Errors of the cluster, as opposed to those of a step, in words that say what to do."""
+        lost: tuple[type[BaseException], ...] = (CancelledError, ConnectionError)
+        killed: tuple[type[BaseException], ...] = ()
+        if self.client is not None:
+            distributed = sys.modules["distributed"]
+            lost += (distributed.CancelledError, sys.modules["distributed.comm"].CommClosedError)
+            killed = (distributed.KilledWorker,)
+        try:
+            yield
+        except killed as error:
+            raise ClusterLostError(
+                f"Workers died again and again while they ran a step of the fit ({error}). Most often their memory is "
+                "too small: use smaller chunks (rechunk, repartition) or more memory per worker."
+            ) from error
+        except lost as error:
+            raise ClusterLostError(
+                f"The connection to the Dask cluster was lost ({type(error).__name__}: {error}). Connect a new "
+                "distributed.Client and fit again."
+            ) from error
+
+
+def _current_client(dask: Any) -> Any:
+    """The distributed client that Dask would use here, None for a local scheduler."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None or dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
+        return None
+    try:
+        return distributed.get_client()
+    except ValueError:
+        return None

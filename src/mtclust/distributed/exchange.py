@@ -1,0 +1,151 @@
+"""The rows near a boundary that the polish exchanges, from chunks of rows.
+
+An exchange of two rows gains at most e_j + e_k, e = (how much better another cluster is for the row) + 2a‖ψ‖²: only
+rows with e + max e > 0 matter, and of these the first thousand. Every chunk therefore keeps its rows of highest e; one
+merged list of the values tells where the cut is over all chunks, and only rows above it are sent, with some to spare:
+exchanges within one task change the models of the others a little. Whether the rows to spare were enough is checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.distributed.chunk import Changes, Reading, Settled, source_of, tasks_in
+from mtclust.primal.rows import Moments, TableRows
+from mtclust.primal.search import FEW_ROWS, MOST_CANDIDATES, NearRows, largest_pull, pulls_of, wants_of
+
+Array = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+#: rows beyond the cut that are sent too
+_SPARE = MOST_CANDIDATES // 2
+_KEPT = MOST_CANDIDATES + _SPARE + 1
+
+
+@dataclass(frozen=True)
+class Question:
+    """Models, prices and whitening factors of the tasks that are asked for."""
+
+    moments: Moments
+    tasks: list[int]
+    W: Array
+    prices: Array
+    factors: dict[int, Array]
+
+    @property
+    def n_clusters(self) -> int:
+        return self.W.shape[2]
+
+    def eagerness(self, task: int, rows: NDArray[Any], labels: NDArray[np.int32], W: Array) -> tuple[Array, Array]:
+        """How much better another cluster is for some rows, without and with their pull on the model."""
+        n = len(rows)
+        if int(self.moments.sizes[task]) <= FEW_ROWS:  # these are exchanged whole
+            wants = np.full(n, np.inf)
+        else:
+            own = _one_task(self.moments, task)
+            wants = wants_of(TableRows(rows, np.array([0, n])), 0, own, W, self.prices[task], labels)
+        pulls = pulls_of(self.moments, task, self.factors[task], rows, self.n_clusters)
+        return wants, wants + pulls
+
+
+def _one_task(own: Moments, task: int) -> Moments:
+    part = slice(task, task + 1)
+    return Moments(own.sizes[part], own.mean[part], own.total[part], own.gram[part], own.scale, own.largest[part])
+
+
+@dataclass(frozen=True)
+class Eager:
+    """The rows of a task in a chunk with the highest e; every other row of the chunk has at most ``rest``."""
+
+    positions: Positions
+    eager: Array
+    rows: NDArray[Any]
+    labels: NDArray[np.int32]
+    rest: float
+
+
+def most_eager(
+    raw: Any, codes: NDArray[Any], base: Positions, reading: Reading, question: Question,
+    labels: Settled, changes: dict[int, Changes],
+) -> dict[int, Eager]:  # fmt: skip
+    """Every chunk's rows of highest e."""
+    source, now = source_of(raw, codes, reading), labels.changed(base, changes)
+    result = {}
+    for task in sorted(set(tasks_in(source).tolist()) & set(question.tasks)):
+        mine = now[source.offsets[task] : source.offsets[task + 1]]
+        own, C = question.moments, question.n_clusters
+        factor = question.factors[task]
+        wants = wants_of(source, task, own, question.W[task], question.prices[task], mine)
+        near, rest = np.arange(len(wants)), -np.inf
+        if len(wants) > _KEPT:
+            # a row outside has a lower e than each of the _KEPT rows that want it most
+            least = float(-np.partition(-wants, _KEPT - 1)[_KEPT - 1])
+            near = np.flatnonzero(wants >= least - largest_pull(own, task, factor, C))
+        rows = source.take(task, near)
+        eager = question.eagerness(task, rows, mine[near], question.W[task])[1]
+        if len(near) > _KEPT:
+            kept = np.sort(np.argpartition(-eager, _KEPT - 1)[:_KEPT])
+            near, rows, eager = near[kept], rows[kept], eager[kept]
+        if len(wants) > _KEPT:
+            rest = float(eager.min())
+        result[task] = Eager(base[task] + near, eager, rows, mine[near].copy(), rest)
+    return result
+
+
+Levels = dict[int, tuple[Array, float]]
+
+
+def levels(found: dict[int, Eager]) -> Levels:
+    """The values of e by task, in descending order, and the most that any other row has."""
+    return {task: (-np.sort(-part.eager), part.rest) for task, part in found.items()}
+
+
+def merge_levels(parts: list[Levels]) -> Levels:
+    result: Levels = {}
+    for part in parts:
+        for task, (values, rest) in part.items():
+            if task in result:
+                values = -np.sort(-np.concatenate([result[task][0], values]))[:_KEPT]
+                rest = max(rest, result[task][1])
+            result[task] = values, rest
+    return result
+
+
+def cut_of(values: Array, rest: float) -> float:
+    """Rows are sent down to this e: the candidates and some to spare."""
+    n_candidates = min(int(np.count_nonzero(values + values[0] > 0)), MOST_CANDIDATES)
+    last = n_candidates + _SPARE
+    return max(rest, float(values[last])) if last < len(values) else rest
+
+
+def above(found: dict[int, Eager], cuts: dict[int, float]) -> dict[int, Eager]:
+    """The rows above the cuts."""
+    result = {}
+    for task, part in found.items():
+        kept = np.flatnonzero(part.eager >= cuts[task])
+        result[task] = Eager(part.positions[kept], part.eager[kept], part.rows[kept], part.labels[kept], cuts[task])
+    return result
+
+
+def joined(parts: list[Eager]) -> Eager:
+    """The rows of a task from all chunks."""
+    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "eager", "rows", "labels"))
+    return Eager(*arrays, rest=parts[0].rest)
+
+
+def near_rows(question: Question, task: int, found: Eager, W: Array) -> NearRows | None:
+    """The rows under the models of now; None if rows that were not sent could matter by now."""
+    wants, eager = question.eagerness(task, found.rows, found.labels, W)
+    if np.isfinite(found.rest):
+        most = float(eager.max())
+        needed = -most
+        if np.count_nonzero(eager + most > 0) > MOST_CANDIDATES:
+            needed = max(needed, float(-np.partition(-eager, MOST_CANDIDATES - 1)[MOST_CANDIDATES - 1]))
+        moved = np.linalg.norm(W - question.W[task], axis=0).max() * np.sqrt(question.moments.largest[task])
+        if found.rest + 2 * moved > needed:
+            return None
+    return NearRows(found.positions, wants, found.rows, found.labels, complete=True)

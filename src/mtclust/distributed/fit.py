@@ -1,0 +1,156 @@
+"""``fit``, ``predict`` and ``decision_function`` of the estimators for Dask collections."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
+
+from mtclust._extras import require
+from mtclust.distributed import chunk
+from mtclust.distributed.engine import Engine
+from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
+from mtclust.distributed.source import ChunkedRows, picked
+from mtclust.estimators.large import fit_large
+from mtclust.estimators.preparation import clusters_per_task, given_lambda1
+from mtclust.model import DecisionModel
+from mtclust.primal.features import FeatureMap, held_as
+from mtclust.primal.rows import RemoteTable, block_rows, shift_of
+from mtclust.primal.solve import ALL_ROWS
+from mtclust.tasks import TaskIndex, codes_of_known_tasks, task_ids
+
+
+class ChunkedTable(RemoteTable):
+    """The rows of X in chunks, indexed by their positions in the order of the tasks."""
+
+    def __init__(self, engine: Engine, table: Table, layout: Layout) -> None:
+        self.engine, self.table, self.layout = engine, table, layout
+        self.shape = (int(layout.sizes.sum()), table.n_features)
+        self.dtype = table.dtype
+        self._reading = chunk.Reading(len(layout.names), table.dtype, table.columns)
+
+    def __getitem__(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        distinct, back = np.unique(positions, return_inverse=True)
+        offsets = self.layout.offsets
+        edges = np.searchsorted(distinct, offsets)
+        asked = [distinct[a:b] - offsets[i] for i, (a, b) in enumerate(zip(edges[:-1], edges[1:]))]
+        return np.concatenate(self._picked(asked))[back]
+
+    def _picked(self, asked: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
+        reading = self.engine.constant(self._reading)
+        return picked(self.engine, self.layout, self.table.parts, reading, self._reading, asked)
+
+    def source(self, features: FeatureMap) -> ChunkedRows:
+        engine, layout, raw = self.engine, self.layout, self.table.parts
+        if features.projection is None:
+            step = block_rows(self.shape[1], np.dtype(self.dtype).itemsize)
+            first = self._picked([np.arange(min(step, int(n))) for n in layout.sizes])
+            reading = replace(self._reading, features=features, shift=shift_of(first))
+            return ChunkedRows(engine, layout, raw, reading, self.shape[1])
+        reading, rank = replace(self._reading, features=features), features.projection.shape[1]
+        dtype = held_as(self.shape[0], rank, engine.memory())
+        if dtype is None:
+            return ChunkedRows(engine, layout, raw, reading, rank)
+        sent = engine.keep([engine.constant(reading)])[0]
+        held = engine.keep([engine.step(chunk.features_of, part, sent, dtype) for part in raw])
+        return ChunkedRows(engine, layout, raw, reading, rank, held, chunk.Reading(len(layout.names), dtype))
+
+
+class ChunkedIndex(TaskIndex):
+    """Tasks of rows in chunks: rows are named by their position in the order of the tasks."""
+
+    def to_input_order(self, sorted_values: Any) -> Any:
+        return sorted_values.in_input_order()
+
+
+class _AsTheyAre:
+    """The order of rows that are named by their sorted position already."""
+
+    def __getitem__(self, positions: Any) -> Any:
+        return positions
+
+
+def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
+    """Cluster the rows of a Dask collection; see :meth:`MultitaskClusterer.fit`."""
+    _check_possible(estimator)
+    name = type(estimator).__name__
+    engine = Engine((lambda text: print(f"[{name}] {text}", flush=True)) if estimator.verbose else lambda text: None)
+    table = read(engine, estimator, X, tasks, reset=True)
+    layout = lay_out(engine, table)
+    n = int(layout.sizes.sum())
+    engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
+    if n <= ALL_ROWS:
+        return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
+    index = ChunkedIndex(layout.names, np.empty(0, dtype=np.int64), _AsTheyAre(), layout.offsets)  # type: ignore[arg-type]
+    rows = ChunkedTable(engine, table, layout)
+    choice = estimator._choose_n_clusters(rows, None, index, True)
+    clusters = clusters_per_task(estimator.n_clusters if choice is None else choice.n_clusters, index)
+    estimator._read_solver_options()
+    estimator._check_clusters(index, clusters)
+    estimator.n_clusters_ = int(clusters.max())
+    rng = np.random.default_rng(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
+    with threadpool_limits(limits=1, user_api="blas"):
+        fit_large(estimator, rows, index, clusters, given_lambda1(estimator.lambda1, index), rng)
+    estimator._add_choice(choice)
+    estimator._print_history()
+    return estimator
+
+
+def _check_possible(estimator: Any) -> None:
+    """What needs all pairs of rows cannot be done in chunks."""
+    form = estimator._read_form()
+    wrong = None
+    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
+        wrong = 'kernel="precomputed"'
+    elif estimator.solver == "cutting-plane":
+        wrong = 'solver="cutting-plane"'
+    elif form == "dual":
+        wrong = 'solver_options["form"]="dual"'
+    if wrong is not None:
+        raise ValueError(
+            f"{wrong} needs a kernel matrix of all rows at once, which a Dask collection cannot give. Use rows with a "
+            'linear, RBF or callable kernel and solver="exchange", or fit the data in memory (X.compute()).'
+        )
+
+
+def _fit_gathered(estimator: Any, engine: Engine, X: Any, tasks: Any, lengths: list[int]) -> Any:
+    """So few rows that the search would be run on all of them anyway."""
+    da = require("dask.array", "dask")
+    X, tasks = (engine.gather([item])[0] if hasattr(item, "__dask_graph__") else item for item in (X, tasks))
+    engine.report(f"up to {ALL_ROWS} rows are fitted here, in memory")
+    estimator.fit(X, tasks=tasks)
+    for name in ("labels_", "single_task_labels_"):
+        setattr(estimator, name, da.from_array(getattr(estimator, name), chunks=(tuple(lengths),)))
+    return estimator
+
+
+def scores_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
+    """``decision_function`` as a Dask array with the chunks of X, computed when it is asked for."""
+    engine = Engine()
+    table = read(engine, estimator, X, tasks, reset=False)
+    if table.ids is None and table.given is not None and np.ndim(table.given) > 0:
+        lengths = lengths_of(engine, table)
+        ends = np.cumsum(lengths)
+        ids: list[Any] = np.split(task_ids(table.given, sum(lengths)), ends[:-1])
+    else:
+        lengths = lengths_of(engine, table)
+        ids = [table.given] * len(lengths) if table.ids is None else table.ids
+    reading = engine.constant(chunk.Reading(1, table.dtype, table.columns))
+    model, names = engine.constant(estimator._model), engine.constant(estimator.tasks_)
+    da = require("dask.array", "dask")
+    width = estimator._model.intercept.shape[1]
+    return da.concatenate(
+        [
+            da.from_delayed(engine.step(_scores, part, own, reading, model, names), (n, width), dtype=np.float64)
+            for part, own, n in zip(table.parts, ids, lengths)
+        ]
+    )
+
+
+def _scores(raw: Any, ids: Any, reading: chunk.Reading, model: DecisionModel, names: NDArray[Any]) -> NDArray[Any]:
+    rows = chunk.rows_of(raw, reading)
+    return model.scores(rows, codes_of_known_tasks(ids, len(rows), names))

@@ -1,0 +1,257 @@
+"""Reading Dask arrays and data frames: one list of chunks, the task of every row, and where tasks lie in the chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_feature_names, _check_n_features
+
+from mtclust.distributed import is_dask
+from mtclust.distributed.engine import Engine
+from mtclust.tasks import index_tasks, missing_ids
+from mtclust.validation import split_task_column
+
+
+@dataclass(frozen=True)
+class Table:
+    """The chunks of X, and those of the task ids if these are a collection too.
+
+    Attributes
+    ----------
+    parts : list of Delayed
+        Arrays or pandas frames.
+    columns : list or None
+        The feature columns of the frames.
+    dtype : dtype
+        float32 where all columns are, else float64.
+    lengths : list of int or None
+        Rows of every part, None where not known yet.
+    ids : list of Delayed or None
+    given : array, scalar or None
+        Task ids that are at hand.
+    """
+
+    parts: list[Any]
+    columns: list[Any] | None
+    n_features: int
+    dtype: Any
+    lengths: list[int] | None
+    ids: list[Any] | None
+    given: Any = None
+
+
+def read(engine: Engine, estimator: Any, X: Any, tasks: Any, *, reset: bool) -> Table:
+    """Check X and tasks; sets or checks ``n_features_in_`` and ``feature_names_in_`` as for data at hand."""
+    column = estimator.task_column
+    if column is not None and tasks is not None:
+        raise ValueError("tasks and task_column were both given; use one of them.")
+    if not is_dask(X):
+        raise TypeError(
+            f"tasks is a Dask collection but X is {type(X).__name__}; make X a Dask array or data frame too, "
+            "or tasks an array (tasks.compute())."
+        )
+    if hasattr(X, "columns"):
+        return _read_frame(engine, estimator, X, tasks, column, reset)
+    if not hasattr(X, "chunks") or X.ndim != 2:
+        raise ValueError(
+            f"X is a Dask collection of type {type(X).__name__} with {getattr(X, 'ndim', '?')} dimensions; "
+            "expected an array of shape (n, d) or a data frame."
+        )
+    _check_n_features(estimator, X, reset=reset)
+    _check_feature_names(estimator, np.empty((0, X.shape[1])), reset=reset)
+    if column is not None:
+        X, tasks = split_task_column(X, column)
+    if not isinstance(X._meta, np.ndarray) or X.dtype.kind not in "fiub":
+        raise TypeError(
+            f"X is a Dask array of {type(X._meta).__name__} chunks with dtype {X.dtype}; expected dense chunks of real "
+            "numbers. Use X.map_blocks(lambda block: block.toarray()) for sparse chunks."
+        )
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    lengths = None if np.isnan(X.shape[0]) else [int(n) for n in X.chunks[0]]
+    parts = list(X.to_delayed().ravel())
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    return _with_tasks(Table(parts, None, X.shape[1], dtype, lengths, None), tasks)
+
+
+def _read_frame(engine: Engine, estimator: Any, X: Any, tasks: Any, column: Any, reset: bool) -> Table:
+    _check_feature_names(estimator, X._meta, reset=reset)
+    _check_n_features(estimator, X._meta, reset=reset)
+    columns = list(X.columns)
+    # ids and rows come from the same partitions: reading one column alone may be planned with other partitions
+    parts = list(X.to_delayed())
+    ids = None
+    if column is not None:
+        if column not in columns:
+            raise ValueError(f"task_column={column!r} is not a column of X; its columns are {columns}.")
+        columns.remove(column)
+        ids = [engine.step(_column, part, column) for part in parts]
+    dtypes = [X.dtypes[name] for name in columns]
+    wrong = [name for name, kind in zip(columns, dtypes) if getattr(kind, "kind", "O") not in "fiub"]
+    if wrong or not columns:
+        raise TypeError(
+            f"X has columns that are not numbers: {wrong}. Encode or drop them; a column of task ids is named by "
+            "task_column."
+            if wrong
+            else "X has no feature columns."
+        )
+    dtype = np.float32 if all(kind == np.float32 for kind in dtypes) else np.float64
+    table = Table(parts, columns, len(columns), dtype, None, ids)
+    return table if column is not None else _with_tasks(table, tasks)
+
+
+def _column(part: Any, name: Any) -> NDArray[Any]:
+    return np.asarray(part[name])
+
+
+def _with_tasks(table: Table, tasks: Any) -> Table:
+    if not is_dask(tasks):
+        return Table(**{**vars(table), "given": tasks})
+    if getattr(tasks, "ndim", 1) == 2 and tasks.shape[1] == 1:
+        tasks = tasks[:, 0]
+    if getattr(tasks, "ndim", 1) != 1:
+        raise ValueError(f"tasks must be one id per row; got a Dask collection of {tasks.ndim} dimensions.")
+    if hasattr(tasks, "rechunk") and table.lengths is not None and not np.isnan(tasks.shape[0]):
+        if tasks.shape[0] != sum(table.lengths):
+            raise _other_length(int(tasks.shape[0]), sum(table.lengths))
+        tasks = tasks.rechunk((tuple(table.lengths),))
+    ids = list(np.ravel(tasks.to_delayed()))
+    if len(ids) != len(table.parts):
+        raise ValueError(
+            f"tasks has {len(ids)} chunks but X has {len(table.parts)}, and their lengths are not known. Give both "
+            "from one data frame (task_column), or call compute_chunk_sizes() on both."
+        )
+    return Table(**{**vars(table), "ids": ids})
+
+
+def _other_length(n_ids: int, n_rows: int) -> ValueError:
+    return ValueError(f"tasks has {n_ids} entries but X has {n_rows} rows; give one task id per row.")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which rows of which task lie in which chunk.
+
+    Attributes
+    ----------
+    names : ndarray of shape (m,)
+    codes : list of Delayed
+        Per chunk the task of every row as a position in ``names``.
+    counts, base : ndarray of shape (number of chunks, m)
+        How many rows of a task a chunk has, and the position within the task of the first of them.
+    """
+
+    names: NDArray[Any]
+    codes: list[Any]
+    counts: NDArray[np.int64]
+    base: NDArray[np.int64]
+
+    @property
+    def lengths(self) -> list[int]:
+        return [int(n) for n in self.counts.sum(axis=1)]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return self.counts.sum(axis=0)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+
+    def by_chunk(self, positions: Sequence[NDArray[np.int64]]) -> list[dict[int, slice]]:
+        """For every chunk the tasks of which it has some of the rows asked for, and where these are in the list.
+
+        ``positions`` are ascending positions within every task.
+        """
+        result: list[dict[int, slice]] = [{} for _ in self.counts]
+        for task, where in enumerate(positions):
+            if not len(where):
+                continue
+            first = np.searchsorted(where, self.base[:, task])
+            last = np.searchsorted(where, self.base[:, task] + self.counts[:, task])
+            for chunk in np.flatnonzero(last > first):
+                result[chunk][task] = slice(int(first[chunk]), int(last[chunk]))
+        return result
+
+
+def lengths_of(engine: Engine, table: Table) -> list[int]:
+    """Rows of every chunk; reads the data where they are not known."""
+    if table.lengths is not None:
+        return table.lengths
+    return [int(n) for n in engine.gather([engine.step(len, part) for part in table.parts])]
+
+
+def lay_out(engine: Engine, table: Table) -> Layout:
+    """Find the tasks; the task ids are encoded where they lie."""
+    if table.ids is None:
+        return _layout_of_given(engine, lengths_of(engine, table), table.given)
+    encoded = engine.keep([engine.step(_encode, part) for part in table.ids])
+    found = engine.gather([engine.step(_without_codes, part) for part in encoded])
+    lengths = [sum(counts) for _, counts, _ in found]
+    if table.lengths is None and table.columns is None or table.lengths not in (None, lengths):
+        rows = lengths_of(engine, table)
+        if rows != lengths:
+            raise _other_length(sum(lengths), sum(rows)) if sum(rows) != sum(lengths) else ValueError(
+                "tasks and X are cut into chunks of different lengths; repartition one like the other."
+            )
+    missing = sum(number for _, _, number in found)
+    if missing:
+        raise ValueError(f"tasks has {missing} missing values; every row needs a task id.")
+    names = np.unique(np.concatenate([values for values, _, _ in found if len(values)] or [np.empty(0)]))
+    counts = np.zeros((len(found), len(names)), dtype=np.int64)
+    codes = []
+    for chunk, (values, numbers, _) in enumerate(found):
+        places = np.searchsorted(names, values)
+        counts[chunk, places] = numbers
+        codes.append(engine.step(_recode, encoded[chunk], places.astype(_code_type(len(names)))))
+    return Layout(names, engine.keep(codes), counts, _base(counts))
+
+
+def _layout_of_given(engine: Engine, lengths: list[int], given: Any) -> Layout:
+    index = index_tasks(given, sum(lengths))
+    ends = np.cumsum(lengths)
+    pieces = np.split(index.codes.astype(_code_type(index.n_tasks)), ends[:-1])
+    if index.n_tasks == 1:
+        codes = [engine.step(_one_task, n) for n in lengths]
+    else:
+        codes = [engine.constant(piece) for piece in pieces]
+    counts = np.stack([np.bincount(piece, minlength=index.n_tasks) for piece in pieces]).astype(np.int64)
+    return Layout(index.names, engine.keep(codes), counts, _base(counts))
+
+
+def _base(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.cumsum(counts, axis=0) - counts
+
+
+def _code_type(n_tasks: int) -> Any:
+    return np.min_scalar_type(max(n_tasks - 1, 0))
+
+
+def _one_task(n: int) -> NDArray[Any]:
+    return np.zeros(n, dtype=np.uint8)
+
+
+def _encode(part: Any) -> tuple[NDArray[Any], list[int], int, NDArray[Any]]:
+    ids = np.asarray(part).reshape(-1)
+    missing = missing_ids(ids)
+    if missing.any():
+        return ids[:0], [len(ids)], int(missing.sum()), np.empty(0, dtype=np.uint8)
+    try:
+        values, codes = np.unique(ids, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(value).__name__ for value in ids})
+        raise TypeError(f"tasks mixes ids of types {', '.join(kinds)}; use one type for all.") from error
+    counts = np.bincount(codes, minlength=len(values)).tolist()
+    return values, counts, 0, codes.astype(_code_type(len(values)))
+
+
+def _without_codes(encoded: tuple[Any, ...]) -> tuple[Any, ...]:
+    return encoded[:3]
+
+
+def _recode(encoded: tuple[Any, ...], places: NDArray[Any]) -> NDArray[Any]:
+    return places[encoded[3]]

@@ -1,0 +1,363 @@
+"""Rows in chunks as a source for the primal form: every pass over them runs where they lie.
+
+A pass sends models and prices down. The chunks answer with cluster sizes and a sample of the gaps between the best and
+the second best cluster; then with the scores of the few rows whose gap is small enough to be undecided; then, told the
+labels of these, with class sums. Rows and labels stay where they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust._extras import require
+from mtclust.distributed import chunk, exchange
+from mtclust.distributed.engine import Engine
+from mtclust.distributed.inputs import Layout
+from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk
+from mtclust.primal.labelling import (
+    TaskLabels,
+    first_gap_rank,
+    first_rows,
+    gap_of_rank,
+    gap_step,
+    prices_from,
+    settle,
+    sizes_fit,
+)
+from mtclust.primal.rows import Moments, RemoteSource, combine
+from mtclust.primal.search import Data, NearRows, State
+from mtclust.primal.systems import whitened
+
+Array = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+#: share of the rows of a chunk, those nearest to a boundary, whose scores and features are kept during a pass, and by
+#: how much it grows where that was not enough
+_KEPT_SHARE = 0.1
+_MORE = 4.0
+
+
+@dataclass
+class ChunkedRows(RemoteSource):
+    """Features of the rows in chunks."""
+
+    engine: Engine
+    layout: Layout
+    raw: list[Any]
+    reading: chunk.Reading
+    width: int
+    parts: list[Any] = field(default_factory=list)  # features where these are held, else raw
+    part_reading: chunk.Reading | None = None
+    offsets: NDArray[np.int64] = field(init=False)
+    n_passes: int = 0
+
+    def __post_init__(self) -> None:
+        self.offsets = self.layout.offsets
+        self.parts = self.parts or self.raw
+        self._reading = self.engine.keep([self.engine.constant(self.reading)])[0]
+        other = self.part_reading
+        self._part_reading = self._reading if other is None else self.engine.constant(other)
+        self._first: list[Any] | None = None
+
+    @property
+    def n_features(self) -> int:
+        return self.width
+
+    @property
+    def shift(self) -> NDArray[Any] | None:
+        return self.reading.shift
+
+    def as_array(self, parts: list[Any]) -> Any:
+        """A Dask array of integers from one part per chunk."""
+        da = require("dask.array", "dask")
+        arrays = [
+            da.from_delayed(part, (n,), dtype=np.int64, meta=np.empty(0, dtype=np.int64))
+            for part, n in zip(_as_integers(self.engine, parts), self.layout.lengths)
+        ]
+        return da.concatenate(arrays)
+
+    def _over_chunks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """One step per chunk on its features; arguments that are lists have one entry per chunk."""
+        layout = self.layout
+        return [
+            self.engine.step(
+                function, part, codes, *(item[k] if isinstance(item, list) else item for item in arguments)
+            )
+            for k, (part, codes) in enumerate(zip(self.parts, layout.codes))
+        ]
+
+    def _bases(self) -> list[Any]:
+        return list(self.layout.base)
+
+    # -- rows and moments ----------------------------------------------------------------------------------------
+
+    def take_all(self, positions: list[Positions]) -> list[NDArray[Any]]:
+        rows = picked(self.engine, self.layout, self.raw, self._reading, self.reading, positions)
+        features, shift = self.reading.features, self.reading.shift
+        if features is not None and features.projection is not None:
+            return [features(part) if len(part) else np.empty((0, self.width)) for part in rows]
+        return rows if shift is None else [part - shift[task] for task, part in enumerate(rows)]
+
+    def moments(self, centre: bool, scale: float | None) -> Moments:
+        begin = time.perf_counter()
+        steps = self._over_chunks(chunk.sums_of, self._part_reading)
+        sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
+        if not (np.isfinite(sums).all() and np.isfinite(grams).all()):
+            raise ValueError("Input X contains NaN or infinity; drop or fill these rows.")
+        self._say(f"sums and Gram matrices of {self.offsets[-1]} rows in {len(self.parts)} chunks", begin)
+        return combine(self.layout.sizes, sums, grams, largest, centre, scale)
+
+    def _say(self, what: str, begin: float) -> None:
+        self.engine.report(f"{what}: {time.perf_counter() - begin:.1f} s")
+
+    # -- the batch step ------------------------------------------------------------------------------------------
+
+    def begin(self, data: Data, W: Array, prices: list[Array] | None) -> list[TaskLabels]:
+        C, own = data.bounds.n_clusters, data.moments
+        warm = [np.zeros(C) if prices is None else prices[i].copy() for i in range(data.n_tasks)]
+        tasks: list[TaskLabels] = [ChunkedTaskLabels(self, warm[i], self.width) for i in range(data.n_tasks)]
+        for i, scores in enumerate(self._first_scores(own, W)):
+            if len(scores):
+                lower, upper = data.bounds.lower[i], data.bounds.upper[i]
+                tasks[i].prices = prices_from(scores, int(own.sizes[i]), warm[i], lower, upper)
+        self.relabel(data, W, tasks)
+        return tasks
+
+    def _first_scores(self, own: Moments, W: Array) -> list[Array]:
+        """Scores of the rows that first prices come from; these rows are picked once."""
+        positions = [first_rows(int(n)) for n in own.sizes]
+        if not any(len(where) for where in positions):
+            return [np.empty((0, W.shape[2]))] * len(positions)
+        if self._first is None:
+            self._first = self.engine.keep(
+                _picking(self.engine, self.layout, self.raw, self._reading, positions, self.layout.by_chunk(positions))
+            )
+        light, models = self.engine.constant(chunk.light_moments(own)), self.engine.constant(W)
+        found = self.engine.gather(
+            [self.engine.step(chunk.scores, rows, self._reading, light, models) for rows in self._first]
+        )
+        none = np.empty((0, W.shape[2]))
+        return [np.concatenate([none, *(part[i] for part in found if i in part)]) for i in range(len(positions))]
+
+    def relabel(self, data: Data, W: Array, tasks: list[TaskLabels]) -> int:
+        start = time.perf_counter()
+        prices = np.stack([task.prices for task in tasks])
+        proposed = self._proposed(data, W, prices, _KEPT_SHARE)
+        boundaries, counts = self._overview(proposed, data, W, prices)
+        lower, upper = data.bounds.lower, data.bounds.upper
+        open_tasks = [i for i in range(len(tasks)) if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
+        ask = {i: boundaries[i].gap_of_rank(first_gap_rank(counts[i], lower[i], upper[i])) for i in open_tasks}
+        proposal = _Proposal(self, proposed, lambda share: self._proposed(data, W, prices, share))
+        for i, rows in proposal.undecided(ask).items():
+            boundaries[i].remember(ask[i], rows)
+        changes: dict[int, chunk.Changes] = {}
+        n_near = 0
+        for i in open_tasks:
+            boundaries[i].fetch = lambda gap, i=i: proposal.undecided({i: gap})[i]
+            positions, labels, prices[i] = settle(boundaries[i], counts[i], lower[i], upper[i], prices[i])
+            before = boundaries[i].labels
+            counts[i] += np.bincount(labels, minlength=len(counts[i])) - np.bincount(before, minlength=len(counts[i]))
+            moved = np.flatnonzero(labels != before)
+            changes[i] = chunk.Changes(None, positions[moved], labels[moved])
+            n_near += len(positions)
+        changed = self._finish(proposal.steps, changes, tasks, counts, prices)
+        self.n_passes += 1
+        self._say(f"pass {self.n_passes}: {changed} labels changed, {n_near} rows near a boundary", start)
+        return changed
+
+    def _proposed(self, data: Data, W: Array, prices: Array, share: float) -> list[Any]:
+        steps = np.array([gap_step(int(n)) for n in data.moments.sizes])
+        models = self.engine.constant(chunk.Models(chunk.light_moments(data.moments), W, prices.copy(), steps, share))
+        return self.engine.keep(self._over_chunks(chunk.propose, self._bases(), self._part_reading, models))
+
+    def _overview(
+        self, proposed: list[Any], data: Data, W: Array, prices: Array
+    ) -> tuple[list[_Boundary], NDArray[np.int64]]:
+        found = self.engine.gather([self.engine.step(chunk.overview, part) for part in proposed])
+        counts = np.sum([part for part, _, _ in found], axis=0)
+        own, boundaries = data.moments, []
+        for i, n in enumerate(own.sizes):
+            gaps = np.concatenate([looked_at[i] for _, looked_at, _ in found if i in looked_at])
+            widest = max(most[i] for _, _, most in found if i in most)
+            constant = -(own.mean[i] @ W[i]) / own.root_scale
+            boundaries.append(_Boundary(int(n), gaps, widest, constant))
+        return boundaries, counts
+
+    def _finish(
+        self, proposed: list[Any], changes: dict[int, chunk.Changes], tasks: list[TaskLabels],
+        counts: NDArray[np.int64], prices: Array,
+    ) -> int:  # fmt: skip
+        """Send the labels of undecided rows, bring class sums back, and remember where labels are."""
+        layout, engine, bases = self.layout, self.engine, self._bases()
+        none = np.empty(0, dtype=np.int64)
+        places = layout.by_chunk([changes[i].positions if i in changes else none for i in range(len(tasks))])
+        own = [
+            {i: chunk.Changes(None, changes[i].positions[rows], changes[i].labels[rows]) for i, rows in where.items()}
+            for where in places
+        ]
+        settled = engine.keep(
+            [engine.step(chunk.settled, part, bases[k], own[k]) for k, part in enumerate(proposed)]
+        )
+        first = tasks[0]
+        assert isinstance(first, ChunkedTaskLabels)
+        old: list[Any] = [None] * len(settled) if first.settled is None else first.settled
+        since = changes_by_chunk(tasks)
+        steps = [
+            engine.step(chunk.outcome, new, bases[k], old[k], since[k] if old[k] is not None else {})
+            for k, new in enumerate(settled)
+        ]
+        sums, changed = engine.gather([engine.merged(steps, chunk.merge_outcomes)])[0]
+        for i, task in enumerate(tasks):
+            assert isinstance(task, ChunkedTaskLabels)
+            task.settle(settled, counts[i], sums[i], prices[i].copy())
+        return changed
+
+    # -- the polish ----------------------------------------------------------------------------------------------
+
+    def near(self, data: Data, state: State) -> Callable[[int], NearRows]:
+        factors = {i: whitened(state.solver.block(i)) for i in range(data.n_tasks)}
+        light = chunk.light_moments(data.moments)
+
+        def ask(tasks: list[int]) -> tuple[exchange.Question, dict[int, exchange.Eager]]:
+            start = time.perf_counter()
+            prices = np.stack([task.prices for task in state.tasks])
+            mine = {i: factors[i] for i in tasks}
+            question = exchange.Question(light, tasks, state.W.copy(), prices, mine)
+            found = self._most_eager(question, state.tasks)
+            self._say(f"polish: {sum(len(part.positions) for part in found.values())} rows", start)
+            return question, found
+
+        question, found = ask(list(range(data.n_tasks)))
+
+        def near_rows(task: int) -> NearRows:
+            rows = exchange.near_rows(question, task, found[task], state.W[task])
+            if rows is None:  # exchanges in other tasks have changed this task's model too much
+                again, fresh = ask([task])
+                rows = exchange.near_rows(again, task, fresh[task], state.W[task])
+                assert rows is not None
+            return rows
+
+        return near_rows
+
+    def _most_eager(self, question: exchange.Question, tasks: list[TaskLabels]) -> dict[int, exchange.Eager]:
+        engine, first = self.engine, tasks[0]
+        assert isinstance(first, ChunkedTaskLabels) and first.settled is not None
+        concerned = self.layout.counts[:, question.tasks].any(axis=1)
+        steps = self._over_chunks(
+            exchange.most_eager, self._bases(), self._part_reading, engine.constant(question), first.settled,
+            changes_by_chunk(tasks),
+        )  # fmt: skip
+        found = engine.keep([step for step, mine in zip(steps, concerned) if mine])
+        levels = engine.gather(
+            [engine.merged([engine.step(exchange.levels, part) for part in found], exchange.merge_levels)]
+        )[0]
+        cuts = {task: exchange.cut_of(*values) for task, values in levels.items()}
+        parts = engine.gather([engine.step(exchange.above, part, cuts) for part in found])
+        return {i: exchange.joined([part[i] for part in parts if i in part]) for i in question.tasks}
+
+
+def _as_integers(engine: Engine, parts: list[Any]) -> list[Any]:
+    return [engine.step(np.asarray, part, np.int64) for part in parts]
+
+
+def picked(
+    engine: Engine, layout: Layout, raw: list[Any], reading: Any, here: chunk.Reading, positions: list[Positions]
+) -> list[NDArray[Any]]:
+    """Raw rows at ascending positions of every task, brought here."""
+    asked = layout.by_chunk(positions)
+    chosen = [k for k, part in enumerate(asked) if part]
+    steps = _picking(engine, layout, raw, reading, positions, asked)
+    found = engine.gather([steps[k] for k in chosen])
+    width = next((rows.shape[1] for part in found for rows in part.values()), 0)
+    result = [np.empty((len(where), width), dtype=here.dtype) for where in positions]
+    for k, part in zip(chosen, found):
+        for task, rows in part.items():
+            result[task][asked[k][task]] = rows
+    if not all(np.isfinite(part).all() for part in result):
+        raise ValueError("Input X contains NaN or infinity; drop or fill these rows.")
+    return result
+
+
+def _picking(
+    engine: Engine, layout: Layout, raw: list[Any], reading: Any, positions: list[Positions],
+    asked: list[dict[int, slice]],
+) -> list[Any]:  # fmt: skip
+    return [
+        engine.step(
+            chunk.pick, part, codes, reading,
+            {task: positions[task][rows] - layout.base[k, task] for task, rows in asked[k].items()},
+        )
+        for k, (part, codes) in enumerate(zip(raw, layout.codes))
+    ]  # fmt: skip
+
+
+@dataclass
+class _Boundary:
+    """Rows of a task near a boundary, fetched as far as they are asked for."""
+
+    n_rows: int
+    gaps: Array
+    widest: float
+    constant: Array
+    fetch: Callable[[float], chunk.Undecided] | None = None
+    _gap: float = -np.inf
+    _rows: chunk.Undecided | None = None
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        assert self._rows is not None
+        return self._rows.labels
+
+    def remember(self, gap: float, rows: chunk.Undecided) -> None:
+        self._gap, self._rows = gap, rows
+
+    def gap_of_rank(self, rank: int) -> float:
+        return self.widest if rank >= self.n_rows else gap_of_rank(self.gaps, self.n_rows, rank)
+
+    def within(self, gap: float) -> tuple[Positions, NDArray[Any]]:
+        if gap != self._gap:
+            assert self.fetch is not None
+            self.remember(gap, self.fetch(gap))
+        assert self._rows is not None
+        return self._rows.positions, self._rows.labels
+
+    def cost_of(self, positions: Positions) -> Array:
+        assert self._rows is not None
+        return -self.constant - self._rows.scores
+
+
+@dataclass
+class _Proposal:
+    """The chunks' answers to one pass; asked again, with more rows kept, if too few were."""
+
+    source: ChunkedRows
+    steps: list[Any]
+    again: Callable[[float], list[Any]]
+    share: float = _KEPT_SHARE
+
+    def undecided(self, gaps: dict[int, float]) -> dict[int, chunk.Undecided]:
+        """The rows of some tasks within the given gaps."""
+        if not gaps:
+            return {}
+        engine, layout = self.source.engine, self.source.layout
+        concerned = np.flatnonzero(layout.counts[:, list(gaps)].any(axis=1))
+        while True:
+            found = engine.gather(
+                [engine.step(chunk.undecided, self.steps[k], layout.base[k], gaps) for k in concerned]
+            )
+            if all(part is not None for part in found):
+                break
+            self.share = min(1.0, _MORE * self.share)
+            self.steps = self.again(self.share)
+        return {i: _joined([part[i] for part in found if i in part]) for i in gaps}
+
+
+def _joined(parts: list[chunk.Undecided]) -> chunk.Undecided:
+    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "labels", "scores"))
+    return chunk.Undecided(*arrays)
