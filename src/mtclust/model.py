@@ -33,7 +33,7 @@ class DecisionModel:
     rows : array, CSR matrix or None
         The training rows sorted by task; None for kernels that do not need them (linear, precomputed).
     coefficients : ndarray
-        ``(m, C, d)`` for the linear kernel, otherwise ``(m, N, C)``.
+        ``(m, C, d)`` for the linear kernel without rows, otherwise ``(m, N, C)``.
     intercept : ndarray of shape (m, C)
     present : ndarray of bool of shape (m, C)
         Which clusters a task has; the others have the score −∞ there.
@@ -55,7 +55,7 @@ class DecisionModel:
 
     def _block_scores(self, X: Any, task_codes: NDArray[np.int64]) -> Array:
         result = np.empty((X.shape[0], self.intercept.shape[1]))
-        linear = self.kernel.kind == "linear"
+        linear = self.kernel.kind == "linear" and self.rows is None  # not through landmarks
         values = X if linear or self.kernel.kind == "precomputed" else self.kernel(X, self.rows)
         for task in np.unique(task_codes):
             mine = task_codes == task
