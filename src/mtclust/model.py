@@ -55,7 +55,7 @@ class DecisionModel:
 
     def _block_scores(self, X: Any, task_codes: NDArray[np.int64]) -> Array:
         result = np.empty((X.shape[0], self.intercept.shape[1]))
-        linear = self.kernel.kind == "linear" and self.rows is None  # not through landmarks
+        linear = self.kernel.kind == "linear" and self.rows is None  # Nyström features of it have rows
         values = X if linear or self.kernel.kind == "precomputed" else self.kernel(X, self.rows)
         for task in np.unique(task_codes):
             mine = task_codes == task

@@ -25,7 +25,9 @@ def compare(own, source, X, offsets, centre, rtol=1e-9):
         np.testing.assert_allclose(own.centred(i, source.take(i, np.arange(b - a))), part, atol=1e-7)
         assert np.sum(part**2, axis=1).max() <= own.largest[i] * (1 + 1e-12)
     means = np.stack([X[a:b].mean(axis=0, dtype=np.longdouble) for a, b in zip(offsets[:-1], offsets[1:])])
-    np.testing.assert_allclose((own.mean + shift).astype(float), means.astype(float) * centre, rtol=1e-3 * rtol, atol=1e-1 * rtol)
+    np.testing.assert_allclose(
+        (own.mean + shift).astype(float), means.astype(float) * centre, rtol=1e-3 * rtol, atol=1e-1 * rtol
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
