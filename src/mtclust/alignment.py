@@ -269,7 +269,7 @@ def _new_ids(
         before = new_ids.copy()
         for task in range(m):
             match(task, [k for k in range(m) if k != task])
-        if np.array_equal(new_ids, before):
+        if np.array_equal(before, new_ids):
             break
     return new_ids
 

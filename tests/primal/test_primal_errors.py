@@ -35,7 +35,7 @@ def test_lambda_by_task_with_very_many_tasks_names_the_limit():
     rows, _, tasks = stacked((3,) * 210, d=5)
     model = DMTRC(3, kernel="linear", lambda1={i: 0.01 + 0.001 * i for i in range(210)}, lambda2=0.01,
                   sizes="balanced", solver_options={"form": "primal"})  # fmt: skip
-    with pytest.raises(ValueError, match="lambda1 differs by task.*210 tasks and 5 features"):
+    with pytest.raises(ValueError, match=r"lambda1 differs by task.*210 tasks and 5 features"):
         model.fit(rows, tasks=tasks)
 
 
