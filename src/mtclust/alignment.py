@@ -18,6 +18,8 @@ where the shift t makes up for the centres of the two tasks, which lie apart bec
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -28,6 +30,9 @@ from mtclust.labels import SizeBounds
 
 Array = NDArray[np.float64]
 
+#: with more tasks than this and at most so many clusters the pairs of tasks are not matched one by one
+_MANY_TASKS = 50
+_FEW_CLUSTERS = 4
 #: sweeps that match each task again to all others, after the first alignment
 _SWEEPS = 3
 #: class means shorter than this share of the longest are rounding
@@ -132,6 +137,8 @@ def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -
     raw, products = products, products * weights[:, None, None, None] * weights[None, :, None, None]
     similarity = np.eye(m)
     unequal = bounds.movable & ~np.all(sizes > 0, axis=1)
+    if m > _MANY_TASKS and bounds.n_clusters <= _FEW_CLUSTERS and not unequal.any():
+        return products, _best_matchings(products)
     for i in range(m):
         for k in range(i):
             if unequal[i] or unequal[k]:
@@ -141,6 +148,17 @@ def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -
             rows, columns = linear_sum_assignment(products[i, k], maximize=True)
             similarity[i, k] = similarity[k, i] = products[i, k][rows, columns].sum()
     return products, similarity
+
+
+def _best_matchings(products: Array) -> Array:
+    """V of all pairs of tasks at once, the best of all permutations of the clusters."""
+    m, n_clusters = len(products), products.shape[2]
+    best = np.full((m, m), -np.inf)
+    for order in itertools.permutations(range(n_clusters)):
+        np.maximum(best, sum(products[:, :, c, d] for c, d in enumerate(order)), out=best)
+    best = 0.5 * (best + best.T)
+    np.fill_diagonal(best, 1.0)
+    return best
 
 
 def _shifted_products(products: Array, sizes: NDArray[np.int64], i: int, k: int) -> tuple[Array, float]:
@@ -240,9 +258,11 @@ def _new_ids(
         n_offered = offered.sum(axis=1)
         largest = np.flatnonzero(n_offered == n_offered.max())
         aligned.append(int(largest[np.argmax(weights[largest].max(axis=1))]))
-    while len(aligned) < m and m > 1:
-        rest = [i for i in range(m) if i not in aligned]
-        task = rest[int(np.argmax(weights[np.ix_(rest, aligned)].max(axis=1)))]
+    nearest = np.full(m, -np.inf)  # how similar each task is to the most similar aligned one
+    while 0 < len(aligned) < m:
+        np.maximum(nearest, weights[:, aligned[-1]], out=nearest)
+        nearest[aligned] = -np.inf
+        task = int(np.argmax(nearest))
         match(task, aligned)
         aligned.append(task)
     for _ in range(_SWEEPS if m > 2 else 0):

@@ -33,7 +33,7 @@ class DecisionModel:
     rows : array, CSR matrix or None
         The training rows sorted by task; None for kernels that do not need them (linear, precomputed).
     coefficients : ndarray
-        ``(m, C, d)`` for the linear kernel, otherwise ``(m, N, C)``.
+        ``(m, C, d)`` for the linear kernel without rows, otherwise ``(m, N, C)``.
     intercept : ndarray of shape (m, C)
     present : ndarray of bool of shape (m, C)
         Which clusters a task has; the others have the score −∞ there.

@@ -32,7 +32,7 @@ def many():
 
 @pytest.fixture(scope="module")
 def few():
-    return stacked((60, 45, 80), d=4, spread=0.4, seed=1)
+    return stacked((60, 45, 80), d=4, spread=0.2, seed=1)
 
 
 # -- kinds of input ----------------------------------------------------------------------------------------------
@@ -157,11 +157,22 @@ def test_sparse_rows_with_many_columns():
     counts = rng.poisson(0.01, size=(240, 3000)) + rng.poisson(0.3, size=(240, 3000)) * (
         np.arange(3000) // 100 == y[:, None]
     )
-    model = primal().fit(sp.csr_matrix(counts.astype(float)), tasks=tasks)
+    X = sp.csr_matrix(counts.astype(float))
+    model = primal().fit(X, tasks=tasks)
     assert nmi(y, model.labels_) > 0.95
-    assert (
-        np.mean(model.predict(sp.csr_matrix(counts[:50].astype(float)), tasks=tasks[:50]) == model.labels_[:50]) > 0.9
-    )
+    assert np.mean(model.predict(X, tasks=tasks) == model.labels_) > 0.95
+
+
+def test_a_linear_kernel_through_landmarks_predicts_like_its_columns(few):
+    """Four columns, forty landmarks: Nyström features of a linear kernel are the same space."""
+    X, _, tasks = few
+    columns, landmarks = primal().fit(X, tasks=tasks), primal(n_components=40).fit(X, tasks=tasks)
+    assert "Nyström" in landmarks.selection_["features"]
+    np.testing.assert_array_equal(columns.labels_, landmarks.labels_)
+    assert landmarks.objective_ == pytest.approx(columns.objective_, rel=1e-6)
+    scores = columns.decision_function(X, tasks=tasks)
+    np.testing.assert_allclose(landmarks.decision_function(X, tasks=tasks), scores, atol=1e-3)
+    assert not hasattr(landmarks, "coef_")
 
 
 def test_a_callable_kernel(few):
@@ -233,17 +244,36 @@ def test_the_number_of_clusters_may_differ_by_task():
 def skewed(rows=400, seed=0):
     """Two tasks of three clusters with shares 70, 20 and 10 %."""
     rng = np.random.default_rng(seed)
-    centres = 4 * rng.normal(size=(3, 4))
+    centres = 6 * rng.normal(size=(3, 4))
     y = np.concatenate([rng.permutation(np.repeat([0, 1, 2], [7 * rows // 10, rows // 5, rows // 10]))] * 2)
     return centres[y] + rng.normal(size=(2 * rows, 4)), y, np.repeat([0, 1], rows)
 
 
 @pytest.mark.parametrize("rows", [400, 20_000])
 def test_sizes_are_found_on_skewed_data(rows):
-    X, y, tasks = skewed(rows)
-    model = primal(sizes="auto").fit(X, tasks=tasks)
-    assert model.selection_["sizes"]["chosen"] != "balanced"
-    assert nmi(y, model.labels_) > 0.9
+    scores = []
+    for seed in range(3):
+        X, y, tasks = skewed(rows, seed)
+        model = primal(sizes="auto").fit(X, tasks=tasks)
+        assert model.selection_["sizes"]["chosen"] != "balanced"
+        scores.append(nmi(y, model.labels_) - nmi(y, primal(sizes="balanced").fit(X, tasks=tasks).labels_))
+    assert min(scores) > 0.1
+    assert np.mean(scores) > 0.2
+
+
+def test_estimated_sizes_of_many_rows_are_those_of_all_of_them():
+    """Not those of a sample, whose shares are off by a percent."""
+    from mtclust.labels import SizeBounds
+    from mtclust.primal.rows import TableRows, moments
+    from mtclust.primal.sizes import bounds_by_rule
+
+    X, y, tasks = skewed(20_000, seed=2)
+    source = TableRows(X, np.array([0, 20_000, 40_000]))
+    found = bounds_by_rule("estimated", source, moments(source, True), np.array([3, 3]), np.random.default_rng(0))
+    assert isinstance(found, SizeBounds)
+    truth = [np.sort(np.bincount(y[tasks == i])) for i in range(2)]
+    np.testing.assert_allclose(np.sort(found.lower, axis=1), truth, atol=20)
+    np.testing.assert_array_equal(found.lower, found.upper)
 
 
 @pytest.mark.parametrize("rows", [400, 20_000])
@@ -291,8 +321,9 @@ def test_coupling_auto_keeps_related_tasks_and_parts_unrelated_ones(sizes):
     assert model.selection_["coupling"]["decision"] == "full"
     assert model.task_correlation_[np.triu_indices(3, 1)].min() > 0.5
     rng = np.random.default_rng(0)
+    # clusters that lie in another direction in every task, and overlap so much that coupling changes some labels
     apart = np.concatenate(
-        [rng.normal(size=(n, 12)) + 4 * np.eye(12)[4 * i + np.arange(n) % 3] for i, n in enumerate(sizes)]
+        [rng.normal(size=(n, 12)) + 1.5 * np.eye(12)[4 * i + np.arange(n) % 3] for i, n in enumerate(sizes)]
     )
     with pytest.warns(UncoupledWarning, match="clustered apart"):
         model = primal(coupling="auto").fit(apart, tasks=tasks)
@@ -301,8 +332,7 @@ def test_coupling_auto_keeps_related_tasks_and_parts_unrelated_ones(sizes):
     assert set(model.selection_["coupling"]) >= {"coupled_labels", "statistic", "reason", "similarity"}
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("n_tasks", [100, 1000])
+@pytest.mark.parametrize(("method", "n_tasks"), [(DMTRC, 100), (DMTFC, 100), (DSTC, 100), (DMTRC, 1000)])
 def test_many_small_tasks(method, n_tasks):
     X, y, tasks = stacked((12,) * n_tasks, d=4, spread=0.3, seed=5)
     model = primal(method, n_init=2).fit(X, tasks=tasks)

@@ -12,6 +12,8 @@ from mtclust.primal.rows import Moments, Source
 from mtclust.primal.search import Data
 from mtclust.primal.solve import take_rows
 
+Array = NDArray[np.float64]
+
 #: rows per task and starts of the k-means runs that estimate sizes
 _ROWS = 2000
 _STARTS = 3
@@ -37,29 +39,29 @@ def bounds_by_rule(
 
 
 def estimated_bounds(data: Data, clusters: NDArray[np.int64], rng: np.random.Generator) -> SizeBounds:
-    """Exact sizes in the proportions that k-means finds in a sample of every task, ids aligned over tasks."""
+    """Exact sizes: all rows go to the nearest centre that k-means finds in a sample of their task; ids aligned."""
     few = take_rows(data, np.minimum(data.moments.sizes, _ROWS), rng)
     m, C = data.bounds.lower.shape
     counts, means = np.zeros((m, C), dtype=np.int64), np.zeros((m, C, data.moments.n_features))
     for i, n in enumerate(few.moments.sizes):
         Phi = few.moments.centred(i, few.source.take(i, np.arange(n)))
         k_means = KMeans(min(int(clusters[i]), int(n)), n_init=_STARTS, random_state=int(rng.integers(2**31 - 1)))
-        labels = k_means.fit_predict(Phi)
-        found = len(k_means.cluster_centers_)
-        counts[i, :found] = np.bincount(labels, minlength=found)
-        means[i, :found] = k_means.cluster_centers_
+        centres = k_means.fit(Phi).cluster_centers_
+        counts[i, : len(centres)] = _nearest_counts(data.source, few.moments, i, centres)
+        means[i, : len(centres)] = centres
     flat = means.reshape(m * C, -1)
     products = (flat @ flat.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
     new_ids, _ = align_means(products, counts, few.bounds)
     sizes = np.zeros_like(counts)
     for i, ids in enumerate(new_ids):
-        sizes[i, ids] = _in_proportion(counts[i], int(data.moments.sizes[i]))
+        sizes[i, ids] = counts[i]
     return SizeBounds(sizes, sizes)
 
 
-def _in_proportion(counts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Whole numbers in the proportions of ``counts`` that add up to n (largest remainders)."""
-    exact = counts * (n / counts.sum())
-    whole = np.floor(exact).astype(np.int64)
-    whole[np.argsort(whole - exact, kind="stable")[: n - whole.sum()]] += 1
-    return whole
+def _nearest_counts(source: Source, own: Moments, task: int, centres: Array) -> NDArray[np.int64]:
+    """How many rows of a task are nearest to each centre."""
+    counts = np.zeros(len(centres), dtype=np.int64)
+    for _, _, block in source.blocks(task):
+        nearness = own.centred(task, block) @ centres.T - 0.5 * np.sum(centres**2, axis=1)
+        counts += np.bincount(nearness.argmax(axis=1), minlength=len(centres))
+    return counts

@@ -1,0 +1,95 @@
+"""What cannot be done is said before anything is taken: forms, memory."""
+
+import numpy as np
+import pytest
+from primal_helpers import stacked
+
+import mtclust.memory
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.memory import available_memory, readable, require_memory
+
+X, _, TASKS = stacked((30, 40), d=3)
+
+
+def with_memory(monkeypatch, n_bytes):
+    monkeypatch.setattr(mtclust.memory, "available_memory", lambda: n_bytes)
+
+
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+def test_an_unknown_form_is_refused_with_the_known_ones(method):
+    with pytest.raises(ValueError, match=r"\"form\"\]='fast' is not known.*'auto', 'dual', 'primal'"):
+        method(3, solver_options={"form": "fast"}).fit(X, tasks=TASKS)
+
+
+def test_a_precomputed_kernel_has_no_primal_form():
+    with pytest.raises(ValueError, match=r"form.*primal.*needs explicit rows.*precomputed"):
+        DMTRC(3, kernel="precomputed", solver_options={"form": "primal"}).fit(X @ X.T, tasks=TASKS)
+
+
+def test_cutting_planes_have_no_form():
+    with pytest.raises(ValueError, match="form"):
+        DMTRC(3, solver="cutting-plane", solver_options={"form": "primal"}).fit(X, tasks=TASKS)
+
+
+def test_lambda_by_task_with_very_many_tasks_names_the_limit():
+    rows, _, tasks = stacked((3,) * 210, d=5)
+    model = DMTRC(3, kernel="linear", lambda1={i: 0.01 + 0.001 * i for i in range(210)}, lambda2=0.01,
+                  sizes="balanced", solver_options={"form": "primal"})  # fmt: skip
+    with pytest.raises(ValueError, match=r"lambda1 differs by task.*210 tasks and 5 features"):
+        model.fit(rows, tasks=tasks)
+
+
+def test_kernel_matrices_that_do_not_fit_name_figures_and_the_way_out(monkeypatch):
+    with_memory(monkeypatch, 100_000)
+    model = DMTRC(3, kernel="linear", solver_options={"form": "dual"})
+    with pytest.raises(MemoryError, match=r"70 rows needs about 274.4 kB, but only 100.0 kB.*set it to \"primal\""):
+        model.fit(X, tasks=TASKS)
+    with pytest.raises(MemoryError, match=r"Use fewer rows"):
+        DMTRC(3, kernel="precomputed").fit(X @ X.T, tasks=TASKS)
+
+
+def test_candidate_widths_count_as_kernel_matrices(monkeypatch):
+    with_memory(monkeypatch, 300_000)  # between what one width and what five widths need
+    DMTRC(3, kernel="rbf", width=1.0, lambda1=0.1, sizes="balanced", coupling="full", random_state=0).fit(
+        X[:50], tasks=TASKS[:50]
+    )
+    with pytest.raises(MemoryError, match="needs about"):
+        DMTRC(3, kernel="rbf", width="auto", lambda1=0.1, sizes="balanced").fit(X, tasks=TASKS)
+
+
+def test_features_that_do_not_fit_name_figures_and_the_way_out(monkeypatch):
+    with_memory(monkeypatch, 200_000)
+    model = DMTRC(3, kernel="rbf", width=1.0, n_components=50, solver_options={"form": "primal"})
+    with pytest.raises(MemoryError, match=r"70 rows in 2 tasks with 50 features needs about .* MB.*Set n_components"):
+        model.fit(X, tasks=TASKS)
+
+
+def test_a_fit_that_fits_is_not_refused(monkeypatch):
+    with_memory(monkeypatch, 50_000_000)
+    options = {"kernel": "linear", "lambda1": 0.1, "sizes": "balanced", "coupling": "full", "random_state": 0}
+    model = DMTRC(3, solver_options={"form": "primal"}, **options).fit(X, tasks=TASKS)
+    assert len(model.labels_) == 70
+
+
+def test_where_the_system_does_not_tell_nothing_is_refused(monkeypatch):
+    with_memory(monkeypatch, None)
+    require_memory(1e30, "a fit", "")
+
+
+def test_available_memory_is_a_plausible_figure():
+    found = available_memory()
+    assert found is None or 0 < found < 2**60
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"), [(12, "12 bytes"), (1500, "1.5 kB"), (2.5e6, "2.5 MB"), (7.26e12, "7260.0 GB")]
+)
+def test_bytes_for_people(n_bytes, text):
+    assert readable(n_bytes) == text
+
+
+def test_a_new_task_with_other_columns_is_refused():
+    model = DMTRC(3, kernel="linear", lambda1=0.1, sizes="balanced", coupling="full", random_state=0,
+                  solver_options={"form": "primal"}).fit(X, tasks=TASKS)  # fmt: skip
+    with pytest.raises(ValueError, match=r"X has 2 features, but DMTRC was fitted on 3"):
+        model.fit_task(np.ones((10, 2)))

@@ -1,0 +1,77 @@
+"""Nyström features: exact with all rows as landmarks, better the more there are."""
+
+import numpy as np
+import pytest
+from primal_helpers import stacked
+
+from mtclust import DMTRC, DSTC
+from mtclust.coupling import Independent, Relationship
+from mtclust.features import Kernel, centre_kernel, mean_distance, rbf_from_distances, squared_distances
+from mtclust.labels import label_codes
+from mtclust.primal.features import default_rank, feature_map, needs_landmarks
+from mtclust.tasks import index_tasks
+
+X, Y, TASKS = stacked((70, 50, 60), d=4, spread=1.0)
+INDEX = index_tasks(TASKS, len(X))
+SQUARED = squared_distances(X)
+SIGMA = mean_distance(SQUARED)
+KERNEL = rbf_from_distances(SQUARED, SIGMA)
+
+
+def features(n_components, seed=0):
+    return feature_map(Kernel("rbf", sigma=SIGMA), X, INDEX, n_components, np.random.default_rng(seed))
+
+
+def test_the_error_of_the_kernel_falls_with_the_number_of_landmarks():
+    errors = []
+    for n_components in (5, 20, 60, 180):
+        found = [features(n_components, seed)(X) for seed in range(5)]
+        errors.append(np.mean([np.linalg.norm(Phi @ Phi.T - KERNEL) for Phi in found]) / np.linalg.norm(KERNEL))
+    assert np.all(np.diff(errors) < 0)
+    assert errors[-1] < 1e-6
+    assert errors[1] < 0.1
+
+
+def test_the_kernel_is_exact_where_a_landmark_is_involved():
+    chosen = features(30)
+    approximate = chosen(X) @ chosen(chosen.landmarks).T
+    np.testing.assert_allclose(approximate, Kernel("rbf", sigma=SIGMA)(X, chosen.landmarks), atol=1e-5)
+
+
+def test_every_task_gives_landmarks_in_proportion():
+    landmarks = features(18).landmarks
+    task = [int(TASKS[np.flatnonzero((row == X).all(axis=1))[0]]) for row in landmarks]
+    np.testing.assert_array_equal(np.bincount(task), [7, 5, 6])
+
+
+def test_rows_that_repeat_do_not_break_the_features():
+    repeated = np.repeat(X[:10], 18, axis=0)
+    Phi = feature_map(Kernel("rbf", sigma=SIGMA), repeated, INDEX, 100, np.random.default_rng(0))(repeated)
+    assert Phi.shape[1] <= 10
+    np.testing.assert_allclose(Phi @ Phi.T, Kernel("rbf", sigma=SIGMA)(repeated, repeated), atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [DMTRC, DSTC])
+def test_with_all_rows_as_landmarks_the_objective_is_the_exact_one(method):
+    options = {"coupling": "full"} if method is DMTRC else {}
+    model = method(3, kernel="rbf", width=1.0, lambda1=0.05, lambda2=0.02, sizes="balanced", n_components=len(X),
+                   random_state=0, solver_options={"form": "primal"}, **options).fit(X, tasks=TASKS)  # fmt: skip
+    kernel = centre_kernel(KERNEL, INDEX.offsets, True).matrix
+    if method is DMTRC:
+        state = Relationship(kernel, INDEX.offsets, 0.05, 0.02).condition(model.task_covariance_)
+    else:
+        state = Independent(kernel, INDEX.offsets, 0.07).condition(np.eye(3) / 3)
+    # directions below 1e-8 of the largest eigenvalue are dropped
+    assert model.objective_ == pytest.approx(state.objective(label_codes(model.labels_, 3)), rel=1e-6)
+
+
+def test_rank_by_default_grows_with_the_rows_within_bounds():
+    assert [default_rank(n) for n in (50, 2_500, 22_500, 10**7)] == [50, 100, 300, 400]
+
+
+def test_columns_serve_as_features_where_they_can():
+    linear, rbf = Kernel("linear"), Kernel("rbf", sigma=1.0)
+    assert not needs_landmarks(linear, np.empty((5, 1000)), None)
+    assert needs_landmarks(linear, np.empty((5, 1001)), None)
+    assert needs_landmarks(linear, np.empty((5, 10)), 3)
+    assert needs_landmarks(rbf, np.empty((5, 10)), None)
