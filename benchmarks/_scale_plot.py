@@ -34,6 +34,10 @@ def slope(sizes: np.ndarray, seconds: np.ndarray, at_least: float = 0.0) -> floa
     return float(np.polyfit(np.log(sizes[keep]), np.log(seconds[keep]), 1)[0])
 
 
+def _short(size: int) -> str:
+    return f"{size / 10**6:g}M" if size >= 10**6 else f"{size / 1000:g}k" if size >= 1000 else str(size)
+
+
 def plot_growth(rows: list[Row], growth: dict[str, list[Cell]], out: Path) -> None:
     """One panel per axis, log-log, with the slopes in the legends; nothing where nothing was measured."""
     import matplotlib.pyplot as plt
@@ -53,6 +57,9 @@ def plot_growth(rows: list[Row], growth: dict[str, list[Cell]], out: Path) -> No
         fixed = [f"{letter} = {getattr(base, name):,}" for name, letter in letters.items() if name != axis]
         panel.set_title(", ".join(fixed), fontsize=10)
         panel.set_xlabel(_NAMES[axis])
+        ticks = [getattr(cell, axis) for cell in cells]
+        panel.set_xticks(ticks, [_short(size) for size in ticks])
+        panel.minorticks_off()
         panel.grid(True, which="major", color="#dddddd", linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(fontsize=8, frameon=False, loc="upper left")

@@ -55,7 +55,7 @@ def run_all(runs: Runs, chosen: set[str], rows: int | None, repeats: int | None)
 def run_quick(runs: Runs) -> None:
     parts.measure_memory(runs, QUICK_GRID[:1], OURS_ONCE[:1])
     parts.warm_up(QUICK_GRID[:1])
-    parts.time_cells(runs, "grid", QUICK_GRID, None, 2)
+    parts.time_cells(runs, "grid", QUICK_GRID, None, 1)
     parts.measure_nystroem(runs, Cell(150, 3), (10, 100), 1)
     parts.time_growth(runs, QUICK_GROWTH, 1)
     parts.measure_starts(runs, 1, ["primal form, 1000 rows"], cold=False)
