@@ -1,5 +1,6 @@
 """The benchmarks run: each says what it does, and a small one is run to its table."""
 
+import csv
 import os
 import subprocess
 import sys
@@ -33,3 +34,23 @@ def test_reference_objective_on_one_draw(data_home, tmp_path):
     assert len(gaps) == 3
     assert max(gaps) < 2
     assert "| job |" in (tmp_path / "table.md").read_text()
+
+
+def test_scale_in_small_measures_every_part_and_goes_on_where_it_stopped(tmp_path):
+    result = run("scale.py", "--quick", "--out", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    runs = (tmp_path / "runs.csv").read_text()
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["part"] for row in rows} == {"memory", "grid", "nystroem", "growth", "import", "first fit"}
+    grid = [row for row in rows if row["part"] == "grid" and row["method"] != "one pass"]
+    assert {row["family"] for row in grid} == {"isotropic", "elongated"}
+    assert all(float(row["cpu_seconds"]) > 0 and 0 <= float(row["nmi"]) <= 1 for row in grid)  # no method failed
+    page = (tmp_path / "table.md").read_text()
+    assert "| target | limit |" in page
+    assert "not measured" in page  # the targets are about sizes that are not run here
+    assert (tmp_path / "growth.png").stat().st_size > 0
+    assert (tmp_path / "growth.svg").read_text().lstrip().startswith("<?xml")
+    again = run("scale.py", "--quick", "--out", str(tmp_path))
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "runs.csv").read_text() == runs

@@ -1,0 +1,6 @@
+"""One thread in every library, set when this is imported: they read it when they are loaded, so import it first."""
+
+import os
+
+SETTINGS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+os.environ.update(SETTINGS)
