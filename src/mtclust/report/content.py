@@ -84,13 +84,13 @@ def report_content(given: ReportInput) -> dict[str, Any]:
         "n_clusters": int(model.n_clusters_),
         "method": _method(model),
         "tasks": names,
-        "shown": shown,
+        "order": order,
         "columns": given.columns,
         "headline": _headline(given, relationship),
         "figures": _key_figures(model, relationship),
         "cautions": cautions(model, given.warned),
         "notes": list(given.notes),
-        "sizes": _sizes(model, shown),
+        "sizes": _sizes(model, order),
         "totals": np.asarray(model.cluster_sizes_).sum(axis=0).tolist(),
         "profiles": _profiles(given, codes, shown),
         "effect_range": EFFECT_RANGE,
@@ -156,7 +156,7 @@ def _key_figures(model: Any, relationship: Relationship | None) -> list[dict[str
     if relationship is not None:
         off = relationship.matrix[~np.eye(len(relationship.matrix), dtype=bool)]
         what = "correlation" if relationship.title.startswith("Correlation") else "similarity"
-        found.append({"value": figure(float(off.mean())), "label": f"mean {what} between tasks"})
+        found.append({"value": _two(off.mean()), "label": f"mean {what} between tasks"})
     return found
 
 
@@ -242,7 +242,7 @@ def _relationship(found: Relationship, names: list[str]) -> dict[str, Any]:
                 "row": i,
                 "column": k,
                 "value": float(matrix[a, b]),
-                "text": f"{matrix[a, b]:.2f}".replace("-", "−"),
+                "text": _two(matrix[a, b]),
                 "side": float(np.sqrt(abs(matrix[a, b]) / largest)),
                 "negative": bool(matrix[a, b] < 0),
             }
@@ -269,12 +269,14 @@ def _strongest(found: Relationship, names: list[str]) -> str:
     matrix = np.where(np.eye(len(found.matrix), dtype=bool), np.nan, found.matrix)
     high = np.unravel_index(np.nanargmax(matrix), matrix.shape)
     low = np.unravel_index(np.nanargmin(matrix), matrix.shape)
-    pair = [
-        f"{names[found.shown[a]]} and {names[found.shown[b]]} ({figure(float(matrix[a, b]))})" for a, b in (high, low)
-    ]
+    pair = [f"{names[found.shown[a]]} and {names[found.shown[b]]} ({_two(matrix[a, b])})" for a, b in (high, low)]
     if len(matrix) == 2:
         return f"{pair[0]}."
     return f"Closest: {pair[0]}. Furthest apart: {pair[1]}."
+
+
+def _two(value: Any) -> str:
+    return f"{float(value):.2f}".replace("-", "−")
 
 
 def _groups(model: Any) -> str:

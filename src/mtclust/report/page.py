@@ -40,6 +40,7 @@ def render_report(given: ReportInput) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["breakable"] = _breakable
     content = report_content(given)
     script = _asset("report.js")
     data = {"tasks": content["tasks"], "views": content.pop("points"), "colours": COLOURS, "shapes": SHAPES}
@@ -74,6 +75,12 @@ def json_for_html(data: Any) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def _breakable(text: str) -> Any:
+    """Escaped text that a browser may break after an underscore."""
+    safe = require("markupsafe", "report")
+    return safe.escape(text).replace("_", safe.Markup("_<wbr>"))
 
 
 @cache

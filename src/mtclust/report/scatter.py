@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 MOST_POINTS, MOST_PER_TASK, LEAST_PER_TASK = 6000, 1500, 60
 #: rows that the components are computed from
 _ROWS = 4000
+#: rows of text of length 1 whose squares sum to less than this about their centres are all the same
+_FLAT = 1e-9
 #: coordinates are rounded to whole numbers up to this
 SIDE = 1000
 
@@ -88,13 +90,14 @@ def _components(parts: list[Any], centres: list[Array]) -> tuple[Array, float]:
         middle = np.stack(centres)
         indicator = sp.csr_matrix((np.ones(len(owner)), (np.arange(len(owner)), owner)), shape=(len(owner), len(parts)))
         total = float(stacked.multiply(stacked).sum() - sum(p.shape[0] * float(c @ c) for p, c in zip(parts, centres)))
-        if min(stacked.shape) > 3:
+        if min(stacked.shape) > 3 and total > _FLAT:
+            start = np.random.default_rng(0).normal(size=min(stacked.shape))
             operator = LinearOperator(
                 stacked.shape, dtype=np.float64,
                 matvec=lambda v: stacked @ v - indicator @ (middle @ v),
                 rmatvec=lambda u: stacked.T @ u - middle.T @ (indicator.T @ u),
             )  # fmt: skip
-            _, values, axes = svds(operator, k=2, v0=np.ones(min(stacked.shape)), solver="arpack")
+            _, values, axes = svds(operator, k=2, v0=start, solver="arpack")
             order = np.argsort(-values)
             return _signed(axes[order].T), _share(values[order], total)
         parts = [part.toarray() for part in parts]

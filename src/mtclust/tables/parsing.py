@@ -25,7 +25,7 @@ _DATE_FORMATS = ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y", 
 #: a number with a decimal comma; points may part thousands
 _COMMA_NUMBER = r"[+-]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][+-]?\d+)?"
 #: a number whose commas part thousands
-_COMMA_THOUSANDS = r"[+-]?\d{1,3}(,\d{3})+"
+_COMMA_THOUSANDS = r"[+-]?[1-9]\d{0,2}(,\d{3})+"
 #: days are counted from here
 _EPOCH = "1970-01-01"
 

@@ -171,7 +171,8 @@ def _read_parquet(path: Path) -> Any:
 
 def _read_text(path: Path, options: ReadOptions) -> Any:
     pandas = require("pandas", "cli")
-    head = path.open("rb").read(_SNIFFED)
+    with path.open("rb") as stream:
+        head = stream.read(_SNIFFED)
     if not head.strip():
         raise CommandError(f"{path.name} is empty.")
     encoding = options.encoding or _encoding(head)
