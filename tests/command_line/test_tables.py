@@ -138,9 +138,8 @@ def test_no_usable_column_is_refused_with_the_reasons():
 
 
 def test_the_saved_encoding_is_json_and_encodes_the_same():
-    table = table_of(
-        a=["1", "2", "6"], kind=["x", "y", "x"], day=["2021-03-01", "2022-03-02", "2023-03-11"], price=["1,5", "2,5", "0,5"]
-    )  # fmt: skip
+    days = ["2021-03-01", "2022-03-02", "2023-03-11"]
+    table = table_of(a=["1", "2", "6"], kind=["x", "y", "x"], day=days, price=["1,5", "2,5", "0,5"])
     encoder, X = encode(table)
     again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
     np.testing.assert_array_equal(again.transform(table)[0], X)

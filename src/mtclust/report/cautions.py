@@ -10,15 +10,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, UncoupledWarning
-from mtclust.report.names import figure, listing
+from mtclust.report.names import listing
 from mtclust.selection.coupling import COUPLING_LIMIT
 
 #: a task whose strongest correlation with another is below this shares little
 WEAK_CORRELATION = 0.3
 #: a cluster with fewer rows, or a smaller share of its task, is tiny
 TINY_ROWS, TINY_SHARE = 5, 0.02
-#: below this leave-one-out R² the clusters overlap widely
-OVERLAP_SCORE = 0.2
 #: a task has few rows if it has fewer than this per cluster
 FEW_ROWS = 5
 
@@ -148,13 +146,13 @@ def _about_fit(model: Any) -> list[Caution]:
                 "The search was stopped before it settled; another --seed may give noticeably different clusters.",
             )
         )
-    if model.loo_score_ < OVERLAP_SCORE:
+    gaps = [row["gap"] for row in model.selection_.get("candidates", [])]
+    if gaps and max(gaps) <= 0:
         found.append(
             Caution(
-                "Clusters overlap",
-                "Leaving a row out, its cluster is predicted poorly from the rest "
-                f"(R² = {figure(max(model.loo_score_, -1.0))}; 1 is perfect, 0 is chance): the borders between "
-                "clusters are not sharp.",
+                "Hardly more than noise",
+                "However the rows are compared, the clusters separate them no better than clusters of random noise of "
+                "the same spread. With text this is common even where topics are real; with other data be doubtful.",
             )
         )
     return found

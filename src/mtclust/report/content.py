@@ -151,13 +151,22 @@ def _key_figures(model: Any, relationship: Relationship | None) -> list[dict[str
         {"value": f"{sizes.sum():,}", "label": "rows"},
         {"value": str(len(model.tasks_)), "label": "task" if len(model.tasks_) == 1 else "tasks"},
         {"value": str(model.n_clusters_), "label": "clusters"},
-        {"value": f"{model.loo_score_:.2f}", "label": "separation (leave-one-out R², 1 is perfect)"},
+        {"value": _two(model.loo_score_), "label": f"separation (leave-one-out R²){_noise(model)}"},
     ]
     if relationship is not None:
         off = relationship.matrix[~np.eye(len(relationship.matrix), dtype=bool)]
         what = "correlation" if relationship.title.startswith("Correlation") else "similarity"
         found.append({"value": _two(off.mean()), "label": f"mean {what} between tasks"})
     return found
+
+
+def _noise(model: Any) -> str:
+    """What the leave-one-out R² of noise is at the chosen setting: clusters of noise, too, look separated."""
+    chosen = model.selection_
+    for row in chosen.get("candidates", []):
+        if row["width"] == chosen.get("width") and row["lambda"] == chosen["lambda2"]:
+            return f"; noise has about {_two(row['null'])}"
+    return ""
 
 
 def _sizes(model: Any, shown: list[int]) -> list[dict[str, Any]]:
