@@ -142,6 +142,8 @@ def _headline(given: ReportInput, relationship: Relationship | None) -> str:
     strength = "closely" if np.median(off) >= 0.6 else "partly" if np.median(off) >= 0.3 else "hardly"
     if decision in ("none", 0) or type(model).__name__ != "DMTRC":
         return f"{text} The clusters of the tasks are {strength} alike."
+    if strength == "hardly":
+        return f"{text} Most of the tasks have little in common."
     return f"{text} The tasks are {strength} related and were clustered together."
 
 
