@@ -336,6 +336,28 @@ def test_ctrl_c_in_the_middle_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == [data]
 
 
+def test_a_link_to_the_output_directory_stays_a_link(shops, tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for _ in range(2):
+        assert fit(shops, tmp_path / "link", "--quiet", "--overwrite") == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "labels.csv").exists()
+
+
+def test_one_cluster_is_allowed_and_has_no_margin(shops, tmp_path):
+    assert fit(shops, tmp_path / "out", "--quiet", clusters=1) == 0
+    assert {(row["cluster"], row["margin"]) for row in read_table(tmp_path / "out" / "labels.csv")} == {("0", "")}
+
+
+def test_an_error_leaves_no_new_directories(shops, tmp_path, capsys):
+    assert fit(shops, tmp_path / "a" / "b" / "out", task_column="store") == 1
+    error_of(capsys)
+    assert list(tmp_path.iterdir()) == [shops]
+    assert fit(shops, tmp_path / "a" / "b" / "out", "--quiet") == 0
+    assert (tmp_path / "a" / "b" / "out" / "labels.csv").exists()
+
+
 def test_a_crash_leaves_nothing_behind(shops, tmp_path, monkeypatch):
     def fail(*arguments, **keywords):
         raise RuntimeError("the power went")

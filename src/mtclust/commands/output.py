@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import itertools
+import os
 import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,11 +29,12 @@ def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
 
     ``out`` must not exist, be empty, or, with ``overwrite``, hold nothing but results of an earlier run.
     """
+    out = Path(os.path.realpath(out))  # a link stays a link
     _check_free(out, overwrite)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    stage = out.parent / f".{out.name}.mtclust-{secrets.token_hex(4)}"
+    new_parents = [parent for parent in out.parents if not parent.exists()]
+    stage = _neighbour(out)
     try:
-        stage.mkdir()
+        stage.mkdir(parents=True)
     except OSError as error:  # name the directory that was meant, not its temporary neighbour
         raise CommandError(f"--out {out} cannot be written: {error.strerror}. Choose another directory.") from error
     try:
@@ -41,6 +43,13 @@ def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
         _move_into_place(stage, out)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
+        for parent in new_parents:
+            with suppress(OSError):  # it holds the results
+                parent.rmdir()
+
+
+def _neighbour(out: Path) -> Path:
+    return out.parent / f".{out.name}.mtclust-{secrets.token_hex(4)}"
 
 
 def _check_free(out: Path, overwrite: bool) -> None:
@@ -65,12 +74,13 @@ def _move_into_place(stage: Path, out: Path) -> None:
     if not out.exists():
         stage.rename(out)
         return
-    earlier = out.parent / f".{out.name}.mtclust-{secrets.token_hex(4)}"
-    out.rename(earlier)
+    earlier = _neighbour(out)
     try:
+        out.rename(earlier)
         stage.rename(out)
-    except BaseException:
-        earlier.rename(out)
+    except BaseException:  # Ctrl-C between the two as well
+        if earlier.exists() and not out.exists():
+            earlier.rename(out)
         raise
     shutil.rmtree(earlier)
 
