@@ -25,7 +25,7 @@ FORMAT_VERSION = 1
 def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
     """Write a fitted model to a file that :func:`mtclust.load` reads; the same as ``model.save(path)``.
 
-    The file is a zip of arrays (``.npy``) and one JSON text, without code. It holds the rows of ``fit`` where ``predict``
+    The file is a zip of arrays (``.npy``) and one JSON text, no code. It holds the rows of ``fit`` where ``predict``
     or ``fit_task`` need them: whoever gets the file gets these data. An earlier file of that name is replaced, but only
     once the new one is complete.
 
