@@ -209,6 +209,19 @@ def test_an_extra_that_holds_itself_is_refused(tmp_path):
         DSTC(3, **QUICK).fit(X).save(tmp_path / "m", extra=[1])
 
 
+def test_a_model_within_a_model_is_kept(tmp_path):
+    """Where fit searches on a sample it keeps the sample's model, too."""
+    model, sample = DSTC(3, **QUICK).fit(X), DMTRC(3, **QUICK).fit(X, tasks=TASKS)
+    model._sample = sample
+    loaded = round_trip(model, tmp_path)
+    assert type(loaded._sample) is DMTRC
+    assert_same(public(loaded._sample), public(sample))
+    assert_same(loaded._sample.fit_task(NEW).labels_, sample.fit_task(NEW).labels_)
+    sample._notes = {1, 2}
+    with pytest.raises(TypeError, match=r"_sample\._notes cannot be saved"):
+        model.save(tmp_path / "m")
+
+
 def test_a_shared_array_is_stored_once_and_shared_again(tmp_path):
     model = DMTRC(3, **QUICK).fit(X, tasks=TASKS)
     loaded = round_trip(model, tmp_path)
@@ -307,6 +320,13 @@ def test_places_that_cannot_be_written_are_named(tmp_path):
         model.save("/dev/null")
     with pytest.raises(FileNotFoundError):
         mtclust.load(tmp_path / "nothing")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no directory at hand that nobody can write to")
+def test_an_error_of_the_system_names_the_file_that_was_meant():
+    """Not the temporary one, whose name the user has never seen."""
+    with pytest.raises(OSError, match=r"/proc/self/model'$"):
+        DSTC(3, **QUICK).fit(X).save("/proc/self/model")
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")

@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -77,7 +78,7 @@ def test_every_value_the_format_knows_comes_back_the_same(value):
         sp.csr_matrix((2, 3)), sp.csr_array(np.diag([1.0, 0.0, 3.0])), np.random.RandomState(0),
         datetime(2020, 1, 2, 3, fold=1), date(1, 1, 1), timedelta(-1, 5), "\ud800",
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_values_with_a_form_of_their_own_come_back_the_same(value):
     assert_same(through_codec(value), value)
@@ -206,11 +207,12 @@ HOSTILE = {
     "other content": (None, {"arrays/0.npy": npy(np.zeros(3))}, "wrong checksum"),
     "member outside": (None, {"../../evil.npy": npy(np.zeros(3))}, "members and checksums do not belong together"),
     "name outside": (put("0", "sha256", "../evil.npy"), {"../evil.npy": npy(np.zeros(3))}, "no name of an array"),
-    "unknown class": (put("Popen", "class"), None, "model of unknown class 'Popen'"),
-    "unknown parameter": (put(1, "parameters", "shell"), None, "shell"),
-    "method replaced": (put(1, "fitted", "predict"), None, "'predict' is no attribute of a fitted DSTC"),
-    "private method replaced": (put(1, "fitted", "_search"), None, "'_search' is no attribute"),
-    "class replaced": (put(1, "fitted", "__class__"), None, "'__class__' is no attribute"),
+    "unknown class": (put("Popen", "model", "class"), None, "model of unknown class 'Popen'"),
+    "no model": (put({"type": "dict", "items": []}, "model"), None, "a dict in the place of a model"),
+    "unknown parameter": (put(1, "model", "parameters", "shell"), None, "shell"),
+    "method replaced": (put(1, "model", "fitted", "predict"), None, "'predict' is no attribute of a fitted DSTC"),
+    "private method replaced": (put(1, "model", "fitted", "_search"), None, "'_search' is no attribute"),
+    "class replaced": (put(1, "model", "fitted", "__class__"), None, "'__class__' is no attribute"),
     "unknown dataclass": (
         put({"type": "dataclass", "name": "Popen", "fields": {"args": "ls"}}, "extra"), None, "unknown class 'Popen'",
     ),
@@ -222,8 +224,15 @@ HOSTILE = {
     "object number": (put({"type": "number", "dtype": "O", "hex": "00" * 8}, "extra"), None, "number of type object"),
     "unhashable key": (put({"type": "dict", "items": [[[], 1]]}, "extra"), None, "unhashable"),
     "missing array": (put({"type": "array", "name": "arrays/999.npy"}, "extra"), None, "arrays/999.npy' is missing"),
-    "wrong clusters": (put(2, "fitted", "n_clusters_"), None, "no labels of 12 rows in 2 clusters"),
-    "lost attribute": (lambda manifest: manifest["fitted"].pop("labels_"), None, "labels_"),
+    "wrong clusters": (put(2, "model", "fitted", "n_clusters_"), None, "no labels of 12 rows in 2 clusters"),
+    "rows of another model": (
+        lambda manifest: manifest["model"]["fitted"]["_prepared"]["fields"]["index"]["fields"].update(
+            offsets=manifest["model"]["fitted"]["_prepared"]["fields"]["index"]["fields"]["order"]
+        ),
+        None,
+        "not those of its problem",
+    ),
+    "lost attribute": (lambda manifest: manifest["model"]["fitted"].pop("labels_"), None, "labels_"),
 }  # fmt: skip
 
 
@@ -233,6 +242,40 @@ def test_hostile_files_are_refused_and_execute_nothing(name, saved, tmp_path):
     with pytest.raises(ModelFileError, match=f"is damaged and was not loaded: .*{message}"):
         load_bytes(rewritten(saved, change, members), tmp_path)
     assert list(tmp_path.iterdir()) == [tmp_path / "m"]
+
+
+def places(value, path=()):
+    """Every place in a manifest."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+ODD = [
+    None, True, -1, 10**30, 1.5, "", "arrays/0.npy", [], {}, [[]], {"type": "array", "name": "arrays/0.npy"},
+    {"type": "tuple", "items": []}, {"type": "range", "range": [0, 10**18, 1]}, {"type": "float", "value": "nan"},
+    {"type": "objects", "shape": [0], "items": []},
+]  # fmt: skip
+
+
+def test_any_other_value_anywhere_in_the_manifest_is_refused_or_harmless(saved, tmp_path):
+    """Refused with the one error there is, or a model that predicts or says why it cannot; never a crash."""
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        everywhere = list(places(json.loads(archive.read(MANIFEST))))
+    rng = np.random.default_rng(0)
+    refused = 0
+    for k in rng.choice(len(everywhere), 150):
+        try:
+            model = load_bytes(rewritten(saved, put(ODD[rng.integers(len(ODD))], *everywhere[k])), tmp_path)
+        except ModelFileError:
+            refused += 1
+            continue
+        with suppress(Exception):
+            model.predict(X)
+        with suppress(Exception):
+            model.fit_task(X)
+    assert refused > 50
 
 
 def test_compressed_and_doubled_members_are_refused(saved, tmp_path):

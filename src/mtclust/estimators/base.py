@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.coupling import Coupling
+from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.preparation import Prepared, clusters_per_task, prepare
 from mtclust.estimators.relaxed import solve_relaxed, store_relaxation
 from mtclust.estimators.saving import SavingMixin
@@ -50,7 +51,7 @@ Array = NDArray[np.float64]
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
 
 
-class MultitaskClusterer(SavingMixin, ClusterMixin, BaseEstimator):
+class MultitaskClusterer(DisplayMixin, SavingMixin, ClusterMixin, BaseEstimator):
     """Base of DMTRC, DMTFC and DSTC."""
 
     __metadata_request__fit: ClassVar = {"tasks": True}

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
 
 #: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
-_LARGEST_FEATURE_COVARIANCE = 2000
+LARGEST_FEATURE_COVARIANCE = 2000
 
 
 class DMTFC(MultitaskClusterer):
@@ -165,7 +165,7 @@ class DMTFC(MultitaskClusterer):
 def _in_input_coordinates(prepared: Prepared, features: EigenFeatures, D: Array) -> Array:
     """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
     d = prepared.rows.shape[1]
-    if prepared.kernel.kind != "linear" or d > _LARGEST_FEATURE_COVARIANCE or prepared.centred.scale == 0:
+    if prepared.kernel.kind != "linear" or d > LARGEST_FEATURE_COVARIANCE or prepared.centred.scale == 0:
         return D
     # the projection's columns sum to 0 within every task, so the rows need no centring here
     V = prepared.rows.T @ features.projection / np.sqrt(prepared.centred.scale)

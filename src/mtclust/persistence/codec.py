@@ -245,3 +245,14 @@ _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "dataclass": _decode_dataclass,
     "random state": _decode_random_state,
 }
+
+
+def add_type(
+    cls: type,
+    name: str,
+    encode: Callable[[Encoder, Any, str], dict[str, Any]],
+    decode: Callable[[Decoder, dict[str, Any]], Any],
+) -> None:
+    """Let instances of a class into the format; what ``encode`` returns must have ``name`` as its ``"type"``."""
+    _ENCODERS[cls] = encode
+    _DECODERS[name] = decode

@@ -26,6 +26,8 @@ _DATE_FORMATS = ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y", 
 _COMMA_NUMBER = r"[+-]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][+-]?\d+)?"
 #: a number whose commas part thousands
 _COMMA_THOUSANDS = r"[+-]?[1-9]\d{0,2}(,\d{3})+"
+#: cells that a format of dates is tried on before the whole column
+_TRIED = 100
 #: days are counted from here
 _EPOCH = "1970-01-01"
 
@@ -86,6 +88,8 @@ def read_numbers(cells: Cells, decimal: str | None = None) -> tuple[Array, str] 
     for mark in (".", ",") if decimal is None else (decimal,):
         strings = pandas.Series(np.where(cells.missing, "nan", cells.strings), dtype=object)
         if mark == ",":
+            if decimal is None and not any("," in value for value in cells.strings):
+                return None  # already read with a point
             _refuse_ambiguous(cells, decimal)
             if not strings[~cells.missing].str.fullmatch(_COMMA_NUMBER).all():
                 return None
@@ -140,7 +144,10 @@ def read_dates(cells: Cells, date_format: str | None = None) -> tuple[Array, str
     formats = ("ISO8601", *_DATE_FORMATS) if date_format in (None, "typed") else (date_format,)
     found: dict[str, Array] = {}
     best, wrong = 0.0, known
+    first_cells = strings[known].head(_TRIED)
     for candidate in formats:
+        if pandas.to_datetime(first_cells, format=candidate, errors="coerce", utc=True).isna().all():
+            continue
         days = _days(pandas.to_datetime(strings, format=candidate, errors="coerce", utc=True))
         read = ~np.isnan(days)
         if read.sum() == known.sum():

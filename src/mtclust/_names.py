@@ -1,0 +1,45 @@
+"""Names that come from data, made fit to be shown."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+#: characters of a name that are shown unless told otherwise
+LONGEST_NAME = 24
+
+
+def shown_name(name: Any, longest: int = LONGEST_NAME) -> str:
+    r"""A task's or column's name on one line: control characters spelled out, the middle of a long one left out.
+
+    Both ends are kept, since names often differ only in the last characters.
+
+    Examples
+    --------
+    >>> shown_name("north\nwest"), shown_name("measurements of station 1138", longest=15)
+    ('north\\nwest', 'measure…on 1138')
+    """
+    text = "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in str(name)
+    )
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 2
+    return text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes: East Asian characters two, combining ones none.
+
+    Examples
+    --------
+    >>> columns("Zürich"), columns("東京")
+    (6, 4)
+    """
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def padded(text: str, width: int) -> str:
+    """The text filled up with blanks to a number of columns."""
+    return text + " " * (width - columns(text))

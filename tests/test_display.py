@@ -1,0 +1,253 @@
+"""summary() and the piece of HTML in notebooks: complete, escaped, and readable whatever the names."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import estimator_html_repr
+
+import mtclust
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust._names import columns, shown_name
+from mtclust.estimators.concerns import concerns
+from tests.conftest import gaussian_tasks
+
+X, Y, TASKS = gaussian_tasks()
+QUICK = {"random_state": 0, "width": 1.0, "lambda1": 2.0**-8}
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def model():
+    names = np.array([EVIL, "東京 & Osaka", "\x1b[31mred\n\u202e"])
+    return DMTRC(3, kernel="linear", random_state=0).fit(X, tasks=names[TASKS])
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_summary_says_what_was_clustered_chosen_and_found(model):
+    text = str(model.summary())
+    assert text.startswith("DMTRC: 90 rows of 3 tasks in 3 clusters, linear kernel on 4 columns\n")
+    flat = " ".join(text.split())
+    for part in ("sizes", "coupling"):
+        assert model.selection_[part]["reason"] in flat
+    assert model.selection_["reason"] in flat
+    assert f"leave-one-out R² {model.loo_score_:.3f}" in text
+    assert f"{model.objective_:.6g}" in text
+    assert repr(model.summary()) == text
+
+
+@pytest.mark.parametrize("n_clusters", ["auto", range(2, 5)])
+def test_a_number_of_clusters_that_was_chosen_is_explained(n_clusters):
+    fitted = DSTC(n_clusters, kernel="linear", **QUICK).fit(X, tasks=TASKS)
+    assert f"{fitted.n_clusters_}: {fitted.selection_['n_clusters']['reason']}" in " ".join(
+        str(fitted.summary()).split()
+    )
+
+
+def test_every_task_has_its_sizes_and_its_closest_task(model):
+    summary = model.summary()
+    correlation = model.task_correlation_ - 2 * np.eye(3)
+    for row, name, sizes, near in zip(summary.table, model.tasks_, model.cluster_sizes_, correlation):
+        best = int(np.argmax(near))
+        assert row == [
+            shown_name(name), "30", *map(str, sizes), f"{shown_name(model.tasks_[best])} ({near[best]:.2f})",
+        ]  # fmt: skip
+
+
+def test_names_cannot_break_the_terminal_or_the_columns(model):
+    text = str(model.summary())
+    assert all(character.isprintable() or character == "\n" for character in text)
+    lines = text.splitlines()
+    start = lines.index("Rows per task and cluster") + 1
+    table = lines[start : start + 4]
+    places = {columns(line[: line.index("30" if k else "rows") + (2 if k else 4)]) for k, line in enumerate(table)}
+    assert len(places) == 1  # the numbers end in the same column, also beside wide characters
+
+
+def test_no_line_is_longer_than_the_terminal_and_nothing_is_lost_without_a_word():
+    rows, _, tasks = gaussian_tasks(n_tasks=34, rows=26, n_clusters=13, d=8)
+    names = np.array([f"a rather long name for the task of number {i}" for i in range(34)])
+    fitted = DSTC(13, kernel="linear", n_init=1, sizes="balanced", **QUICK).fit(rows, tasks=names[tasks])
+    text = str(fitted.summary())
+    assert max(map(columns, text.splitlines())) <= 100
+    assert "and 4 more tasks" in text
+    assert "smallest  median  largest" in text
+    assert "and 4 more tasks" in fitted.summary()._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"sizes": "balanced"}, "'balanced': set by the user"),
+        ({"sizes": 0.1}, "0.1: set by the user"),
+        ({"sizes": np.full((3, 3), 10)}, "a table: set by the user"),
+        ({"lambda1": {0: 0.25, 1: 0.5, 2: 0.25}}, "λ1 by task (0.25 to 0.5)"),
+        ({"lambda2": 0.5}, "λ1 = 0.00391, λ2 = 0.5: set by the user"),
+        ({"coupling": "none"}, "none: set by the user"),
+        ({"coupling": 0.5}, "0.5: set by the user"),
+        ({"kernel": "precomputed"}, "precomputed kernel"),
+        ({"kernel": lambda A, B: A @ B.T}, "kernel <lambda> on 4 columns"),
+        ({"n_clusters": 1}, "in 1 cluster,"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_the_user_set_is_called_so(parameters, expected):
+    rows = X @ X.T if parameters.get("kernel") == "precomputed" else X
+    fitted = DMTRC(**{"n_clusters": 3, "kernel": "linear", **QUICK, **parameters}).fit(rows, tasks=TASKS)
+    assert expected in str(fitted.summary())
+
+
+def test_one_task_has_no_relationship():
+    text = str(DMTRC(3, kernel="linear", **QUICK).fit(X).summary())
+    assert "of 1 task in" in text
+    assert "closest" not in text
+    assert "task groups" not in text
+
+
+def test_an_unfitted_model_has_no_summary():
+    with pytest.raises(NotFittedError):
+        DMTRC(3).summary()
+
+
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+def test_a_loaded_model_shows_the_same(method, tmp_path):
+    fitted = method(3, **QUICK).fit(X, tasks=TASKS)
+    fitted.save(tmp_path / "m")
+    loaded = mtclust.load(tmp_path / "m")
+    assert str(loaded.summary()) == str(fitted.summary())
+    assert loaded.summary()._repr_html_() == fitted.summary()._repr_html_()
+
+
+# -- what to be careful about ----------------------------------------------------------------------------------------
+
+
+def test_a_good_model_raises_no_concern():
+    assert concerns(DMTRC(3, random_state=0).fit(X, tasks=TASKS)) == []
+
+
+def test_a_search_that_was_stopped_is_a_concern():
+    fitted = DMTRC(3, kernel="linear", **QUICK).fit(X, tasks=TASKS)
+    fitted.converged_, fitted.n_iter_ = False, 40
+    assert concerns(fitted) == [
+        "The search was stopped after 40 rounds while the objective was still falling: raise max_iter or tol."
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::mtclust.exceptions.DegenerateSolutionWarning")
+def test_a_relaxation_is_a_concern():
+    fitted = DMTRC(3, kernel="linear", solver="cutting-plane", solver_options={"max_cuts": 1}, **QUICK)
+    assert "those of a convex relaxation" in concerns(fitted.fit(X, tasks=TASKS))[0]
+
+
+@pytest.mark.filterwarnings("ignore::mtclust.exceptions.UncoupledWarning")
+@pytest.mark.parametrize("coupling", ["auto", "full"])
+def test_unrelated_tasks_are_a_concern(coupling):
+    rows, tasks = np.concatenate([gaussian_tasks(n_tasks=1, seed=seed, d=12)[0] for seed in range(3)]), TASKS
+    fitted = DMTRC(3, kernel="linear", coupling=coupling, random_state=0).fit(rows, tasks=tasks)
+    fitted.selection_["task_similarity"] = np.eye(3)
+    fitted.task_correlation_ = np.array([[1, 0.05, 0], [0.05, 1, 0.6], [0, 0.6, 1]])
+    if coupling == "full":
+        found = concerns(fitted)
+        assert "The tasks look unrelated (similarity to the nearest task 0.00 on average, below 0.4)" in found[0]
+        assert found[1] == "Hardly related to any other task (correlations below 0.1): 0."
+    else:
+        fitted.selection_["coupling"] = {"decision": "none", "reason": "they look unrelated"}
+        assert concerns(fitted) == ["The tasks were clustered apart: they look unrelated."]
+
+
+def test_clusters_that_are_not_there_are_a_concern():
+    fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
+    fitted.loo_score_ = -0.02
+    assert concerns(fitted) == [
+        "The clusters are not separated: the cluster of a row cannot be told from the other rows "
+        "(leave-one-out R² -0.02)."
+    ]
+    fitted.selection_["n_clusters"] = {"chosen": 3, "reason": "", "gaps": {2: -0.1, 3: -0.05}}
+    assert concerns(fitted) == ["No number of clusters that was tried separates the data better than noise."]
+
+
+def test_tiny_and_empty_clusters_are_named_unless_they_were_asked_for():
+    sizes = {0: [28, 1, 1], 1: [10, 10, 10], 2: [30, 0, 0]}
+    fitted = DSTC(3, kernel="linear", **{**QUICK, "sizes": sizes}).fit(X, tasks=TASKS)
+    assert concerns(fitted) == []  # a tenth of ten rows is one row
+    rows, _, tasks = gaussian_tasks(n_tasks=2, rows=60)
+    sizes = {0: [58, 1, 1], 1: [60, 0, 0]}
+    fitted = DSTC(3, kernel="linear", sizes=sizes, **QUICK).fit(rows, tasks=np.where(tasks, 1, 0))
+    (found,) = concerns(fitted)
+    assert found == "Tiny clusters: 1 of 60 rows in cluster 1 of task 0; 1 of 60 rows in cluster 2 of task 0."
+    fitted.sizes = "auto"
+    assert concerns(fitted)[0].endswith("; 2 of 3 clusters of task 1 without rows.")
+
+
+# -- notebooks -------------------------------------------------------------------------------------------------------
+
+
+class _Page(HTMLParser):
+    """Text and tags of a page; tags that are not closed in order are an error."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.text, self._open = [], "", []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_html_is_well_formed_and_names_are_text(model):
+    page = _Page(model.summary()._repr_html_())
+    assert set(page.tags) <= {
+        "style",
+        "div",
+        "p",
+        "b",
+        "table",
+        "tr",
+        "th",
+        "td",
+        "thead",
+        "tbody",
+        "details",
+        "summary",
+    }
+    for name in model.tasks_.tolist():
+        assert shown_name(name) in page.text
+    assert "東京 & Osaka" in page.text
+
+
+def test_a_script_in_a_name_stays_text_in_the_whole_page(model):
+    html = model._repr_mimebundle_()["text/html"]
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_the_diagram_of_scikit_learn_stays_and_what_was_found_follows(model):
+    for html in (model._repr_mimebundle_()["text/html"], model._repr_html_()):
+        assert "sk-top-container" in html
+        assert html.endswith(model.summary()._repr_html_())
+        assert html.count("mtclust-summary") == model.summary()._repr_html_().count("mtclust-summary")
+    assert model._repr_mimebundle_()["text/plain"] == repr(model)
+    assert "sk-top-container" in estimator_html_repr(model)
+
+
+def test_an_unfitted_model_shows_the_diagram_alone():
+    assert "mtclust-summary" not in DMTRC(3)._repr_mimebundle_()["text/html"]
+
+
+def test_text_is_shown_where_the_user_wants_text(model):
+    with sklearn.config_context(display="text"):
+        assert list(model._repr_mimebundle_()) == ["text/plain"]
+        assert not hasattr(model, "_repr_html_")
