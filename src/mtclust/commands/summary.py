@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from mtclust._names import columns, padded, shown_name
 from mtclust.report.cautions import cautions
 from mtclust.report.names import natural_order
 
@@ -39,13 +40,13 @@ def print_summary(out: Path, table: Any, encoder: Any, fitted: Any) -> None:
 
 def _print_sizes(model: Any) -> None:
     order = natural_order(model.tasks_)
-    names = [str(model.tasks_[i]) for i in order[:_TASKS]]
-    width = max(4, *(len(name) for name in names))
+    names = [shown_name(model.tasks_[i]) for i in order[:_TASKS]]
+    width = max(4, *(columns(name) for name in names))
     header = "".join(f"{c:>7}" for c in range(model.n_clusters_))
     print(f"{'task':<{width}}{'rows':>8}   cluster{header}")
     for i, name in zip(order, names):
         sizes = model.cluster_sizes_[i]
-        print(f"{name:<{width}}{sizes.sum():>8}          " + "".join(f"{size:>7}" for size in sizes))
+        print(f"{padded(name, width)}{sizes.sum():>8}          " + "".join(f"{size:>7}" for size in sizes))
     if len(model.tasks_) > _TASKS:
         print(f"… and {len(model.tasks_) - _TASKS} more tasks, all in the report")
 
@@ -63,4 +64,5 @@ def _reasons(model: Any) -> list[tuple[str, str]]:
 
 
 def _print_item(title: str, text: str) -> None:
+    text = "".join(character if character.isprintable() else " " for character in text)
     print(textwrap.fill(f"{title}: {text}", _WIDTH, subsequent_indent="  "))

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mtclust._names import shown_name
 from mtclust.report.agreement import agreement
 from mtclust.report.cautions import cautions
-from mtclust.report.names import figure, listing, natural_order, percent, shortened
+from mtclust.report.names import figure, listing, natural_order, percent
 from mtclust.report.profiles import Trait, cluster_traits, moments
 from mtclust.report.relationship import TASKS_SHOWN, Relationship, task_relationship
 from mtclust.report.scatter import View, task_views
@@ -21,6 +22,8 @@ from mtclust.tables.columns import Feature
 from mtclust.tables.parsing import date_of_days
 from mtclust.tasks import codes_of_known_tasks
 
+#: characters of a name in a picture
+LABEL = 18
 #: effects are drawn from minus to plus this many standard deviations
 EFFECT_RANGE = 2.5
 #: numbers of sums of features by task and cluster that are kept at once
@@ -266,7 +269,7 @@ def _relationship(found: Relationship, names: list[str]) -> dict[str, Any]:
         "title": found.title,
         "meaning": found.meaning,
         "shown": found.shown,
-        "short": [shortened(names[i]) for i in found.shown],
+        "short": [shown_name(names[i], LABEL) for i in found.shown],
         "cells": cells,
         "links": found.links,
         "deepest": max(deepest, 0.05),

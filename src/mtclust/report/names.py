@@ -37,12 +37,6 @@ def listing(names: Sequence[Any], most: int = 4) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def shortened(text: Any, most: int = 18) -> str:
-    """A long name, cut."""
-    text = str(text)
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
 def figure(value: float) -> str:
     """A measured value with three digits that matter.
 
