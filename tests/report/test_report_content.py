@@ -173,7 +173,7 @@ def test_tasks_that_coupling_hurts_are_named(fitted):
     finally:
         model.selection_["coupling"] = before
     assert caution.title == "Negative transfer likely"
-    assert "the own rows of 1 clearly worse" in caution.text
+    assert "the own rows of task 1 clearly worse" in caution.text
 
 
 def test_tiny_clusters_and_few_rows():

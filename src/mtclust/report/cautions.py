@@ -60,6 +60,10 @@ def cautions(model: Any, warned: Sequence[Any] = ()) -> list[Caution]:
     return found + [Caution("Warning of the library", text) for text in dict.fromkeys(others)]
 
 
+def _tasks(names: Sequence[Any], *, begin: bool = False) -> str:
+    return f"{'T' if begin else 't'}ask{'s' if len(names) > 1 else ''} {listing(names)}"
+
+
 def _about_coupling(model: Any) -> list[Caution]:
     if len(model.tasks_) == 1:
         return [Caution("One task only", "There is a single task, so nothing could be shared between tasks.")]
@@ -86,7 +90,7 @@ def _about_coupling(model: Any) -> list[Caution]:
         return [
             Caution(
                 "Negative transfer likely",
-                f"The shared clusters fit the own rows of {listing(hurt)} clearly worse than clusters found there "
+                f"The shared clusters fit the own rows of {_tasks(hurt)} clearly worse than clusters found there "
                 "alone. What the other tasks have in common may not hold there; compare with --coupling none.",
             )
         ]
@@ -105,7 +109,7 @@ def _about_relationship(model: Any) -> list[Caution]:
     if len(weak) == len(model.tasks_):
         text = "No two tasks are clearly related"
     else:
-        text = f"{listing(weak)} {'has' if len(weak) == 1 else 'have'} little in common with any other task"
+        text = f"{_tasks(weak, begin=True)} {'has' if len(weak) == 1 else 'have'} little in common with any other task"
     return [
         Caution(
             "Weak relationship",
@@ -120,7 +124,7 @@ def _about_sizes(model: Any) -> list[Caution]:
     sizes = np.asarray(model.cluster_sizes_)
     rows = sizes.sum(axis=1)
     tiny = (sizes > 0) & ((sizes < TINY_ROWS) | (sizes < TINY_SHARE * rows[:, None]))
-    places = [f"cluster {c} of {model.tasks_[i]} ({sizes[i, c]} rows)" for i, c in zip(*np.nonzero(tiny))]
+    places = [f"Cluster {c} of task {model.tasks_[i]} ({sizes[i, c]} rows)" for i, c in zip(*np.nonzero(tiny))]
     if places:
         found.append(
             Caution("Tiny clusters", f"{listing(places, 3)}: too few rows to say much about. Try fewer --clusters.")
@@ -130,7 +134,7 @@ def _about_sizes(model: Any) -> list[Caution]:
         found.append(
             Caution(
                 "Few rows",
-                f"{listing(small)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows per cluster; "
+                f"{_tasks(small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows per cluster; "
                 "clusters there rest on very little.",
             )
         )
