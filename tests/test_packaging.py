@@ -41,6 +41,7 @@ def test_wheel_runs_from_an_empty_directory(distributions, tmp_path):
         names = archive.namelist()
         archive.extractall(tmp_path)
     assert "mtclust/py.typed" in names
+    assert {f"mtclust/report/templates/report.{ending}" for ending in ("html.jinja", "css", "js")} <= set(names)
     assert not any(name.startswith("tests/") for name in names)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     run = subprocess.run(
@@ -67,7 +68,7 @@ def test_a_missing_extra_is_named():
     assert 'install it with: pip install "mtclust[plot]"' in run.stderr
 
 
-def test_importing_the_package_imports_neither_numba_nor_matplotlib():
-    code = "import sys, mtclust; print([m for m in ('numba', 'matplotlib') if m in sys.modules])"
+def test_importing_the_package_imports_neither_numba_nor_matplotlib_nor_jinja():
+    code = "import sys, mtclust; print([m for m in ('numba', 'matplotlib', 'jinja2') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

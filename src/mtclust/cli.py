@@ -8,10 +8,10 @@ import traceback
 from collections.abc import Sequence
 
 from mtclust import __version__
-from mtclust.commands import demo
+from mtclust.commands import demo, fit, predict
 from mtclust.exceptions import CommandError
 
-_COMMANDS = (demo,)
+_COMMANDS = (demo, fit, predict)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -29,6 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0, 1 for an error, 2 for wrong usage, 130 for Ctrl-C."""
     options = build_parser().parse_args(arguments)
+    options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         options.run(options)
     except (CommandError, ImportError, OSError) as error:

@@ -1,0 +1,48 @@
+"""labels.csv: the cluster of every row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.commands.output import write_csv
+from mtclust.exceptions import CommandError
+
+#: columns that are written beside the keys
+_OWN = ("task", "cluster", "margin")
+
+
+def row_margins(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How much the score of a row's own cluster exceeds the best other one; negative where sizes forced the row out."""
+    own = scores[np.arange(len(labels)), labels]
+    others = scores.copy()
+    others[np.arange(len(labels)), labels] = -np.inf
+    best = others.max(axis=1) if scores.shape[1] > 1 else np.full(len(labels), -np.inf)
+    return np.where(np.isfinite(best), own - best, np.inf)
+
+
+def check_keys(keys: Sequence[str]) -> None:
+    """Refuse key columns whose names the result needs itself."""
+    clash = sorted(set(keys) & set(_OWN))
+    if clash:
+        raise CommandError(f"--key {clash[0]!r} clashes with a column of labels.csv; rename it in the file.")
+
+
+def write_labels(stream: TextIO, table: Any, keys: Sequence[str], labels: Any, margins: Any, *, safe: bool) -> None:
+    """What labels.csv holds: what names the row, its task, its cluster and how clear that is."""
+    from mtclust.tables.reading import column_strings
+
+    names = [column_strings(table.frame[key]) for key in keys]
+    header = [*keys, *_OWN]
+    if not keys:
+        names, header = [table.row_numbers.tolist()], ["row", *header]
+    columns = [*names, table.tasks, labels.tolist(), [_short(value) for value in margins]]
+    write_csv(stream, header, zip(*columns), safe=safe)
+
+
+def _short(margin: float) -> str:
+    """Four decimals; nothing where there is no other cluster to compare with."""
+    return f"{margin:.4f}" if np.isfinite(margin) else ""

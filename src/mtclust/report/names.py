@@ -1,0 +1,71 @@
+"""Names and numbers as people read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def natural_order(names: Iterable[Any]) -> list[int]:
+    """Positions that sort names as people do: task 2 before task 10.
+
+    Examples
+    --------
+    >>> natural_order(["shop 10", "shop 2"])
+    [1, 0]
+    """
+    texts = [str(name) for name in names]
+    parts = [re.split(r"(\d+)", text.casefold()) for text in texts]
+    keys = [[(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in row] for row in parts]
+    return sorted(range(len(texts)), key=lambda i: (keys[i], texts[i]))
+
+
+def listing(names: Sequence[Any], most: int = 4) -> str:
+    """A few names in a sentence.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c"]), listing([1, 2, 3, 4, 5, 6])
+    ('a, b and c', '1, 2, 3, 4 and 2 more')
+    """
+    texts = [str(name) for name in names]
+    if len(texts) > most:
+        return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def figure(value: float) -> str:
+    """A measured value with three digits that matter.
+
+    Examples
+    --------
+    >>> figure(12345.6), figure(0.01234), figure(-3.14159), figure(0.0), figure(2e-9)
+    ('12,346', '0.0123', '−3.14', '0', '2e−09')
+    """
+    if not np.isfinite(value):
+        return "–"
+    size = abs(value)
+    if size >= 1000:
+        text = f"{value:,.0f}" if size < 1e9 else f"{value:.2e}"
+    elif size == 0:
+        text = "0"
+    elif size < 1e-4:
+        text = f"{value:.2g}"
+    else:
+        text = f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """A share in per cent.
+
+    Examples
+    --------
+    >>> percent(0.254), percent(0.004), percent(0.0)
+    ('25 %', '0.4 %', '0 %')
+    """
+    value = 100 * share
+    return f"{value:.1f} %" if 0 < value < 1 else f"{value:.0f} %"

@@ -1,0 +1,48 @@
+"""Small tables on disk, and the command line run on them."""
+
+import csv
+
+import numpy as np
+
+from mtclust import cli
+
+
+def shop_rows(tasks=("Paris", "Rome"), rows=30, seed=0):
+    """Three clear clusters in every task, by two numbers and a colour."""
+    rng = np.random.default_rng(seed)
+    colours = ("red", "green", "blue")
+    table = []
+    for task in tasks:
+        for i in range(rows):
+            c = i % 3
+            width, height = rng.normal(scale=0.3, size=2) + 4 * np.array([c == 0, c == 1])
+            table.append(
+                {
+                    "customer": f"{task[:1]}{i:03d}",
+                    "shop": task,
+                    "width": f"{width:.3f}",
+                    "height": f"{height:.3f}",
+                    "colour": colours[c],
+                    "truth": c,
+                }
+            )
+    return table
+
+
+def write_table(path, rows, *, separator=",", encoding="utf-8"):
+    """Write rows given as dictionaries; returns the path."""
+    with path.open("w", encoding=encoding, newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), delimiter=separator)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def read_table(path):
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def run_cli(*arguments):
+    """The exit code of a command."""
+    return cli.main([str(argument) for argument in arguments])

@@ -1,0 +1,428 @@
+"""``mtclust fit`` as a user drives it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from table_helpers import read_table, run_cli, shop_rows, write_table
+
+import mtclust
+from mtclust.metrics import nmi
+
+
+@pytest.fixture
+def shops(tmp_path):
+    return write_table(tmp_path / "shops.csv", shop_rows())
+
+
+def fit(data, out, *more, task_column="shop", clusters=3):
+    data = data if isinstance(data, list) else [data]
+    column = [] if task_column is None else ["--task-column", task_column]
+    return run_cli("fit", *data, *column, "--clusters", clusters, "--out", out, *more)
+
+
+def error_of(capsys):
+    """The one error that was printed; a traceback would be more than one line."""
+    err = capsys.readouterr().err.strip()
+    assert "Traceback" not in err
+    assert err.startswith("mtclust: ")
+    return err
+
+
+def test_labels_model_and_report_are_written(shops, tmp_path, capsys):
+    out = tmp_path / "result"
+    assert fit(shops, out, "--key", "customer,truth") == 0
+    assert sorted(path.name for path in out.iterdir()) == ["labels.csv", "model.mtclust", "report.html"]
+    rows = read_table(out / "labels.csv")
+    assert list(rows[0]) == ["customer", "truth", "task", "cluster", "margin"]
+    given = read_table(shops)
+    assert [row["customer"] for row in rows] == [row["customer"] for row in given]
+    assert [row["task"] for row in rows] == [row["shop"] for row in given]
+    assert nmi([row["truth"] for row in rows], [row["cluster"] for row in rows]) == pytest.approx(1.0)
+    assert all(float(row["margin"]) > 0 for row in rows)
+    model = mtclust.load(out / "model.mtclust")
+    assert model.labels_.tolist() == [int(row["cluster"]) for row in rows]
+    printed = capsys.readouterr().out
+    assert "60 rows in 2 tasks (shop), by 2 numbers, 1 category: 3 clusters with DMTRC, rbf kernel" in printed
+    assert re.search(r"Paris +30 +10 +10 +10\n", printed)
+    assert f"Written to {out}" in printed
+
+
+def test_the_same_seed_gives_the_same_files(shops, tmp_path):
+    for name in ("a", "b"):
+        assert fit(shops, tmp_path / name, "--quiet", "--seed", 3) == 0
+    first, second = ((tmp_path / name / "labels.csv").read_bytes() for name in ("a", "b"))
+    assert first == second
+
+
+def test_quiet_prints_nothing(shops, tmp_path, capsys):
+    assert fit(shops, tmp_path / "out", "--quiet") == 0
+    printed = capsys.readouterr()
+    assert printed.out == printed.err == ""
+
+
+def test_several_files_are_one_task_each(tmp_path):
+    files = [write_table(tmp_path / f"{task}.csv", shop_rows([task])) for task in ("Paris", "Rome")]
+    assert fit(files, tmp_path / "out", "--columns", "width,height", task_column=None) == 0
+    rows = read_table(tmp_path / "out" / "labels.csv")
+    assert list(rows[0]) == ["row", "task", "cluster", "margin"]
+    assert [row["task"] for row in rows] == ["Paris"] * 30 + ["Rome"] * 30
+    assert [row["row"] for row in rows] == [str(k) for k in range(1, 31)] * 2
+
+
+def test_parquet_gives_what_csv_gives(shops, tmp_path):
+    import pandas as pd
+
+    pd.read_csv(shops).to_parquet(tmp_path / "shops.parquet")
+    pd.read_csv(shops).to_csv(tmp_path / "shops.tsv", sep="\t", index=False)
+    labels = []
+    for name in ("shops.csv", "shops.parquet", "shops.tsv"):
+        assert fit(tmp_path / name, tmp_path / f"out-{name}", "--columns", "width,height,colour", "--quiet") == 0
+        labels.append((tmp_path / f"out-{name}" / "labels.csv").read_bytes())
+    assert labels[0] == labels[1] == labels[2]
+
+
+def test_semicolons_decimal_commas_and_dates(tmp_path, capsys):
+    rows = [
+        {k: str(v).replace(".", ",") if k in ("width", "height") else v for k, v in row.items() if k != "truth"}
+        | {"since": f"{1 + i % 28:02d}.03.2021"}
+        for i, row in enumerate(shop_rows())
+    ]
+    path = write_table(tmp_path / "laden.csv", rows, separator=";")
+    assert fit(path, tmp_path / "out", "--key", "customer") == 0
+    assert "by 2 numbers, 1 category, 1 date" in capsys.readouterr().out
+
+
+def test_names_beyond_ascii_survive(tmp_path, capsys):
+    rows = [{**row, "shop": {"Paris": "Zürich Süd", "Rome": "京都"}[row["shop"]]} for row in shop_rows()]
+    path = write_table(tmp_path / "läden.csv", rows, encoding="utf-8-sig")
+    assert fit(path, tmp_path / "größe", "--key", "customer") == 0
+    labels = read_table(tmp_path / "größe" / "labels.csv")
+    assert {row["task"] for row in labels} == {"Zürich Süd", "京都"}
+    report = (tmp_path / "größe" / "report.html").read_text(encoding="utf-8")
+    assert "京都" in report
+    assert "Zürich Süd" in capsys.readouterr().out
+
+
+def test_an_encoding_that_is_not_utf8_is_named_with_the_way_out(tmp_path, capsys):
+    rows = [{**row, "shop": row["shop"] + "é"} for row in shop_rows()]
+    path = write_table(tmp_path / "old.csv", rows, encoding="cp1252")
+    assert fit(path, tmp_path / "out") == 1
+    assert "--encoding cp1252" in error_of(capsys)
+    assert fit(path, tmp_path / "out", "--encoding", "cp1252", "--quiet") == 0
+    assert {row["task"] for row in read_table(tmp_path / "out" / "labels.csv")} == {"Parisé", "Romeé"}
+
+
+def test_text_is_clustered_by_its_words(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    words = ["pasta pizza sauce cheese bread", "engine wheel brake clutch diesel"]
+    rows = [
+        {"site": site, "review": " ".join(rng.choice(words[i % 2].split(), 4)), "truth": i % 2}
+        for site in ("a", "b")
+        for i in range(20)
+    ]
+    path = write_table(tmp_path / "reviews.csv", rows)
+    assert fit(path, tmp_path / "out", "--text-column", "review", "--key", "truth", task_column="site", clusters=2) == 0
+    labels = read_table(tmp_path / "out" / "labels.csv")
+    assert nmi([row["truth"] for row in labels], [row["cluster"] for row in labels]) == pytest.approx(1.0)
+    assert "1 text column: 2 clusters with DMTRC, linear kernel" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("method", ["dmtfc", "dstc"])
+def test_the_other_methods(shops, tmp_path, capsys, method):
+    assert fit(shops, tmp_path / "out", "--method", method, "--key", "customer,truth", "--kernel", "linear") == 0
+    labels = read_table(tmp_path / "out" / "labels.csv")
+    assert nmi([row["truth"] for row in labels], [row["cluster"] for row in labels]) == pytest.approx(1.0)
+    assert f"with {method.upper()}, linear kernel" in capsys.readouterr().out
+
+
+def test_the_number_of_clusters_is_chosen_from_a_range(shops, tmp_path, capsys):
+    assert fit(shops, tmp_path / "out", "--columns", "width,height", clusters="2-4") == 0
+    printed = capsys.readouterr().out
+    assert "Number of clusters: with 3 clusters the leave-one-out R²" in printed
+    assert "how far the leave-one-out R² exceeds" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_one_task_is_clustered_and_said_to_be_alone(tmp_path, capsys):
+    path = write_table(tmp_path / "one.csv", shop_rows(["Paris"]))
+    assert fit(path, tmp_path / "out") == 0
+    assert "There is a single task" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("clusters", ["auto", "2"])
+def test_three_rows(tmp_path, capsys, clusters):
+    path = write_table(tmp_path / "tiny.csv", shop_rows(["Paris"], rows=3))
+    assert fit(path, tmp_path / "out", "--columns", "width,height", clusters=clusters) == 0
+    assert "too few rows" in capsys.readouterr().out
+    assert len(read_table(tmp_path / "out" / "labels.csv")) == 3
+
+
+def test_more_clusters_than_rows_is_refused(tmp_path, capsys):
+    path = write_table(tmp_path / "tiny.csv", shop_rows(["Paris"], rows=3))
+    assert fit(path, tmp_path / "out", "--columns", "width,height", clusters=7) == 1
+    assert "n_clusters=7" in error_of(capsys)
+    assert not (tmp_path / "out").exists()
+
+
+def test_columns_left_out_are_named(tmp_path, capsys):
+    rows = [{**row, "number": i, "constant": 5} for i, row in enumerate(shop_rows())]
+    path = write_table(tmp_path / "shops.csv", rows)
+    assert fit(path, tmp_path / "out") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "customer (60 distinct values; a name? --key; a category? --categories)" in printed
+    assert "number (counts the rows)" in printed
+    assert "constant (the same in every row)" in printed
+
+
+def test_missing_values_are_refused_by_column_and_filled_in_on_request(tmp_path, capsys):
+    rows = shop_rows()
+    rows[3]["width"] = ""
+    rows[4]["width"] = "NA"
+    rows[5]["colour"] = ""
+    path = write_table(tmp_path / "shops.csv", rows)
+    assert fit(path, tmp_path / "out", "--key", "customer") == 1
+    assert "values are missing in: width (2 rows), colour (1 rows). Use --impute" in error_of(capsys)
+    assert not (tmp_path / "out").exists()
+    assert fit(path, tmp_path / "out", "--key", "customer", "--impute") == 0
+    assert "Missing values were filled in: width (2 rows), colour (1 rows)." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--task-column", "store"], "--task-column: there is no column 'store'. The columns are 'customer', 'shop'"),
+        (["--task-column", "shop", "--columns", "width,depth"], "--columns: there is no column 'depth'"),
+        (["--task-column", "shop", "--text-column", "review"], "--text-column: there is no column 'review'"),
+        (["--task-column", "shop", "--key", "id"], "--key: there is no column 'id'"),
+        (["--task-column", "shop", "--columns", "shop,width"], "--columns names 'shop', which is the task column"),
+        (["--task-column", "shop", "--method", "dstc", "--coupling", "full"], "--coupling is for --method dmtrc"),
+        ([], "--task-column is needed with a single file"),
+    ],
+)
+def test_wrong_columns_and_options_are_named(shops, tmp_path, capsys, arguments, expected):
+    assert run_cli("fit", shops, *arguments, "--out", tmp_path / "out", "--clusters", "2") == 1
+    assert expected in error_of(capsys)
+    assert sorted(tmp_path.iterdir()) == [shops]
+
+
+@pytest.mark.parametrize(
+    "option", [["--clusters", "many"], ["--sizes", "big"], ["--coupling", "2"], ["--kernel", "cubic"]]
+)
+def test_arguments_that_cannot_be_read_are_wrong_usage(shops, tmp_path, capsys, option):
+    with pytest.raises(SystemExit) as exit_info:
+        run_cli("fit", shops, "--task-column", "shop", "--out", tmp_path / "out", *option)
+    assert exit_info.value.code == 2
+    assert option[0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", "bad.csv is empty"),
+        ("\n\n", "bad.csv is empty"),
+        ("shop,width\n", "bad.csv has a header but no rows"),
+        ("shop,width,width\na,1,2\nb,3,4\n", "bad.csv has more than one column named 'width'"),
+        ("shop,width\na,1\nb,2,3\n", "cannot be read as a table"),
+        ("shop,width\na,1\n,2\n", "--task-column 'shop' is empty in 1 rows (first: row 2)"),
+    ],
+)
+def test_broken_files_are_refused_in_words(tmp_path, capsys, content, expected):
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    assert fit(path, tmp_path / "out") == 1
+    assert expected in error_of(capsys)
+
+
+def test_a_column_that_is_mostly_numbers_is_refused_with_the_first_other_cell(tmp_path, capsys):
+    rows = shop_rows()
+    rows[7]["width"] = "about 3"
+    path = write_table(tmp_path / "shops.csv", rows)
+    assert fit(path, tmp_path / "out", "--key", "customer") == 1
+    assert "column 'width' holds numbers, but 1 cells are something else (first: 'about 3' in row 8)" in error_of(
+        capsys
+    )
+    assert fit(path, tmp_path / "out", "--key", "customer", "--missing", "about 3", "--impute", "--quiet") == 0
+
+
+def test_a_missing_file_and_a_spreadsheet(tmp_path, capsys):
+    assert fit(tmp_path / "nothing.csv", tmp_path / "out") == 1
+    assert "there is no such file" in error_of(capsys)
+    (tmp_path / "book.xlsx").write_bytes(b"PK")
+    assert fit(tmp_path / "book.xlsx", tmp_path / "out") == 1
+    assert "save the sheet as CSV" in error_of(capsys)
+
+
+def test_formulas_are_defused_on_request_only(tmp_path):
+    rows = [{**row, "customer": f"=1+{i}" if i % 2 else f"-{i}"} for i, row in enumerate(shop_rows())]
+    path = write_table(tmp_path / "shops.csv", rows)
+    for name, more in (("plain", []), ("safe", ["--safe-csv"])):
+        assert fit(path, tmp_path / name, "--key", "customer", "--quiet", *more) == 0
+    plain, safe = (read_table(tmp_path / name / "labels.csv") for name in ("plain", "safe"))
+    assert plain[1]["customer"] == "=1+1"
+    assert safe[1]["customer"] == "'=1+1"
+    assert plain[2]["customer"] == safe[2]["customer"] == "-2"
+
+
+def test_other_results_are_only_replaced_on_request(shops, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert fit(shops, out, "--quiet") == 0
+    before = (out / "labels.csv").read_bytes()
+    assert fit(shops, out, "--quiet", clusters=2) == 1
+    assert "already holds results; choose another directory, or replace them with --overwrite" in error_of(capsys)
+    assert (out / "labels.csv").read_bytes() == before
+    assert fit(shops, out, "--quiet", "--overwrite", clusters=2) == 0
+    assert (out / "labels.csv").read_bytes() != before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "shops.csv"]
+
+
+def test_a_directory_with_other_files_is_never_replaced(shops, tmp_path, capsys):
+    out = tmp_path / "home"
+    out.mkdir()
+    (out / "thesis.txt").write_text("ten years of work")
+    assert fit(shops, out, "--overwrite") == 1
+    assert "holds files that are not results of mtclust fit (thesis.txt)" in error_of(capsys)
+    assert (out / "thesis.txt").read_text() == "ten years of work"
+
+
+def test_an_output_directory_that_cannot_be_written_is_refused_before_the_fit(shops, tmp_path, capsys):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a directory")
+    assert fit(shops, blocked / "inside") == 1
+    error_of(capsys)
+    assert fit(shops, blocked) == 1
+    assert "is a file; give the name of a directory" in error_of(capsys)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system nobody can write to")
+def test_a_read_only_output_directory_is_named(shops, capsys):
+    assert fit(shops, "/proc/result") == 1
+    assert "--out /proc/result cannot be written" in error_of(capsys)
+
+
+def test_verbose_shows_the_traceback(shops, tmp_path, capsys):
+    assert fit(shops, tmp_path / "out", "--verbose", task_column="store") == 1
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.strip().splitlines()[-1].startswith("mtclust: --task-column")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent to the process as a POSIX signal")
+def test_ctrl_c_in_the_middle_leaves_nothing_behind(tmp_path):
+    data = write_table(tmp_path / "shops.csv", shop_rows(rows=400))
+    command = [sys.executable, "-m", "mtclust", "fit", str(data), "--task-column", "shop", "--clusters", "auto"]
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "out")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        # it reports what it is doing once that takes long: it is in the middle of the fit then
+        assert "clusters …" in process.stderr.readline()
+        assert len(list(tmp_path.iterdir())) == 2, "the results are being made beside their place"
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert errors.strip().splitlines()[-1] == "mtclust: interrupted"
+    assert output == ""
+    assert list(tmp_path.iterdir()) == [data]
+
+
+def test_a_link_to_the_output_directory_stays_a_link(shops, tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for _ in range(2):
+        assert fit(shops, tmp_path / "link", "--quiet", "--overwrite") == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "labels.csv").exists()
+
+
+def test_one_cluster_is_allowed_and_has_no_margin(shops, tmp_path):
+    assert fit(shops, tmp_path / "out", "--quiet", clusters=1) == 0
+    assert {(row["cluster"], row["margin"]) for row in read_table(tmp_path / "out" / "labels.csv")} == {("0", "")}
+
+
+def test_an_error_leaves_no_new_directories(shops, tmp_path, capsys):
+    assert fit(shops, tmp_path / "a" / "b" / "out", task_column="store") == 1
+    error_of(capsys)
+    assert list(tmp_path.iterdir()) == [shops]
+    assert fit(shops, tmp_path / "a" / "b" / "out", "--quiet") == 0
+    assert (tmp_path / "a" / "b" / "out" / "labels.csv").exists()
+
+
+def test_a_crash_leaves_nothing_behind(shops, tmp_path, monkeypatch):
+    def fail(*arguments, **keywords):
+        raise RuntimeError("the power went")
+
+    monkeypatch.setattr("mtclust.report.write_report", fail)
+    with pytest.raises(RuntimeError, match="the power went"):
+        fit(shops, tmp_path / "out", "--quiet")
+    assert list(tmp_path.iterdir()) == [shops]
+
+
+def test_what_takes_long_is_reported(monkeypatch):
+    import io
+
+    from mtclust.commands import progress
+
+    monkeypatch.setattr(progress, "FIRST_REPORT", 0.01)
+    stream = io.StringIO()
+    with progress.Progress(stream).step("Counting sheep"):
+        deadline = time.monotonic() + 20
+        while not stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert stream.getvalue() == "Counting sheep …\n"
+
+
+def test_progress_on_a_terminal_counts_seconds(monkeypatch):
+    import io
+
+    from mtclust.commands import progress
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(progress, "FIRST_REPORT", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    with progress.Progress(stream).step("Counting [sheep]"):
+        deadline = time.monotonic() + 20
+        while "sheep" not in stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert re.search(r"Counting \[sheep\] … .*\d s", stream.getvalue())
+
+
+@pytest.mark.parametrize("command", ["fit", "predict"])
+def test_help_has_examples_and_exit_codes(command, capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        run_cli(command, "--help")
+    assert exit_info.value.code == 0
+    printed = capsys.readouterr().out
+    assert f"mtclust {command} " in printed.partition("examples:")[2]
+    assert "exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted" in printed
+
+
+def test_the_report_gives_the_exact_command(shops, tmp_path):
+    assert fit(shops, tmp_path / "out", "--quiet", "--key", "customer") == 0
+    report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert (
+        f"mtclust fit {shops} --task-column shop --clusters 3 --out {tmp_path / 'out'} --quiet --key customer" in report
+    )
+
+
+def test_the_report_knows_keys_only_on_request(shops, tmp_path):
+    for name, more in (("without", []), ("with", ["--show-keys"])):
+        assert fit(shops, tmp_path / name, "--quiet", "--key", "customer", *more) == 0
+    without, with_keys = ((tmp_path / n / "report.html").read_text(encoding="utf-8") for n in ("without", "with"))
+    assert "P007" not in without
+    names = json.loads(re.search(r'id="data">(.*?)</script>', with_keys, re.DOTALL).group(1))["views"][0]["name"]
+    assert "P007" in names

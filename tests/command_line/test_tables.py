@@ -1,0 +1,236 @@
+"""Reading tables and turning columns into features."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from mtclust.exceptions import CommandError
+from mtclust.features import TaskTfidf
+from mtclust.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables
+from mtclust.tables.reading import sniff_separator
+
+
+def table_of(**columns):
+    frame = pd.DataFrame(columns)
+    n = len(frame)
+    return Table(frame, np.array(["t"] * n, dtype=object), np.arange(1, n + 1), ("table.csv",), "task")
+
+
+def encode(table, **options):
+    encoder = TableEncoder.fit(table, EncodingOptions(**options))
+    return encoder, encoder.transform(table)[0]
+
+
+def test_numbers_have_mean_zero_and_deviation_one():
+    _, X = encode(table_of(a=["1", "2", "6"], b=["-1e3", "0", "1e3"]))
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-15)
+    np.testing.assert_allclose(X.std(axis=0), 1)
+
+
+def test_range_and_no_scaling():
+    table = table_of(a=["1", "2", "6"])
+    np.testing.assert_allclose(encode(table, scaling="range")[1][:, 0], [0, 0.2, 1])
+    np.testing.assert_allclose(encode(table, scaling="none")[1][:, 0], [1, 2, 6])
+
+
+def test_a_category_counts_as_much_as_a_number():
+    encoder, X = encode(table_of(colour=["red", "red", "blue", "green"]))
+    assert [feature.name for feature in encoder.features] == ["colour = blue", "colour = green", "colour = red"]
+    assert X.var(axis=0).sum() == pytest.approx(1.0)
+    np.testing.assert_array_equal(X > 0, [[0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
+
+
+def test_features_know_the_values_of_the_file():
+    encoder, X = encode(table_of(a=["10", "20", "60"], kind=["x", "y", "x"]))
+    number, *levels = encoder.features
+    np.testing.assert_allclose(number.offset + number.factor * X[:, 0], [10, 20, 60])
+    np.testing.assert_allclose(levels[0].factor * X[:, 1], [1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["2021-03-01", "2021-03-02", "2021-03-11"],
+        ["01.03.2021", "02.03.2021", "11.03.2021"],
+        ["2021/03/01", "2021/03/02", "2021/03/11"],
+        ["2021-03-01T12:00:00", "2021-03-02T12:00:00", "2021-03-11T12:00:00"],
+        ["2021-03-01T12:00:00+02:00", "2021-03-02T12:00:00+02:00", "2021-03-11T12:00:00+02:00"],
+    ],
+)
+def test_dates_of_many_forms_are_days(cells):
+    encoder, X = encode(table_of(day=cells))
+    assert [feature.kind for feature in encoder.features] == ["date"]
+    steps = np.diff(X[:, 0])
+    assert steps[1] / steps[0] == pytest.approx(9.0)
+
+
+def test_dates_over_years_have_a_season():
+    encoder, X = encode(table_of(day=["2020-01-01", "2020-07-01", "2021-01-01", "2021-07-02"]))
+    assert [feature.kind for feature in encoder.features] == ["date", "season", "season"]
+    assert X[0, 1] == pytest.approx(X[2, 1], abs=0.03)
+    assert X[0, 1] == pytest.approx(-X[1, 1], abs=0.05)
+
+
+def test_typed_dates_of_a_parquet_file_are_days():
+    _, X = encode(table_of(day=pd.to_datetime(["2021-03-01", "2021-03-02", "2021-03-11"])))
+    steps = np.diff(X[:, 0])
+    assert steps[1] / steps[0] == pytest.approx(9.0)
+
+
+def test_a_date_that_can_be_read_in_two_ways_needs_a_format():
+    table = table_of(day=["01/02/2021", "05/03/2021", "07/08/2021"])
+    with pytest.raises(CommandError, match=r"more than one way \(%d/%m/%Y or %m/%d/%Y.*--date-format"):
+        encode(table)
+    encoder, X = encode(table, date_format="%m/%d/%Y")
+    days = encoder.features[0].offset + encoder.features[0].factor * X[:, 0]
+    np.testing.assert_allclose(np.diff(days), [121, 66])
+
+
+def test_a_day_beyond_twelve_says_which_is_which():
+    _, X = encode(table_of(day=["13/02/2021", "05/03/2021", "07/08/2021"]))
+    assert np.all(np.diff(X[:, 0]) > 0)
+
+
+def test_decimal_commas_are_read():
+    encoder, X = encode(table_of(price=["1,5", "-0,25", "1.234,00"]))
+    feature = encoder.features[0]
+    np.testing.assert_allclose(feature.offset + feature.factor * X[:, 0], [1.5, -0.25, 1234])
+
+
+def test_commas_that_may_part_thousands_are_not_guessed():
+    table = table_of(price=["1,234", "5,678", "12"])
+    with pytest.raises(CommandError, match="'1,234', whose comma may part thousands or decimals"):
+        encode(table)
+    encoder, X = encode(table, decimal=",")
+    feature = encoder.features[0]
+    np.testing.assert_allclose(feature.offset + feature.factor * X[:, 0], [1.234, 5.678, 12])
+
+
+def test_points_and_commas_mixed_are_not_numbers():
+    encoder, _ = encode(table_of(price=["1.5", "2,5", "3.5"]))
+    assert [feature.kind for feature in encoder.features] == ["category"] * 3
+
+
+def test_infinite_numbers_are_refused():
+    with pytest.raises(CommandError, match=r"column 'a' has infinite values \('inf' in row 2\)"):
+        encode(table_of(a=["1", "inf", "2"]))
+
+
+def test_numbers_declared_as_categories():
+    encoder, _ = encode(table_of(zip=["8001", "8002", "8001"]), categories=["zip"])
+    assert [feature.name for feature in encoder.features] == ["zip = 8001", "zip = 8002"]
+
+
+def test_missing_numbers_become_the_median_and_missing_levels_their_own():
+    encoder, X = encode(table_of(a=["1", "", "5", "9"], kind=["x", "y", "", "x"]), impute=True)
+    values = encoder.features[0].offset + encoder.features[0].factor * X[:, 0]
+    np.testing.assert_allclose(values, [1, 5, 5, 9])
+    assert "kind = (missing)" in [feature.name for feature in encoder.features]
+    assert encoder.notes == ["Missing values were filled in: a (1 rows), kind (1 rows)."]
+
+
+def test_no_usable_column_is_refused_with_the_reasons():
+    with pytest.raises(CommandError, match="no column is left to cluster by: a \\(the same in every row\\)"):
+        encode(table_of(a=["1", "1", "1"]))
+
+
+def test_the_saved_encoding_is_json_and_encodes_the_same():
+    days = ["2021-03-01", "2022-03-02", "2023-03-11"]
+    table = table_of(a=["1", "2", "6"], kind=["x", "y", "x"], day=days, price=["1,5", "2,5", "0,5"])
+    encoder, X = encode(table)
+    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    np.testing.assert_array_equal(again.transform(table)[0], X)
+
+
+def test_text_has_the_weights_of_the_library_also_after_saving():
+    texts = ["a good book", "a dull book", "good sound good"]
+    table = table_of(text=texts)
+    encoder, X = encode(table, text_column="text")
+    expected = TaskTfidf().fit_transform(texts)
+    assert sp.issparse(X)
+    np.testing.assert_allclose(X.toarray(), expected.toarray(), rtol=1e-14)
+    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    np.testing.assert_array_equal(again.transform(table)[0].toarray(), X.toarray())
+
+
+def test_a_text_without_words_is_refused():
+    with pytest.raises(CommandError, match="--text-column 'text' has no words to work with"):
+        encode(table_of(text=["!", "?", "."]), text_column="text")
+
+
+@pytest.mark.parametrize("saved", [None, {}, {"format": 99}, {"format": 1, "impute": False}])
+def test_a_damaged_encoding_is_refused(saved):
+    with pytest.raises(CommandError, match="encod"):
+        TableEncoder.from_dict(saved)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "separator"),
+    [
+        ("a,b\n1,2\n", ","),
+        ("a;b\n1,5;2,5\n", ";"),
+        ("a\tb c,d\n1\t2\n", "\t"),
+        ("a|b\n1|2\n", "|"),
+        ('a,b\n"x;y;z",1\n', ","),
+        ("only\n1\n2\n", ","),
+    ],
+)
+def test_the_separator_is_found(beginning, separator):
+    assert sniff_separator(beginning) == separator
+
+
+def test_leading_zeros_survive_in_tasks_and_keys(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("shop,id,a\n007,01,1\n7,1.0,2\n")
+    table = read_tables([path], "shop", ReadOptions())
+    assert table.tasks.tolist() == ["007", "7"]
+    assert table.frame["id"].tolist() == ["01", "1.0"]
+
+
+def test_files_must_have_the_same_columns(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "b.csv").write_text("x,z\n1,2\n")
+    with pytest.raises(CommandError, match=r"b.csv lacks \['y'\] and has in addition \['z'\]"):
+        read_tables([tmp_path / "a.csv", tmp_path / "b.csv"], None, ReadOptions())
+
+
+def test_two_files_of_one_name_cannot_be_two_tasks(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "shop.csv").write_text("x\n1\n2\n")
+    with pytest.raises(CommandError, match="Files are named shop more than once"):
+        read_tables([tmp_path / "one" / "shop.csv", tmp_path / "two" / "shop.csv"], None, ReadOptions())
+
+
+def test_utf16_is_recognised_by_its_mark(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("shop;a\nZoë;1\n京都;2\n", encoding="utf-16")
+    assert read_tables([path], "shop", ReadOptions()).tasks.tolist() == ["Zoë", "京都"]
+
+
+def test_a_parquet_column_of_lists_is_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"shop": ["a", "b"], "parts": [[1, 2], [3]]}).to_parquet(path)
+    with pytest.raises(CommandError, match="column 'parts' holds lists or records"):
+        read_tables([path], "shop", ReadOptions())
+
+
+def test_mixed_types_of_a_parquet_file(tmp_path):
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame(
+        {
+            "shop": [1, 1, 2],
+            "flag": [True, False, True],
+            "count": pd.array([1, None, 3], dtype="Int64"),
+            "level": pd.Categorical(["low", "high", "low"]),
+        }
+    )
+    frame.to_parquet(path)
+    table = read_tables([path], "shop", ReadOptions())
+    assert table.tasks.tolist() == ["1", "1", "2"]
+    encoder, X = encode(table, impute=True)
+    assert [feature.kind for feature in encoder.features] == ["category", "category", "number", "category", "category"]
+    assert np.isfinite(X).all()

@@ -1,0 +1,258 @@
+"""What the report says, against what can be computed by hand or by scikit-learn."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import PCA
+from tests.conftest import gaussian_tasks
+
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.exceptions import ClusterNumberWarning
+from mtclust.report import ReportInput, render_report
+from mtclust.report.cautions import cautions
+from mtclust.report.content import report_content
+from mtclust.report.page import json_for_html
+from mtclust.report.profiles import cluster_traits, moments
+from mtclust.report.relationship import TASKS_SHOWN, task_relationship
+from mtclust.report.scatter import MOST_PER_TASK, SIDE, task_views
+from mtclust.tables.columns import Feature
+
+
+def titles(model, warned=()):
+    return {caution.title for caution in cautions(model, warned)}
+
+
+def given(model, X, tasks, **more):
+    features = [Feature(f"f{k}", "number") for k in range(X.shape[1])]
+    n = len(model.labels_)
+    defaults = {"features": features, "margins": np.ones(n), "row_names": [str(i) for i in range(n)]}
+    return ReportInput(model=model, X=X, tasks=tasks, **(defaults | more))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, _, tasks = gaussian_tasks(n_tasks=3, rows=40, seed=1)
+    return DMTRC(3, kernel="linear", random_state=0).fit(X, tasks=tasks), X, tasks
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_effects_are_mean_differences_in_standard_deviations(sparse):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((90, 5)) < 0.6, rng.normal(size=(90, 5)), 0.0)
+    tasks, labels = np.repeat([0, 1, 2], 30), rng.integers(0, 3, 90)
+    X[labels == 1, 2] += 3
+    found = moments(sp.csr_matrix(X) if sparse else X, tasks, labels, 3, 3)
+    best = cluster_traits(found, 1)[0]
+    assert best.feature == 2
+    for task in range(3):
+        own, part = labels[tasks == task] == 1, X[tasks == task, 2]
+        expected = (part[own].mean() - part[~own].mean()) / part.std()
+        assert best.effects[task] == pytest.approx(expected)
+    assert best.inside == pytest.approx(np.mean([X[(tasks == t) & (labels == 1), 2].mean() for t in range(3)]))
+
+
+def test_what_only_one_task_has_is_particular_to_it():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    tasks, labels = np.repeat([0, 1, 2], 100), np.tile(np.arange(2), 150)
+    X[labels == 0, 0] += 2.0
+    X[(labels == 0) & (tasks == 1), 3] += 2.0
+    traits = cluster_traits(moments(X, tasks, labels, 3, 2), 0)
+    assert [(trait.feature, trait.task) for trait in traits] == [(0, None), (3, 1)]
+
+
+def test_noise_characterises_nothing():
+    rng = np.random.default_rng(0)
+    found = moments(rng.normal(size=(600, 50)), np.repeat([0, 1], 300), np.tile(np.arange(3), 200), 2, 3)
+    assert [cluster_traits(found, c) for c in range(3)] == [[], [], []]
+
+
+def test_a_task_without_the_cluster_is_left_out():
+    X = np.array([[0.0], [1.0], [0.0], [1.0], [0.1], [0.2]])
+    found = moments(
+        np.repeat(X, 10, axis=0), np.repeat([0, 0, 0, 0, 1, 1], 10), np.repeat([0, 1, 0, 1, 0, 0], 10), 2, 2
+    )
+    (trait,) = cluster_traits(found, 1)
+    assert np.isnan(trait.effects[1])
+    assert trait.effect == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_own_axes_are_principal_components(sparse):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6)) @ np.diag([5, 3, 1, 1, 1, 1]) + 2
+    (view,) = task_views(sp.csr_matrix(X) if sparse else X, np.zeros(60, dtype=int), [0])
+    pca = PCA(2).fit(X)
+    expected = pca.transform(X)
+    for axis in range(2):
+        assert abs(np.corrcoef(view.own[:, axis], expected[:, axis])[0, 1]) > 0.999
+    assert view.explained == pytest.approx(pca.explained_variance_ratio_.sum())
+    assert view.own.min() >= 0
+    assert view.own.max() <= SIDE
+
+
+def test_many_rows_are_sampled_and_the_report_says_so():
+    rng = np.random.default_rng(0)
+    views = task_views(rng.normal(size=(4000, 2)), np.repeat([0, 1], [3900, 100]), [0, 1])
+    assert [len(view.rows) for view in views] == [MOST_PER_TASK, 100]
+    X, _, tasks = gaussian_tasks(n_tasks=2, rows=40)
+    model = DMTRC(3, kernel="linear", random_state=0).fit(X, tasks=tasks)
+    content = render_report(given(model, X, tasks))
+    assert "drawn at random" not in content
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (2, 4), (1, 2)])
+def test_tiny_tasks_have_a_picture(shape):
+    X = np.arange(np.prod(shape), dtype=float).reshape(shape)
+    for rows in (X, sp.csr_matrix(X)):
+        (view,) = task_views(rows, np.zeros(len(X), dtype=int), [0])
+        assert view.own.shape == view.common.shape == (len(X), 2)
+
+
+def test_related_tasks_are_neighbours_in_the_tree(fitted):
+    model, _, _ = fitted
+    relationship = task_relationship(model)
+    assert sorted(relationship.shown) == [0, 1, 2]
+    order = np.ix_(relationship.shown, relationship.shown)
+    np.testing.assert_array_equal(relationship.matrix, model.task_correlation_[order])
+    joins = [link["x"] for link in relationship.links]
+    off = 1 - model.task_correlation_[~np.eye(3, dtype=bool)]
+    assert joins == sorted(joins)
+    assert joins[0] == pytest.approx(off.min())
+
+
+def test_of_many_tasks_the_largest_are_drawn():
+    X, _, tasks = gaussian_tasks(n_tasks=TASKS_SHOWN + 2, rows=6, n_clusters=2)
+    keep = ~((tasks == 7) & (np.arange(len(tasks)) % 6 > 3)) & ~((tasks == 9) & (np.arange(len(tasks)) % 6 > 3))
+    model = DSTC(2, kernel="linear", sizes="balanced", lambda1=0.1, n_init=2, random_state=0)
+    model.fit(X[keep], tasks=tasks[keep])
+    shown = task_relationship(model).shown
+    assert sorted(shown) == sorted(set(range(TASKS_SHOWN + 2)) - {7, 9})
+    assert f"the {TASKS_SHOWN} largest of {TASKS_SHOWN + 2} tasks" in render_report(given(model, X[keep], tasks[keep]))
+
+
+def test_good_clusters_of_related_tasks_need_no_caution(fitted):
+    assert titles(fitted[0]) == set()
+
+
+def test_unrelated_tasks_are_said_to_be_clustered_apart():
+    """Every task has clusters of its own and a weaker contrast in common."""
+    rng = np.random.default_rng(0)
+    X, tasks = 0.3 * rng.normal(size=(400, 5)), np.repeat(np.arange(4), 100)
+    for task in range(4):
+        own, common = (rng.permutation(np.arange(100) % 2) * 2 - 1 for _ in range(2))
+        X[tasks == task, 0] += 0.95 * common
+        X[tasks == task, 1 + task] += own
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = DMTRC(2, kernel="linear", lambda1=4, lambda2=4, random_state=0).fit(X, tasks=tasks)
+    found = titles(model, caught)
+    assert "Tasks clustered apart" in found
+    assert "Warning of the library" not in found
+
+
+def test_forced_coupling_of_unrelated_tasks_is_called_weak_and_untested():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 8))
+    X[:20, 0] += 6
+    X[40:60, 7] += 6
+    model = DMTRC(2, kernel="linear", coupling="full", random_state=0).fit(X, tasks=np.repeat([0, 1], 40))
+    assert model.task_correlation_[0, 1] < 0.3
+    assert {"Weak relationship", "Coupling not tested"} <= titles(model)
+
+
+def test_tasks_that_coupling_hurts_are_named(fitted):
+    model, _, _ = fitted
+    before = model.selection_["coupling"]
+    model.selection_["coupling"] = before | {"per_task": {0: 0.1, 1: 2.5, 2: 0.0}}
+    try:
+        (caution,) = cautions(model)
+    finally:
+        model.selection_["coupling"] = before
+    assert caution.title == "Negative transfer likely"
+    assert "the own rows of task 1 clearly worse" in caution.text
+
+
+def test_tiny_clusters_and_few_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(18, 6))
+    model = DSTC(4, kernel="linear", random_state=0, lambda1=1.0, lambda2=1.0).fit(X, tasks=np.repeat([0, 1], 9))
+    assert {"Tiny clusters", "Few rows"} <= titles(model)
+
+
+def test_noise_is_called_noise_and_clusters_are_not(fitted):
+    rng = np.random.default_rng(1)
+    found = []
+    for seed in range(3):
+        X = np.random.default_rng(seed).normal(size=(60, 4))
+        model = DSTC(3, kernel="linear", sizes="balanced", random_state=0).fit(X, tasks=rng.permutation(60) % 2)
+        found.append("Hardly more than noise" in titles(model))
+    assert any(found)
+    assert "Hardly more than noise" not in titles(fitted[0])
+
+
+def test_the_separation_of_noise_stands_beside_that_of_the_clusters(fitted):
+    model, X, tasks = fitted
+    chosen = model.selection_
+    (null,) = [row["null"] for row in chosen["candidates"] if row["lambda"] == chosen["lambda2"]]
+    labels = [figure["label"] for figure in report_content(given(model, X, tasks))["figures"]]
+    assert f"separation (leave-one-out R²); noise has about {null:.2f}" in labels
+
+
+def test_a_search_that_was_stopped_is_said_to_be(fitted):
+    X, _, tasks = gaussian_tasks(spread=2.0, rows=30, seed=4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = DMTRC(3, kernel="linear", coupling="full", max_iter=1, tol=0.0, random_state=0).fit(X, tasks=tasks)
+    assert not model.converged_
+    assert "Not converged" in titles(model, caught)
+
+
+def test_an_uncertain_number_of_clusters_is_said_to_be(fitted):
+    assert "Number of clusters uncertain" in titles(fitted[0], [ClusterNumberWarning("no number does")])
+
+
+def test_other_warnings_are_passed_on(fitted):
+    (caution,) = cautions(fitted[0], [UserWarning("something odd")])
+    assert (caution.title, caution.text) == ("Warning of the library", "something odd")
+
+
+def test_agreement_is_with_the_tasks_alone_and_with_k_means(fitted):
+    model, X, tasks = fitted
+    for row in report_content(given(model, X, tasks))["agreement"]:
+        assert row["alone"] == "100 %"
+        assert row["kmeans_share"] > 0.9
+
+
+def test_values_are_shown_as_in_the_file(fitted):
+    model, X, tasks = fitted
+    features = [Feature("price", "number", 1000.0, 10.0), *(Feature(f"f{k}", "number") for k in range(1, X.shape[1]))]
+    traits = [t for p in report_content(given(model, X, tasks, features=features))["profiles"] for t in p["traits"]]
+    prices = [float(t[side].replace(",", "")) for t in traits if t["name"] == "price" for side in ("inside", "outside")]
+    assert prices
+    assert all(800 < price < 1200 for price in prices)
+
+
+def test_shared_features_of_dmtfc_are_listed():
+    X, _, tasks = gaussian_tasks(n_tasks=2, rows=40)
+    X = np.column_stack([X, np.random.default_rng(0).normal(scale=0.01, size=len(X))])
+    model = DMTFC(3, kernel="linear", random_state=0).fit(X, tasks=tasks)
+    content = report_content(given(model, X, tasks))
+    assert content["shared_features"][0]["name"] == f"f{np.argmax(np.diag(model.feature_covariance_))}"
+    assert sum(feature["share"] for feature in content["shared_features"]) == pytest.approx(1.0)
+    assert "Which features the tasks share" in render_report(given(model, X, tasks))
+
+
+def test_json_in_the_page_cannot_end_its_element():
+    text = json_for_html({"name": "</script><!-- \u2028 &"})
+    assert not re.search(r"[<>&\u2028]", text)
+
+
+def test_the_page_refers_to_nothing_outside(fitted):
+    model, X, tasks = fitted
+    page = render_report(given(model, X, tasks))
+    without_names = page.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", without_names)
