@@ -8,10 +8,10 @@ import traceback
 from collections.abc import Sequence
 
 from mtclust import __version__
-from mtclust.commands import demo
+from mtclust.commands import demo, reproduce
 from mtclust.exceptions import CommandError
 
-_COMMANDS = (demo,)
+_COMMANDS = (demo, reproduce)
 
 
 def build_parser() -> argparse.ArgumentParser:

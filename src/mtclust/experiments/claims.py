@@ -1,0 +1,55 @@
+"""The page that goes through the paper's claims one by one: claim, our figures, verdict by a stated rule, reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mtclust.experiments import load_experiment
+from mtclust.experiments.claims_digits import balance_claims, complexity_claims, pendigits_claims
+from mtclust.experiments.claims_text import newsgroups_claims, sentiment_claims, transfer_claims
+from mtclust.experiments.driver import command, read_frame, read_pictures
+from mtclust.experiments.judgement import RULE, Judged
+from mtclust.experiments.page import Page, Section, write_page
+
+_SOURCES = {
+    "pendigits": pendigits_claims,
+    "balance": balance_claims,
+    "complexity": complexity_claims,
+    "newsgroups": newsgroups_claims,
+    "sentiment": sentiment_claims,
+    "transfer": transfer_claims,
+}
+
+
+def judge_claims(frames: dict[str, Any]) -> dict[str, list[Judged]]:
+    """Experiment → judged claims, for the experiments whose tables are there."""
+    return {name: _SOURCES[name](frames) for name in _SOURCES if frames.get(name) is not None}
+
+
+def write_claims(out: Path, *, quick: bool = False) -> Path:
+    """Write ``claims.html`` and ``claims.md`` from the tables below ``out``; returns the path of the former."""
+    frames = {name: read_frame(out, name) for name in _SOURCES}
+    judged = judge_claims({name: frame for name, frame in frames.items() if frame is not None})
+    sections = [_overview(judged)]
+    for name, claims in judged.items():
+        experiment = load_experiment(name)
+        rows = [
+            [claim.number, claim.place, claim.text, claim.found, f"**{claim.verdict}**", claim.reason]
+            for claim in claims
+        ]
+        header = ("", "place", "the paper says", "we find", "verdict", "why")
+        sections.append(Section(experiment.title, "", header, rows, read_pictures(out, name)))
+    page = Page("The paper's claims, one by one", command("all", None, quick), RULE, sections)
+    write_page(page, out, "claims")
+    return out / "claims.html"
+
+
+def _overview(judged: dict[str, list[Judged]]) -> Section:
+    counts: dict[str, int] = {}
+    for claims in judged.values():
+        for claim in claims:
+            counts[claim.verdict] = counts.get(claim.verdict, 0) + 1
+    total = sum(counts.values())
+    text = f"{total} claims: " + ", ".join(f"{count} × {verdict}" for verdict, count in counts.items()) + "."
+    return Section("Overview", text)

@@ -1,0 +1,92 @@
+"""Runs an experiment from cells to page, or only draws the page again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mtclust.exceptions import CommandError
+from mtclust.experiments.base import Experiment
+from mtclust.experiments.page import Page, Picture, write_page
+from mtclust.experiments.runner import DataUnavailable, run_cells
+from mtclust.experiments.sections import draws_text
+from mtclust.experiments.table import RunTable, replace_file
+
+TABLE = "runs.csv"
+#: the figures of the page with their captions, for the page of all experiments
+PICTURES = "pictures.json"
+
+
+def run_experiment(
+    experiment: Experiment,
+    out: Path,
+    *,
+    repeats: int | None = None,
+    quick: bool = False,
+    n_jobs: int = 1,
+    retry_failed: bool = False,
+) -> Path:
+    """Run what is missing, then write the page; returns the directory of the experiment."""
+    directory = out / experiment.name
+    _claim(directory, experiment.name, quick)
+    table = RunTable(directory / TABLE)
+    wanted = repeats if repeats is not None else (1 if quick else experiment.repeats)
+    try:
+        experiment.prepare(directory, quick)
+        run_cells(experiment.cells(wanted, quick), experiment.execute, table, n_jobs=n_jobs, retry_failed=retry_failed)
+    except DataUnavailable as error:
+        raise CommandError(
+            f"the data of {experiment.name} are not at hand: {error} Finished rows are kept in {table.path}."
+        ) from error
+    write_report(experiment, directory, command(experiment.name, repeats, quick))
+    return directory
+
+
+def write_report(experiment: Experiment, directory: Path, made_by: str) -> None:
+    """Figures and page from the table as it is."""
+    frame = RunTable(directory / TABLE).frame()
+    sections = experiment.report(frame, directory)
+    intro = f"{experiment.intro}\n\n{draws_text(frame)} All rows: `{TABLE}`."
+    write_page(Page(experiment.title, made_by, intro, sections), directory)
+    found = [vars(picture) for section in sections for picture in section.pictures]
+    replace_file(directory / PICTURES, json.dumps(found, indent=1, ensure_ascii=False).encode())
+
+
+def read_pictures(out: Path, name: str) -> list[Picture]:
+    """The figures on the page of an experiment, as seen from ``out``."""
+    path = out / name / PICTURES
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    return [Picture(**(entry | {"folder": name})) for entry in found]
+
+
+def read_frame(out: Path, name: str) -> Any:
+    """The table of an experiment, or None if it has not been run."""
+    path = out / name / TABLE
+    return RunTable(path).frame() if path.exists() else None
+
+
+def command(name: str, repeats: int | None, quick: bool) -> str:
+    """The command line that makes these results."""
+    words: Sequence[str] = ["mtclust", "reproduce", name]
+    words = [*words, *(["--repeats", str(repeats)] if repeats is not None else []), *(["--quick"] if quick else [])]
+    return " ".join(words)
+
+
+def _claim(directory: Path, name: str, quick: bool) -> None:
+    """Refuse to mix the rows of a quick run and of a full one."""
+    mark = directory / "run.json"
+    mine = {"experiment": name, "quick": quick}
+    if mark.exists():
+        found = json.loads(mark.read_text())
+        if found != mine:
+            kind = "a quick" if found.get("quick") else "a full"
+            raise CommandError(
+                f"{directory} holds {kind} run of {found.get('experiment')}; choose another --out, or delete it."
+            )
+        return
+    try:
+        replace_file(mark, json.dumps(mine).encode())
+    except OSError as error:
+        raise CommandError(f"--out {directory.parent} cannot be written to: {error}") from error
