@@ -38,6 +38,7 @@ def add_parser(commands: Any) -> None:
         help="results go to DIR/EXPERIMENT (default results/reproduce, with --quick results/quick)",
     )  # fmt: skip
     parser.add_argument("--retry-failed", action="store_true", help="run methods again that ended with an error")
+    parser.add_argument("--page-only", action="store_true", help="run nothing; draw figures and pages from the rows")
     parser.set_defaults(run=run)
 
 
@@ -50,20 +51,24 @@ def run(options: argparse.Namespace) -> None:
         if value is not None and value < 1:
             raise CommandError(f"{name} must be at least 1; got {value}.")
     from mtclust.experiments import load_experiment
-    from mtclust.experiments.driver import run_experiment
+    from mtclust.experiments.driver import run_experiment, write_report
 
     out = options.out or Path("results") / ("quick" if options.quick else "reproduce")
     names = EXPERIMENTS if options.experiment == "all" else (options.experiment,)
     for name in names:
-        directory = run_experiment(
-            load_experiment(name),
-            out,
-            repeats=options.repeats,
-            quick=options.quick,
-            n_jobs=options.jobs,
-            retry_failed=options.retry_failed,
-        )
-        print(f"{name}: {directory / 'page.html'}")
+        experiment = load_experiment(name)
+        if options.page_only:
+            write_report(experiment, out / name)
+        else:
+            run_experiment(
+                experiment,
+                out,
+                repeats=options.repeats,
+                quick=options.quick,
+                n_jobs=options.jobs,
+                retry_failed=options.retry_failed,
+            )
+        print(f"{name}: {out / name / 'page.html'}")
     if options.experiment == "all":
         from mtclust.experiments.claims import write_claims
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def write_claims(out: Path, *, quick: bool = False) -> Path:
     """Write ``claims.html`` and ``claims.md`` from the tables below ``out``; returns the path of the former."""
     frames = {name: read_frame(out, name) for name in _SOURCES}
     judged = judge_claims({name: frame for name, frame in frames.items() if frame is not None})
-    sections = [_overview(judged)]
+    sections = [_overview(judged), _counterparts(out)]
     for name, claims in judged.items():
         experiment = load_experiment(name)
         rows = [
@@ -53,3 +54,18 @@ def _overview(judged: dict[str, list[Judged]]) -> Section:
     total = sum(counts.values())
     text = f"{total} claims: " + ", ".join(f"{count} × {verdict}" for verdict, count in counts.items()) + "."
     return Section("Overview", text)
+
+
+def _counterparts(out: Path) -> Section:
+    """The paper's figures and tables in its order, and where ours are."""
+    rows = []
+    for name in _SOURCES:
+        rows += [
+            (picture.paper, f"`{name}/figures/{picture.stem}.png`")
+            for picture in read_pictures(out, name)
+            if picture.paper.startswith("Fig.")
+        ]
+        if name == "newsgroups" and read_pictures(out, name):
+            rows.append(("Table 1: Task definition on the 20-newsgroups dataset.", f"`{name}/page.md`"))
+    rows.sort(key=lambda row: (row[0].startswith("Table"), int(re.findall(r"\d+", row[0])[0])))
+    return Section("Figures and tables of the paper", "By their captions.", ("the paper's", "ours"), rows)

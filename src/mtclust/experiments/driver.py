@@ -15,6 +15,8 @@ from mtclust.experiments.sections import draws_text
 from mtclust.experiments.table import RunTable, replace_file
 
 TABLE = "runs.csv"
+#: which command the directory is of
+MARK = "run.json"
 #: the figures of the page with their captions, for the page of all experiments
 PICTURES = "pictures.json"
 
@@ -30,7 +32,8 @@ def run_experiment(
 ) -> Path:
     """Run what is missing, then write the page; returns the directory of the experiment."""
     directory = out / experiment.name
-    _claim(directory, experiment.name, quick)
+    made_by = command(experiment.name, repeats, quick)
+    _claim(directory, experiment.name, quick, made_by)
     table = RunTable(directory / TABLE)
     wanted = repeats if repeats is not None else (1 if quick else experiment.repeats)
     try:
@@ -40,13 +43,19 @@ def run_experiment(
         raise CommandError(
             f"the data of {experiment.name} are not at hand: {error} Finished rows are kept in {table.path}."
         ) from error
-    write_report(experiment, directory, command(experiment.name, repeats, quick))
+    write_report(experiment, directory)
     return directory
 
 
-def write_report(experiment: Experiment, directory: Path, made_by: str) -> None:
-    """Figures and page from the table as it is."""
+def write_report(experiment: Experiment, directory: Path) -> None:
+    """Figures and page from the table as it is; nothing is run."""
+    mark = directory / MARK
+    if not mark.exists():
+        raise CommandError(f"{directory} holds no results; run mtclust reproduce {experiment.name} first.")
+    made_by = json.loads(mark.read_text())["command"]
     frame = RunTable(directory / TABLE).frame()
+    if frame.empty:
+        raise CommandError(f"{directory / TABLE} has no finished rows yet.")
     sections = experiment.report(frame, directory)
     intro = f"{experiment.intro}\n\n{draws_text(frame)} All rows: `{TABLE}`."
     write_page(Page(experiment.title, made_by, intro, sections), directory)
@@ -74,19 +83,15 @@ def command(name: str, repeats: int | None, quick: bool) -> str:
     return " ".join(words)
 
 
-def _claim(directory: Path, name: str, quick: bool) -> None:
-    """Refuse to mix the rows of a quick run and of a full one."""
-    mark = directory / "run.json"
-    mine = {"experiment": name, "quick": quick}
+def _claim(directory: Path, name: str, quick: bool, made_by: str) -> None:
+    """Note what the directory is for; refuse to mix the rows of a quick run and of a full one."""
+    mark = directory / MARK
     if mark.exists():
         found = json.loads(mark.read_text())
-        if found != mine:
-            kind = "a quick" if found.get("quick") else "a full"
-            raise CommandError(
-                f"{directory} holds {kind} run of {found.get('experiment')}; choose another --out, or delete it."
-            )
-        return
+        if found["quick"] != quick:
+            kind = "a quick" if found["quick"] else "a full"
+            raise CommandError(f"{directory} holds {kind} run of {name}; choose another --out, or delete it.")
     try:
-        replace_file(mark, json.dumps(mine).encode())
+        replace_file(mark, json.dumps({"experiment": name, "quick": quick, "command": made_by}).encode())
     except OSError as error:
         raise CommandError(f"--out {directory.parent} cannot be written to: {error}") from error

@@ -29,6 +29,7 @@ _DPI = 110
 #: same bytes for the same figure, so that a rerun changes nothing
 _STYLE = {
     "svg.hashsalt": "mtclust",
+    "svg.fonttype": "none",
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -79,6 +80,7 @@ def nmi_bars(
             ax.plot(best.mean(), row, "D", color="white", markeredgecolor="#222222", markersize=4.5, zorder=3)
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
+    ax.set_xlim(left=0)
     ax.set_xlabel("NMI")
     ax.set_title(title)
     ax.grid(axis="x", color="#dddddd", linewidth=0.6)

@@ -29,6 +29,7 @@ from mtclust.experiments.sections import (
     nmi_figure,
     nmi_table,
     off_diagonal_share_of,
+    oracle_table,
     pictures,
     starts_table,
 )
@@ -198,6 +199,7 @@ def report(frame: Any, directory: Path) -> list[Section]:
     return [
         Section("The tasks", pictures=pictures(_pca_figure(directory))),
         replace(nmi_table(named, datasets, NAMES), pictures=[nmi_picture]),
+        *oracle_table(named, datasets, NAMES),
         starts_table(named, datasets, NAMES),
         Section("What is learned", _learned_text(free, datasets), pictures=pictures(heat, diagram)),
         _cutting_section(named, datasets),

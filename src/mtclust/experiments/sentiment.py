@@ -9,11 +9,11 @@ from mtclust.experiments.base import Experiment
 from mtclust.experiments.page import Section
 from mtclust.experiments.runner import Cell
 from mtclust.experiments.sections import PROTOCOLS
-from mtclust.experiments.text_jobs import RESTARTS, TextJob, cells_of, execute, report_of
+from mtclust.experiments.text_jobs import ALL, TextJob, cells_of, execute, report_of
 
 JOB = TextJob(
     "sentiment",
-    {0.1: 5, 0.3: 3, 0.5: 1},
+    {0.1: (ALL, ALL), 0.3: (5, 2), 0.5: (2, 1)},
     ("books", "dvd", "electr.", "kitchen"),
     {
         "nmi": "Fig. 12: NMI comparison on the sentiment dataset.",
@@ -40,10 +40,7 @@ EXPERIMENT = Experiment(
     "Multi-domain sentiment",
     "The paper's section 9.4: reviews of books, DVDs, electronics and kitchen appliances, positive or negative; 10, 30 "
     "and 50 % of them, 100 principal components, and * without PCA. Terms are weighted by sublinear tf × idf with rows "
-    f"of length 1. {PROTOCOLS}\n\nCosts decide what is run: reference methods from {RESTARTS} starts (the paper: 50); "
-    "coupled models at 30 % on the first three draws, at 50 % on one; oracle grids (ours: λ ∈ {2⁻², 2⁻⁶, 2⁻¹⁰}) at 10 "
-    "% "
-    "only. The supervised counterparts are in `mtclust reproduce transfer`.",
+    f"of length 1. {PROTOCOLS}\n\n{JOB.costs()} The supervised counterparts are in `mtclust reproduce transfer`.",
     5,
     cells,
     execute,

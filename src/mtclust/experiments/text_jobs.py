@@ -31,6 +31,7 @@ from mtclust.experiments.sections import (
     nmi_figure,
     nmi_table,
     off_diagonal_share_of,
+    oracle_table,
     pictures,
     starts_table,
 )
@@ -43,6 +44,8 @@ RESTARTS = 10
 #: grid of the oracle for our models, on the smallest fraction only
 LAMBDAS = tuple(2.0**-k for k in (2, 6, 10))
 ORACLE_DRAWS = 2
+#: no limit on the number of draws
+ALL = 10**6
 #: the only fraction of a quick run
 QUICK_FRACTION = 0.02
 #: the methods that need a matrix of all rows with all rows and many steps on it
@@ -66,9 +69,8 @@ class TextJob:
 
     Attributes
     ----------
-    fractions : mapping fraction → int
-        Draws on which coupled models run, which need N × N inverses; 0: none. DSTC and the references run on all
-        draws, or on ``largest_draws`` of the largest fraction.
+    limits : mapping fraction → (int, int)
+        The most draws, and the most draws on which coupled models run, which need N × N inverses.
     tasks : sequence of str
         Names for diagrams.
     figures : mapping
@@ -76,50 +78,68 @@ class TextJob:
     """
 
     name: str
-    fractions: Mapping[float, int]
+    limits: Mapping[float, tuple[int, int]]
     tasks: Sequence[str]
     figures: Mapping[str, str]
-    largest_draws: int = 5
 
     def dataset(self, fraction: float, raw: bool) -> str:
-        return f"{fraction:.0%}, {'raw' if raw else 'PCA'}".replace("%", " %")
+        return f"{_percent(fraction)}, {'raw' if raw else 'PCA'}"
 
-    def draws(self, fraction: float, repeats: int) -> int:
-        return min(repeats, self.largest_draws) if fraction == max(self.fractions) else repeats
+    def costs(self) -> str:
+        """What is left out for its cost, in words."""
+        few = [
+            f"{_percent(fraction)}: at most {draws} draws, {coupled or 'none'} of them with coupled models"
+            for fraction, (draws, coupled) in self.limits.items()
+            if coupled < ALL
+        ]
+        return (
+            f"Costs decide what is run: reference methods from {RESTARTS} starts (the paper: 50); {'; '.join(few)}; "
+            "ALL KKM and ALL NC not from 40 % on; oracle grids (ours: λ ∈ {2⁻², 2⁻⁶, 2⁻¹⁰}) at the smallest fraction "
+            f"and on the first {ORACLE_DRAWS} draws only."
+        )
+
+
+def _percent(fraction: float) -> str:
+    return f"{fraction * 100:g} %"
 
 
 def cells_of(job: TextJob, repeats: int, quick: bool) -> list[Cell]:
     """All fits, small fractions first."""
-    coupled = {QUICK_FRACTION: 1} if quick else dict(job.fractions)
-    fractions = sorted(coupled)
+    limits = {QUICK_FRACTION: (1, 1)} if quick else dict(job.limits)
     starts = {"n_init": 2 if quick else RESTARTS}
-    found, grid = [], []
-    for fraction in fractions:
+    found = []
+    for fraction, (most, most_coupled) in limits.items():
         references = [name for name in REFERENCES if fraction < 0.4 or name not in _POOLED_KERNEL]
-        for draw in range(job.draws(fraction, repeats)):
+        for draw in range(min(repeats, most)):
             for raw in (False, True):
                 common: dict[str, Any] = {
                     "experiment": job.name, "dataset": job.dataset(fraction, raw), "draw": draw, "seed": draw,
                 }  # fmt: skip
                 models = ["DSTC"]
-                if draw < coupled[fraction]:
+                if draw < most_coupled:
                     models += ["DMTRC"] if raw else ["DMTFC", "DMTRC"]
                 found += [Cell(methods=(m,), setting=starts, **common) for m in references if not raw]
                 ours: dict[str, Any] = {"kernel": "linear", "solver": "exchange", **common}
                 found += [Cell(methods=rows_of_ours(m), **ours) for m in models]
-                if fraction == fractions[0] and draw < ORACLE_DRAWS and not quick:
-                    grid += [
-                        Cell(methods=(m,), protocol="grid", setting={"lambda": value}, **ours)
-                        for m in models
-                        for value in LAMBDAS
-                    ]
-                    if not raw:
-                        grid += [
-                            Cell(methods=(m,), protocol="grid", setting={**starts, **point}, **common)
-                            for m in references
-                            for point in (REFERENCE_METHODS[m].settings() if REFERENCE_METHODS[m].grid else [])
-                        ]
-    return found + grid
+                if fraction == min(limits) and draw < ORACLE_DRAWS and not quick:
+                    found += _grid(models, [] if raw else references, starts, common, ours)
+    return found
+
+
+def _grid(
+    models: Sequence[str],
+    references: Sequence[str],
+    starts: Mapping[str, int],
+    common: dict[str, Any],
+    ours: dict[str, Any],
+) -> list[Cell]:
+    found = [
+        Cell(methods=(m,), protocol="grid", setting={"lambda": value}, **ours) for m in models for value in LAMBDAS
+    ]
+    for name in references:
+        points = REFERENCE_METHODS[name].settings() if REFERENCE_METHODS[name].grid else []
+        found += [Cell(methods=(name,), protocol="grid", setting={**starts, **point}, **common) for point in points]
+    return found
 
 
 @lru_cache(maxsize=2)
@@ -181,6 +201,7 @@ def report_of(job: TextJob, frame: Any, directory: Path) -> list[Section]:
     ]
     return [
         replace(nmi_table(by_fraction, shares, NAMES), pictures=[bars]),
+        *oracle_table(by_fraction, shares, NAMES),
         starts_table(by_fraction, shares, NAMES),
         _per_task_section(job, by_fraction, directory, shares),
         Section("What is learned", _learned_text(free), pictures=pictures(heat, *diagrams)),

@@ -28,14 +28,14 @@ LARGE_DRAWS = 2
 #: correlation between the synthetic tasks
 CORRELATIONS = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
 #: synthetic draws for one draw of real data: they cost little
-SYNTHETIC_DRAWS = 4
+SYNTHETIC_DRAWS = 2
 N_TASKS, SEPARATION, RELATED_ROWS = 4, 3.0, 48
 #: share of the reviews that is drawn (and, for the supervised models, labelled), and on how many draws
-SENTIMENT = {0.1: 5, 0.3: 2}
+SENTIMENT = {0.1: 5, 0.3: 1}
 #: features of MTFL and DMTFC on raw reviews
 COMPONENTS = 200
 #: stability: draws of Jobs 1 and 2, seeds of each
-STABILITY_DRAWS, SEEDS = 3, 10
+STABILITY_DRAWS, SEEDS = 2, 10
 STABILITY_REFERENCES, STABILITY_STARTS = ("KM", "NC", "MBC"), 10
 FIXED = {"width": 0.5, "lambda1": 2.0**-10, "lambda2": 2.0**-10}
 
