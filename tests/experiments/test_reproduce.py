@@ -144,6 +144,31 @@ def test_quick_and_full_rows_are_not_mixed(tmp_path):
         run_experiment(toy(one_row), tmp_path)
 
 
+def test_two_commands_do_not_write_into_one_directory(tmp_path):
+    def nested(cell):
+        with pytest.raises(CommandError, match="another command is writing into"):
+            run_experiment(toy(one_row), tmp_path)
+        return one_row(cell)
+
+    run_experiment(toy(nested), tmp_path)
+    assert read_frame(tmp_path, "toy")["error"].tolist() == [""]
+
+
+def test_reading_a_table_does_not_touch_it(tmp_path):
+    run_experiment(toy(one_row), tmp_path)
+    path = tmp_path / "toy" / "runs.csv"
+    with path.open("a") as file:
+        file.write("toy,set,1,0,A,half a row that another process is writ")
+    before = path.read_bytes()
+    assert len(read_frame(tmp_path, "toy")) == 1
+    assert path.read_bytes() == before
+
+
+def test_page_only_draws_from_the_rows_there_are(tmp_path, capsys):
+    assert cli.main(["reproduce", "transfer", "--page-only", "--out", str(tmp_path)]) == 1
+    assert "holds no results; run mtclust reproduce transfer first" in capsys.readouterr().err
+
+
 def test_missing_data_are_named_with_what_is_kept(tmp_path):
     def no_file(**options):
         raise FileNotFoundError("pendigits.tra is not there")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from mtclust.experiments.base import Experiment
 from mtclust.experiments.page import Page, Picture, write_page
 from mtclust.experiments.runner import DataUnavailable, run_cells
 from mtclust.experiments.sections import draws_text
-from mtclust.experiments.table import RunTable, replace_file
+from mtclust.experiments.table import RunTable, as_frame, read_rows, replace_file
 
 TABLE = "runs.csv"
 #: which command the directory is of
@@ -34,15 +35,17 @@ def run_experiment(
     directory = out / experiment.name
     made_by = command(experiment.name, repeats, quick)
     _claim(directory, experiment.name, quick, made_by)
-    table = RunTable(directory / TABLE)
     wanted = repeats if repeats is not None else (1 if quick else experiment.repeats)
-    try:
-        experiment.prepare(directory, quick)
-        run_cells(experiment.cells(wanted, quick), experiment.execute, table, n_jobs=n_jobs, retry_failed=retry_failed)
-    except DataUnavailable as error:
-        raise CommandError(
-            f"the data of {experiment.name} are not at hand: {error} Finished rows are kept in {table.path}."
-        ) from error
+    with _alone_in(directory):
+        table = RunTable(directory / TABLE)
+        try:
+            experiment.prepare(directory, quick)
+            cells = experiment.cells(wanted, quick)
+            run_cells(cells, experiment.execute, table, n_jobs=n_jobs, retry_failed=retry_failed)
+        except DataUnavailable as error:
+            raise CommandError(
+                f"the data of {experiment.name} are not at hand: {error} Finished rows are kept in {table.path}."
+            ) from error
     write_report(experiment, directory)
     return directory
 
@@ -53,8 +56,8 @@ def write_report(experiment: Experiment, directory: Path) -> None:
     if not mark.exists():
         raise CommandError(f"{directory} holds no results; run mtclust reproduce {experiment.name} first.")
     made_by = json.loads(mark.read_text())["command"]
-    frame = RunTable(directory / TABLE).frame()
-    if frame.empty:
+    frame = read_frame(directory.parent, experiment.name)
+    if frame is None or frame.empty:
         raise CommandError(f"{directory / TABLE} has no finished rows yet.")
     sections = experiment.report(frame, directory)
     intro = f"{experiment.intro}\n\n{draws_text(frame)} All rows: `{TABLE}`."
@@ -73,7 +76,7 @@ def read_pictures(out: Path, name: str) -> list[Picture]:
 def read_frame(out: Path, name: str) -> Any:
     """The table of an experiment, or None if it has not been run."""
     path = out / name / TABLE
-    return RunTable(path).frame() if path.exists() else None
+    return as_frame(read_rows(path)) if path.exists() else None
 
 
 def command(name: str, repeats: int | None, quick: bool) -> str:
@@ -81,6 +84,24 @@ def command(name: str, repeats: int | None, quick: bool) -> str:
     words: Sequence[str] = ["mtclust", "reproduce", name]
     words = [*words, *(["--repeats", str(repeats)] if repeats is not None else []), *(["--quick"] if quick else [])]
     return " ".join(words)
+
+
+@contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    """Keep a second run out of the directory; the lock goes with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with (directory / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CommandError(
+                f"another command is writing into {directory}; wait for it or choose another --out."
+            ) from error
+        yield
 
 
 def _claim(directory: Path, name: str, quick: bool, made_by: str) -> None:

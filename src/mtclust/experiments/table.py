@@ -130,16 +130,7 @@ class RunTable:
 
     def read(self) -> list[Row]:
         """All finished rows."""
-        text = self.path.read_bytes().decode("utf-8", errors="replace")
-        finished = text[: text.rfind("\n") + 1]
-        lines = csv.reader(io.StringIO(finished, newline=""))
-        header = next(lines, None)
-        if header is not None and tuple(header) != COLUMNS:
-            raise CommandError(
-                f"{self.path} has the columns {', '.join(header)}, not those of this version; "
-                "move it away or choose another --out."
-            )
-        return [dict(zip(COLUMNS, line)) for line in lines if len(line) == len(COLUMNS)]
+        return read_rows(self.path)
 
     def append(self, rows: Iterable[Row]) -> None:
         """Add rows at once; they are on the disk when this returns."""
@@ -159,9 +150,19 @@ class RunTable:
             return
         replace_file(self.path, text.encode())
 
-    def frame(self) -> Any:
-        """The table as a data frame: numbers as numbers, JSON columns as dictionaries, failed rows included."""
-        return as_frame(self.read())
+
+def read_rows(path: Path) -> list[Row]:
+    """All finished rows of a file, which is not touched."""
+    text = path.read_bytes().decode("utf-8", errors="replace")
+    finished = text[: text.rfind("\n") + 1]
+    lines = csv.reader(io.StringIO(finished, newline=""))
+    header = next(lines, None)
+    if header is not None and tuple(header) != COLUMNS:
+        raise CommandError(
+            f"{path} has the columns {', '.join(header)}, not those of this version; "
+            "move it away or choose another --out."
+        )
+    return [dict(zip(COLUMNS, line)) for line in lines if len(line) == len(COLUMNS)]
 
 
 def as_frame(rows: list[Row]) -> Any:

@@ -228,7 +228,7 @@ def _per_task_section(job: TextJob, frame: Any, directory: Path, shares: Sequenc
         ax.set_xticks(range(len(job.tasks)), job.tasks, fontsize=8)
         ax.set_title(share)
         ax.set_ylabel("NMI")
-    figures.legend_below(figure, axes[0, 0], min(4, len(names)))
+    figures.legend_below(figure, axes[0, 0], 2 * len(shares))
     picture = Picture(
         figures.save(figure, directory, "per_task"),
         "NMI of every task, mean and standard error over draws; dashed: without PCA, or coupling decided by the model.",
