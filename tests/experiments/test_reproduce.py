@@ -78,12 +78,14 @@ def test_quick_experiments_that_need_no_data_and_their_claims(tmp_path, capsys):
 
 
 def assert_a_verdict_per_claim(page, numbers):
-    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if re.match(r"\| [A-Z]\d+ \|", line)]
-    assert {line[2] for line in rows} == set(numbers)
-    for line in rows:
-        verdicts = re.findall(r"\*\*([a-z ]+)\*\*", line)
-        assert len(verdicts) == 1, line
-        assert verdicts[0] in (HOLDS, DIFFERS, FAILS, OPEN)
+    text = page.read_text(encoding="utf-8")
+    overview = re.findall(r"^\| ([A-Z])(\d+) \|.*\| \*\*([a-z ]+)\*\* \|$", text, flags=re.MULTILINE)
+    assert {letter for letter, _, _ in overview} == set(numbers)
+    for letter, number, verdict in overview:
+        assert verdict in (HOLDS, DIFFERS, FAILS, OPEN)
+        detail = re.search(rf"^\*\*{letter}{number}\. .*: \*\*([a-z ]+)\*\*\n\n- ", text, flags=re.MULTILINE)
+        assert detail is not None, f"{letter}{number} has no figures"
+        assert detail[1] == verdict
 
 
 def test_quick_version_of_everything(data_home, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from mtclust.experiments import load_experiment
 from mtclust.experiments.claims_digits import balance_claims, complexity_claims, pendigits_claims
 from mtclust.experiments.claims_text import newsgroups_claims, sentiment_claims, transfer_claims
 from mtclust.experiments.driver import command, read_frame, read_pictures
-from mtclust.experiments.judgement import RULE, Judged
+from mtclust.experiments.judgement import DIFFERS, FAILS, HOLDS, OPEN, RULE, Judged
 from mtclust.experiments.page import Page, Section, write_page
 
 _SOURCES = {
@@ -34,26 +34,27 @@ def write_claims(out: Path, *, quick: bool = False) -> Path:
     judged = judge_claims({name: frame for name, frame in frames.items() if frame is not None})
     sections = [_overview(judged), _counterparts(out)]
     for name, claims in judged.items():
-        experiment = load_experiment(name)
-        rows = [
-            [claim.number, claim.place, claim.text, claim.found, f"**{claim.verdict}**", claim.reason]
-            for claim in claims
-        ]
-        header = ("", "place", "the paper says", "we find", "verdict", "why")
-        sections.append(Section(experiment.title, "", header, rows, read_pictures(out, name)))
+        text = "\n\n".join(_in_words(claim) for claim in claims)
+        sections.append(Section(load_experiment(name).title, text, pictures=read_pictures(out, name)))
     page = Page("The paper's claims, one by one", command("all", None, quick), RULE, sections)
     write_page(page, out, "claims")
     return out / "claims.html"
 
 
+def _in_words(claim: Judged) -> str:
+    found = "\n".join(f"- {item}" for item in claim.found.split("; "))
+    parts = [f"**{claim.number}. {claim.text}** ({claim.place}): **{claim.verdict}**", found]
+    return "\n\n".join([*parts, f"Why: {claim.reason}"] if claim.reason else parts)
+
+
 def _overview(judged: dict[str, list[Judged]]) -> Section:
-    counts: dict[str, int] = {}
-    for claims in judged.values():
-        for claim in claims:
-            counts[claim.verdict] = counts.get(claim.verdict, 0) + 1
-    total = sum(counts.values())
-    text = f"{total} claims: " + ", ".join(f"{count} × {verdict}" for verdict, count in counts.items()) + "."
-    return Section("Overview", text)
+    claims = [claim for found in judged.values() for claim in found]
+    counts = [
+        f"{sum(claim.verdict == verdict for claim in claims)} × {verdict}" for verdict in (HOLDS, DIFFERS, FAILS, OPEN)
+    ]
+    rows = [(claim.number, claim.place, claim.text, f"**{claim.verdict}**") for claim in claims]
+    text = f"{len(claims)} claims: {', '.join(counts)}. The figures behind each verdict are below."
+    return Section("Overview", text, ("", "place in the paper", "the paper says", "verdict"), rows)
 
 
 def _counterparts(out: Path) -> Section:

@@ -51,7 +51,7 @@ def as_markdown(page: Page) -> str:
     """The page as Markdown; figures are linked."""
     parts = [f"# {page.title}", f"Made by `{page.command}`", page.intro]
     for section in page.sections:
-        parts += [f"## {section.title}", section.text]
+        parts += [f"## {section.title}", _escape_stars(section.text)]
         if section.header:
             lines = ["| " + " | ".join(map(_cell, section.header)) + " |", "|" + "---|" * len(section.header)]
             lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in section.rows]
@@ -94,8 +94,13 @@ def _caption(picture: Picture) -> str:
 
 
 def _cell(cell: str) -> str:
-    """A cell of a Markdown table; a single star is the paper's mark of a method, not emphasis."""
-    return re.sub(r"(?<!\*)\*(?!\*)", r"\\*", str(cell).replace("|", "\\|").replace("\n", " "))
+    """A cell of a Markdown table."""
+    return _escape_stars(str(cell).replace("|", "\\|").replace("\n", " "))
+
+
+def _escape_stars(text: str) -> str:
+    """A single star is the paper's mark of a method, not emphasis."""
+    return re.sub(r"(?<!\*)\*(?!\*)", r"\\*", text)
 
 
 def _paragraphs(text: str) -> str:
