@@ -65,6 +65,16 @@ def test_oracle_takes_the_setting_with_the_best_mean_not_the_best_draw():
     assert sorted(oracle(frame)["nmi"]) == [0.6, 0.6]
 
 
+def test_oracle_of_a_method_without_settings_is_the_method():
+    def km(scores):
+        return rows_of(scores, dataset="Job 1", method="KM", protocol="no labels")
+
+    grid = rows_of([0.8, 0.9], dataset="Job 1", method="NC", protocol="grid", setting={"width": 1.0})
+    best = oracle(with_names(as_frame(km([0.5, 0.6, 0.7]) + grid)))
+    # only the draws on which grids were run
+    assert best[best["name"] == "KM"]["nmi"].tolist() == [0.5, 0.6]
+
+
 def test_sign_needs_two_standard_errors():
     assert difference([0.1, 0.12, 0.11]).sign == 1
     assert difference([0.3, -0.2, 0.1]).sign == 0

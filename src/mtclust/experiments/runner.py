@@ -23,9 +23,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from mtclust import __version__
 from mtclust.experiments.table import KEYS, Key, Row, RunTable, as_row, key_of, replace_file
 
-_PACKAGES = ("mtclust", "numpy", "scipy", "scikit-learn", "numba")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 class DataUnavailable(Exception):
@@ -182,7 +183,8 @@ def load_array(directory: Path, name: str) -> Any:
 @cache
 def versions() -> str:
     """Versions of Python and the packages that compute, for the table."""
-    return "; ".join([f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in _PACKAGES)])
+    own = [f"python {platform.python_version()}", f"mtclust {__version__}"]
+    return "; ".join([*own, *(f"{name} {version(name)}" for name in _PACKAGES)])
 
 
 class _Progress:

@@ -55,7 +55,8 @@ def nmi_table(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> Sect
     rows = summary_table(frame, datasets, present)
     text = (
         "NMI (geometric, mean over tasks): mean over draws ± standard error; reference methods by the start with their "
-        "lowest own objective. Last column: median CPU seconds of one fit on one core at each data set, choosing and "
+        "lowest own objective. Oracles are over fewer draws: compare them in the next table. Last column: median CPU "
+        "seconds of one fit on one core at each data set, choosing and "
         "all "
         "starts included."
     )
