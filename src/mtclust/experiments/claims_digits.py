@@ -233,8 +233,7 @@ def _cutting_planes(named: Any, free: Any) -> Judged:
         text,
         verdict_of([result.sign >= 0 for result in found.values() if result.judged]),
         "Ỹ = 0 is in the convex hull whenever all clusters have the same size bounds, so the relaxed optimum is zero "
-        "and "
-        "says nothing; a stopped run returns its start.",
+        "and says nothing; a stopped run returns its start.",
     )
 
 
@@ -315,8 +314,7 @@ def complexity_claims(frames: Frames) -> list[Judged]:
             f"{text(n)}, larger half of n (limits {low:g} to {high:g})",
             verdict_of([low <= value <= high for value in n.values()]),
             "Small problems are ruled by what does not depend on n; large ones by N × N inverses, O(n³) where tasks "
-            "are "
-            "coupled.",
+            "are coupled.",
         ),
         Judged(
             "C2",

@@ -143,8 +143,7 @@ def report(frame: Any, directory: Path) -> list[Section]:
         figures.save(figure, directory, "time"),
         "CPU seconds on one core, mean over draws, with lines of slope 2 and 3. Right: more rows than the paper has.",
         "Fig. 6: Time complexities with respect to the data set size of each task (n), feature dimension (d), and "
-        "number "
-        "of tasks (m).",
+        "number of tasks (m).",
     )
     header = ("x", "method", "exponent of x", "upper half of x", "median seconds at each x", "NMI")
     text = (
@@ -181,11 +180,10 @@ def exponent(named: Any, sweep: str, name: str, half: bool = False) -> float:
 EXPERIMENT = Experiment(
     NAME,
     "Complexity",
-    "The paper's section 9.2: two Gaussian classes in every task, linear kernel, λ₁ = λ₂ = 2⁻¹⁰, l = 0. Both solvers: "
-    f"the default one (exchange) and the paper's cutting planes ({CUTS} cuts, first {CUTTING_DRAWS} draws, small "
-    f"sizes). The sweep over m has {ROWS_IN_ALL} rows in all, the paper 3000; sizes beyond {MANY_ROWS} rows in all "
-    "are run "
-    "once. DMTRC is fully coupled; the search of every task alone is part of the time.",
+    "The paper's section 9.2: two Gaussian classes in every task, linear kernel, λ₁ = λ₂ = 2⁻¹⁰, l = 0. Both "
+    f"solvers: the default one (exchange) and the paper's cutting planes ({CUTS} cuts, first {CUTTING_DRAWS} draws, "
+    f"small sizes). The sweep over m has {ROWS_IN_ALL} rows in all, the paper 3000; sizes beyond {MANY_ROWS} rows in "
+    "all are run once. DMTRC is fully coupled; the search of every task alone is part of the time.",
     5,
     cells,
     execute,

@@ -11,17 +11,13 @@ HOLDS, DIFFERS, FAILS, OPEN = "holds", "differs", "does not hold", "not judged"
 
 RULE = (
     "Every figure is computed from the tables beside this page, nothing is typed in. NMI are those without labels "
-    "unless "
-    "a row says oracle.\n\n"
-    f"A difference counts as clear if it is larger than {CLEAR_ERRORS:g} standard errors over the (paired) draws and "
-    "than "
-    f"{CLEAR_NMI:g} NMI. A claim about several cases (jobs, fractions, methods) **holds** if it is clear in all of "
-    "them, "
-    "**does not hold** if in none, and **differs** if in some. A claim that there is no difference holds where the "
-    "opposite is not clear. Cases with fewer than two draws are shown but not judged. Claims about exponents and "
-    "shares "
-    "state their limits beside the figures. Few draws make large standard errors: their number is on the page of each "
-    "experiment. Reasons are ours, from what is known about the models; they are not computed."
+    f"unless a row says oracle.\n\nA difference counts as clear if it is larger than {CLEAR_ERRORS:g} standard errors "
+    f"over the (paired) draws and than {CLEAR_NMI:g} NMI. A claim about several cases (jobs, fractions, methods) "
+    "**holds** if it is clear in all of them, **does not hold** if in none, and **differs** if in some. A claim that "
+    "there is no difference holds where the opposite is not clear. Cases with fewer than two draws are shown but not "
+    "judged. Claims about exponents and shares state their limits beside the figures. Few draws make large standard "
+    "errors: their number is on the page of each experiment. Reasons are ours, from what is known about the models; "
+    "they are not computed."
 )
 
 

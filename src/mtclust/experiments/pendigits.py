@@ -284,9 +284,9 @@ EXPERIMENT = Experiment(
     "Pendigits",
     "The paper's section 9.1: five digits a task, 100 rows a task; Jobs 1 and 2 have three related tasks each, Job 3 "
     f"all six. {PROTOCOLS}\n\nReference methods run from {RESTARTS} starts. Grids of the oracle: the reference "
-    "methods' "
-    f"own; ours λ ∈ {{2⁻², 2⁻⁶, 2⁻¹⁰}} and width ∈ {{¼, ½, 1}}, every second point of the paper's, on the first "
-    f"{ORACLE_DRAWS} draws only (cost). DMTFC_r uses the {COMPONENTS} leading features of kernel PCA, as in the paper.",
+    f"methods' own; ours λ ∈ {{2⁻², 2⁻⁶, 2⁻¹⁰}} and width ∈ {{¼, ½, 1}}, every second point of the paper's, on the "
+    f"first {ORACLE_DRAWS} draws only (cost). DMTFC_r uses the {COMPONENTS} leading features of kernel PCA, as in the "
+    "paper.",
     30,
     cells,
     execute,

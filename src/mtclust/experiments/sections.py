@@ -54,11 +54,9 @@ def nmi_table(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> Sect
     present = [name for name in names if name in set(frame["name"])]
     rows = summary_table(frame, datasets, present)
     text = (
-        "NMI (geometric, mean over tasks): mean over draws ± standard error; reference methods by the start with their "
-        "lowest own objective. Oracles are over fewer draws: compare them in the next table. Last column: median CPU "
-        "seconds of one fit on one core at each data set, choosing and "
-        "all "
-        "starts included."
+        "NMI (geometric, mean over tasks): mean over draws ± standard error; reference methods by the start with "
+        "their lowest own objective. Oracles are over fewer draws: compare them in the next table. Last column: "
+        "median CPU seconds of one fit on one core at each data set, choosing and all starts included."
     )
     return Section("NMI of all methods", text, [*header, "seconds"], rows)
 

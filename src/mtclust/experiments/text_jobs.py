@@ -268,8 +268,7 @@ def _time_section(job: TextJob, frame: Any, directory: Path, shares: Sequence[st
     picture = Picture(
         figures.save(figure, directory, "time"),
         f"CPU seconds of one fit, choosing and all starts included ({RESTARTS} of the references), against the share "
-        "of "
-        "the data.",
+        "of the data.",
         job.figures["time"],
     )
     rows = []

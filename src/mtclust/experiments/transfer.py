@@ -193,11 +193,9 @@ EXPERIMENT = Experiment(
     "What the paper says about transfer, each by itself: the gain of DMTRC and DMTFC over DSTC against the number of "
     "rows a task has and against how related the tasks are; the supervised counterparts MTRL and MTFL beside the "
     "clusterings; stability over draws and over random starts (the paper has that in its supplement). Nothing is "
-    "chosen "
-    "with labels, except by the supervised models, which choose λ by leave-one-out on the labels they are given. "
-    f"Synthetic: {N_TASKS} tasks of 3 clusters, {SEPARATION:g} standard deviations apart in 10 features, linear "
-    "kernel, "
-    f"{SYNTHETIC_DRAWS} draws for each one of pendigits (RBF). At 80 rows a digit {LARGE_DRAWS} draws.",
+    "chosen with labels, except by the supervised models, which choose λ by leave-one-out on the labels they are "
+    f"given. Synthetic: {N_TASKS} tasks of 3 clusters, {SEPARATION:g} standard deviations apart in 10 features, "
+    f"linear kernel, {SYNTHETIC_DRAWS} draws for each one of pendigits (RBF). At 80 rows a digit {LARGE_DRAWS} draws.",
     5,
     cells,
     execute,

@@ -141,9 +141,8 @@ def _supervised(named: Any, directory: Path) -> list[Section]:
     )
     text = (
         "STL, MTFL and MTRL are our core with the labels of the drawn rows given; DSTC, DMTFC and DMTRC (always "
-        "coupled) "
-        "get the same rows without labels. All are scored on the rows that were not drawn. Terms are weighted over all "
-        "reviews; MTFL and DMTFC see the 200 leading features."
+        "coupled) get the same rows without labels. All are scored on the rows that were not drawn. Terms are "
+        "weighted over all reviews; MTFL and DMTFC see the 200 leading features."
     )
     header = ("data", "method", "draws", "NMI", "accuracy", "seconds")
     return [Section("Supervised counterparts", text, header, rows, [picture])]
