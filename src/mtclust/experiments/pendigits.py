@@ -42,7 +42,7 @@ KERNELS = ("linear", "rbf")
 RESTARTS = 50
 #: draws on which grids are run, for the oracle
 ORACLE_DRAWS = 3
-#: the paper's grids have 5 widths and 5 λ; every second one here
+#: the paper's grids have 5 widths and 5 λ; the smaller widths and every second λ here
 WIDTHS = (0.25, 0.5, 1.0)
 LAMBDAS = tuple(2.0**-k for k in (2, 6, 10))
 #: draws with the paper's own solver, and its cuts
@@ -284,7 +284,7 @@ EXPERIMENT = Experiment(
     "Pendigits",
     "The paper's section 9.1: five digits a task, 100 rows a task; Jobs 1 and 2 have three related tasks each, Job 3 "
     f"all six. {PROTOCOLS}\n\nReference methods run from {RESTARTS} starts. Grids of the oracle: the reference "
-    f"methods' own; ours λ ∈ {{2⁻², 2⁻⁶, 2⁻¹⁰}} and width ∈ {{¼, ½, 1}}, every second point of the paper's, on the "
+    f"methods' own; ours λ ∈ {{2⁻², 2⁻⁶, 2⁻¹⁰}} and width ∈ {{¼, ½, 1}}, a part of the paper's, on the "
     f"first {ORACLE_DRAWS} draws only (cost). DMTFC_r uses the {COMPONENTS} leading features of kernel PCA, as in the "
     "paper.",
     30,
