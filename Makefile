@@ -39,7 +39,6 @@ lint: $(DEV_STAMP)
 
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/reference_objective.py
-	$(BIN)/python benchmarks/pendigits.py
 	$(BIN)/python benchmarks/without_labels.py
 	$(BIN)/python benchmarks/rule_constants.py
 	$(BIN)/python benchmarks/number_of_clusters.py

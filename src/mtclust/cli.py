@@ -8,10 +8,10 @@ import traceback
 from collections.abc import Sequence
 
 from mtclust import __version__
-from mtclust.commands import demo, fit, predict
+from mtclust.commands import demo, fit, predict, reproduce
 from mtclust.exceptions import CommandError
 
-_COMMANDS = (demo, fit, predict)
+_COMMANDS = (demo, fit, predict, reproduce)
 
 
 def build_parser() -> argparse.ArgumentParser:
