@@ -41,6 +41,8 @@ _ZERO_NORM = 1e-12
 _SHIFTS = 10
 #: task means shorter than this share of the class means are rounding: the features are centred within tasks
 _CENTRED = 1e-6
+#: rows counted at once, so that counting takes no memory to speak of
+_COUNTED_AT_ONCE = 2**16
 #: tasks more alike than this belong to one group
 GROUP_SIMILARITY = 0.5
 
@@ -308,7 +310,10 @@ def renamed_like(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters
 
 def pair_counts(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
     """How many rows have which two labels."""
-    pairs = np.bincount(labels * n_clusters + model, minlength=n_clusters**2)
+    pairs = np.zeros(n_clusters**2, dtype=np.int64)
+    for begin in range(0, len(labels), _COUNTED_AT_ONCE):
+        part = slice(begin, begin + _COUNTED_AT_ONCE)
+        pairs += np.bincount(labels[part] * n_clusters + model[part], minlength=n_clusters**2)
     return pairs.reshape(n_clusters, n_clusters)
 
 

@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 #: the name of the only task when no task ids are given
 ONLY_TASK = 0
+#: from this many rows on the positions of rows are kept in 32 bits (up to 2³¹ rows)
+_MANY_ROWS = 100_000
 #: how many unknown names an error message lists
 _LISTED = 5
 
@@ -39,8 +41,8 @@ class TaskIndex:
     """
 
     names: NDArray[Any]
-    codes: NDArray[np.int64]
-    order: NDArray[np.int64]
+    codes: NDArray[Any]
+    order: NDArray[Any]
     offsets: NDArray[np.int64]
     is_sorted: bool = False
 
@@ -116,9 +118,10 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     is_sorted = bool(np.all(codes[1:] >= codes[:-1]))
     # numpy sorts 16-bit numbers by radix, in linear time
     narrow = codes.astype(np.uint16) if len(names) < 2**16 else codes
-    order = np.arange(len(codes)) if is_sorted else np.argsort(narrow, kind="stable").astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names)))]).astype(np.int64)
-    return TaskIndex(names, codes, order, offsets, is_sorted)
+    integer = np.int32 if _MANY_ROWS <= len(codes) < 2**31 else np.int64  # half the memory, where that counts
+    order = np.arange(len(codes), dtype=integer) if is_sorted else np.argsort(narrow, kind="stable").astype(integer)
+    return TaskIndex(names, codes.astype(integer, copy=False), order, offsets, is_sorted)
 
 
 def _unique_by_runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -238,11 +238,12 @@ def _with_plain_ids(
     found, C, free = state.labels, bounds.n_clusters, bounds.interchangeable()
     if isinstance(found, RemoteLabels):
         return found.with_plain_ids(alone, C, free)
-    labels, single = (index.to_input_order(part).astype(np.int64) for part in (found, alone))
+    # 32-bit labels until the last step: these arrays are the memory that a fit takes beside the data
+    labels, single = index.to_input_order(found), index.to_input_order(alone)
     new_ids = ids_by_first_appearance(labels, C) if free else None
     if new_ids is not None:
-        labels = new_ids[labels]
-    return labels, renamed_like(single, labels, C), new_ids
+        labels = new_ids.astype(np.int32)[labels]
+    return labels.astype(np.int64), renamed_like(single, labels, C), new_ids
 
 
 def _rename_all(state: State, new_ids: NDArray[np.int64]) -> None:

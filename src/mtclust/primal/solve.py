@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from mtclust.alignment import align_means, groups_of_tasks
 from mtclust.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels
+from mtclust.primal.many_tasks import MANY, align_many
 from mtclust.primal.rows import Moments, Source, TableRows, moments, take_all
 from mtclust.primal.search import Data, State, begin, code_scale, descend, state_of
 from mtclust.primal.systems import AloneSystem, SharedSystem, System, relationship_system
@@ -181,9 +182,13 @@ def _align(data: Data, state: State) -> Array:
     m, C = counts.shape
     sums = np.stack([task.sums for task in state.tasks])
     means = (sums - counts[:, :, None] * data.moments.mean[:, None]) / data.moments.root_scale
-    means = (means / np.maximum(counts, 1)[:, :, None]).reshape(m * C, -1)
-    products = (means @ means.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
-    new_ids, similarity = align_means(products, counts, data.bounds)
+    means /= np.maximum(counts, 1)[:, :, None]
+    if m > MANY and not data.bounds.movable:
+        new_ids, similarity = align_many(means, counts, data.bounds)
+    else:
+        flat = means.reshape(m * C, -1)
+        products = (flat @ flat.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
+        new_ids, similarity = align_means(products, counts, data.bounds)
     for i, ids in enumerate(new_ids):
         state.tasks[i].rename(ids)
         for table in (state.b, state.W):

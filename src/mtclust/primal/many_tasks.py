@@ -1,0 +1,64 @@
+r"""Common cluster ids for many tasks, where comparing every two of them would be most of the work.
+
+:mod:`mtclust.alignment` matches all pairs of tasks. Here tasks are matched to one of them; those that do not resemble
+it to one of the rest, and so on; then every task is matched to the mean of all others, weighted by V², until nothing
+changes. With the ids settled the similarity of two tasks is the cosine of their class means, without any matching.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.alignment import GROUP_SIMILARITY, allowed_permutations, best_relabelling
+from mtclust.labels import SizeBounds
+
+Array = NDArray[np.float64]
+
+#: with more tasks than this
+MANY = 50
+_SWEEPS = 5
+
+
+def align_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
+    """New ids (m × C) from the class means (m × C × r) of every task, and the similarity V of the tasks."""
+    m, C, _ = means.shape
+    norms = np.linalg.norm(means.reshape(m, -1), axis=1)
+    unit = means / np.maximum(norms, np.finfo(float).tiny)[:, None, None]
+    allowed = [allowed_permutations(bounds, i, counts[i]) for i in range(m)]
+    ids = np.tile(np.arange(C), (m, 1))
+
+    def match(task: int, model: Array) -> bool:
+        """Rename the clusters of a task to fit ``model`` (C × r); whether that changed any."""
+        now = unit[task][np.argsort(ids[task])]  # by their present ids
+        counts_now = counts[task][np.argsort(ids[task])]
+        free = allowed[task] if np.all(allowed[task]) else allowed_permutations(bounds, task, counts_now)
+        new = best_relabelling(now @ model.T, free)
+        ids[task] = new[ids[task]]
+        return not np.array_equal(new, np.arange(C))
+
+    def named() -> Array:
+        """Class means ordered by their present ids."""
+        return np.take_along_axis(unit, np.argsort(ids, axis=1)[:, :, None], axis=1)
+
+    rest = list(np.argsort(-norms))
+    while rest:
+        first, rest = int(rest[0]), rest[1:]
+        model = named()[first]
+        for task in rest:
+            match(int(task), model)
+        flat = named().reshape(m, -1)
+        alike = flat @ flat[first]
+        rest = [task for task in rest if alike[task] <= GROUP_SIMILARITY]
+    for _ in range(_SWEEPS):
+        by_id = named()
+        flat = by_id.reshape(m, -1)
+        weights = np.maximum(flat @ flat.T, 0.0) ** 2
+        np.fill_diagonal(weights, 0.0)
+        models = (weights @ flat).reshape(by_id.shape)
+        if sum(match(task, models[task]) for task in range(m)) == 0:
+            break
+    flat = named().reshape(m, -1)
+    similarity = flat @ flat.T
+    np.fill_diagonal(similarity, 1.0)
+    return ids, similarity
