@@ -31,12 +31,12 @@ def test_cutting_planes_have_no_form():
         DMTRC(3, solver="cutting-plane", solver_options={"form": "primal"}).fit(X, tasks=TASKS)
 
 
-def test_lambda_by_task_with_very_many_tasks_names_the_limit():
-    rows, _, tasks = stacked((3,) * 210, d=5)
-    model = DMTRC(3, kernel="linear", lambda1={i: 0.01 + 0.001 * i for i in range(210)}, lambda2=0.01,
-                  sizes="balanced", solver_options={"form": "primal"})  # fmt: skip
-    with pytest.raises(ValueError, match=r"lambda1 differs by task.*210 tasks and 5 features"):
-        model.fit(rows, tasks=tasks)
+def test_lambda_by_task_with_very_many_unknowns_names_the_limit():
+    rows, _, tasks = stacked((3,) * 26, d=40)
+    by_task = {i: 0.01 + 0.001 * i for i in range(26)}
+    options = {"kernel": "linear", "lambda2": 0.01, "sizes": "balanced", "n_init": 1}
+    with pytest.raises(ValueError, match=r"lambda1 differs by task.*26 tasks and 40 features"):
+        DMTRC(3, lambda1=by_task, solver_options={"form": "primal"}, **options).fit(rows, tasks=tasks)
 
 
 def test_kernel_matrices_that_do_not_fit_name_figures_and_the_way_out(monkeypatch):

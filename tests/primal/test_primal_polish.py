@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-from primal_helpers import case, dense_form, gains_of_exchanges, random_coupling
+from primal_helpers import Case, case, centred_directly, dense_form, gains_of_exchanges, random_coupling
 
-from mtclust.primal.search import descend, polish, state_of
-from mtclust.primal.solve import PrimalOptions, solve
+from mtclust.labels import parse_sizes
+from mtclust.primal.rows import TableRows, moments
+from mtclust.primal.search import Data, descend, polish, state_of
+from mtclust.primal.solve import PrimalOptions, PrimalProblem, solve
 
 METHODS = ["relationship", "features", "independent"]
 #: J relative to its size at the level of rounding
@@ -119,22 +121,22 @@ def test_what_the_whole_search_certifies_holds(method, rule):
 
 def test_a_single_row_with_something_to_gain_is_moved():
     """With free sizes one row may be the only candidate; it has no partner, but it can move."""
-    example = case("independent", sizes=(300,), n_clusters=2, d=2, rule=1.0, lambda1=0.05, spread=0.05)
-    first = example.Phi[:, 0]
-    example.labels = (first > 0).astype(int)
-    _, state = begun(example)
-    assert polished(example, state)
-    # the row with least to lose goes to the wrong side
-    M = dense_form(example.dual(state.solver.Z), example.offsets)
-    P = M @ example.codes
-    own = P[np.arange(300), example.labels]
-    wrong = int(np.argmin(P[np.arange(300), 1 - example.labels] - own))
-    value = state.value
-    example.labels[wrong] = 1 - example.labels[wrong]
-    _, state = begun(example)
-    assert state.value > value
-    assert polished(example, state)
-    assert state.value == pytest.approx(value, rel=1e-9)
+    n = 401
+    X = np.where(np.arange(n) % 2, 1.0, -1.0)[:, None] + 0.01 * np.random.default_rng(0).normal(size=(n, 1))
+    X[-1] = 0.1
+    offsets = np.array([0, n])
+    source = TableRows(X, offsets)
+    data = Data(source, moments(source, True), parse_sizes(1.0, [n], 2))
+    labels = (X[:, 0] > 0).astype(int)
+    problem = PrimalProblem(data, "independent", np.array([0.01]), 0.01)
+    right = Case(problem, centred_directly(X, offsets)[0], offsets, labels.copy())
+    wrong = Case(problem, right.Phi, offsets, np.append(labels[:-1], 0))
+    best, state = begun(right)[1], begun(wrong)[1]
+    assert state.value > best.value
+    assert not polish(data, state, [0], np.random.default_rng(0))
+    np.testing.assert_array_equal(state.labels, labels)
+    assert state.value == pytest.approx(best.value, rel=1e-9)
+    assert polish(data, state, [0], np.random.default_rng(0))
 
 
 def test_only_active_tasks_change_their_labels():
