@@ -41,7 +41,8 @@ def test_commands_print_what_the_tutorial_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     output = ""
     compared = 0
-    for language, block in _BLOCK.findall(TUTORIAL.read_text(encoding="utf-8")):
+    text = TUTORIAL.read_text(encoding="utf-8").replace("\\\n", "")
+    for language, block in _BLOCK.findall(text):
         if language == "python":
             with contextlib.redirect_stdout(io.StringIO()) as printed:
                 exec(compile(block, str(TUTORIAL), "exec"), {})

@@ -14,7 +14,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable
 
 
 def _chromium():
-    """Path of the browser; installed if ``MTCLUST_INSTALL_CHROMIUM=1`` says so and it can be."""
+    """Path of the browser; installed by apt-get if ``MTCLUST_INSTALL_CHROMIUM=1`` says so and it can be."""
     for name in _NAMES:
         if path := shutil.which(name):
             return path
@@ -22,11 +22,15 @@ def _chromium():
         pytest.skip("there is no Chromium; MTCLUST_INSTALL_CHROMIUM=1 installs it (as root, with apt-get)")
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
         pytest.skip("there is no Chromium, and it cannot be installed without root and apt-get")
-    wait = ["-o", "DPkg::Lock::Timeout=300"]  # another worker of the tests may be installing it
+    # another worker of the tests may be installing it; without a network, give up soon
+    patience = ["-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::Retries=0"]
     for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        run = subprocess.run(["apt-get", *wait, *arguments], capture_output=True, text=True, timeout=600, check=False)
-        if run.returncode != 0:
-            pytest.skip(f"Chromium could not be installed: {run.stderr.strip()[-300:]}")
+        try:
+            subprocess.run(["apt-get", *patience, *arguments], capture_output=True, text=True, timeout=180, check=True)
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"Chromium could not be installed: {error.stderr.strip()[-300:]}")
+        except subprocess.TimeoutExpired:
+            pytest.skip("Chromium could not be installed: apt-get took too long")
     return shutil.which("chromium") or pytest.skip("Chromium was installed but is not found")
 
 

@@ -45,8 +45,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "fit",
         help="cluster the tables of several tasks: labels, model, report",
-        description="Cluster the rows of several related tables (tasks) at once. Cluster ids mean the same in every "
-        "task. Numbers are standardised, categories and dates encoded, text weighted by tf-idf.",
+        description="Cluster the rows of several related tables (tasks) at once. Cluster ids mean the same in\n"
+        "every task. Numbers are standardised, categories and dates encoded, text weighted by tf-idf.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -123,28 +123,30 @@ def add_parser(commands: Any) -> None:
     )
     how.add_argument("--seed", type=int, default=0, metavar="N", help="random numbers; same seed, same result (0)")
 
-    add_reading_options(parser)
-    parser.add_argument("--decimal", type=decimal_argument, metavar="MARK", help="decimal mark: point or comma")
-    parser.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
-    parser.add_argument(
+    files = parser.add_argument_group("how files are read")
+    add_reading_options(files)
+    files.add_argument("--decimal", type=decimal_argument, metavar="MARK", help="decimal mark: point or comma")
+    files.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
+    files.add_argument(
         "--missing",
         type=comma_list,
         action="extend",
         metavar="A,B,…",
         help="further cells that mean 'not known', such as ?",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace the results of an earlier run in DIR")
-    parser.add_argument(
+    written = parser.add_argument_group("what is written")
+    written.add_argument("--overwrite", action="store_true", help="replace the results of an earlier run in DIR")
+    written.add_argument(
         "--safe-csv",
         action="store_true",
         help="put ' before cells of labels.csv that a spreadsheet would execute (= + - @)",
     )
-    parser.add_argument(
+    written.add_argument(
         "--show-keys",
         action="store_true",
         help="show the key columns in the report; without, it knows rows by their numbers only",
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    written.add_argument("--quiet", action="store_true", help="no progress, no summary")
     parser.add_argument(
         "--verbose", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
     )

@@ -11,7 +11,7 @@ from mtclust.report.cautions import cautions
 from mtclust.report.names import natural_order
 
 #: characters of a line
-_WIDTH = 100
+_WIDTH = 80
 #: tasks listed one by one
 _TASKS = 20
 

@@ -134,8 +134,8 @@ def _about_sizes(model: Any) -> list[Caution]:
         found.append(
             Caution(
                 "Few rows",
-                f"{_tasks(small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows per cluster; "
-                "clusters there rest on very little.",
+                f"{_tasks(small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows per "
+                "cluster; clusters there rest on very little.",
             )
         )
     return found

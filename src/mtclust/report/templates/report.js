@@ -8,13 +8,15 @@
   // -- highlighting: one rule fades everything that belongs to another cluster or task -------------------------------
   const sheet = document.head.appendChild(document.createElement("style")).sheet;
   const always = ".chip, .bar [data-c], option";
+  const marks = ".point, .dot, .stack button, .hinton g";
 
   function highlight() {
     while (sheet.cssRules.length) sheet.deleteRule(0);
     for (const kind of ["c", "t"]) {
       if (selected[kind] === null) continue;
       const others = `[data-${kind}]:not([data-${kind}="${Number(selected[kind])}"])`;
-      sheet.insertRule(`${others}:not(${always}) { opacity: .13 !important; }`);
+      sheet.insertRule(`${others}:not(${always}, ${marks}) { opacity: .32; }`);
+      sheet.insertRule(`${others}:is(${marks}) { opacity: .13; }`);
     }
     for (const chip of document.querySelectorAll(".chip[data-pick]")) {
       const kind = chip.dataset.pick;
