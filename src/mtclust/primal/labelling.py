@@ -178,9 +178,7 @@ def first_rows(n: int) -> NDArray[np.int64]:
     return np.arange(0, n, -(-n // _FIRST_ROWS)) if n > _FEW_ENOUGH else np.empty(0, dtype=np.int64)
 
 
-def prices_from(
-    scores: Array, n: int, prices: Array, lower: NDArray[np.int64], upper: NDArray[np.int64]
-) -> Array:
+def prices_from(scores: Array, n: int, prices: Array, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> Array:
     """Prices of a task of n rows from the scores of some of them."""
     share = len(scores) / n
     low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
@@ -192,9 +190,7 @@ def scores_of(block: NDArray[Any], weights: Array) -> Array:
     return np.asarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
 
 
-def first_gap_rank(
-    counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]
-) -> int:
+def first_gap_rank(counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> int:
     """How many rows near the boundary are tried first, from the sizes that prices alone give."""
     misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
     return _UNDECIDED_PER_MISFIT * misfit + _FEWEST_UNDECIDED

@@ -169,9 +169,7 @@ def _relabel_all(data: Data, state: State, tasks: list[int]) -> int:
     if isinstance(data.source, RemoteSource):
         return data.source.relabel(data, state.W, state.tasks)
     lower, upper = data.bounds.lower, data.bounds.upper
-    return sum(
-        relabel(data.source, i, data.moments, state.W[i], state.tasks[i], lower[i], upper[i]) for i in tasks
-    )
+    return sum(relabel(data.source, i, data.moments, state.W[i], state.tasks[i], lower[i], upper[i]) for i in tasks)
 
 
 def _refresh(state: State) -> None:
@@ -244,9 +242,7 @@ def polish(data: Data, state: State, tasks: list[int], rng: np.random.Generator)
     return certified
 
 
-def _polish_task(
-    data: Data, state: State, i: int, factor: Array, near: NearRows, rng: np.random.Generator
-) -> bool:
+def _polish_task(data: Data, state: State, i: int, factor: Array, near: NearRows, rng: np.random.Generator) -> bool:
     from mtclust import _compiled
 
     moments, task, n = data.moments, state.tasks[i], int(data.moments.sizes[i])
@@ -296,9 +292,7 @@ def _near(data: Data, state: State, i: int, factor: Array) -> NearRows:
     return NearRows(near, wants[near], data.source.take(i, near), task.labels[near], complete)
 
 
-def wants_of(
-    source: Source, task: int, moments: Moments, W: Array, prices: Array, labels: NDArray[np.int32]
-) -> Array:
+def wants_of(source: Source, task: int, moments: Moments, W: Array, prices: Array, labels: NDArray[np.int32]) -> Array:
     """How much better the best other cluster is for every row of a task than its own, by score − price."""
     from mtclust.primal import _compiled
 
