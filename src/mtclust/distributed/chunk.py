@@ -79,6 +79,18 @@ def features_of(raw: Any, reading: Reading, dtype: Any) -> NDArray[Any]:
     return result
 
 
+def levels_of(
+    raw: Any, codes: NDArray[Any], reading: Reading, first: dict[int, int]
+) -> dict[int, tuple[int, Array, Array]]:
+    """Of so many first rows of some tasks the number, the mean and the sum of squares about it."""
+    rows = pick(raw, codes, reading, {task: np.arange(n) for task, n in first.items()})
+    result = {}
+    for task, part in rows.items():
+        mean = part.mean(axis=0, dtype=np.float64)
+        result[task] = len(part), mean, np.sum((part - mean) ** 2, axis=0)
+    return result
+
+
 def sums_of(raw: Any, codes: NDArray[Any], reading: Reading) -> tuple[Array, Array, Array]:
     """Sums, Gram matrices and largest squared norms of the tasks."""
     return raw_sums(source_of(raw, codes, reading))
@@ -95,8 +107,18 @@ def merge_sums(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, A
 
 @dataclass(frozen=True)
 class Models:
-    """What a pass sends down: models and prices of all tasks, the step between two gaps that are looked at (m), and the
-    share of the rows near a boundary whose scores and features are kept until the pass is over."""
+    """What a pass sends down.
+
+    Attributes
+    ----------
+    moments : Moments
+    W, prices : ndarray
+        Models (m × r × C) and prices (m × C) of all tasks.
+    steps : ndarray of shape (m,)
+        Every how many rows of a task the gap is sent up.
+    kept_share : float
+        Share of the rows, those nearest to a boundary, whose scores and features are kept until the pass is over.
+    """
 
     moments: Moments
     W: Array
@@ -112,8 +134,7 @@ class Models:
 
 def light_moments(own: Moments) -> Moments:
     """The moments without the Gram matrices, which no row needs."""
-    m, r = own.mean.shape
-    return Moments(own.sizes, own.mean, own.total, np.zeros((m, 0, 0)), own.scale, own.largest)
+    return Moments(own.sizes, own.mean, own.total, np.zeros((own.n_tasks, 0, 0)), own.scale, own.largest)
 
 
 def scores(kept: dict[int, NDArray[Any]], reading: Reading, own: Moments, W: Array) -> dict[int, Array]:
@@ -130,8 +151,10 @@ def scores(kept: dict[int, NDArray[Any]], reading: Reading, own: Moments, W: Arr
 
 @dataclass(frozen=True)
 class NearBoundary:
-    """Rows of a task in a chunk with the smallest gaps; complete up to the gap ``reach``. ``rows`` counts from the
-    task's first row in the chunk."""
+    """Rows of a task in a chunk with the smallest gaps, all of them up to the gap ``reach``.
+
+    ``rows`` counts from the task's first row in the chunk.
+    """
 
     rows: Positions
     gaps: Array
@@ -197,8 +220,8 @@ def overview(proposed: Proposed) -> tuple[NDArray[np.int64], dict[int, Array], d
 class Undecided:
     """Rows of a task with at most a certain gap, by position; scores are without the constant of the centre."""
 
-    positions: Positions
-    labels: NDArray[np.int64]
+    positions: NDArray[Any]
+    labels: NDArray[Any]
     scores: Array
 
 
@@ -212,8 +235,10 @@ def undecided(proposed: Proposed, base: Positions, gaps: dict[int, float]) -> di
             return None
         chosen = np.flatnonzero(near.gaps <= gaps[task])
         rows = near.rows[chosen]
-        labels = proposed.labels[proposed.offsets[task] + rows].astype(np.int64)
-        result[task] = Undecided(base[task] + rows, labels, near.scores[chosen])
+        labels = proposed.labels[proposed.offsets[task] + rows]
+        positions = base[task] + rows
+        small = np.uint32 if positions.max(initial=0) < 2**32 else np.int64
+        result[task] = Undecided(positions.astype(small), labels, near.scores[chosen])
     return result
 
 
@@ -285,9 +310,7 @@ def labels_at(
     return {task: now[labels.offsets[task] + rows - base[task]] for task, rows in where.items()}
 
 
-def in_input_order(
-    labels: Settled, codes: NDArray[Any], base: Positions, changes: dict[int, Changes]
-) -> NDArray[Any]:
+def in_input_order(labels: Settled, codes: NDArray[Any], base: Positions, changes: dict[int, Changes]) -> NDArray[Any]:
     """Labels in the order of the input."""
     result = np.empty_like(labels.labels)
     result[np.argsort(codes, kind="stable")] = labels.changed(base, changes)

@@ -95,31 +95,33 @@ class Engine:
             elif time.monotonic() - alive > self.patience:
                 what = "has no worker" if self.client.status == "running" else f"is {self.client.status}"
                 raise ClusterLostError(
-                    f"The Dask cluster {what} for more than {self.patience:g} s. Start workers or a new cluster and fit "
-                    "again; raise mtclust.patience in Dask's configuration to wait longer."
+                    f"The Dask cluster {what} for more than {self.patience:g} s. Start workers or a new cluster and "
+                    "fit again; raise mtclust.patience in Dask's configuration to wait longer."
                 )
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Errors of the cluster, as opposed to those of a step, in words that say what to do."""
-        lost: tuple[type[BaseException], ...] = (CancelledError, ConnectionError)
-        killed: tuple[type[BaseException], ...] = ()
-        if self.client is not None:
-            distributed = sys.modules["distributed"]
-            lost += (distributed.CancelledError, sys.modules["distributed.comm"].CommClosedError)
-            killed = (distributed.KilledWorker,)
         try:
             yield
-        except killed as error:
-            raise ClusterLostError(
-                f"Workers died again and again while they ran a step of the fit ({error}). Most often their memory is "
-                "too small: use smaller chunks (rechunk, repartition) or more memory per worker."
-            ) from error
-        except lost as error:
-            raise ClusterLostError(
-                f"The connection to the Dask cluster was lost ({type(error).__name__}: {error}). Connect a new "
-                "distributed.Client and fit again."
-            ) from error
+        except ClusterLostError:
+            raise
+        except (Exception, CancelledError) as error:
+            if self.client is None:
+                raise
+            distributed = sys.modules["distributed"]
+            if isinstance(error, distributed.KilledWorker):
+                raise ClusterLostError(
+                    f"Workers died again and again while they ran a step of the fit ({error}). Most often their memory "
+                    "is too small: use smaller chunks (rechunk, repartition) or more memory per worker."
+                ) from error
+            lost = (CancelledError, ConnectionError, distributed.CancelledError, distributed.comm.CommClosedError)
+            if isinstance(error, lost) or self.client.status != "running":
+                raise ClusterLostError(
+                    f"The connection to the Dask cluster was lost ({type(error).__name__}: {error}). Connect a new "
+                    "distributed.Client and fit again."
+                ) from error
+            raise
 
 
 def _current_client(dask: Any) -> Any:

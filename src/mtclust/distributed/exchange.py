@@ -21,9 +21,14 @@ from mtclust.primal.search import FEW_ROWS, MOST_CANDIDATES, NearRows, largest_p
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: rows beyond the cut that are sent too
-_SPARE = MOST_CANDIDATES // 2
-_KEPT = MOST_CANDIDATES + _SPARE + 1
+#: rows beyond the cut that are sent too: so many bytes of features per task, within these numbers of rows
+_SPARE_BYTES = 2**18
+_SPARE_ROWS = (100, 1000)
+
+
+def _spare(n_features: int) -> int:
+    low, high = _SPARE_ROWS
+    return min(high, max(low, _SPARE_BYTES // (8 * n_features)))
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ def most_eager(
 ) -> dict[int, Eager]:  # fmt: skip
     """Every chunk's rows of highest e."""
     source, now = source_of(raw, codes, reading), labels.changed(base, changes)
+    most = MOST_CANDIDATES + _spare(source.n_features) + 1
     result = {}
     for task in sorted(set(tasks_in(source).tolist()) & set(question.tasks)):
         mine = now[source.offsets[task] : source.offsets[task + 1]]
@@ -81,16 +87,16 @@ def most_eager(
         factor = question.factors[task]
         wants = wants_of(source, task, own, question.W[task], question.prices[task], mine)
         near, rest = np.arange(len(wants)), -np.inf
-        if len(wants) > _KEPT:
-            # a row outside has a lower e than each of the _KEPT rows that want it most
-            least = float(-np.partition(-wants, _KEPT - 1)[_KEPT - 1])
+        if len(wants) > most:
+            # a row outside has a lower e than each of the rows that want another cluster most
+            least = float(-np.partition(-wants, most - 1)[most - 1])
             near = np.flatnonzero(wants >= least - largest_pull(own, task, factor, C))
         rows = source.take(task, near)
         eager = question.eagerness(task, rows, mine[near], question.W[task])[1]
-        if len(near) > _KEPT:
-            kept = np.sort(np.argpartition(-eager, _KEPT - 1)[:_KEPT])
+        if len(near) > most:
+            kept = np.sort(np.argpartition(-eager, most - 1)[:most])
             near, rows, eager = near[kept], rows[kept], eager[kept]
-        if len(wants) > _KEPT:
+        if len(wants) > most:
             rest = float(eager.min())
         result[task] = Eager(base[task] + near, eager, rows, mine[near].copy(), rest)
     return result
@@ -109,16 +115,15 @@ def merge_levels(parts: list[Levels]) -> Levels:
     for part in parts:
         for task, (values, rest) in part.items():
             if task in result:
-                values = -np.sort(-np.concatenate([result[task][0], values]))[:_KEPT]
+                values = -np.sort(-np.concatenate([result[task][0], values]))[: MOST_CANDIDATES + _SPARE_ROWS[1] + 1]
                 rest = max(rest, result[task][1])
             result[task] = values, rest
     return result
 
 
-def cut_of(values: Array, rest: float) -> float:
+def cut_of(values: Array, rest: float, n_features: int) -> float:
     """Rows are sent down to this e: the candidates and some to spare."""
-    n_candidates = min(int(np.count_nonzero(values + values[0] > 0)), MOST_CANDIDATES)
-    last = n_candidates + _SPARE
+    last = min(int(np.count_nonzero(values + values[0] > 0)), MOST_CANDIDATES) + _spare(n_features)
     return max(rest, float(values[last])) if last < len(values) else rest
 
 
@@ -133,8 +138,10 @@ def above(found: dict[int, Eager], cuts: dict[int, float]) -> dict[int, Eager]:
 
 def joined(parts: list[Eager]) -> Eager:
     """The rows of a task from all chunks."""
-    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "eager", "rows", "labels"))
-    return Eager(*arrays, rest=parts[0].rest)
+    positions, eager, rows, labels = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "eager", "rows", "labels")
+    )
+    return Eager(positions, eager, rows, labels, parts[0].rest)
 
 
 def near_rows(question: Question, task: int, found: Eager, W: Array) -> NearRows | None:
@@ -145,7 +152,8 @@ def near_rows(question: Question, task: int, found: Eager, W: Array) -> NearRows
         needed = -most
         if np.count_nonzero(eager + most > 0) > MOST_CANDIDATES:
             needed = max(needed, float(-np.partition(-eager, MOST_CANDIDATES - 1)[MOST_CANDIDATES - 1]))
-        moved = np.linalg.norm(W - question.W[task], axis=0).max() * np.sqrt(question.moments.largest[task])
-        if found.rest + 2 * moved > needed:
+        moved = W - question.W[task]
+        between = np.linalg.norm(moved[:, :, None] - moved[:, None, :], axis=0).max()
+        if found.rest + between * np.sqrt(question.moments.largest[task]) > needed:
             return None
     return NearRows(found.positions, wants, found.rows, found.labels, complete=True)

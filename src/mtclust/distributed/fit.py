@@ -14,12 +14,12 @@ from mtclust._extras import require
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
-from mtclust.distributed.source import ChunkedRows, picked
+from mtclust.distributed.source import NOT_FINITE, ChunkedRows, picked
 from mtclust.estimators.large import fit_large
 from mtclust.estimators.preparation import clusters_per_task, given_lambda1
 from mtclust.model import DecisionModel
 from mtclust.primal.features import FeatureMap, held_as
-from mtclust.primal.rows import RemoteTable, block_rows, shift_of
+from mtclust.primal.rows import RemoteTable, block_rows, far_from_zero
 from mtclust.primal.solve import ALL_ROWS
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, task_ids
 
@@ -47,9 +47,7 @@ class ChunkedTable(RemoteTable):
     def source(self, features: FeatureMap) -> ChunkedRows:
         engine, layout, raw = self.engine, self.layout, self.table.parts
         if features.projection is None:
-            step = block_rows(self.shape[1], np.dtype(self.dtype).itemsize)
-            first = self._picked([np.arange(min(step, int(n))) for n in layout.sizes])
-            reading = replace(self._reading, features=features, shift=shift_of(first))
+            reading = replace(self._reading, features=features, shift=self._shift())
             return ChunkedRows(engine, layout, raw, reading, self.shape[1])
         reading, rank = replace(self._reading, features=features), features.projection.shape[1]
         dtype = held_as(self.shape[0], rank, engine.memory())
@@ -58,6 +56,34 @@ class ChunkedTable(RemoteTable):
         sent = engine.keep([engine.constant(reading)])[0]
         held = engine.keep([engine.step(chunk.features_of, part, sent, dtype) for part in raw])
         return ChunkedRows(engine, layout, raw, reading, rank, held, chunk.Reading(len(layout.names), dtype))
+
+    def _shift(self) -> NDArray[Any] | None:
+        """Roughly the means of the tasks, if any of them lies far from 0; from the first rows, as in memory."""
+        engine, layout = self.engine, self.layout
+        left = np.clip(block_rows(self.shape[1], np.dtype(self.dtype).itemsize) - layout.base, 0, layout.counts)
+        reading = engine.constant(self._reading)
+        found = engine.gather(
+            [
+                engine.step(
+                    chunk.levels_of, self.table.parts[k], layout.codes[k], reading,
+                    {int(i): int(left[k, i]) for i in np.flatnonzero(left[k])},
+                )
+                for k in np.flatnonzero(left.any(axis=1))
+            ]
+        )  # fmt: skip
+        means, squares = np.zeros((2, len(layout.names), self.shape[1]))
+        seen = np.zeros(len(layout.names))
+        for part in found:
+            for i, (n, mean, square) in part.items():
+                apart = mean - means[i]
+                total = seen[i] + n
+                means[i] += apart * n / total
+                squares[i] += square + apart**2 * seen[i] * n / total
+                seen[i] = total
+        if not np.isfinite(means).all():
+            raise ValueError(NOT_FINITE)
+        far = far_from_zero(means, np.sqrt(squares / seen[:, None]))
+        return means.astype(self.dtype) if far else None
 
 
 class ChunkedIndex(TaskIndex):
@@ -74,6 +100,12 @@ class _AsTheyAre:
         return positions
 
 
+def chunked_index(layout: Layout) -> ChunkedIndex:
+    """The tasks of rows in chunks."""
+    none = np.empty(0, dtype=np.int64)
+    return ChunkedIndex(layout.names, none, _AsTheyAre(), layout.offsets)  # type: ignore[arg-type]
+
+
 def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
     """Cluster the rows of a Dask collection; see :meth:`MultitaskClusterer.fit`."""
     _check_possible(estimator)
@@ -85,7 +117,7 @@ def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
     engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
     if n <= ALL_ROWS:
         return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
-    index = ChunkedIndex(layout.names, np.empty(0, dtype=np.int64), _AsTheyAre(), layout.offsets)  # type: ignore[arg-type]
+    index = chunked_index(layout)
     rows = ChunkedTable(engine, table, layout)
     choice = estimator._choose_n_clusters(rows, None, index, True)
     clusters = clusters_per_task(estimator.n_clusters if choice is None else choice.n_clusters, index)

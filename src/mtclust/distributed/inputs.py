@@ -33,6 +33,8 @@ class Table:
     ids : list of Delayed or None
     given : array, scalar or None
         Task ids that are at hand.
+    one_table : bool
+        Whether ids are a column of the parts, so that both have the same rows.
     """
 
     parts: list[Any]
@@ -42,6 +44,7 @@ class Table:
     lengths: list[int] | None
     ids: list[Any] | None
     given: Any = None
+    one_table: bool = False
 
 
 def read(engine: Engine, estimator: Any, X: Any, tasks: Any, *, reset: bool) -> Table:
@@ -100,7 +103,7 @@ def _read_frame(engine: Engine, estimator: Any, X: Any, tasks: Any, column: Any,
             else "X has no feature columns."
         )
     dtype = np.float32 if all(kind == np.float32 for kind in dtypes) else np.float64
-    table = Table(parts, columns, len(columns), dtype, None, ids)
+    table = Table(parts, columns, len(columns), dtype, None, ids, one_table=column is not None)
     return table if column is not None else _with_tasks(table, tasks)
 
 
@@ -117,7 +120,7 @@ def _with_tasks(table: Table, tasks: Any) -> Table:
         raise ValueError(f"tasks must be one id per row; got a Dask collection of {tasks.ndim} dimensions.")
     if hasattr(tasks, "rechunk") and table.lengths is not None and not np.isnan(tasks.shape[0]):
         if tasks.shape[0] != sum(table.lengths):
-            raise _other_length(int(tasks.shape[0]), sum(table.lengths))
+            _check_lengths([int(tasks.shape[0])], table.lengths)
         tasks = tasks.rechunk((tuple(table.lengths),))
     ids = list(np.ravel(tasks.to_delayed()))
     if len(ids) != len(table.parts):
@@ -128,8 +131,11 @@ def _with_tasks(table: Table, tasks: Any) -> Table:
     return Table(**{**vars(table), "ids": ids})
 
 
-def _other_length(n_ids: int, n_rows: int) -> ValueError:
-    return ValueError(f"tasks has {n_ids} entries but X has {n_rows} rows; give one task id per row.")
+def _check_lengths(ids: list[int], rows: list[int]) -> None:
+    if sum(ids) != sum(rows):
+        raise ValueError(f"tasks has {sum(ids)} entries but X has {sum(rows)} rows; give one task id per row.")
+    if ids != rows:
+        raise ValueError("tasks and X are cut into chunks of different lengths; repartition one like the other.")
 
 
 @dataclass(frozen=True)
@@ -192,16 +198,14 @@ def lay_out(engine: Engine, table: Table) -> Layout:
     encoded = engine.keep([engine.step(_encode, part) for part in table.ids])
     found = engine.gather([engine.step(_without_codes, part) for part in encoded])
     lengths = [sum(counts) for _, counts, _ in found]
-    if table.lengths is None and table.columns is None or table.lengths not in (None, lengths):
-        rows = lengths_of(engine, table)
-        if rows != lengths:
-            raise _other_length(sum(lengths), sum(rows)) if sum(rows) != sum(lengths) else ValueError(
-                "tasks and X are cut into chunks of different lengths; repartition one like the other."
-            )
+    if not table.one_table and table.lengths != lengths:
+        _check_lengths(lengths, lengths_of(engine, table))
     missing = sum(number for _, _, number in found)
     if missing:
         raise ValueError(f"tasks has {missing} missing values; every row needs a task id.")
-    names = np.unique(np.concatenate([values for values, _, _ in found if len(values)] or [np.empty(0)]))
+    if not sum(lengths):
+        raise ValueError("X has no rows.")
+    names = _distinct(np.concatenate([values for values, _, _ in found if len(values)]))[0]
     counts = np.zeros((len(found), len(names)), dtype=np.int64)
     codes = []
     for chunk, (values, numbers, _) in enumerate(found):
@@ -212,6 +216,8 @@ def lay_out(engine: Engine, table: Table) -> Layout:
 
 
 def _layout_of_given(engine: Engine, lengths: list[int], given: Any) -> Layout:
+    if not sum(lengths):
+        raise ValueError("X has no rows.")
     index = index_tasks(given, sum(lengths))
     ends = np.cumsum(lengths)
     pieces = np.split(index.codes.astype(_code_type(index.n_tasks)), ends[:-1])
@@ -240,13 +246,15 @@ def _encode(part: Any) -> tuple[NDArray[Any], list[int], int, NDArray[Any]]:
     missing = missing_ids(ids)
     if missing.any():
         return ids[:0], [len(ids)], int(missing.sum()), np.empty(0, dtype=np.uint8)
-    try:
-        values, codes = np.unique(ids, return_inverse=True)
-    except TypeError as error:
-        kinds = sorted({type(value).__name__ for value in ids})
-        raise TypeError(f"tasks mixes ids of types {', '.join(kinds)}; use one type for all.") from error
+    values, codes = _distinct(ids)
     counts = np.bincount(codes, minlength=len(values)).tolist()
     return values, counts, 0, codes.astype(_code_type(len(values)))
+
+
+def _distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Distinct ids and the place of every id among them."""
+    index = index_tasks(ids, len(ids))
+    return index.names, index.codes
 
 
 def _without_codes(encoded: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -74,7 +74,8 @@ class ChunkedTaskLabels(TaskLabels):
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> ChunkedLabels:
         first = tasks[0]
-        assert isinstance(first, ChunkedTaskLabels) and first.settled is not None
+        assert isinstance(first, ChunkedTaskLabels)
+        assert first.settled is not None
         return ChunkedLabels(first.source, first.settled, changes_by_chunk(tasks))
 
     @classmethod

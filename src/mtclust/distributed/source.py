@@ -37,9 +37,11 @@ from mtclust.primal.systems import whitened
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
+NOT_FINITE = "Input X contains NaN or infinity; drop or fill these rows."
 #: share of the rows of a chunk, those nearest to a boundary, whose scores and features are kept during a pass, and by
 #: how much it grows where that was not enough
 _KEPT_SHARE = 0.1
+_KEPT_AT_FIRST = 0.25
 _MORE = 4.0
 
 
@@ -109,7 +111,7 @@ class ChunkedRows(RemoteSource):
         steps = self._over_chunks(chunk.sums_of, self._part_reading)
         sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
         if not (np.isfinite(sums).all() and np.isfinite(grams).all()):
-            raise ValueError("Input X contains NaN or infinity; drop or fill these rows.")
+            raise ValueError(NOT_FINITE)
         self._say(f"sums and Gram matrices of {self.offsets[-1]} rows in {len(self.parts)} chunks", begin)
         return combine(self.layout.sizes, sums, grams, largest, centre, scale)
 
@@ -148,12 +150,13 @@ class ChunkedRows(RemoteSource):
     def relabel(self, data: Data, W: Array, tasks: list[TaskLabels]) -> int:
         start = time.perf_counter()
         prices = np.stack([task.prices for task in tasks])
-        proposed = self._proposed(data, W, prices, _KEPT_SHARE)
+        share = _KEPT_AT_FIRST if _settled(tasks) is None else _KEPT_SHARE
+        proposed = self._proposed(data, W, prices, share)
         boundaries, counts = self._overview(proposed, data, W, prices)
         lower, upper = data.bounds.lower, data.bounds.upper
         open_tasks = [i for i in range(len(tasks)) if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
         ask = {i: boundaries[i].gap_of_rank(first_gap_rank(counts[i], lower[i], upper[i])) for i in open_tasks}
-        proposal = _Proposal(self, proposed, lambda share: self._proposed(data, W, prices, share))
+        proposal = _Proposal(self, proposed, lambda share: self._proposed(data, W, prices, share), share)
         for i, rows in proposal.undecided(ask).items():
             boundaries[i].remember(ask[i], rows)
         changes: dict[int, chunk.Changes] = {}
@@ -201,12 +204,9 @@ class ChunkedRows(RemoteSource):
             {i: chunk.Changes(None, changes[i].positions[rows], changes[i].labels[rows]) for i, rows in where.items()}
             for where in places
         ]
-        settled = engine.keep(
-            [engine.step(chunk.settled, part, bases[k], own[k]) for k, part in enumerate(proposed)]
-        )
-        first = tasks[0]
-        assert isinstance(first, ChunkedTaskLabels)
-        old: list[Any] = [None] * len(settled) if first.settled is None else first.settled
+        settled = engine.keep([engine.step(chunk.settled, part, bases[k], own[k]) for k, part in enumerate(proposed)])
+        before = _settled(tasks)
+        old: list[Any] = [None] * len(settled) if before is None else before
         since = changes_by_chunk(tasks)
         steps = [
             engine.step(chunk.outcome, new, bases[k], old[k], since[k] if old[k] is not None else {})
@@ -233,33 +233,40 @@ class ChunkedRows(RemoteSource):
             self._say(f"polish: {sum(len(part.positions) for part in found.values())} rows", start)
             return question, found
 
-        question, found = ask(list(range(data.n_tasks)))
+        answer = ask(list(range(data.n_tasks)))
 
         def near_rows(task: int) -> NearRows:
-            rows = exchange.near_rows(question, task, found[task], state.W[task])
+            nonlocal answer
+            rows = exchange.near_rows(answer[0], task, answer[1][task], state.W[task])
             if rows is None:  # exchanges in other tasks have changed this task's model too much
-                again, fresh = ask([task])
-                rows = exchange.near_rows(again, task, fresh[task], state.W[task])
+                answer = ask(list(range(task, data.n_tasks)))
+                rows = exchange.near_rows(answer[0], task, answer[1][task], state.W[task])
                 assert rows is not None
             return rows
 
         return near_rows
 
     def _most_eager(self, question: exchange.Question, tasks: list[TaskLabels]) -> dict[int, exchange.Eager]:
-        engine, first = self.engine, tasks[0]
-        assert isinstance(first, ChunkedTaskLabels) and first.settled is not None
-        concerned = self.layout.counts[:, question.tasks].any(axis=1)
+        engine = self.engine
+        concerned = self.layout.counts[:, question.tasks].sum(axis=1)
         steps = self._over_chunks(
-            exchange.most_eager, self._bases(), self._part_reading, engine.constant(question), first.settled,
+            exchange.most_eager, self._bases(), self._part_reading, engine.constant(question), _settled(tasks),
             changes_by_chunk(tasks),
         )  # fmt: skip
         found = engine.keep([step for step, mine in zip(steps, concerned) if mine])
         levels = engine.gather(
             [engine.merged([engine.step(exchange.levels, part) for part in found], exchange.merge_levels)]
         )[0]
-        cuts = {task: exchange.cut_of(*values) for task, values in levels.items()}
+        cuts = {task: exchange.cut_of(values, rest, self.width) for task, (values, rest) in levels.items()}
         parts = engine.gather([engine.step(exchange.above, part, cuts) for part in found])
         return {i: exchange.joined([part[i] for part in parts if i in part]) for i in question.tasks}
+
+
+def _settled(tasks: list[TaskLabels]) -> list[Any] | None:
+    """Where the labels of the last pass are, chunk by chunk."""
+    first = tasks[0]
+    assert isinstance(first, ChunkedTaskLabels)
+    return first.settled
 
 
 def _as_integers(engine: Engine, parts: list[Any]) -> list[Any]:
@@ -280,7 +287,7 @@ def picked(
         for task, rows in part.items():
             result[task][asked[k][task]] = rows
     if not all(np.isfinite(part).all() for part in result):
-        raise ValueError("Input X contains NaN or infinity; drop or fill these rows.")
+        raise ValueError(NOT_FINITE)
     return result
 
 
@@ -339,7 +346,7 @@ class _Proposal:
     source: ChunkedRows
     steps: list[Any]
     again: Callable[[float], list[Any]]
-    share: float = _KEPT_SHARE
+    share: float
 
     def undecided(self, gaps: dict[int, float]) -> dict[int, chunk.Undecided]:
         """The rows of some tasks within the given gaps."""
@@ -359,5 +366,7 @@ class _Proposal:
 
 
 def _joined(parts: list[chunk.Undecided]) -> chunk.Undecided:
-    arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "labels", "scores"))
-    return chunk.Undecided(*arrays)
+    positions, labels, scores = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "labels", "scores")
+    )
+    return chunk.Undecided(positions.astype(np.int64), labels.astype(np.int64), scores)

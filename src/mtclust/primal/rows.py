@@ -148,19 +148,19 @@ class TableRows:
 
     def kept_near_zero(self) -> TableRows:
         """Shifted by roughly the means of the tasks if those lie far from 0, where squares would cancel."""
-        shift = shift_of([next(self.blocks(task))[2] for task in range(len(self.offsets) - 1)])
-        return self if shift is None else TableRows(self.table, self.offsets, self.order, shift)
+        means, spreads = np.zeros((2, len(self.offsets) - 1, self.n_features))
+        for task in range(len(means)):
+            _, _, block = next(self.blocks(task))
+            with np.errstate(over="ignore"):
+                means[task], spreads[task] = (find(axis=0, dtype=np.float64) for find in (block.mean, block.std))
+        if not far_from_zero(means, spreads):
+            return self
+        return TableRows(self.table, self.offsets, self.order, means.astype(self.table.dtype))
 
 
-def shift_of(first_blocks: list[NDArray[Any]]) -> NDArray[Any] | None:
-    """Roughly the means of the tasks, from their first rows, if any of them lies far from 0."""
-    means, far = np.zeros((len(first_blocks), first_blocks[0].shape[1])), False
-    for task, block in enumerate(first_blocks):
-        means[task] = block.mean(axis=0, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            spread = float(block.std(axis=0, dtype=np.float64).max())
-        far = far or bool(np.abs(means[task]).max() > _FAR * spread)
-    return means.astype(first_blocks[0].dtype) if far else None
+def far_from_zero(means: Array, spreads: Array) -> bool:
+    """Whether the mean of any task is so far from 0 that squares would cancel; from means and deviations (m × d)."""
+    return bool(np.any(np.abs(means).max(axis=1) > _FAR * spreads.max(axis=1)))
 
 
 @dataclass(frozen=True)
