@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.many_tasks import MANY, align_many
 from mtclust.primal.rows import Moments, Source, TableRows, moments, take_all
 from mtclust.primal.search import Data, State, begin, code_scale, descend, state_of
-from mtclust.primal.systems import AloneSystem, SharedSystem, System, relationship_system
+from mtclust.primal.systems import AloneSystem, SharedSystem, System, gain_root, relationship_system
 from mtclust.solvers.exchange import first_relationship
 from mtclust.solvers.pool import task_pool
 
@@ -37,11 +37,17 @@ _FEWEST_PER_CLUSTER = 40
 _START_ROWS_PER_CLUSTER = 12
 _START_ROWS = (60, 200)
 #: starts of a task that are carried to the sample
-_CARRIED = 3
+_CARRIED = 4
 #: restarts of the coupled search on the sample, per start asked for
 _RESTARTS_PER_INIT = 2
 #: weight of the first Ω in a restart
 _RESTART_MIXTURE = 0.2
+#: rounds of restarts: from the tasks alone, then from the best so many ends; ends as near as this count as one
+_ROUNDS = 2
+_KEPT = 3
+_SAME = 1e-4
+#: shares of I/r in the D under which DMTFC clusters its tasks anew
+_SMOOTHING = (0.8, 0.5, 0.2)
 #: searches on the sample stop at this multiple of ``tol``
 _ROUGH = 10.0
 
@@ -101,11 +107,11 @@ def solve(problem: PrimalProblem, options: PrimalOptions, rng: np.random.Generat
     """Labels of all rows and the coupling together."""
     sample, sampled = sample_of(problem.data, rng)
     search = replace(options, polish=not sampled)
-    alone, similarity = _alone(problem, sample, search, rng)
+    alone, similarity, models = _alone(problem, sample, search, rng)
     groups = groups_of_tasks(similarity)
     if problem.data.bounds.movable:
         problem, sample = _with_ids_of(problem, sample, alone)
-    best = _coupled(problem, sample, search, rng, alone, similarity, groups)
+    best = _coupled(problem, sample, search, rng, alone, similarity, groups, models)
     system, data = problem.system(), problem.data
     state = best
     if sampled:
@@ -153,8 +159,8 @@ def proportional(bounds: SizeBounds, sizes: NDArray[np.int64], wanted: NDArray[n
 
 def _alone(
     problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator
-) -> tuple[State, Array]:
-    """The best labels found of every task alone, clusters aligned, and the similarity of the tasks."""
+) -> tuple[State, Array, list[Array]]:
+    """The best labels of every task alone, clusters aligned; the similarity of the tasks; the models of all starts."""
     system = problem.alone(sample)
     starts = first_models(problem, sample, options, rng)
     states = []
@@ -173,7 +179,8 @@ def _alone(
         best = state_of(sample, system, system.uncoupled(), tasks)
     else:
         best = states[0]
-    return best, _align(sample, best)
+    models = [state.W.copy() for state in states]
+    return best, _align(sample, best), models
 
 
 def _align(data: Data, state: State) -> Array:
@@ -197,19 +204,28 @@ def _align(data: Data, state: State) -> Array:
 
 
 def first_models(
-    problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator
-) -> list[list[Array]]:
-    """For every task the models of its best random starts on a few of its rows, best first."""
+    problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator,
+    gain: Array | None = None,
+) -> list[list[Array]]:  # fmt: skip
+    """For every task the models of its best random starts on a few of its rows, best first.
+
+    Every task alone, or under the gain matrix G of DMTFC.
+    """
+    root = None if gain is None else gain_root(gain)
     C = problem.data.bounds.n_clusters
     a, rest = code_scale(C)
     low, high = _START_ROWS
     wanted = np.minimum(sample.moments.sizes, np.clip(_START_ROWS_PER_CLUSTER * C, low, high))
+    if options.n_init > 1:  # small tasks are searched whole
+        wanted = np.where(sample.moments.sizes <= high, sample.moments.sizes, wanted)
     few = sample if np.array_equal(wanted, sample.moments.sizes) else take_rows(sample, wanted, rng)
     carried = min(_CARRIED, options.n_init)
     result = []
     for i, n in enumerate(few.moments.sizes):
         Phi = few.moments.centred(i, few.source.take(i, np.arange(n)))
         ridge = float(problem.ridge[i])
+        if root is not None:
+            Phi, ridge = Phi @ root, 1.0
         pool = task_pool(
             Phi @ Phi.T, ridge, few.bounds.lower[i], few.bounds.upper[i], options.n_init, int(rng.integers(2**63))
         )
@@ -218,7 +234,8 @@ def first_models(
         for labels in pool.labels[:carried]:
             codes = np.full((n, C), -rest)
             codes[np.arange(n), labels] += a
-            models.append(np.linalg.solve(left, (2.0 / n) * (Phi.T @ codes)))
+            model = np.linalg.solve(left, (2.0 / n) * (Phi.T @ codes))
+            models.append(model if root is None else root @ model)
         result.append(models)
     return result
 
@@ -233,9 +250,9 @@ def _with_ids_of(problem: PrimalProblem, sample: Data, alone: State) -> tuple[Pr
 
 def _coupled(
     problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator,
-    alone: State, similarity: Array, groups: list[NDArray[np.int64]],
+    alone: State, similarity: Array, groups: list[NDArray[np.int64]], models: list[Array],
 ) -> State:  # fmt: skip
-    """The best coupled labels found on the sample."""
+    """The best coupled labels found on the sample; ``models`` are those of all starts of the tasks alone."""
     if problem.method == "independent" or problem.data.n_tasks == 1:
         system: System = problem.alone(sample)
         copy = state_of(sample, system, system.uncoupled(), _copies(alone))
@@ -257,17 +274,51 @@ def _coupled(
         )  # fmt: skip
 
     best = run(state_of(sample, system, first, _copies(alone)), "from single-task solutions")
-    if coupled and options.n_init > 1:
-        if len(groups) > 1:
-            best = _better(best, run(_from_groups(problem, sample, options, rng, alone, similarity, groups), "groups"))
-        else:
-            Omega = (1 - _RESTART_MIXTURE) * best.solver.Z + _RESTART_MIXTURE * first
-            for seed in rng.permutation(problem.data.n_tasks)[: _RESTARTS_PER_INIT * options.n_init]:
-                W = np.broadcast_to(alone.W[seed], alone.W.shape)
-                best = _better(best, run(begin(sample, system, Omega, W), "restart"))
+    if isinstance(system, SharedSystem) and not only:
+        best = _restarts_under_features(problem, sample, options, rng, system, best, run)
+    elif len(groups) > 1 and not only:
+        start = _from_groups(problem, sample, options, rng, alone, similarity, groups, models)
+        best = _better(best, run(start, "groups"))
+    elif not only:
+        Omega = (1 - _RESTART_MIXTURE) * best.solver.Z + _RESTART_MIXTURE * first
+        best = _restarts(sample, system, Omega, best, models, _RESTARTS_PER_INIT * options.n_init, run)
     if only or not options.polish:
         return best
     return descend(sample, system, best, rng, max_rounds=options.max_iter, tol=options.tol, stage="finish")
+
+
+def _restarts(
+    sample: Data, system: System, Omega: Array, best: State, models: list[Array], most: int,
+    run: Callable[[State, str], State],
+) -> State:  # fmt: skip
+    """Label all tasks through the model of one of them, for every start; descend; again from the best ends."""
+    m = len(best.W)
+    found = [best]
+    for _ in range(_ROUNDS):
+        seeds = [W[i] for W in models for i in range(m)]
+        for seed in seeds[:most]:
+            W = np.broadcast_to(seed, best.W.shape)
+            found.append(run(begin(sample, system, Omega, W), "restart"))
+        ordered = sorted(found, key=lambda state: state.value)
+        found = [s for k, s in enumerate(ordered) if k == 0 or s.value > ordered[k - 1].value * (1 + _SAME)][:_KEPT]
+        models = [state.W for state in found]
+    for state in found:
+        best = _better(best, state)
+    return best
+
+
+def _restarts_under_features(
+    problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator, system: SharedSystem,
+    best: State, run: Callable[[State, str], State],
+) -> State:  # fmt: skip
+    """Cluster every task anew from random starts under a smoothed D, which does not hold its labels so fast."""
+    r = sample.moments.n_features
+    for smoothing in _SMOOTHING:
+        D = (1 - smoothing) * best.solver.Z + smoothing * np.eye(r) / r
+        starts = first_models(problem, sample, options, rng, system.gain(D))
+        W = np.stack([models[0] for models in starts])
+        best = _better(best, run(begin(sample, system, D, W), "restart under smoothed features"))
+    return best
 
 
 def _copies(state: State) -> list[TaskLabels]:
@@ -284,7 +335,7 @@ def _better(best: State, other: State) -> State:
 
 def _from_groups(
     problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator,
-    alone: State, similarity: Array, groups: list[NDArray[np.int64]],
+    alone: State, similarity: Array, groups: list[NDArray[np.int64]], models: list[Array],
 ) -> State:  # fmt: skip
     """Every group of related tasks solved apart, Ω put together from the blocks."""
     m = problem.data.n_tasks
@@ -297,7 +348,8 @@ def _from_groups(
         part = PrimalProblem(data, problem.method, problem.lambda1[group], problem.lambda2 * m / len(group))
         own = state_of(data, part.alone(), np.eye(len(group)), [_copies(alone)[i] for i in group])
         within = similarity[np.ix_(group, group)]
-        solved = _coupled(part, data, options, rng, own, within, [np.arange(len(group))])
+        own_models = [W[group] for W in models]
+        solved = _coupled(part, data, options, rng, own, within, [np.arange(len(group))], own_models)
         for i, task in zip(group, solved.tasks):
             tasks[i] = task
         Omega[np.ix_(group, group)] = solved.solver.Z * len(group) / m

@@ -92,8 +92,12 @@ class SharedSystem:
         r = self.grams.shape[1]
         return np.eye(r) / r
 
+    def gain(self, Z: Array) -> Array:
+        """G of one D."""
+        return gain_matrix(Z, self.lambda1, self.lambda2)
+
     def condition(self, Z: Array) -> BlockSolver:
-        root = gain_root(gain_matrix(Z, self.lambda1, self.lambda2))
+        root = gain_root(self.gain(Z))
         inner = root @ self.grams @ root
         inner += np.eye(len(root))
         inverses = root @ np.linalg.inv(inner) @ root
