@@ -57,3 +57,25 @@ def test_commands_print_what_the_tutorial_shows(tmp_path, monkeypatch):
                 assert_alike(printed, expected)
                 compared += bool(expected.strip())
     assert compared == 3
+
+
+def test_the_reference_of_the_command_line_states_the_limits_of_the_code():
+    from mtclust.commands.fit import CLUSTER_NUMBER_ROWS, RBF_ROWS
+    from mtclust.commands.output import RESULT_FILES
+    from mtclust.tables.encoding import MOST_LEVELS
+    from mtclust.tables.parsing import MISSING
+
+    text = " ".join((TUTORIAL.parent / "command_line.md").read_text(encoding="utf-8").split())
+    assert f"more than {RBF_ROWS} rows" in text
+    assert f"on at most {CLUSTER_NUMBER_ROWS} rows" in text
+    assert f"at most {MOST_LEVELS} different strings" in text
+    assert all(f"`{cell}`" in text for cell in MISSING if cell)
+    assert all(f"| `{name}` |" in text for name in RESULT_FILES)
+    for option in re.findall(r"(?<!-)--[a-z][a-z-]+", text):
+        assert any(option in parser.format_help() for parser in _parsers()), option
+
+
+def _parsers():
+    parser = cli.build_parser()
+    (commands,) = [action for action in parser._actions if hasattr(action, "choices") and action.choices]
+    return [parser, *commands.choices.values()]

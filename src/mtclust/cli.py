@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from mtclust import __version__
 from mtclust.commands import demo, fit, predict, reproduce
@@ -27,17 +31,47 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code: 0, 1 for an error, 2 for wrong usage, 130 for Ctrl-C."""
+    """Run the command line and return the exit code.
+
+    0 for success, 1 for an error, 2 for wrong usage, 130 for Ctrl-C, 141 if the reader of the output went away, 143 if
+    the process was told to end.
+    """
     options = build_parser().parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        options.run(options)
-    except (CommandError, ImportError, OSError) as error:
-        if options.verbose:
-            traceback.print_exc()
-        print(f"mtclust: {error}", file=sys.stderr)
-        return 1
+        with _tidy_termination():
+            options.run(options)
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("mtclust: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # as much as was wanted has been read; what is left must not fail again when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        if options.verbose:
+            traceback.print_exc()
+        print(f"mtclust: {_in_words(error)}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _in_words(error: Exception) -> str:
+    """What the user can mend is said as it is; anything else is our mistake."""
+    if isinstance(error, CommandError | ImportError | OSError):
+        return str(error)
+    return f"unexpected {type(error).__name__}: {error}. This should not happen; --verbose shows where it did."
+
+
+@contextmanager
+def _tidy_termination() -> Iterator[None]:
+    """Let a request to end (SIGTERM) clear up as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():  # only there signals can be handled
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -2,6 +2,9 @@
 
 import csv
 import io
+import shlex
+import subprocess
+import sys
 
 import pytest
 from table_helpers import read_table, run_cli, shop_rows, write_table
@@ -118,6 +121,15 @@ def test_a_model_saved_from_python_is_refused_since_its_columns_are_not_known(fi
     mtclust.load(fitted / "result" / "model.mtclust").save(tmp_path / "model.mtclust")
     assert run_cli("predict", tmp_path, fitted / "shops.csv") == 1
     assert "was not made by mtclust fit" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no head")
+def test_a_reader_that_has_enough_ends_the_command_quietly(fitted, tmp_path):
+    rows = write_table(tmp_path / "many.csv", shop_rows(rows=4000))
+    command = shlex.join([sys.executable, "-m", "mtclust", "predict", str(fitted / "result"), str(rows)])
+    run = subprocess.run(["bash", "-c", f"{command} | head -1"], capture_output=True, text=True, check=True)
+    assert run.stdout == "row,task,cluster,margin\n"
+    assert run.stderr == ""
 
 
 def test_text_is_weighted_as_in_fit(tmp_path, capsys):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,15 +169,15 @@ def run(options: argparse.Namespace) -> None:
             encoder = TableEncoder.fit(
                 table,
                 EncodingOptions(
-                    options.columns,
-                    options.text_column,
-                    options.key,
-                    options.categories,
-                    options.impute,
-                    options.scale,
-                    (*MISSING, *(options.missing or ())),
-                    options.decimal,
-                    options.date_format,
+                    columns=options.columns,
+                    text_column=options.text_column,
+                    keys=options.key,
+                    categories=options.categories,
+                    impute=options.impute,
+                    scaling=options.scale,
+                    missing=(*MISSING, *(options.missing or ())),
+                    decimal=options.decimal,
+                    date_format=options.date_format,
                 ),
             )
             X, _ = encoder.transform(table)
@@ -289,7 +288,7 @@ def _write_report(path: Path, options: argparse.Namespace, table: Any, encoder: 
             margins=fitted.margins,
             row_names=row_names,
             source=", ".join(table.files),
-            command=shlex.join(["mtclust", *options.arguments]) if options.arguments else shlex.join(sys.argv),
+            command=shlex.join(["mtclust", *options.arguments]),
             columns=encoder.describe(),
             notes=fitted.notes,
             warned=fitted.warned,

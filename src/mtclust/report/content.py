@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mtclust._names import shown_name
+from mtclust._names import columns, shown_name
 from mtclust.report.agreement import agreement
 from mtclust.report.cautions import cautions
 from mtclust.report.names import figure, listing, natural_order, percent
@@ -24,6 +24,8 @@ from mtclust.tasks import codes_of_known_tasks
 
 #: characters of a name in a picture
 LABEL = 18
+#: and how wide one of them is at most, in pixels
+LABEL_STEP = 7.5
 #: effects are drawn from minus to plus this many standard deviations
 EFFECT_RANGE = 2.5
 #: numbers of sums of features by task and cluster that are kept at once
@@ -264,12 +266,14 @@ def _relationship(found: Relationship, names: list[str]) -> dict[str, Any]:
         ]
         for a, i in enumerate(found.shown)
     ]
+    short = [shown_name(names[i], LABEL) for i in found.shown]
     deepest = max((link["x"] for link in found.links), default=1.0)
     return {
         "title": found.title,
         "meaning": found.meaning,
         "shown": found.shown,
-        "short": [shown_name(names[i], LABEL) for i in found.shown],
+        "short": short,
+        "room": LABEL_STEP * max(map(columns, short)) + 14,
         "cells": cells,
         "links": found.links,
         "deepest": max(deepest, 0.05),
@@ -285,7 +289,7 @@ def _strongest(found: Relationship, names: list[str]) -> str:
     low = np.unravel_index(np.nanargmin(matrix), matrix.shape)
     pair = [f"{names[found.shown[a]]} and {names[found.shown[b]]} ({_two(matrix[a, b])})" for a, b in (high, low)]
     if len(matrix) == 2:
-        return f"{pair[0]}."
+        return f"Here: {pair[0]}."
     return f"Closest: {pair[0]}. Furthest apart: {pair[1]}."
 
 

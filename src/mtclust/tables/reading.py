@@ -83,7 +83,7 @@ class Table:
 
     def require_columns(self, names: Sequence[str], option: str) -> None:
         """Refuse names that are no columns, with the columns there are."""
-        if self.task_column is not None and self.task_column in names and option != "--key":
+        if self.task_column is not None and self.task_column in names:
             raise CommandError(f"{option} names {self.task_column!r}, which is the task column; leave it out.")
         unknown = [name for name in names if name not in self.frame.columns]
         if unknown:
