@@ -2,9 +2,9 @@
 Big data
 ========
 
-From some thousand rows on, the same objective is minimised in its primal form: no kernel matrix, a few passes over the
-rows, cost linear in their number once the search on a sample no longer dominates. This example goes to 200 000 rows of
-20 columns in ten tasks.
+From some thousand rows on, the same objective is minimised in its primal form: no kernel matrix, a few passes over
+the rows, cost linear in their number once the search on a sample no longer dominates. This example goes to 200 000
+rows of 20 columns in ten tasks.
 """
 
 # %%
@@ -44,8 +44,8 @@ X, _, tasks = make(5_000)
 DMTRC(**settings).fit(X, tasks=tasks)  # the first fit of a process compiles the loops
 
 # %%
-# λ and the coupling are given here, so that only the search is timed; λ left at "auto" is chosen on a sample of 600 rows,
-# which takes the same time whatever the size of the data.
+# λ and the coupling are given here, so that only the search is timed; λ left at "auto" is chosen on a sample of 600
+# rows, which takes the same time whatever the size of the data.
 sizes = (5_000, 20_000, 60_000, 200_000)
 seconds = {"DMTRC": [], "k-means of every task": []}
 quality = {name: [] for name in seconds}
@@ -63,9 +63,9 @@ for n_rows in sizes:
 print("features:", model.selection_["features"])
 
 # %%
-# Time against rows (of whatever machine built this page), NMI, and the relationship found in the largest data set. These
-# Gaussian clusters are as k-means likes them, so it is hard to beat here; what it does not give is common cluster ids and
-# the relationship.
+# Time against rows (of whatever machine built this page), NMI, and the relationship found in the largest data set.
+# These Gaussian clusters are as k-means likes them, so it is hard to beat here; what it does not give is common cluster
+# ids and the relationship.
 figure, (clock, score, hinton) = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
 for (name, values), marker, colour in zip(seconds.items(), "os", ("#0072B2", "0.55")):
     clock.loglog(sizes, values, marker=marker, color=colour, label=name)

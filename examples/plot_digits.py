@@ -2,9 +2,9 @@
 What multitask clustering gives
 ===============================
 
-Six small tables of handwritten digits. Three of them hold the digits 0, 3, 6, 8 and 9, the other three 1, 2, 4, 5 and 7;
-nobody tells the method which, nor what a digit is. Each table is too small to be clustered well alone. Clustered together,
-related tables help each other, unrelated ones are left alone, and cluster ids mean the same in all of them.
+Six small tables of handwritten digits. Three of them hold the digits 0, 3, 6, 8 and 9, the other three 1, 2, 4, 5 and
+7; nobody tells the method which, nor what a digit is. Each table is too small to be clustered well alone. Clustered
+together, related tables help each other, unrelated ones are left alone, and cluster ids mean the same in all of them.
 """
 
 # %%
@@ -23,17 +23,17 @@ X, y, tasks = drawn.X_y_tasks
 model = DMTRC(n_clusters=5, sizes="balanced", random_state=0).fit(X, tasks=tasks)
 
 # %%
-# One fit gives both results: ``labels_``, all tasks together, and ``single_task_labels_``, each task alone. NMI is 1 for
-# a perfect clustering and 0 for a random one.
+# One fit gives both results: ``labels_``, all tasks together, and ``single_task_labels_``, each task alone. NMI is 1
+# for a perfect clustering and 0 for a random one.
 together = macro_nmi(y, model.labels_, tasks)
 alone = macro_nmi(y, model.single_task_labels_, tasks)
 print(f"NMI, each task alone: {alone:.2f}, together: {together:.2f}")
 print(model.selection_["coupling"]["reason"])
 
 # %%
-# The mean image of every cluster, one line per task, with the share of rows that show the cluster's most frequent digit.
-# Alone, some clusters mix two digits (orange). On the right, how the tasks are related: the larger the square, the
-# closer. The two groups were found from the images alone.
+# The mean image of every cluster, one line per task, with the share of rows that show the cluster's most frequent
+# digit. Alone, some clusters mix two digits (orange). On the right, how the tasks are related: the larger the square,
+# the closer. The two groups were found from the images alone.
 
 
 def draw_clusters(axes, labels, title):

@@ -2,9 +2,9 @@
 When coupling helps, and when it hurts
 ======================================
 
-This figure is drawn from the committed results of ``python benchmarks/without_labels.py``: eighteen data sets, several
-draws of each, nothing chosen with labels. For each it compares every task alone (DSTC), all tasks coupled whatever they
-look like, and the default, ``coupling="auto"``.
+This figure is drawn from the committed results of ``python benchmarks/without_labels.py``: eighteen data sets,
+several draws of each, nothing chosen with labels. For each it compares every task alone (DSTC), all tasks coupled
+whatever they look like, and the default, ``coupling="auto"``.
 """
 
 # %%

@@ -2,8 +2,9 @@
 Choosing the number of clusters
 ===============================
 
-How many clusters? :func:`~mtclust.selection.select_n_clusters` clusters the data with every number, and Gaussian noise of
-the same mean and covariance as well. The number that is predicted better than noise by the widest margin is taken.
+How many clusters? :func:`~mtclust.selection.select_n_clusters` clusters the data with every number, and Gaussian
+noise of the same mean and covariance as well. The number that is predicted better than noise by the widest margin is
+taken.
 """
 
 # %%
@@ -39,5 +40,6 @@ for ax, choice, title in zip(axes, (digits, three, nothing), titles):
 plt.show()
 
 # %%
-# ``DMTRC(n_clusters="auto")`` does this inside ``fit``. The number of clusters is the least certain of all choices; look
-# at the curve before trusting it. If no number separates the data better than noise, ``fit`` warns. ``benchmarks/number_of_clusters.py`` says how often it was right on real data.
+# ``DMTRC(n_clusters="auto")`` does this inside ``fit``. The number of clusters is the least certain of all choices;
+# look at the curve before trusting it. If no number separates the data better than noise, ``fit`` warns.
+# ``benchmarks/number_of_clusters.py`` says how often it was right on real data.

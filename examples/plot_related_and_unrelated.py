@@ -2,8 +2,8 @@
 Related and unrelated tasks
 ===========================
 
-:func:`~mtclust.datasets.make_related_tasks` makes tasks whose clusters are related as a chosen covariance Ω says. Here
-are four such relationships, and what :class:`~mtclust.DMTRC` finds without being told.
+:func:`~mtclust.datasets.make_related_tasks` makes tasks whose clusters are related as a chosen covariance Ω says.
+Here are four such relationships, and what :class:`~mtclust.DMTRC` finds without being told.
 """
 
 # %%
@@ -52,7 +52,7 @@ for (title, omega), (top, bottom) in zip(relationships.items(), axes.T):
 plt.show()
 
 # %%
-# The relationship is found in all four cases, from the rows alone. Whether coupling pays is another matter. These Gaussian
-# clusters are found about as well by each task alone, and tasks that have nothing in common lose when they are forced to
-# cooperate: that is what "auto" is for, and why ``single_task_labels_`` always come along. The gallery's first example
-# has tasks that do gain, and "When coupling helps, and when it hurts" has the averages.
+# The relationship is found in all four cases, from the rows alone. Whether coupling pays is another matter. These
+# Gaussian clusters are found about as well by each task alone, and tasks that have nothing in common lose when they are
+# forced to cooperate: that is what "auto" is for, and why ``single_task_labels_`` always come along. The gallery's
+# first example has tasks that do gain, and "When coupling helps, and when it hurts" has the averages.

@@ -2,9 +2,9 @@
 Tasks that share features: DMTFC
 ================================
 
-Tasks need not have the same clusters to help each other. Here the cluster centres of every task are its own, but in all
-tasks only the same 3 of 40 columns matter. :class:`~mtclust.DMTFC` learns the covariance D of the features that the
-tasks share, and finds these columns.
+Tasks need not have the same clusters to help each other. Here the cluster centres of every task are its own, but in
+all tasks only the same 3 of 40 columns matter. :class:`~mtclust.DMTFC` learns the covariance D of the features that
+the tasks share, and finds these columns.
 """
 
 # %%

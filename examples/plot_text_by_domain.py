@@ -2,14 +2,14 @@
 Text by domain
 ==============
 
-The same topics, written about in different places: a forum, a newspaper and product reviews. Each has words of its own,
-for every topic and in general. Clustered together, a topic keeps one id in all of them, and the words that define it
-can be read off the models, those shared and those particular to one place.
+The same topics, written about in different places: a forum, a newspaper and product reviews. Each has words of its
+own, for every topic and in general. Clustered together, a topic keeps one id in all of them, and the words that
+define it can be read off the models, those shared and those particular to one place.
 """
 
 # %%
-# Documents are drawn from small vocabularies, so that the example needs no download: words of the topic that all domains
-# use, words of the topic that one domain uses, and the domain's small talk.
+# Documents are drawn from small vocabularies, so that the example needs no download: words of the topic that all
+# domains use, words of the topic that one domain uses, and the domain's small talk.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.pipeline import make_pipeline
@@ -59,8 +59,9 @@ print(f"NMI alone: {macro_nmi(topics, clusterer.single_task_labels_, domains):.2
 print(f"NMI together: {macro_nmi(topics, clusterer.labels_, domains):.2f}")
 
 # %%
-# ``coef_[task, cluster]`` holds one weight per word. Words with a large weight in all domains (the smallest of the three is
-# drawn) define the topic; those that stand out in one domain are its own. A cluster has the same id in all domains.
+# ``coef_[task, cluster]`` holds one weight per word. Words with a large weight in all domains (the smallest of the
+# three is drawn) define the topic; those that stand out in one domain are its own. A cluster has the same id in all
+# domains.
 coef = clusterer.coef_  # (tasks, clusters, words)
 n_tasks, n_clusters, _ = coef.shape
 figure, axes = plt.subplots(1, 1 + n_tasks, figsize=(13, 5.2), layout="constrained", sharey=True)

@@ -2,9 +2,9 @@
 Unknown cluster sizes
 =====================
 
-The paper assumes that the clusters of a task are about equally large. Often they are not. ``sizes="auto"``, the default,
-compares equal sizes with sizes left to the data, by how well each row's cluster is predicted without that row, and says
-what it chose and why.
+The paper assumes that the clusters of a task are about equally large. Often they are not. ``sizes="auto"``, the
+default, compares equal sizes with sizes left to the data, by how well each row's cluster is predicted without that
+row, and says what it chose and why.
 """
 
 # %%
