@@ -12,7 +12,7 @@ help:
 	@echo "make test   run the tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  run the benchmarks (minutes; real data from MTCLUST_DATA)"
-	@echo "make docs   build the documentation"
+	@echo "make docs   build the documentation, run its examples, check its links"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -49,7 +49,8 @@ bench: $(DEV_STAMP)
 
 docs: $(DEV_STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
-	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
 
 clean:
-	rm -rf $(VENV) build dist docs/_build demo-output
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/generated demo-output

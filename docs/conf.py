@@ -1,5 +1,9 @@
 """Sphinx configuration."""
 
+import warnings
+
+from sphinx_gallery.sorting import ExplicitOrder
+
 import mtclust
 
 project = "mtclust"
@@ -13,12 +17,69 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas are drawn without a network
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-sphinx_gallery_conf = {"examples_dirs": "../examples", "gallery_dirs": "gallery", "abort_on_example_error": True}
-autosummary_generate = True
-numpydoc_show_class_members = False
-myst_enable_extensions = ["dollarmath"]
-html_theme = "pydata_sphinx_theme"
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py"]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
 suppress_warnings = ["config.cache"]
+
+# -- API reference
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc says it in words
+numpydoc_show_class_members = False
+
+# -- pages
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_heading_anchors = 3
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# -- gallery
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "abort_on_example_error": True,
+    "image_scrapers": ("matplotlib",),
+    "matplotlib_animations": False,
+    "min_reported_time": 60,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "within_subsection_order": ExplicitOrder(
+        [
+            "plot_digits.py",
+            "plot_helps_and_hurts.py",
+            "plot_related_and_unrelated.py",
+            "plot_shared_features.py",
+            "plot_text_by_domain.py",
+            "plot_unknown_sizes.py",
+            "plot_number_of_clusters.py",
+            "plot_new_task.py",
+            "plot_big_data.py",
+            "plot_convex_relaxation.py",
+            "*",
+        ]
+    ),
+}
+# a figure is saved by the gallery, not shown
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive", category=UserWarning)
+
+# -- look
+html_theme = "pydata_sphinx_theme"
+html_title = "mtclust"
+html_static_path = ["_static"]
+html_css_files = ["mtclust.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": "mtclust"},
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 7,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": [], "getting_started": [], "api": [], "faq": [], "comparison": []}

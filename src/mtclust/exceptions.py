@@ -4,27 +4,102 @@ from __future__ import annotations
 
 
 class SmallTaskWarning(UserWarning):
-    """A task has too few rows for the number of clusters or for a centre of its own."""
+    """A task has too few rows for the number of clusters or for a centre of its own.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mtclust import DSTC
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = DSTC(3, kernel="linear", random_state=0).fit([[0.0], [1.0], [5.0], [9.0]], tasks=["a", "a", "a", "b"])
+    >>> any(issubclass(warning.category, SmallTaskWarning) for warning in caught)
+    True
+    """
 
 
 class UncoupledWarning(UserWarning):
-    """Coupling the tasks was refused: they look unrelated, or their own data contradict the coupled labels."""
+    """Coupling the tasks was refused: they look unrelated, or their own data contradict the coupled labels.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mtclust import DMTRC
+    >>> from mtclust.datasets import make_related_tasks
+    >>> made = make_related_tasks(5, task_covariance="unrelated", n_features=12, random_state=0)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(made.data, tasks=made.tasks)
+    >>> caught[0].category.__name__, model.selection_["coupling"]["decision"]
+    ('UncoupledWarning', 'none')
+    """
 
 
 class SearchWarning(UserWarning):
-    """A search was probably too short."""
+    """A search was probably too short.
+
+    Examples
+    --------
+    To stop on it instead of being told:
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", SearchWarning)
+    ...     warnings.warn("single_task_labels_ were searched too little", SearchWarning)
+    Traceback (most recent call last):
+    mtclust.exceptions.SearchWarning: single_task_labels_ were searched too little
+    """
 
 
 class DegenerateSolutionWarning(UserWarning):
-    """The convex relaxation has collapsed: its relaxed labels carry (almost) no information about clusters."""
+    """The convex relaxation has collapsed: its relaxed labels carry (almost) no information about clusters.
+
+    Examples
+    --------
+    To stop on it instead of being told:
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", DegenerateSolutionWarning)
+    ...     warnings.warn("the relaxation has collapsed", DegenerateSolutionWarning)
+    Traceback (most recent call last):
+    mtclust.exceptions.DegenerateSolutionWarning: the relaxation has collapsed
+    """
 
 
 class ClusterNumberWarning(UserWarning):
-    """No number of clusters separates the data better than noise."""
+    """No number of clusters separates the data better than noise.
+
+    Examples
+    --------
+    To stop on it instead of being told:
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", ClusterNumberWarning)
+    ...     warnings.warn("noise is separated as well", ClusterNumberWarning)
+    Traceback (most recent call last):
+    mtclust.exceptions.ClusterNumberWarning: noise is separated as well
+    """
 
 
 class ModelFileError(ValueError):
-    """A file is no saved model, is damaged, or was written in a format that this version does not know."""
+    """A file is no saved model, is damaged, or was written in a format that this version does not know.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import mtclust
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "model"
+    ...     _ = path.write_text("no model")
+    ...     try:
+    ...         mtclust.load(path)
+    ...     except ModelFileError:
+    ...         print("refused")
+    refused
+    """
 
 
 class ClusterLostError(RuntimeError):
@@ -32,4 +107,11 @@ class ClusterLostError(RuntimeError):
 
 
 class CommandError(Exception):
-    """Something the user of the command line can mend; printed without a traceback."""
+    """Something the user of the command line can mend; printed without a traceback.
+
+    Examples
+    --------
+    >>> raise CommandError("column 'shop' is not in sales.csv")
+    Traceback (most recent call last):
+    mtclust.exceptions.CommandError: column 'shop' is not in sales.csv
+    """

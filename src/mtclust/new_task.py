@@ -40,6 +40,17 @@ class NewTask:
         Correlation of the new task with every fitted task and, last, with itself.
     objective_ : float
         Objective of all m + 1 tasks.
+
+    Examples
+    --------
+    >>> from mtclust import DMTRC
+    >>> from mtclust.datasets import make_related_tasks
+    >>> X, _, tasks = make_related_tasks(3, separation=6.0, random_state=0).X_y_tasks
+    >>> known = tasks < 2
+    >>> model = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(X[known], tasks=tasks[known])
+    >>> new = model.fit_task(X[~known])
+    >>> new.labels_.shape, new.task_covariance_.shape, new.predict(X[~known][:2]).shape
+    ((90,), (3, 3), (2,))
     """
 
     labels_: NDArray[np.int64]

@@ -63,6 +63,13 @@ class NewTaskMixin:
         -------
         NewTask
             With ``labels_``, ``task_covariance_``, ``task_correlation_``, ``predict`` and ``decision_function``.
+
+        Examples
+        --------
+        >>> from mtclust import DSTC
+        >>> model = DSTC(2, kernel="linear", random_state=0).fit([[0.0], [0.1], [5.0], [5.1]])
+        >>> model.fit_task([[7.0], [2.1], [2.0], [7.2]]).labels_  # the task lies elsewhere; ids mean the same
+        array([1, 0, 0, 1])
         """
         check_is_fitted(self, "labels_")
         if self._sample is not None:

@@ -2,6 +2,10 @@
 
 :data:`REFERENCE_METHODS` lists them under the paper's names (KM, ALL NC, ...), with their grids and what is not known
 about them. LSKMTC and MBC are reconstructions.
+
+>>> from mtclust.reference import REFERENCE_METHODS
+>>> list(REFERENCE_METHODS)[:4]
+['KM', 'KKM', 'NC', 'ALL KM']
 """
 
 from mtclust.reference.kernel_kmeans import KernelKMeans

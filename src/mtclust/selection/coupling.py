@@ -43,6 +43,15 @@ class CouplingTest:
     similarity : float
         Mean over tasks of the similarity V to the most similar other task; below ``SIMILARITY_LIMIT`` they look
         unrelated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtclust.selection import CouplingTest
+    >>> CouplingTest(0.3, np.array([0.1, 0.3]), 0.9).accepted, CouplingTest(2.4, np.array([2.0, 1.4]), 0.9).accepted
+    (True, False)
+    >>> CouplingTest(0.3, np.array([0.1, 0.3]), 0.2).reason
+    'the tasks look unrelated (similarity to the nearest task 0.20 on average, at least 0.4 needed)'
     """
 
     statistic: float
@@ -79,7 +88,41 @@ class CouplingTest:
 def coupling_statistic(
     kernel: Array, offsets: NDArray[np.int64], ridge: Array, coupled: Array, single: Array, similarity: Array
 ) -> CouplingTest:
-    """Compare coupled and single-task label codes on every task's own objective; ``similarity`` is V (m × m)."""
+    """Compare coupled and single-task label codes on every task's own objective.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (N, N)
+        Centred and scaled kernel, rows sorted by task (:func:`mtclust.features.centre_kernel`).
+    offsets : ndarray of shape (m + 1,)
+        Task i holds rows ``offsets[i]:offsets[i + 1]``.
+    ridge : ndarray of shape (m,)
+        λ₁ + mλ₂ of every task.
+    coupled, single : ndarrays of shape (N, C)
+        Label codes (:func:`mtclust.labels.label_codes`).
+    similarity : ndarray of shape (m, m)
+        V.
+
+    Returns
+    -------
+    CouplingTest
+
+    Examples
+    --------
+    Coupled labels that are worse for the first task than its own:
+
+    >>> import numpy as np
+    >>> from mtclust.features import centre_kernel
+    >>> from mtclust.labels import label_codes
+    >>> from mtclust.selection import coupling_statistic
+    >>> X = np.array([[0.0], [0.1], [4.0], [4.3], [0.0], [0.2], [4.0], [4.1]])
+    >>> offsets = np.array([0, 4, 8])
+    >>> kernel = centre_kernel(X @ X.T, offsets, centre=True).matrix
+    >>> single, coupled = label_codes([0, 0, 1, 1, 0, 0, 1, 1], 2), label_codes([0, 1, 0, 1, 0, 0, 1, 1], 2)
+    >>> test = coupling_statistic(kernel, offsets, np.array([0.1, 0.1]), coupled, single, np.ones((2, 2)))
+    >>> test.accepted, bool(test.per_task[0] > 2), float(test.per_task[1])
+    (False, True, 0.0)
+    """
     m = len(offsets) - 1
     state = Independent(kernel, offsets, ridge).condition(np.eye(m))
     t = np.zeros(m)

@@ -53,6 +53,15 @@ class KernelChoice:
     candidates : list of dict
         width, lambda, loo (R² of the data), null (of noise) and their gap.
     reason : str
+
+    Examples
+    --------
+    What an estimator chose is kept in its ``selection_``:
+
+    >>> from mtclust import DSTC
+    >>> model = DSTC(2, kernel="linear", random_state=0).fit([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> sorted(model.selection_["candidates"][0])
+    ['gap', 'lambda', 'loo', 'null', 'width']
     """
 
     width: float | None
@@ -79,8 +88,35 @@ def select_kernel(
 
     Parameters
     ----------
+    kernels : dict
+        Width (None for kernels without one) → :class:`mtclust.features.CentredKernel`.
+    bounds : SizeBounds
+        Cluster sizes (:func:`mtclust.labels.parse_sizes`).
+    lambdas : sequence of float
+        Candidates, largest first.
     ridge_per_lambda : float
         The ridge of a task alone is this times λ: m + 1 for DMTRC and DMTFC, 2 for DSTC.
+    rng : numpy Generator
+    n_jobs : int, optional
+        Threads.
+
+    Returns
+    -------
+    KernelChoice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
+    >>> from mtclust.features import centre_kernel
+    >>> from mtclust.labels import parse_sizes
+    >>> from mtclust.selection import select_kernel
+    >>> X, _ = make_blobs(60, centers=[[0, 0], [6, 0], [0, 6]], random_state=0)
+    >>> kernel = centre_kernel(X @ X.T, np.array([0, 60]), centre=True)
+    >>> bounds = parse_sizes("balanced", [60], 3)
+    >>> choice = select_kernel({None: kernel}, bounds, (0.25, 0.0625), 2.0, np.random.default_rng(0))
+    >>> choice.width, choice.lambda_ in (0.25, 0.0625), len(choice.candidates)
+    (None, True, 2)
     """
     candidates: list[dict[str, float | None]] = []
     for width, kernel in kernels.items():

@@ -48,6 +48,14 @@ class ClusterNumberChoice:
         Leave-one-out R² of the data, per candidate.
     null : ndarray of shape (n_candidates, n_null)
         The same of Gaussian data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtclust.selection import ClusterNumberChoice
+    >>> choice = ClusterNumberChoice(3, [2, 3, 4], np.array([0.7, 0.8, 0.6]), np.array([[0.6], [0.5], [0.5]]))
+    >>> choice.gap.round(2).tolist(), choice.supported
+    ([0.1, 0.3, 0.1], True)
     """
 
     n_clusters: int
@@ -75,7 +83,13 @@ class ClusterNumberChoice:
         )
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw scores, noise and gap against the number of clusters; returns the axes."""
+        """Draw scores, noise and gap against the number of clusters; returns the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            A new figure by default.
+        """
         if ax is None:
             _, ax = require("matplotlib.pyplot", "plot").subplots(layout="constrained")
         ax.plot(self.candidates, self.scores, "o-", label="data")

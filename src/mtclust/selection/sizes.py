@@ -32,7 +32,28 @@ _K_MEANS_STARTS = 10
 
 @dataclass(frozen=True)
 class SizeChoice:
-    """The chosen solution, the problem with its bounds, and the score and labels of every candidate."""
+    """The chosen solution, the problem with its bounds, and the score and labels of every candidate.
+
+    Attributes
+    ----------
+    problem, result
+        The problem with the chosen bounds, and its solution.
+    chosen : {"balanced", "released", "free", "estimated"}
+    scores : dict
+        Candidate → macro leave-one-out R².
+    labels : dict
+        Candidate → labels of the rows, sorted by task.
+
+    Examples
+    --------
+    What an estimator chose is kept in its ``selection_``:
+
+    >>> from mtclust import DSTC
+    >>> X = [[0.0], [0.1], [0.2], [0.3], [0.4], [0.5], [9.0], [9.1]]
+    >>> model = DSTC(2, kernel="linear", random_state=0).fit(X)
+    >>> sorted(model.selection_["sizes"]["scores"]), model.cluster_sizes_.tolist()
+    (['balanced', 'estimated', 'free', 'released'], [[6, 2]])
+    """
 
     problem: Problem
     result: SolverResult
@@ -64,7 +85,37 @@ def choose_sizes(
     options: SolverOptions,
     rng: np.random.Generator,
 ) -> SizeChoice:
-    """Solve under every candidate's sizes and take the most constrained solution that is nearly the best."""
+    """Solve under every candidate's sizes and take the most constrained solution that is nearly the best.
+
+    Parameters
+    ----------
+    problem : mtclust.solvers.problem.Problem
+        Its bounds say which clusters a task has.
+    solve : callable
+        The method's own search, from a problem to its solution.
+    options : mtclust.solvers.problem.SolverOptions
+    rng : numpy Generator
+
+    Returns
+    -------
+    SizeChoice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtclust.features import centre_kernel
+    >>> from mtclust.labels import parse_sizes
+    >>> from mtclust.selection import choose_sizes
+    >>> from mtclust.solvers.exchange import solve_independent
+    >>> from mtclust.solvers.problem import Problem, SolverOptions
+    >>> X, offsets = np.array([[0.0], [0.1], [0.2], [0.3], [0.4], [0.5], [9.0], [9.1]]), np.array([0, 8])
+    >>> kernel = centre_kernel(X @ X.T, offsets, centre=True).matrix
+    >>> problem = Problem(kernel, offsets, parse_sizes("balanced", [8], 2), np.array([0.01]), 0.01)
+    >>> options, rng = SolverOptions(), np.random.default_rng(0)
+    >>> choice = choose_sizes(problem, lambda part: solve_independent(part, options, rng), options, rng)
+    >>> np.bincount(choice.result.labels).tolist() in ([6, 2], [2, 6])
+    True
+    """
     clusters = problem.bounds.present.sum(axis=1)
     balanced = replace(problem, bounds=parse_sizes("balanced", np.diff(problem.offsets), clusters))
     free = replace(problem, bounds=free_bounds(problem))

@@ -1,0 +1,45 @@
+"""
+Choosing the number of clusters
+===============================
+
+How many clusters? :func:`~mtclust.selection.select_n_clusters` clusters the data with every number, and Gaussian
+noise of the same mean and covariance as well. The number that is predicted better than noise by the widest margin is
+taken.
+"""
+
+# %%
+# Three tasks of five digits.
+import matplotlib.pyplot as plt
+
+from mtclust import DMTRC
+from mtclust.datasets import load_digits_tasks, make_related_tasks
+from mtclust.selection import select_n_clusters
+
+X, _, tasks = load_digits_tasks((0, 3, 6, 8, 9), rows_per_class=10).X_y_tasks
+estimator = DMTRC(random_state=0)
+digits = select_n_clusters(estimator, X, tasks=tasks, candidates=range(2, 8), random_state=0)
+print(digits.reason)
+
+# %%
+# The same on generated tasks with three clusters that overlap a good deal, and on noise without any clusters. There the
+# curves of data and noise lie on each other: some number always has the largest gap, but it is a tiny one.
+X, _, tasks = make_related_tasks(3, n_samples=60, separation=4.0, random_state=0).X_y_tasks
+linear = DMTRC(kernel="linear", random_state=0)
+three = select_n_clusters(linear, X, tasks=tasks, candidates=range(2, 6), random_state=0)
+X, _, tasks = make_related_tasks(3, n_samples=60, separation=0.0, random_state=0).X_y_tasks
+nothing = select_n_clusters(linear, X, tasks=tasks, candidates=range(2, 6), random_state=0)
+print(f"largest gap: {digits.gap.max():.3f} (digits), {three.gap.max():.3f} (three clusters), {nothing.gap.max():.3f}")
+
+# %%
+figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
+titles = ("five digits", "three overlapping clusters", "no clusters")
+for ax, choice, title in zip(axes, (digits, three, nothing), titles):
+    choice.plot(ax)
+    ax.set_title(f"{title}\nlargest gap {choice.gap.max():.2f}, with {choice.n_clusters}")
+    ax.spines[["top", "right"]].set_visible(False)
+plt.show()
+
+# %%
+# ``DMTRC(n_clusters="auto")`` does this inside ``fit``. The number of clusters is the least certain of all choices;
+# look at the curve before trusting it. If no number separates the data better than noise, ``fit`` warns.
+# ``benchmarks/number_of_clusters.py`` says how often it was right on real data.

@@ -1,0 +1,49 @@
+"""The Python code on the documentation's pages runs, and prints what the pages say.
+
+Blocks of a page run one after the other in one namespace, in an empty directory. What a page leaves to the reader (their
+own tables) is given in a comment ``<!-- setup … -->`` on the page.
+"""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+BLOCK = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+SETUP = re.compile(r"^<!-- setup\n(.*?)^-->$", flags=re.DOTALL | re.MULTILINE)
+PAGES = sorted(path.name for path in DOCS.glob("*.md") if BLOCK.search(path.read_text(encoding="utf-8")))
+
+
+def run_page(text: str, name: str) -> int:
+    """Run the blocks of a page; returns how many."""
+    namespace: dict = {}
+    for code in SETUP.findall(text):
+        exec(compile(code, f"{name} (setup)", "exec"), namespace)
+    blocks = BLOCK.findall(text)
+    for number, code in enumerate(blocks):
+        if ">>>" not in code:
+            exec(compile(code, f"{name}, block {number}", "exec"), namespace)
+            continue
+        test = doctest.DocTestParser().get_doctest(code, namespace, f"{name}, block {number}", name, 0)
+        shown: list[str] = []
+        runner = doctest.DocTestRunner(optionflags=FLAGS)
+        failed = runner.run(test, out=shown.append, clear_globs=False).failed
+        namespace = test.globs
+        assert not failed, "".join(shown)
+    return len(blocks)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_on_pages_runs(page, tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    assert run_page((DOCS / page).read_text(encoding="utf-8"), page)
+
+
+def test_output_that_differs_from_the_page_is_noticed():
+    with pytest.raises(AssertionError):
+        run_page("```python\n>>> 1 + 1\n3\n\n```\n", "a page")
