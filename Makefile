@@ -5,12 +5,16 @@ BIN := $(VENV)/bin
 DEMO_STAMP := $(VENV)/.installed-demo
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test test-lowest fuzz coverage mutation lint audit bench docs clean
 
 help:
 	@echo "make demo   cluster handwritten digits from several related tasks (no download)"
 	@echo "make test   run the tests"
-	@echo "make lint   ruff and mypy"
+	@echo "make lint   ruff (style and security), mypy, known weaknesses of dependencies"
+	@echo "make fuzz   property tests on many new cases (MTCLUST_FUZZ=1000000 for a million)"
+	@echo "make test-lowest  the tests with the lowest versions of the dependencies"
+	@echo "make coverage     lines and branches that the tests reach"
+	@echo "make mutation     changes of the core that no test notices (minutes)"
 	@echo "make bench  run the benchmarks (minutes; real data from MTCLUST_DATA)"
 	@echo "make docs   build the documentation, run its examples, check its links"
 
@@ -31,6 +35,9 @@ demo: $(DEMO_STAMP)
 
 test: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n 2 -q
+
+fuzz: $(DEV_STAMP)
+	MTCLUST_FUZZ=$${MTCLUST_FUZZ:-100000} $(BIN)/python -m pytest tests/properties -n 2 -q
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .

@@ -108,3 +108,10 @@ def test_many_equal_rows_meet_the_bounds_and_the_optimum_of_their_groups(seed):
         method="highs",
     )
     assert cost[kind][np.arange(n), labels].sum() == pytest.approx(result.fun, rel=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-20, 1e200])
+def test_the_unit_of_the_cost_does_not_matter(unit):
+    rng = np.random.default_rng(3)
+    cost, sizes = rng.normal(size=(60, 5)), np.array([10, 14, 12, 20, 4])
+    np.testing.assert_array_equal(assign(unit * cost, sizes, sizes), assign(cost, sizes, sizes))

@@ -131,8 +131,11 @@ def _leads_to(parent, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _shortest_path(exits, may_give, may_take, distance, parent):  # type: ignore[no-untyped-def]
-    """Bellman–Ford from all clusters that may give to the nearest that may take; returns its number or −1."""
+def _shortest_path(exits, may_give, may_take, distance, parent, rounding):  # type: ignore[no-untyped-def]
+    """Bellman–Ford from all clusters that may give to the nearest that may take; returns its number or −1.
+
+    ``rounding`` is that of the costs, in their unit.
+    """
     C = exits.shape[0]
     for c in range(C):
         distance[c] = 0.0 if may_give[c] else np.inf
@@ -146,7 +149,7 @@ def _shortest_path(exits, may_give, may_take, distance, parent):  # type: ignore
                 reach = distance[a] + exits[a, b]
                 # a shorter way must be shorter by more than rounding, or zero-length circles would never settle; among
                 # equal rows circles can come out shorter by more than that, and must not enter a path
-                if reach < distance[b] - 1e-14 * (1.0 + abs(reach)) and not _leads_to(parent, b, a):
+                if reach < distance[b] - rounding - 1e-14 * abs(reach) and not _leads_to(parent, b, a):
                     distance[b] = reach
                     parent[b] = a
                     changed = True
@@ -187,7 +190,8 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
 
     Shortest augmenting paths on the graph of clusters, whose edge a→b is the cheapest row of a to hand to b: first
     rows leave clusters that are too large, then they reach clusters that are too small, at last sizes move inside their
-    bounds while that pays. No negative circle is left, so the result is optimal. Returns the number of paths.
+    bounds while that pays by more than ``tolerance``. No negative circle is left, so the result is optimal. Returns the
+    number of paths.
     """
     C = cost.shape[1]
     exits = np.empty((C, C))
@@ -218,7 +222,7 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
                 any_take = any_take or may_take[c]
             if not (any_give and any_take):
                 break
-            end = _shortest_path(exits, may_give, may_take, distance, parent)
+            end = _shortest_path(exits, may_give, may_take, distance, parent, 0.1 * tolerance)
             if end < 0 or (phase == 2 and distance[end] >= -tolerance):
                 break
             _push_along(cost, labels, counts, parent, end, exits, movers, touched)

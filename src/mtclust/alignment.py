@@ -35,8 +35,8 @@ _MANY_TASKS = 50
 _FEW_CLUSTERS = 4
 #: sweeps that match each task again to all others, after the first alignment
 _SWEEPS = 3
-#: class means shorter than this share of the longest are rounding
-_ZERO_NORM = 1e-12
+#: squared lengths of class means below this share of the longest are rounding
+_ZERO_SQUARE = 1e-12
 #: rounds of matching and shifting when a task is matched to one with more clusters; most end after two or three
 _SHIFTS = 10
 #: task means shorter than this share of the class means are rounding: the features are centred within tasks
@@ -133,9 +133,10 @@ def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -
     shifted on each other: they stand for distances then.
     """
     m = len(sizes)
-    norms = np.sqrt(np.maximum(np.einsum("iicc->i", products), 0.0))
+    squares = np.maximum(np.einsum("iicc->i", products), 0.0)
     # a task whose class means coincide resembles no other
-    weights = np.divide(1.0, norms, out=np.zeros(m), where=norms > _ZERO_NORM * norms.max(initial=0.0))
+    apart = squares > _ZERO_SQUARE * squares.max(initial=0.0)
+    weights = np.divide(1.0, np.sqrt(squares), out=np.zeros(m), where=apart)
     raw, products = products, products * weights[:, None, None, None] * weights[None, :, None, None]
     similarity = np.eye(m)
     unequal = bounds.movable & ~np.all(sizes > 0, axis=1)
@@ -190,7 +191,7 @@ def _shifted_products(products: Array, sizes: NDArray[np.int64], i: int, k: int)
     squares = float(np.sum(a_own**2)), float(np.sum(b_own**2))
     typical = 0.5 * sum(squares) / len(a)
     norm = np.sqrt(squares[0] * squares[1])
-    if norm <= _ZERO_NORM * np.trace(gram):  # a single cluster, or class means that coincide: it may be any
+    if norm <= _ZERO_SQUARE * np.trace(gram):  # a single cluster, or class means that coincide: it may be any
         return nearness, 0.0
     distances = cdist(a + shift, b, "sqeuclidean")
     nearness[np.ix_(ours, theirs)] = (1.0 - 0.5 * distances / typical) / n_clusters

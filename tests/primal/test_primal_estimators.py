@@ -392,3 +392,16 @@ def test_values_whose_squares_vanish_are_reported(form, few):
         DMTRC(3, **options).fit(X * 1e-300, tasks=tasks)
     with pytest.raises(ValueError, match="rescale X or raise width"):
         DMTRC(3, **options | {"kernel": "rbf", "width": 1.0}).fit(X * 1e-160, tasks=tasks)
+
+
+@pytest.mark.parametrize("n", [60, 40_000])
+def test_one_task_learns_its_feature_covariance_as_the_dual_form_does(n):
+    X, _, tasks = stacked((n,), spread=1.3)
+    options = {"kernel": "linear", "lambda1": 0.02, "lambda2": 0.01, "sizes": "balanced", "random_state": 0}
+    model = DMTFC(3, solver_options={"form": "primal"}, **options).fit(X, tasks=tasks)
+    assert model.feature_covariance_.shape == (5, 5)
+    assert np.trace(model.feature_covariance_) == pytest.approx(1.0)
+    if n == 60:
+        dual = DMTFC(3, solver_options={"form": "dual"}, **options).fit(X, tasks=tasks)
+        assert model.objective_ == pytest.approx(dual.objective_, rel=2e-3)
+        np.testing.assert_allclose(model.feature_covariance_, dual.feature_covariance_, atol=0.02)

@@ -253,7 +253,7 @@ def _coupled(
     alone: State, similarity: Array, groups: list[NDArray[np.int64]], models: list[Array],
 ) -> State:  # fmt: skip
     """The best coupled labels found on the sample; ``models`` are those of all starts of the tasks alone."""
-    if problem.method == "independent" or problem.data.n_tasks == 1:
+    if problem.method == "independent" or (problem.method == "relationship" and problem.data.n_tasks == 1):
         system: System = problem.alone(sample)
         copy = state_of(sample, system, system.uncoupled(), _copies(alone))
         if not options.polish:
