@@ -12,7 +12,8 @@ class SmallTaskWarning(UserWarning):
     >>> from mtclust import DSTC
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     model = DSTC(3, kernel="linear", random_state=0).fit([[0.0], [1.0], [5.0], [9.0]], tasks=["a", "a", "a", "b"])
+    ...     model = DSTC(3, kernel="linear", random_state=0)
+    ...     _ = model.fit([[0.0], [1.0], [5.0], [9.0]], tasks=["a", "a", "a", "b"])
     >>> any(issubclass(warning.category, SmallTaskWarning) for warning in caught)
     True
     """
@@ -103,7 +104,13 @@ class ModelFileError(ValueError):
 
 
 class ClusterLostError(RuntimeError):
-    """The Dask cluster that holds the rows is gone, or does not get on any more."""
+    """The Dask cluster that holds the rows is gone, or does not get on any more.
+
+    Examples
+    --------
+    >>> issubclass(ClusterLostError, RuntimeError)
+    True
+    """
 
 
 class CommandError(Exception):
