@@ -30,9 +30,9 @@ class Relationship:
         The tasks drawn, in the order of the tree: related ones beside each other.
     matrix : ndarray
         Between the tasks drawn.
-    links : list of (x0, x1, y0, y1) tuples
-        Of the tree: the two branches y0 and y1 (in leaves, from 0) begin at x0[0] and x0[1] and join at x1; x from 0
-        (related) to 1.
+    links : list of dict
+        Joints of the tree: the branches at the leaves ``low`` and ``high`` (counted from 0) begin at ``x_low`` and
+        ``x_high`` and join at ``x``, a distance from 0 (the same) to 2.
     """
 
     title: str
@@ -86,7 +86,13 @@ def task_tree(matrix: Array) -> tuple[list[int], list[dict[str, float]]]:
     tree = linkage(squareform(distance, checks=False), method="average")
     drawn = dendrogram(tree, no_plot=True)
     links = [
-        {"x": x[1], "x_low": x[0], "x_high": x[3], "low": (y[0] - 5) / 10, "high": (y[2] - 5) / 10}
+        {
+            "x": float(x[1]),
+            "x_low": float(x[0]),
+            "x_high": float(x[3]),
+            "low": (float(y[0]) - 5) / 10,
+            "high": (float(y[2]) - 5) / 10,
+        }
         for y, x in sorted(zip(drawn["icoord"], drawn["dcoord"]), key=lambda pair: pair[1][1])
     ]
     return drawn["leaves"], links
