@@ -327,8 +327,8 @@ def transfer_claims(frames: Frames) -> list[Judged]:
                     if found[-1].judged
                 ]
             ),
-            "Judged by: the gain is largest before the largest size and not clear there. With very few rows no "
-            "clustering finds the classes, so the gain is largest in between.",
+            "Judged by: the gain is largest before the largest size and not clear there. Where "
+            "the gain stays, more rows do not settle the clusters of a task.",
         ),
         Judged(
             "T2",

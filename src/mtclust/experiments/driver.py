@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Any
 from mtclust.exceptions import CommandError
 from mtclust.experiments.base import Experiment
 from mtclust.experiments.page import Page, Picture, write_page
-from mtclust.experiments.runner import DataUnavailable, run_cells
+from mtclust.experiments.runner import Cell, DataUnavailable, run_cells
 from mtclust.experiments.sections import draws_text
-from mtclust.experiments.table import RunTable, as_frame, read_rows, replace_file
+from mtclust.experiments.table import RunTable, as_frame, key_of, read_rows, replace_file
 
 TABLE = "runs.csv"
 #: which command the directory is of
@@ -33,9 +34,8 @@ def run_experiment(
 ) -> Path:
     """Run what is missing, then write the page; returns the directory of the experiment."""
     directory = out / experiment.name
-    made_by = command(experiment.name, repeats, quick)
-    _claim(directory, experiment.name, quick, made_by)
     wanted = repeats if repeats is not None else (1 if quick else experiment.repeats)
+    _claim(directory, experiment.name, quick, wanted, command(experiment.name, repeats, quick))
     with _alone_in(directory):
         table = RunTable(directory / TABLE)
         try:
@@ -55,15 +55,30 @@ def write_report(experiment: Experiment, directory: Path) -> None:
     mark = directory / MARK
     if not mark.exists():
         raise CommandError(f"{directory} holds no results; run mtclust reproduce {experiment.name} first.")
-    made_by = json.loads(mark.read_text())["command"]
+    run = json.loads(mark.read_text())
     frame = read_frame(directory.parent, experiment.name)
     if frame is None or frame.empty:
         raise CommandError(f"{directory / TABLE} has no finished rows yet.")
     sections = experiment.report(frame, directory)
     intro = f"{experiment.intro}\n\n{draws_text(frame)} All rows: `{TABLE}`."
-    write_page(Page(experiment.title, made_by, intro, sections), directory)
+    intro += _unfinished(experiment.cells(run["repeats"], run["quick"]), directory / TABLE)
+    write_page(Page(experiment.title, run["command"], intro, sections), directory)
     found = [vars(picture) for section in sections for picture in section.pictures]
     replace_file(directory / PICTURES, json.dumps(found, indent=1, ensure_ascii=False).encode())
+
+
+def _unfinished(cells: Sequence[Cell], table: Path) -> str:
+    """A paragraph on the cells that have no rows yet; empty if all have."""
+    present = {key_of(row) for row in read_rows(table)}
+    missing = [cell for cell in cells if not present.issuperset(cell.keys())]
+    if not missing:
+        return ""
+    counts = Counter(cell.dataset for cell in missing)
+    what = "; ".join(f"{name}: {count}" for name, count in counts.items())
+    return (
+        f"\n\n**Not finished**: {len(missing)} of {len(cells)} fits of this command are still to be run (the same "
+        f"command goes on with them), by data set: {what}."
+    )
 
 
 def read_pictures(out: Path, name: str) -> list[Picture]:
@@ -104,7 +119,7 @@ def _alone_in(directory: Path) -> Iterator[None]:
         yield
 
 
-def _claim(directory: Path, name: str, quick: bool, made_by: str) -> None:
+def _claim(directory: Path, name: str, quick: bool, repeats: int, made_by: str) -> None:
     """Note what the directory is for; refuse to mix the rows of a quick run and of a full one."""
     mark = directory / MARK
     if mark.exists():
@@ -112,7 +127,8 @@ def _claim(directory: Path, name: str, quick: bool, made_by: str) -> None:
         if found["quick"] != quick:
             kind = "a quick" if found["quick"] else "a full"
             raise CommandError(f"{directory} holds {kind} run of {name}; choose another --out, or delete it.")
+    run = {"experiment": name, "quick": quick, "repeats": repeats, "command": made_by}
     try:
-        replace_file(mark, json.dumps({"experiment": name, "quick": quick, "command": made_by}).encode())
+        replace_file(mark, json.dumps(run).encode())
     except OSError as error:
         raise CommandError(f"--out {directory.parent} cannot be written to: {error}") from error

@@ -21,6 +21,7 @@ require("matplotlib.figure", "experiments")
 _RELATED, _REVERSE = "#2e8b57", "#d1495b"
 #: one colour per family of methods
 _FAMILY = {"DSTC": "#e69f00", "DMTFC": "#56b4e9", "DMTRC": "#0072b2", "MTRL": "#009e73", "MTFL": "#cc79a7"}
+_AUTO = "#1b3a5c"
 _REFERENCE_COLOUR = "#9a9a9a"
 _REFERENCE_COLOURS = ("#9a9a9a", "#6b6b6b", "#c9a66b", "#b5b5b5", "#8f7f6b", "#7d9a7d", "#a56b6b", "#7b7ba6", "#a67ba6")
 _MARKERS = "osD^v<>PXp*h"
@@ -57,6 +58,8 @@ def save(figure: Any, directory: Path, stem: str) -> str:
 
 def colour(name: str) -> str:
     """The colour of a method, the same in all figures."""
+    if name.endswith("auto"):
+        return _AUTO
     for family, found in _FAMILY.items():
         if name.lstrip("*").startswith(family):
             return found

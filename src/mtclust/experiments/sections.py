@@ -28,7 +28,7 @@ def draws_text(frame: Any) -> str:
     free = frame[frame["protocol"] != "grid"]
     counts = free.groupby("dataset", sort=False)["draw"].nunique()
     grid = frame[frame["protocol"] == "grid"]
-    text = "Draws: " + ", ".join(f"{name} {count}" for name, count in counts.items()) + "."
+    text = "Draws: " + "; ".join(f"{name}: {count}" for name, count in counts.items()) + "."
     if len(grid):
         text += f" Grids for the oracle on the first {grid['draw'].nunique()} of them."
     return text
