@@ -45,6 +45,7 @@ bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/reference_methods.py
 	$(BIN)/python benchmarks/cutting_plane.py
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/dask_cluster.py
 
 docs: $(DEV_STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"

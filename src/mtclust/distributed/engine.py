@@ -37,9 +37,27 @@ class Engine:
         self.client = _current_client(self._dask)
         self.patience = float(self._dask.utils.parse_timedelta(self._dask.config.get("mtclust.patience", PATIENCE)))
 
-    def step(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """A step to run later; lists of steps among the arguments become lists of their results."""
-        return self._dask.delayed(function, pure=False, traverse=False)(*arguments)
+    def step(self, function: Callable[..., Any], *arguments: Any, at: tuple[str, ...] = ()) -> Any:
+        """A step to run later; lists of steps among the arguments become lists of their results.
+
+        It runs on one of the workers ``at`` while any of them lives.
+        """
+        if not at:
+            return self._dask.delayed(function, pure=False, traverse=False)(*arguments)
+        with self._dask.annotate(workers=list(at), allow_other_workers=True):
+            return self._dask.delayed(function, pure=False, traverse=False)(*arguments)
+
+    def homes(self, parts: Sequence[Any]) -> list[tuple[str, ...]]:
+        """The workers that hold these chunks; none for chunks that are made when they are needed.
+
+        Left alone, Dask would now and then move a chunk to a worker that happens to be idle.
+        """
+        if self.client is None:
+            return [()] * len(parts)
+        keys = [[part.key, *_held_under(part)] for part in parts]
+        with self._explained():
+            places = self.client.sync(self.client.scheduler.who_has, keys=[key for own in keys for key in own])
+        return [tuple(next((places[key] for key in own if places.get(key)), ())) for own in keys]
 
     def constant(self, value: Any) -> Any:
         """Something that many steps need, sent once."""
@@ -122,6 +140,12 @@ class Engine:
                     "distributed.Client and fit again."
                 ) from error
             raise
+
+
+def _held_under(part: Any) -> list[Any]:
+    """Keys under which a partition of a persisted frame may be held: the same number in another collection."""
+    futures = sys.modules["distributed"].futures_of(part)
+    return [future.key for future in futures if future.key[1:] == part.key[1:]] if isinstance(part.key, tuple) else []
 
 
 def _current_client(dask: Any) -> Any:

@@ -86,12 +86,12 @@ class ChunkedRows(RemoteSource):
 
     def _over_chunks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """One step per chunk on its features; arguments that are lists have one entry per chunk."""
-        layout = self.layout
+        homes = self.engine.homes(self.parts)
         return [
             self.engine.step(
-                function, part, codes, *(item[k] if isinstance(item, list) else item for item in arguments)
+                function, part, codes, *(item[k] if isinstance(item, list) else item for item in arguments), at=homes[k]
             )
-            for k, (part, codes) in enumerate(zip(self.parts, layout.codes))
+            for k, (part, codes) in enumerate(zip(self.parts, self.layout.codes))
         ]
 
     def _bases(self) -> list[Any]:

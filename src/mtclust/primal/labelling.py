@@ -39,6 +39,8 @@ _LONGEST_STEP = 4.0
 #: tasks with more rows than this get their first prices from so many of them
 _FEW_ENOUGH = 20_000
 _FIRST_ROWS = 6000
+#: and from n to this power of very many: the rows that inexact prices leave undecided grow with n/√(rows of the prices)
+_FIRST_POWER = 2 / 3
 #: the gap that sets them apart is estimated from this many rows
 _SAMPLED_GAPS = 4096
 #: certificates hold up to this share of the spread of the scores
@@ -206,7 +208,9 @@ def first_prices(
 
 def first_rows(n: int) -> NDArray[np.int64]:
     """The rows of a task of n that first prices come from; none where the task has few."""
-    return _spread(n, _FIRST_ROWS) if n > _FEW_ENOUGH else np.empty(0, dtype=np.int64)
+    if n <= _FEW_ENOUGH:
+        return np.empty(0, dtype=np.int64)
+    return _spread(n, max(_FIRST_ROWS, round(n**_FIRST_POWER)))
 
 
 def prices_from(scores: Array, n: int, prices: Array, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> Array:
