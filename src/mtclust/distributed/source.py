@@ -261,7 +261,7 @@ class ChunkedRows(RemoteSource):
         levels = engine.gather(
             [engine.merged([engine.step(exchange.levels, part) for part in found], exchange.merge_levels)]
         )[0]
-        cuts = {task: exchange.cut_of(values, rest, self.width) for task, (values, rest) in levels.items()}
+        cuts = {i: (exchange.cut_of(values, rest, self.width), norm) for i, (values, rest, norm) in levels.items()}
         parts = engine.gather([engine.step(exchange.above, part, cuts) for part in found])
         return {i: exchange.joined([part[i] for part in parts if i in part]) for i in question.tasks}
 
