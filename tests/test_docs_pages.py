@@ -14,8 +14,8 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 SETUP = re.compile(r"^<!-- setup\n(.*?)^-->$", flags=re.DOTALL | re.MULTILINE)
-#: pages whose code needs more: the tutorial's commands (test_tutorial.py), a Dask cluster (tests/distributed)
-ELSEWHERE = {"tutorial.md", "distributed.md"}
+#: pages whose code needs more: the commands of the tutorial (test_tutorial.py)
+ELSEWHERE = {"tutorial.md"}
 PAGES = sorted(
     path.name
     for path in DOCS.glob("*.md")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import scores_of
 from mtclust.primal.rows import KernelRows, Moments, Source, TableRows, raw_sums
+from mtclust.primal.sizes import nearest_counts
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -44,7 +45,7 @@ def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:
     return np.ascontiguousarray(raw, dtype=reading.dtype)
 
 
-def source_of(raw: Any, codes: NDArray[Any], reading: Reading) -> Source:
+def source_of(raw: Any, codes: NDArray[Any], reading: Reading) -> TableRows | KernelRows:
     """The rows of a chunk by task."""
     rows = rows_of(raw, reading)
     counts = np.bincount(codes, minlength=reading.n_tasks)
@@ -93,7 +94,26 @@ def levels_of(
 
 def sums_of(raw: Any, codes: NDArray[Any], reading: Reading) -> tuple[Array, Array, Array]:
     """Sums, Gram matrices and largest squared norms of the tasks."""
-    return raw_sums(source_of(raw, codes, reading))
+    source = source_of(raw, codes, reading)
+    require_numbers(source.rows if isinstance(source, KernelRows) else source.table)
+    return raw_sums(source)
+
+
+def require_numbers(rows: NDArray[Any]) -> None:
+    if not np.isfinite(rows).all():
+        raise ValueError("Input X contains NaN or infinity; drop or fill these rows.")
+
+
+def nearest(
+    raw: Any, codes: NDArray[Any], reading: Reading, own: Moments, centres: list[Array]
+) -> list[NDArray[np.int64]]:
+    """How many rows of every task are nearest to each of its centres."""
+    source = source_of(raw, codes, reading)
+    return [nearest_counts(source, own, task, part) for task, part in enumerate(centres)]
+
+
+def merge_counts(parts: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
+    return [np.sum(counts, axis=0) for counts in zip(*parts)]
 
 
 def merge_sums(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:

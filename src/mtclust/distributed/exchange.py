@@ -23,7 +23,7 @@ Positions = NDArray[np.int64]
 
 #: rows beyond the cut that are sent too: so many bytes of features per task, within these numbers of rows
 _SPARE_BYTES = 2**18
-_SPARE_ROWS = (100, 1000)
+_SPARE_ROWS = (100, 1500)
 
 
 def _spare(n_features: int) -> int:
@@ -64,13 +64,17 @@ def _one_task(own: Moments, task: int) -> Moments:
 
 @dataclass(frozen=True)
 class Eager:
-    """The rows of a task in a chunk with the highest e; every other row of the chunk has at most ``rest``."""
+    """The rows of a task in a chunk with the highest e.
+
+    Every other row of the chunk has at most ``rest``, and no ‖φ‖ is larger than ``norm``.
+    """
 
     positions: Positions
     eager: Array
     rows: NDArray[Any]
     labels: NDArray[np.int32]
     rest: float
+    norm: float
 
 
 def most_eager(
@@ -98,26 +102,28 @@ def most_eager(
             near, rows, eager = near[kept], rows[kept], eager[kept]
         if len(wants) > most:
             rest = float(eager.min())
-        result[task] = Eager(base[task] + near, eager, rows, mine[near].copy(), rest)
+        norm = max(float(np.linalg.norm(own.centred(task, block), axis=1).max()) for _, _, block in source.blocks(task))
+        result[task] = Eager(base[task] + near, eager, rows, mine[near].copy(), rest, norm)
     return result
 
 
-Levels = dict[int, tuple[Array, float]]
+Levels = dict[int, tuple[Array, float, float]]
 
 
 def levels(found: dict[int, Eager]) -> Levels:
-    """The values of e by task, in descending order, and the most that any other row has."""
-    return {task: (-np.sort(-part.eager), part.rest) for task, part in found.items()}
+    """The values of e by task, in descending order, the most that any other row has, and the largest norm."""
+    return {task: (-np.sort(-part.eager), part.rest, part.norm) for task, part in found.items()}
 
 
 def merge_levels(parts: list[Levels]) -> Levels:
     result: Levels = {}
+    most = MOST_CANDIDATES + _SPARE_ROWS[1] + 1
     for part in parts:
-        for task, (values, rest) in part.items():
+        for task, (values, rest, norm) in part.items():
             if task in result:
-                values = -np.sort(-np.concatenate([result[task][0], values]))[: MOST_CANDIDATES + _SPARE_ROWS[1] + 1]
-                rest = max(rest, result[task][1])
-            result[task] = values, rest
+                values = -np.sort(-np.concatenate([result[task][0], values]))[:most]
+                rest, norm = max(rest, result[task][1]), max(norm, result[task][2])
+            result[task] = values, rest, norm
     return result
 
 
@@ -127,12 +133,13 @@ def cut_of(values: Array, rest: float, n_features: int) -> float:
     return max(rest, float(values[last])) if last < len(values) else rest
 
 
-def above(found: dict[int, Eager], cuts: dict[int, float]) -> dict[int, Eager]:
-    """The rows above the cuts."""
+def above(found: dict[int, Eager], cuts: dict[int, tuple[float, float]]) -> dict[int, Eager]:
+    """The rows above the cuts, which come with the largest norm of all chunks."""
     result = {}
     for task, part in found.items():
-        kept = np.flatnonzero(part.eager >= cuts[task])
-        result[task] = Eager(part.positions[kept], part.eager[kept], part.rows[kept], part.labels[kept], cuts[task])
+        kept = np.flatnonzero(part.eager >= cuts[task][0])
+        rows = part.positions[kept], part.eager[kept], part.rows[kept], part.labels[kept]
+        result[task] = Eager(*rows, *cuts[task])
     return result
 
 
@@ -141,7 +148,7 @@ def joined(parts: list[Eager]) -> Eager:
     positions, eager, rows, labels = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "eager", "rows", "labels")
     )
-    return Eager(positions, eager, rows, labels, parts[0].rest)
+    return Eager(positions, eager, rows, labels, parts[0].rest, parts[0].norm)
 
 
 def near_rows(question: Question, task: int, found: Eager, W: Array) -> NearRows | None:
@@ -154,6 +161,6 @@ def near_rows(question: Question, task: int, found: Eager, W: Array) -> NearRows
             needed = max(needed, float(-np.partition(-eager, MOST_CANDIDATES - 1)[MOST_CANDIDATES - 1]))
         moved = W - question.W[task]
         between = np.linalg.norm(moved[:, :, None] - moved[:, None, :], axis=0).max()
-        if found.rest + between * np.sqrt(question.moments.largest[task]) > needed:
+        if found.rest + between * found.norm > needed:
             return None
     return NearRows(found.positions, wants, found.rows, found.labels, complete=True)

@@ -14,7 +14,7 @@ from mtclust._extras import require
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
-from mtclust.distributed.source import NOT_FINITE, ChunkedRows, picked
+from mtclust.distributed.source import ChunkedRows, picked
 from mtclust.estimators.large import fit_large
 from mtclust.estimators.preparation import clusters_per_task, given_lambda1
 from mtclust.model import DecisionModel
@@ -44,10 +44,11 @@ class ChunkedTable(RemoteTable):
         reading = self.engine.constant(self._reading)
         return picked(self.engine, self.layout, self.table.parts, reading, self._reading, asked)
 
-    def source(self, features: FeatureMap) -> ChunkedRows:
+    def source(self, features: FeatureMap, centre: bool) -> ChunkedRows:
         engine, layout, raw = self.engine, self.layout, self.table.parts
         if features.projection is None:
-            reading = replace(self._reading, features=features, shift=self._shift())
+            shift = self._shift() if centre else None
+            reading = replace(self._reading, features=features, shift=shift)
             return ChunkedRows(engine, layout, raw, reading, self.shape[1])
         reading, rank = replace(self._reading, features=features), features.projection.shape[1]
         dtype = held_as(self.shape[0], rank, engine.memory())
@@ -80,8 +81,7 @@ class ChunkedTable(RemoteTable):
                 means[i] += apart * n / total
                 squares[i] += square + apart**2 * seen[i] * n / total
                 seen[i] = total
-        if not np.isfinite(means).all():
-            raise ValueError(NOT_FINITE)
+        chunk.require_numbers(means)
         far = far_from_zero(means, np.sqrt(squares / seen[:, None]))
         return means.astype(self.dtype) if far else None
 

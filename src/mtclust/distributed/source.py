@@ -20,6 +20,7 @@ from mtclust.distributed import chunk, exchange
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
 from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk
+from mtclust.features import require_finite
 from mtclust.primal.labelling import (
     TaskLabels,
     first_gap_rank,
@@ -37,7 +38,6 @@ from mtclust.primal.systems import whitened
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-NOT_FINITE = "Input X contains NaN or infinity; drop or fill these rows."
 #: share of the rows of a chunk, those nearest to a boundary, whose scores and features are kept during a pass, and by
 #: how much it grows where that was not enough
 _KEPT_SHARE = 0.1
@@ -110,10 +110,14 @@ class ChunkedRows(RemoteSource):
         begin = time.perf_counter()
         steps = self._over_chunks(chunk.sums_of, self._part_reading)
         sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
-        if not (np.isfinite(sums).all() and np.isfinite(grams).all()):
-            raise ValueError(NOT_FINITE)
+        require_finite(grams)
         self._say(f"sums and Gram matrices of {self.offsets[-1]} rows in {len(self.parts)} chunks", begin)
         return combine(self.layout.sizes, sums, grams, largest, centre, scale)
+
+    def nearest_counts(self, own: Moments, centres: list[Array]) -> list[NDArray[np.int64]]:
+        light, sent = self.engine.constant(chunk.light_moments(own)), self.engine.constant(centres)
+        steps = self._over_chunks(chunk.nearest, self._part_reading, light, sent)
+        return self.engine.gather([self.engine.merged(steps, chunk.merge_counts)])[0]
 
     def _say(self, what: str, begin: float) -> None:
         self.engine.report(f"{what}: {time.perf_counter() - begin:.1f} s")
@@ -257,7 +261,7 @@ class ChunkedRows(RemoteSource):
         levels = engine.gather(
             [engine.merged([engine.step(exchange.levels, part) for part in found], exchange.merge_levels)]
         )[0]
-        cuts = {task: exchange.cut_of(values, rest, self.width) for task, (values, rest) in levels.items()}
+        cuts = {i: (exchange.cut_of(values, rest, self.width), norm) for i, (values, rest, norm) in levels.items()}
         parts = engine.gather([engine.step(exchange.above, part, cuts) for part in found])
         return {i: exchange.joined([part[i] for part in parts if i in part]) for i in question.tasks}
 
@@ -286,8 +290,8 @@ def picked(
     for k, part in zip(chosen, found):
         for task, rows in part.items():
             result[task][asked[k][task]] = rows
-    if not all(np.isfinite(part).all() for part in result):
-        raise ValueError(NOT_FINITE)
+    for part in result:
+        chunk.require_numbers(part)
     return result
 
 

@@ -89,7 +89,7 @@ def feature_map(
 def source_of(features: FeatureMap, X: Any, index: TaskIndex, centre: bool) -> Source:
     """The rows of X, sorted by task, as a source of these features, which may be shifted if they are to be centred."""
     if isinstance(X, RemoteTable):
-        return X.source(features)
+        return X.source(features, centre)
     order = None if index.is_sorted else index.order
     if features.projection is not None:
         return _held(KernelRows(X, index.offsets, features.kernel, features.landmarks, features.projection, order))

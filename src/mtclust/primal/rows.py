@@ -83,6 +83,10 @@ class RemoteSource(ABC):
         """The best labels under models W, in place; returns how many changed."""
 
     @abstractmethod
+    def nearest_counts(self, own: Moments, centres: list[Array]) -> list[NDArray[np.int64]]:
+        """How many rows of every task are nearest to each of its centres."""
+
+    @abstractmethod
     def near(self, data: Data, state: State) -> Callable[[int], NearRows]:
         """For every task, in turn, the rows that a gainful exchange could involve."""
 
@@ -96,8 +100,8 @@ class RemoteTable(ABC):
     def __getitem__(self, positions: NDArray[np.int64]) -> NDArray[Any]: ...
 
     @abstractmethod
-    def source(self, features: Any) -> RemoteSource:
-        """The rows as a source of these features."""
+    def source(self, features: Any, centre: bool) -> RemoteSource:
+        """The rows as a source of these features, which may be shifted if they are to be centred."""
 
 
 class RemoteLabels(ABC):

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 
 from mtclust.alignment import align_means
 from mtclust.labels import SizeBounds, parse_sizes
-from mtclust.primal.rows import Moments, Source
+from mtclust.primal.rows import Moments, RemoteSource, Source
 from mtclust.primal.search import Data
 from mtclust.primal.solve import take_rows
 
@@ -43,12 +43,14 @@ def estimated_bounds(data: Data, clusters: NDArray[np.int64], rng: np.random.Gen
     few = take_rows(data, np.minimum(data.moments.sizes, _ROWS), rng)
     m, C = data.bounds.lower.shape
     counts, means = np.zeros((m, C), dtype=np.int64), np.zeros((m, C, data.moments.n_features))
+    centres: list[Array] = []
     for i, n in enumerate(few.moments.sizes):
         Phi = few.moments.centred(i, few.source.take(i, np.arange(n)))
         k_means = KMeans(min(int(clusters[i]), int(n)), n_init=_STARTS, random_state=int(rng.integers(2**31 - 1)))
-        centres = k_means.fit(Phi).cluster_centers_
-        counts[i, : len(centres)] = _nearest_counts(data.source, few.moments, i, centres)
-        means[i, : len(centres)] = centres
+        centres.append(k_means.fit(Phi).cluster_centers_)
+        means[i, : len(centres[i])] = centres[i]
+    for i, found in enumerate(_nearest_counts(data.source, few.moments, centres)):
+        counts[i, : len(found)] = found
     flat = means.reshape(m * C, -1)
     products = (flat @ flat.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
     new_ids, _ = align_means(products, counts, few.bounds)
@@ -58,7 +60,13 @@ def estimated_bounds(data: Data, clusters: NDArray[np.int64], rng: np.random.Gen
     return SizeBounds(sizes, sizes)
 
 
-def _nearest_counts(source: Source, own: Moments, task: int, centres: Array) -> NDArray[np.int64]:
+def _nearest_counts(source: Source, own: Moments, centres: list[Array]) -> list[NDArray[np.int64]]:
+    if isinstance(source, RemoteSource):
+        return source.nearest_counts(own, centres)
+    return [nearest_counts(source, own, task, part) for task, part in enumerate(centres)]
+
+
+def nearest_counts(source: Source, own: Moments, task: int, centres: Array) -> NDArray[np.int64]:
     """How many rows of a task are nearest to each centre."""
     counts = np.zeros(len(centres), dtype=np.int64)
     for _, _, block in source.blocks(task):
