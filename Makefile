@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_STAMP := $(VENV)/.installed-demo
 DEV_STAMP := $(VENV)/.installed-dev
+LOWEST := .venv-lowest
+LOWEST_STAMP := $(LOWEST)/.installed
 
 .PHONY: help demo test test-lowest fuzz coverage mutation lint audit bench docs clean
 
@@ -35,6 +37,16 @@ demo: $(DEMO_STAMP)
 
 test: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n 2 -q
+
+$(LOWEST_STAMP): pyproject.toml tools/lowest_versions.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) tools/lowest_versions.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/constraints.txt -e ".[dev]"
+	@touch $@
+
+# the oldest versions we support, on the oldest Python: PYTHON=python3.11
+test-lowest: $(LOWEST_STAMP)
+	$(LOWEST)/bin/python -m pytest -n 2 -q
 
 fuzz: $(DEV_STAMP)
 	MTCLUST_FUZZ=$${MTCLUST_FUZZ:-100000} $(BIN)/python -m pytest tests/properties -n 2 -q
