@@ -11,6 +11,9 @@ from pathlib import Path
 EXTRAS = ("plot", "cli", "report", "data", "cutting-plane", "dev")
 TOOLS = {"pytest", "pytest-xdist", "pytest-cov", "hypothesis", "ruff", "mypy", "build", "pip-audit"}
 
+#: what the lowest versions were made for; later ones warn about what matplotlib 3.8 and scikit-learn 1.6 do
+COMPANIONS = ("pyparsing<3.2", "pytest<9")
+
 
 def lowest(requirements: list[str]) -> dict[str, str]:
     """Package → the version behind >=."""
@@ -27,6 +30,7 @@ def main() -> None:
     optional = [item for extra in EXTRAS for item in project["optional-dependencies"][extra]]
     for name, version in sorted(lowest(project["dependencies"] + optional).items()):
         print(f"{name}=={version}")
+    print("\n".join(COMPANIONS))
 
 
 if __name__ == "__main__":

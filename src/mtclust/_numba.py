@@ -51,7 +51,7 @@ class _ForgivingCache(FunctionCache):
 
 def njit(function: Callable[..., Any]) -> Any:
     """Compile a function when it is first called, without the interpreter's lock, and keep the result if possible."""
-    compiled = numba.njit(nogil=True)(function)
+    compiled: Any = numba.njit(nogil=True)(function)
     if hasattr(compiled, "enable_caching"):  # not under NUMBA_DISABLE_JIT
         try:
             compiled._cache = _ForgivingCache(function)
