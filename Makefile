@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_STAMP := $(VENV)/.installed-demo
 DEV_STAMP := $(VENV)/.installed-dev
+LOWEST := .venv-lowest
+LOWEST_STAMP := $(LOWEST)/.installed
 
-.PHONY: help demo test test-lowest fuzz coverage mutation lint audit bench docs clean
+.PHONY: help demo test test-lowest fuzz coverage mutation lint bench docs clean
 
 help:
 	@echo "make demo   cluster handwritten digits from several related tasks (no download)"
@@ -36,6 +38,16 @@ demo: $(DEMO_STAMP)
 test: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n 2 -q
 
+$(LOWEST_STAMP): pyproject.toml tools/lowest_versions.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) tools/lowest_versions.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/constraints.txt -e ".[dev]"
+	@touch $@
+
+# the oldest versions we support, on the oldest Python: PYTHON=python3.11
+test-lowest: $(LOWEST_STAMP)
+	$(LOWEST)/bin/python -m pytest -n 2 -q
+
 fuzz: $(DEV_STAMP)
 	MTCLUST_FUZZ=$${MTCLUST_FUZZ:-100000} $(BIN)/python -m pytest tests/properties -n 2 -q
 
@@ -43,6 +55,16 @@ lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/audit.py
+
+# in-process code in full; compiled loops run as plain Python in a second, smaller part
+coverage: $(DEV_STAMP)
+	$(BIN)/python -m pytest -n 2 -q --cov --cov-branch --cov-report=
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --cov --cov-branch --cov-append --cov-report=term-missing:skip-covered \
+		tests/test_assignment.py tests/test_exchange_solver.py tests/primal/test_primal_polish.py tests/properties/test_property_core.py
+
+mutation: $(DEV_STAMP)
+	$(BIN)/python tools/mutation.py
 
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/reference_objective.py

@@ -7,14 +7,15 @@ partitioning and dot products stay outside, they are what makes compilation slow
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mtclust._numba import njit
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _next(state):  # type: ignore[no-untyped-def]
     """One step of splitmix64: 64 random bits; ``state`` is an array of one uint64."""
     state[0] += _GOLDEN
@@ -24,7 +25,7 @@ def _next(state):  # type: ignore[no-untyped-def]
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _shuffle(order, state):  # type: ignore[no-untyped-def]
     for j in range(len(order) - 1, 0, -1):
         k = np.int64(_next(state) % np.uint64(j + 1))
@@ -33,7 +34,7 @@ def _shuffle(order, state):  # type: ignore[no-untyped-def]
         order[k] = held
 
 
-@njit(cache=True, nogil=True)
+@njit
 def exchange(M, P, labels, counts, lower, upper, tolerance, state):  # type: ignore[no-untyped-def]
     """Swap and move rows of one task until no single exchange lowers ½⟨Y, MY⟩ + ⟨Y, L⟩; rows in random order.
 
@@ -102,7 +103,7 @@ def exchange(M, P, labels, counts, lower, upper, tolerance, state):  # type: ign
     return n_exchanges, total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _cheapest_exits(cost, labels, a, exits, movers):  # type: ignore[no-untyped-def]
     """For cluster a: the cheapest row to hand to each other cluster, and its price."""
     C = cost.shape[1]
@@ -119,7 +120,7 @@ def _cheapest_exits(cost, labels, a, exits, movers):  # type: ignore[no-untyped-
     exits[a, a] = np.inf
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _leads_to(parent, first, last):  # type: ignore[no-untyped-def]
     """Whether the path that ends in ``last`` comes through ``first``."""
     node = last
@@ -130,7 +131,7 @@ def _leads_to(parent, first, last):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _shortest_path(exits, may_give, may_take, distance, parent, rounding):  # type: ignore[no-untyped-def]
     """Bellman–Ford from all clusters that may give to the nearest that may take; returns its number or −1.
 
@@ -162,7 +163,7 @@ def _shortest_path(exits, may_give, may_take, distance, parent, rounding):  # ty
     return end
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _push_along(cost, labels, counts, parent, end, exits, movers, touched):  # type: ignore[no-untyped-def]
     """Hand one row over every edge of the path that ends in ``end``; refresh the clusters on it."""
     C = cost.shape[1]
@@ -184,7 +185,7 @@ def _push_along(cost, labels, counts, parent, end, exits, movers, touched):  # t
             _cheapest_exits(cost, labels, c, exits, movers)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-untyped-def]
     """Turn labels that are optimal for their own cluster sizes into the optimum within [lower, upper], in place.
 
@@ -230,7 +231,7 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
     return n_paths
 
 
-@njit(cache=True, nogil=True)
+@njit
 def lead_over_rivals(cost, prices, c, lead):  # type: ignore[no-untyped-def]
     """lead_j = cost_jc − min over k ≠ c of (cost_jk + price_k): row j prefers c while lead_j + price_c < 0."""
     n, C = cost.shape

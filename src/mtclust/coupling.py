@@ -66,7 +66,10 @@ def symmetric_inverse(matrix: Array) -> Array:
     if info == 0:
         upper, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
     if info != 0:
-        raise np.linalg.LinAlgError("kernel plus ridge is not positive definite; is the kernel positive semidefinite?")
+        raise np.linalg.LinAlgError(
+            "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
+            "semidefinite; if it is, raise lambda1 and lambda2."
+        )
     inverse = upper.T + upper
     inverse.flat[:: len(inverse) + 1] *= 0.5
     return inverse

@@ -32,6 +32,10 @@ KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
 _RANK_TOLERANCE = 1e-10
 #: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
 _CONSTANT = 1e-14
+#: mean diagonals below _CONSTANT times this are too near the smallest numbers there are to be divided by
+SMALLEST_LEVEL = 1e-280
+#: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
+_FAR = 10.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Kernel:
                 return _dense(A @ B.T)
         if self.kind == "rbf":
             assert self.sigma is not None
-            return rbf_from_distances(euclidean_distances(A, B, squared=True), self.sigma)
+            return rbf_from_distances(euclidean_distances(*_shifted_alike(A, B), squared=True), self.sigma)
         assert self.function is not None
         values = np.asarray(self.function(A, B), dtype=np.float64)
         if values.shape != (A.shape[0], B.shape[0]):
@@ -87,9 +91,46 @@ def mean_distance(squared: NDArray[np.float64]) -> float:
 def squared_distances(X: Any) -> NDArray[np.float64]:
     """Squared Euclidean distances between all rows, zero on the diagonal."""
     with np.errstate(over="ignore", invalid="ignore"):
-        squared = require_finite(euclidean_distances(X, squared=True))
+        squared = require_finite(euclidean_distances(_shifted_alike(X, X)[0], squared=True))
     np.fill_diagonal(squared, 0.0)
     return squared
+
+
+def _far_mean(rows: NDArray[Any]) -> NDArray[np.float64] | None:
+    """The mean of rows that lie far from 0, compared to how they spread; squares of such rows would cancel."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = rows.mean(axis=0, dtype=np.float64)
+        spread = rows.std(axis=0, dtype=np.float64)
+        far = bool(np.abs(mean).max(initial=0.0) > _FAR * spread.max(initial=0.0))
+    return mean if far and np.all(np.isfinite(mean)) else None
+
+
+def _shifted_alike(A: Any, B: Any) -> tuple[Any, Any]:
+    """Dense rows moved together to where those of B lie near 0: distances do not change, but keep their digits."""
+    shift = None if sp.issparse(A) or sp.issparse(B) else _far_mean(B)
+    return (A, B) if shift is None else (A - shift, B - shift)
+
+
+def near_zero(rows: Any, offsets: NDArray[np.int64]) -> Any:
+    """Dense rows, sorted by task, with the mean of their task taken off if any task lies far from 0.
+
+    What is centred within tasks does not change by that, but keeps the digits that products of far rows would lose.
+    """
+    if sp.issparse(rows):
+        return rows
+    parts = [rows[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
+    if all(_far_mean(part) is None for part in parts):
+        return rows
+    # a constant column must become exactly 0, and its mean may be rounded
+    shifts = [np.where(np.ptp(part, axis=0) == 0, part[0], part.mean(axis=0)) for part in parts]
+    return np.concatenate([part - shift for part, shift in zip(parts, shifts)])
+
+
+def raw_kernel(kernel: Kernel, rows: Any, offsets: NDArray[np.int64], centre: bool) -> NDArray[np.float64]:
+    """Kernel of rows, sorted by task, that are to be centred within tasks or not."""
+    if kernel.kind == "linear" and centre:
+        rows = near_zero(rows, offsets)
+    return kernel(rows, rows)
 
 
 def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -161,7 +202,12 @@ def centre_kernel(
         matrix += grand[np.ix_(task_of, task_of)]
     if scale is None:
         scale = float(matrix.diagonal().mean())
-    if not scale > _CONSTANT * max(raw_level, np.finfo(float).tiny):
+    if scale < -1e-8 * raw_level:
+        raise ValueError(
+            f"kernel has a negative mean diagonal after centring ({scale:.4g}); a callable or precomputed kernel "
+            "must be positive semidefinite."
+        )
+    if not scale > _CONSTANT * max(raw_level, SMALLEST_LEVEL):
         return CentredKernel(np.zeros_like(matrix), offsets, task_means, 0.0, centre)
     matrix /= scale
     return CentredKernel(matrix, offsets, task_means, scale, centre)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.features import CentredKernel, Kernel
+from mtclust.features import CentredKernel, Kernel, near_zero
 
 Array = NDArray[np.float64]
 
@@ -92,7 +92,11 @@ def build_model(
         coefficients = coefficients - np.repeat(means, sizes, axis=1)
     intercept = -np.einsum("in,inc->ic", centred.task_means, coefficients)
     if kernel.kind == "linear":
-        weights = np.stack([_transposed_product(rows, part).T for part in coefficients])
+        near = near_zero(rows, centred.offsets) if centred.centred else rows
+        weights = np.stack([_transposed_product(near, part).T for part in coefficients])
+        if near is not rows:  # the task means are those of the rows as they were shifted
+            parts = zip(centred.offsets[:-1], centred.offsets[1:])
+            intercept = -np.stack([w @ rows[a:b].mean(axis=0) for w, (a, b) in zip(weights, parts)])
         return DecisionModel(kernel, None, weights, intercept, present)
     if kernel.kind == "precomputed":
         in_input_order = np.empty_like(coefficients)

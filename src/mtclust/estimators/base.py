@@ -29,13 +29,14 @@ from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.coupling import Coupling
 from mtclust.distributed import is_dask
 from mtclust.estimators.display import DisplayMixin
+from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.large import FORMS, fit_large, is_large
 from mtclust.estimators.new_tasks import NewTaskMixin
 from mtclust.estimators.preparation import Prepared, clusters_per_task, given_lambda1, prepare
 from mtclust.estimators.relaxed import solve_relaxed, store_relaxation
 from mtclust.estimators.saving import SavingMixin
 from mtclust.estimators.sparse_text import fit_sparse_text, is_sparse_text
-from mtclust.exceptions import SmallTaskWarning
+from mtclust.exceptions import NO_VARIATION, SmallTaskWarning
 from mtclust.labels import label_codes
 from mtclust.model import build_model
 from mtclust.objective import loo_residuals, r_squared
@@ -90,6 +91,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
     # -- fitting -------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @unchanged_on_failure
     def fit(self, X: Any, y: Any = None, *, tasks: Any = None) -> Any:
         """Cluster the rows of all tasks.
 
@@ -220,7 +222,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
                 f"(first: {small.tolist()[0]!r}); some of their clusters stay empty"
                 + (", and a task of one row has no structure of its own." if self.fit_intercept else "."),
                 SmallTaskWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
 
     def _read_solver_options(self) -> SolverOptions:
@@ -279,9 +281,9 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         prepared = prepare(self, features, index, clusters, rng)
         if prepared.centred.scale == 0:
             warnings.warn(
-                "X has no variation within any task (all its rows are equal): the labels are arbitrary.",
+                NO_VARIATION,
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return prepared
 
@@ -307,7 +309,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
                 f"fit stopped after max_iter={self.max_iter} rounds with the objective at {result.objective:.6g} and "
                 f"still falling by more than tol={self.tol:g} a round; raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
         self._prepared, self._model, self._result_labels = prepared, model, result.labels
         self._large = self._sample = None

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from mtclust.coupling import Coupling, SharedFeatures
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.preparation import Prepared
-from mtclust.features import EigenFeatures, eigen_features
+from mtclust.features import EigenFeatures, eigen_features, near_zero
 from mtclust.solvers.exchange import solve_shared_features
 from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
 
@@ -180,5 +180,5 @@ def _in_input_coordinates(prepared: Prepared, features: EigenFeatures, D: Array)
     if prepared.kernel.kind != "linear" or d > LARGEST_FEATURE_COVARIANCE or prepared.centred.scale == 0:
         return D
     # the projection's columns sum to 0 within every task, so the rows need no centring here
-    V = prepared.rows.T @ features.projection / np.sqrt(prepared.centred.scale)
+    V = near_zero(prepared.rows, prepared.index.offsets).T @ features.projection / np.sqrt(prepared.centred.scale)
     return np.asarray(V @ D @ V.T)

@@ -228,7 +228,7 @@ class DMTRC(MultitaskClusterer):
                 f"alone (Z = {test.statistic:.2f}): single_task_labels_ were searched too little. Raise "
                 'solver_options={"single_task_n_init": ...}.',
                 SearchWarning,
-                stacklevel=4,
+                stacklevel=7,
             )
         if test.accepted:
             return result
@@ -236,7 +236,7 @@ class DMTRC(MultitaskClusterer):
             f"The tasks were clustered apart: {test.reason}. "
             'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
             UncoupledWarning,
-            stacklevel=4,
+            stacklevel=7,
         )
         return independent_result(problem, result.single_task_labels, result.similarity)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.alignment import ids_by_first_appearance, renamed_like
-from mtclust.exceptions import UncoupledWarning
+from mtclust.exceptions import NO_VARIATION, UncoupledWarning
 from mtclust.features import Kernel
 from mtclust.labels import SizeBounds, parse_sizes
 from mtclust.memory import require_memory
@@ -93,9 +93,9 @@ def fit_large(
     own = moments(source, estimator.fit_intercept)
     if own.scale == 0:
         warnings.warn(
-            "X has no variation within any task (all its rows are equal): the labels are arbitrary.",
+            NO_VARIATION,
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     if settings.sizes is None:
         bounds = parse_sizes(estimator.sizes, index.sizes, clusters, index.names)
@@ -165,7 +165,7 @@ def judge_relationship(
         f"The tasks were clustered apart: {test.reason}. "
         'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
         UncoupledWarning,
-        stacklevel=5,
+        stacklevel=7,
     )
     problem = replace(result.problem, method="independent")
     system = problem.alone()
@@ -203,7 +203,15 @@ def _store(
             f"fit stopped after {state.n_rounds} passes with the objective at {state.value:.6g} and still falling "
             "by more than tol a pass; raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=6,
+        )
+    if state.value < 0:
+        warnings.warn(
+            f"the objective came out as {state.value:.3g}, below its lowest possible value 0: lambda1="
+            f"{settings.lambda1.mean():g} and lambda2={settings.lambda2:g} are too small for double precision with "
+            'these features. Raise them, or set solver_options={"form": "dual"}.',
+            ConvergenceWarning,
+            stacklevel=6,
         )
     estimator._prepared = estimator._result_labels = estimator._sample = None
     shift = getattr(data.source, "shift", None)

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mtclust._threads import one_blas_thread
-from mtclust.features import centre_kernel
+from mtclust.features import centre_kernel, raw_kernel
 from mtclust.labels import SizeBounds, label_codes, parse_sizes
 from mtclust.model import build_model
 from mtclust.new_task import NewTask, cluster_new_task
@@ -100,7 +100,7 @@ class NewTaskMixin:
         offsets = np.append(prepared.index.offsets, prepared.index.offsets[-1] + rows.shape[0])
         both = [prepared.rows, rows]
         everything: Any = sp.vstack(both, format="csr") if sp.issparse(rows) else np.concatenate(both)
-        raw = prepared.kernel(everything, everything)
+        raw = raw_kernel(prepared.kernel, everything, offsets, self.fit_intercept)
         centred = centre_kernel(raw, offsets, self.fit_intercept, scale=prepared.centred.scale)
         lambda1, lambda2 = self._lambdas
         method, rank = self._new_task_method()

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.features import CentredKernel, Kernel, centre_kernel, squared_distances
+from mtclust.features import CentredKernel, Kernel, centre_kernel, raw_kernel, squared_distances
 from mtclust.labels import parse_sizes
 from mtclust.selection.kernel import LAMBDAS, WIDTHS, centred_rbf, select_kernel
 from mtclust.solvers.problem import Problem
@@ -115,7 +115,7 @@ def _candidate_kernels(
         return {None: kernel}, {None: centre_kernel(kernel(rows, rows), offsets, centre)}
     if estimator.kernel == "linear":
         kernel = Kernel("linear")
-        return {None: kernel}, {None: centre_kernel(kernel(rows, rows), offsets, centre)}
+        return {None: kernel}, {None: centre_kernel(raw_kernel(kernel, rows, offsets, centre), offsets, centre)}
     if estimator.kernel == "precomputed":
         return {None: Kernel("precomputed")}, {None: centre_kernel(_precomputed(rows, index), offsets, centre)}
     squared = squared_distances(rows)

@@ -138,7 +138,7 @@ def _store(estimator: Any, small: Any, index: TaskIndex, data: Data, state: Stat
             f"fit stopped after {state.n_rounds} passes with the objective at {state.value:.6g} and still falling "
             "by more than tol a pass; raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
     estimator._model = DecisionModel(Kernel("linear"), None, scaled.transpose(0, 2, 1).copy(), intercept, present)
     estimator._prepared = estimator._result_labels = estimator._large = None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mtclust._numba import njit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def choose(scores, prices, labels, gaps, counts):  # type: ignore[no-untyped-def]
     """Give every row the cluster of highest score − price; gaps to the second best; returns how many labels changed.
 
@@ -34,7 +35,7 @@ def choose(scores, prices, labels, gaps, counts):  # type: ignore[no-untyped-def
     return changed
 
 
-@njit(cache=True, nogil=True)
+@njit
 def move_sums(rows, old, new, sums):  # type: ignore[no-untyped-def]
     """Class sums (C × r) after the labels of these rows changed from ``old`` (−1: none yet) to ``new``."""
     n, r = rows.shape
@@ -50,7 +51,7 @@ def move_sums(rows, old, new, sums):  # type: ignore[no-untyped-def]
                 sums[p, k] -= rows[j, k]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def two_best(cost, prices, first, second, gaps):  # type: ignore[no-untyped-def]
     """The two clusters of lowest cost + price of every row, and how far they are apart."""
     n, C = cost.shape
@@ -74,14 +75,14 @@ def two_best(cost, prices, first, second, gaps):  # type: ignore[no-untyped-def]
         gaps[j] = next_best - best
 
 
-@njit(cache=True, nogil=True)
+@njit
 def count(labels, counts):  # type: ignore[no-untyped-def]
     """Add the number of rows of every cluster to ``counts``."""
     for j in range(len(labels)):
         counts[labels[j]] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def eagerness(scores, prices, labels, wants):  # type: ignore[no-untyped-def]
     """How much better than its own the best other cluster is for every row, by score − price."""
     n, C = scores.shape
@@ -96,7 +97,7 @@ def eagerness(scores, prices, labels, wants):  # type: ignore[no-untyped-def]
         wants[j] = best - (scores[j, p] - prices[p])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def lower_prices(cost, labels, may_give, may_take, prices):  # type: ignore[no-untyped-def]
     """Change prices so that every row has its cheapest cluster by cost + price; returns whether that was possible.
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.features import Kernel, require_finite
+from mtclust.features import SMALLEST_LEVEL, Kernel, require_finite
 
 if TYPE_CHECKING:
     from mtclust.primal.labelling import TaskLabels
@@ -293,6 +293,6 @@ def combine(
         largest = (np.sqrt(largest) + np.linalg.norm(mean, axis=1)) ** 2
     if scale is None:
         scale = float(np.einsum("irr->", grams)) / sizes.sum()
-    if not scale > _CONSTANT * max(raw_level, np.finfo(float).tiny):
+    if not scale > _CONSTANT * max(raw_level, SMALLEST_LEVEL):
         return Moments(sizes, mean, total, np.zeros_like(grams), 0.0, np.zeros_like(largest))
     return Moments(sizes, mean, total / np.sqrt(scale), grams / scale, scale, largest / scale)

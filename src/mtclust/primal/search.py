@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 
 #: the passes end when a smaller share of the rows changes its label
 SETTLED = 1e-3
+#: or when J falls by less than this share of ``tol``: equal rows can trade places for ever without any gain
+_STALLED = 1e-3
 #: steps of the coupling between two passes
 _COUPLING_STEPS = 8
 #: rows of a task that one polish takes up, those with most to gain first
@@ -152,7 +154,8 @@ def descend(
         if system.couples_labels:
             _rename(data, state, tasks, stage)
         state.n_rounds += 1
-        if changed <= SETTLED * n_rows and before - state.value <= tol * abs(before):
+        gain = before - state.value
+        if gain <= tol * abs(before) * (1.0 if changed <= SETTLED * n_rows else _STALLED):
             state.converged = True
             break
     for _ in range(polish_rounds):

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.features import CentredKernel, Kernel, centre_kernel, squared_distances
+from mtclust.features import CentredKernel, Kernel, centre_kernel, raw_kernel, squared_distances
 from mtclust.labels import SizeBounds, parse_sizes
 from mtclust.selection.kernel import LAMBDAS, WIDTHS, centred_rbf, select_kernel
 from mtclust.selection.sizes import choose_sizes
@@ -120,7 +120,7 @@ def _candidates(
     centre, offsets = estimator.fit_intercept, sample.index.offsets
     if kind != "rbf":
         kernel = Kernel("linear") if kind == "linear" else _callable(estimator)
-        return {None: kernel}, {None: centre_kernel(kernel(sample.rows, sample.rows), offsets, centre)}
+        return {None: kernel}, {None: centre_kernel(raw_kernel(kernel, sample.rows, offsets, centre), offsets, centre)}
     squared = squared_distances(sample.rows)
     if widths == (None,):
         widths = (float(estimator.width),)

@@ -165,7 +165,7 @@ def warn_unless_supported(choice: ClusterNumberChoice) -> None:
             f"No number of clusters from {choice.candidates[0]} to {choice.candidates[-1]} separates the data clearly "
             f"better than Gaussian noise of the same covariance; n_clusters={choice.n_clusters} is a weak choice.",
             ClusterNumberWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
 
 

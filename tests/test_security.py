@@ -1,0 +1,79 @@
+"""What the library must never do: run code that comes from data, or fetch anything over an open line."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import mtclust
+
+ROOT = Path(mtclust.__file__).parent
+SOURCES = sorted(ROOT.rglob("*.py"))
+#: modules that turn bytes into code, and calls that do
+FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "code", "codeop"}
+FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
+FORBIDDEN_METHODS = {("os", "system"), ("os", "popen"), ("joblib", "load"), ("yaml", "load"), ("pandas", "read_pickle")}
+
+
+def forbidden(tree):
+    """Everything in a module that could execute what it reads."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in FORBIDDEN_MODULES)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in FORBIDDEN_MODULES:
+            yield node.module
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id in FORBIDDEN_CALLS:
+                yield node.func.id
+            if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+                name = (node.func.value.id, node.func.attr)
+                if name in FORBIDDEN_METHODS:
+                    yield ".".join(name)
+            for keyword in node.keywords:
+                risky = keyword.arg in ("shell", "allow_pickle") and not (
+                    isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+                )
+                if risky:
+                    yield f"{keyword.arg}={ast.unparse(keyword.value)}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_unpickled_evaluated_or_given_to_a_shell(path):
+    assert list(forbidden(ast.parse(path.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pickle", "from pickle import loads", "eval('1')", "exec('1')", "np.load(f, allow_pickle=True)",
+        "subprocess.run(c, shell=True)", "import os; os.system('ls')", "joblib.load(f)",
+    ],
+)  # fmt: skip
+def test_the_check_itself_finds_what_it_looks_for(code):
+    assert list(forbidden(ast.parse(code)))
+
+
+def test_arrays_are_never_loaded_with_pickle():
+    for path in SOURCES:
+        for call in re.findall(r"np\.load\([^)]*\)", path.read_text(encoding="utf-8")):
+            assert "allow_pickle=False" in call, (path, call)
+
+
+@pytest.mark.parametrize("name", ["_newsgroups_corpus", "pendigits", "sentiment"])
+def test_every_download_is_encrypted_and_has_a_checksum_of_the_file_or_of_its_content(name):
+    from mtclust.datasets._files import DataFile
+
+    held = vars(importlib.import_module(f"mtclust.datasets.{name}"))
+    groups = [value for value in held.values() if isinstance(value, tuple | list | dict)]
+    flat = [value for group in groups for value in (group.values() if isinstance(group, dict) else group)]
+    nested = [file for value in flat for file in (value if isinstance(value, tuple) else (value,))]
+    files = [*held.values(), *nested]
+    remote = [file for file in files if isinstance(file, DataFile) and file.urls]
+    assert remote
+    digest = re.compile(r"[0-9a-f]{64}")
+    by_content = any(isinstance(value, str) and digest.fullmatch(value) for value in [*held.values(), *flat])
+    for file in remote:
+        assert all(address.startswith("https://") for address in file.urls)
+        assert by_content or digest.fullmatch(file.sha256 or "")
