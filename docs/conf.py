@@ -72,6 +72,7 @@ html_title = "mtclust"
 html_static_path = ["_static"]
 html_css_files = ["mtclust.css"]
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "mtclust"},
     "navbar_align": "left",

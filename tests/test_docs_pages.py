@@ -1,7 +1,7 @@
 """The Python code on the documentation's pages runs, and prints what the pages say.
 
-Blocks of a page run one after the other in one namespace, in an empty directory. What a page leaves to the reader (their
-own tables) is given in a comment ``<!-- setup … -->`` on the page.
+Blocks of a page run one after the other in one namespace, in an empty directory. What a page leaves to the reader
+(their own tables) is given in a comment ``<!-- setup … -->`` on the page.
 """
 
 import doctest

@@ -12,7 +12,7 @@ class SmallTaskWarning(UserWarning):
     >>> from mtclust import DSTC
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     model = DSTC(3, kernel="linear", random_state=0).fit([[0.0], [1.0], [5.0], [9.0]], tasks=["a", "a", "a", "b"])
+    ...     model = DSTC(3, kernel="linear", random_state=0).fit([[0.0], [1.0], [5.0], [9.0]], tasks=list("aaab"))
     >>> any(issubclass(warning.category, SmallTaskWarning) for warning in caught)
     True
     """
