@@ -42,6 +42,9 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "abort_on_example_error": True,
+    "doc_module": ("mtclust",),
+    "reference_url": {"mtclust": None},
+    "backreferences_dir": "gallery/backreferences",
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
     "min_reported_time": 60,
@@ -72,6 +75,7 @@ html_title = "mtclust"
 html_static_path = ["_static"]
 html_css_files = ["mtclust.css"]
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "mtclust"},
     "navbar_align": "left",

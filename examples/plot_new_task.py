@@ -2,9 +2,9 @@
 A new task, and a saved model
 =============================
 
-A model of four tasks is saved and loaded elsewhere. There, a fifth task turns up: 25 rows, far too few to be
-clustered well alone. :meth:`~mtclust.DMTRC.fit_task` clusters it with what the others know, without touching their
-labels, and says which of them it resembles.
+A model of four tasks is saved and loaded elsewhere. There, a fifth task turns up, with 25 rows so far.
+:meth:`~mtclust.DMTRC.fit_task` clusters them with what the others know, without touching their labels, says which of
+them the new task resembles, and gives a model for the rows that come later.
 """
 
 # %%

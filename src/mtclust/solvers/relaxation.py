@@ -130,7 +130,7 @@ class Relaxation:
 
 
 def shrinkage(codes: Array) -> float:
-    """|Ỹ|/|Y|: 1 for integer labels, 0 where nothing is left of them.
+    """‖Ỹ‖/‖Y‖: 1 for integer labels, 0 where nothing is left of them.
 
     Examples
     --------
