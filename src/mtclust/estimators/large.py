@@ -22,7 +22,7 @@ from mtclust.primal.model import decision_model
 from mtclust.primal.rows import Moments, RemoteLabels, RemoteTable, moments
 from mtclust.primal.search import Data, State, begin, descend, state_of
 from mtclust.primal.settings import Settings, settle
-from mtclust.primal.sizes import bounds_by_rule
+from mtclust.primal.sizes import bounds_by_rule, free_bounds
 from mtclust.primal.solve import PrimalOptions, PrimalProblem, PrimalResult, solve
 from mtclust.tasks import TaskIndex
 
@@ -106,6 +106,8 @@ def fit_large(
     )
     options = PrimalOptions(n_init=estimator.n_init, **estimator._primal_effort())
     result = solve(problem, options, rng)
+    if settings.sizes == "released":
+        result = _released(result, free_bounds(index.sizes, clusters), options, rng)
     selection = dict(settings.selection)
     selection["features"] = _words(features, own)
     result = estimator._judge_large(result, index, options, rng, selection)
@@ -176,6 +178,30 @@ def judge_relationship(
         learn=False,
     )  # fmt: skip
     return replace(result, problem=problem, state=state, system=system, alone_labels=state.labels)
+
+
+def _released(result: PrimalResult, free: SizeBounds, options: PrimalOptions, rng: np.random.Generator) -> PrimalResult:
+    """The balanced solution with rows then free to move; the tasks alone likewise."""
+    present = result.problem.data.bounds.present  # the balanced search has settled which clusters a task has
+    most = free.upper.max(axis=1, keepdims=True)
+    fewest = free.lower.max(axis=1, keepdims=True)
+    bounds = SizeBounds(np.where(present, fewest, 0), np.where(present, most, 0))
+    data = replace(result.problem.data, bounds=bounds)
+    problem = replace(result.problem, data=data)
+    for task in result.state.tasks:
+        task.prices = np.zeros_like(task.prices)
+    state = state_of(data, result.system, result.state.solver.Z, result.state.tasks)
+    state.history = result.state.history
+    state = descend(
+        data, result.system, state, rng, max_rounds=options.max_iter, tol=options.tol, stage="released from balance",
+        learn=problem.method != "independent",
+    )  # fmt: skip
+    alone = problem.alone()
+    if problem.method == "independent":
+        labels = state.labels
+    else:
+        labels = begin(data, alone, alone.uncoupled(), result.alone_state.W).labels
+    return replace(result, problem=problem, state=state, alone_labels=labels)
 
 
 def _shrunk(result: PrimalResult, s: float, options: PrimalOptions, rng: np.random.Generator) -> PrimalResult:

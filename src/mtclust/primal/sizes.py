@@ -31,8 +31,8 @@ def free_bounds(sizes: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBo
 def bounds_by_rule(
     rule: str, source: Source, own: Moments, clusters: NDArray[np.int64], rng: np.random.Generator
 ) -> SizeBounds:
-    """Bounds of a rule: balanced, free (released is free, too), or the sizes that k-means finds."""
-    if rule == "balanced":
+    """Bounds of a rule to begin with: balanced (also for released sizes), free, or the sizes that k-means finds."""
+    if rule in ("balanced", "released"):
         return parse_sizes("balanced", own.sizes, clusters)
     free = free_bounds(own.sizes, clusters)
     return estimated_bounds(Data(source, own, free), clusters, rng) if rule == "estimated" else free
