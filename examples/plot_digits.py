@@ -8,8 +8,8 @@ together, related tables help each other, unrelated ones are left alone, and clu
 """
 
 # %%
-# 60 images per task. The digits themselves (``y``) are used only to say how good the result is. Half of the tasks are
-# unrelated to the other half.
+# 60 images per task. The digits themselves (``y``) are used only to say how good the result is. The method is told that
+# there are five clusters of equal size in each task.
 import matplotlib.pyplot as plt
 import numpy as np
 

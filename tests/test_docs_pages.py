@@ -6,6 +6,7 @@ Blocks of a page run one after the other in one namespace, in an empty directory
 
 import doctest
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,15 @@ def test_figures_in_the_text_are_those_of_the_committed_table(page, table):
     figures = re.findall(r"(?<![\w.])\.\d{3}\b", text)
     assert figures
     assert not [figure for figure in figures if f"0{figure}" not in committed]
+
+
+def test_broken_links_and_anchors_of_built_pages_are_found(tmp_path):
+    broken_links = runpy.run_path(str(DOCS / "check_links.py"))["broken_links"]
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top">a</h1><a href="#top">x</a><a href="b.html#here">x</a><a href="https://example.org/no">x</a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="here">b</p><a href="index.html#gone">x</a><img src="no.png">')
+    assert broken_links(tmp_path) == [
+        "b.html: index.html#gone has no such anchor",
+        "b.html: no.png does not exist",
+    ]
