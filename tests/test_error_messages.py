@@ -209,8 +209,8 @@ def test_message_names_the_argument_what_was_given_what_is_allowed_and_the_way_o
     ("argument", "value"),
     [
         ("n_clusters", 0), ("n_clusters", 2.5), ("kernel", "cosine"), ("width", -1.0), ("lambda1", -1.0),
-        ("lambda2", 0.0), ("solver", "simplex"), ("solver_options", 3), ("n_components", 0), ("fit_intercept", "yes"), ("n_init", 0),
-        ("task_column", 1.5), ("random_state", "x"), ("n_jobs", 0.5),
+        ("lambda2", 0.0), ("solver", "simplex"), ("solver_options", 3), ("n_components", 0), ("fit_intercept", "yes"),
+        ("n_init", 0), ("task_column", 1.5), ("random_state", "x"), ("n_jobs", 0.5),
     ],
 )  # fmt: skip
 def test_arguments_out_of_range_are_named_with_their_range_and_what_was_given(method, argument, value):
