@@ -1,10 +1,20 @@
 """Sphinx configuration."""
 
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 from sphinx_gallery.sorting import ExplicitOrder
 
 import mtclust
+
+# the list of messages is read from the source at every build
+_HERE = Path(__file__).parent
+_LISTED = subprocess.run(
+    [sys.executable, str(_HERE.parent / "tools" / "error_messages.py")], capture_output=True, text=True, check=True
+)
+(_HERE / "errors.md").write_text(_LISTED.stdout, encoding="utf-8")
 
 project = "mtclust"
 author = "the mtclust developers"

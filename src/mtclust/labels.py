@@ -259,7 +259,8 @@ def _table(sizes: Any, rows: NDArray[np.int64], n_clusters: int, names: NDArray[
     if table.shape not in (expected, (*expected, 2)):
         raise ValueError(f"sizes has shape {table.shape}; expected {expected} or {(*expected, 2)}; {_ALLOWED}.")
     if not np.all(np.isfinite(table)) or np.any(table < 0) or np.any(table != np.round(table)):
-        raise ValueError("sizes as a table must hold whole numbers of rows, none negative.")
+        wrong = table[~(np.isfinite(table) & (table >= 0) & (table == np.round(table)))].flat[0]
+        raise ValueError(f"sizes as a table must hold whole numbers of rows, none negative; got {wrong:g}.")
     counts = table.astype(np.int64)
     bounds = SizeBounds(counts, counts) if table.ndim == 2 else SizeBounds(counts[..., 0], counts[..., 1])
     return _feasible(bounds, rows, names)

@@ -194,9 +194,13 @@ def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[
         raise ValueError("tables is empty; give at least one table.")
     ids = np.arange(len(tables)) if names is None else np.asarray(names)
     if len(ids) != len(tables):
-        raise ValueError(f"names has {len(ids)} entries but there are {len(tables)} tables.")
+        raise ValueError(f"names has {len(ids)} entries but there are {len(tables)} tables; give one name per table.")
     if len(set(ids.tolist())) != len(ids):
-        raise ValueError("names must differ from each other; two tables with one name would become one task.")
+        twice = next(name for name in ids.tolist() if ids.tolist().count(name) > 1)
+        raise ValueError(
+            f"names must differ from each other, but {twice!r} occurs more than once; two tables with one name would "
+            "become one task. Give each table a name of its own."
+        )
     frames = [hasattr(table, "iloc") for table in tables]
     if all(frames):
         return _stack_frames(tables, ids)

@@ -209,7 +209,9 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
     def _check_clusters(self, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
         n = int(index.sizes.sum())
         if n < clusters.max():
-            raise ValueError(f"n_samples={n} should be >= n_clusters={clusters.max()}.")
+            raise ValueError(
+                f"n_samples={n} should be >= n_clusters={clusters.max()}; give more rows or fewer clusters."
+            )
         if self.solver == "cutting-plane" and np.ptp(clusters) > 0:
             raise ValueError(
                 f'solver="cutting-plane" needs the same number of clusters in all tasks; got n_clusters='

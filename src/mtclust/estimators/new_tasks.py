@@ -84,7 +84,10 @@ class NewTaskMixin:
         """Exactly, with the rows of all tasks."""
         prepared = self._prepared
         if prepared.kernel.kind == "precomputed":
-            raise ValueError('fit_task needs the rows themselves; it cannot be used with kernel="precomputed".')
+            raise ValueError(
+                'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
+                'Fit with kernel="rbf", "linear" or a callable.'
+            )
         rows = self._rows_of_new_task(X, prepared.rows.shape[1])
         if sp.issparse(prepared.rows) and not sp.issparse(rows):
             rows = sp.csr_matrix(rows)

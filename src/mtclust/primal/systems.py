@@ -267,7 +267,7 @@ def _inverse_of(factor: tuple[Array, bool]) -> Array:
     """The symmetric inverse from a lower Cholesky factor."""
     lower, info = lapack.dpotri(factor[0], lower=1)
     if info != 0:
-        raise np.linalg.LinAlgError("the system of the models is singular.")
+        raise np.linalg.LinAlgError("the system of the models is singular; raise lambda1 and lambda2.")
     lower = np.tril(lower)
     return lower + np.tril(lower, -1).T
 
@@ -303,7 +303,7 @@ def relationship_system(grams: Array, lambda1: Array, lambda2: float) -> TaskSys
     if np.ptp(lambda1) > 0:
         raise ValueError(
             f"lambda1 differs by task, which needs the full Ω; with {m} tasks and {r} features (more than "
-            f"{FULL_SIZE} unknowns) one value for all tasks is supported."
+            f"{FULL_SIZE} unknowns) one value for all tasks is supported. Give lambda1 as a number."
         )
     rank = max(1, min(m - 1, _SPIKED_SIZE // r))
     return SpikedSystem(grams, float(lambda1[0]), lambda2, rank)

@@ -71,8 +71,12 @@ def _checked(labels: NDArray[Any], problem: Problem) -> NDArray[np.int64]:
         whole = labels.astype(np.int64)
     except (TypeError, ValueError) as error:
         raise ValueError("solver_options['init'] must hold whole numbers, the cluster of every row.") from error
-    if not np.array_equal(whole, labels) or whole.min() < 0 or whole.max() >= n_clusters:
-        raise ValueError(f"solver_options['init'] must hold whole numbers from 0 to {n_clusters - 1}.")
+    wrong = (whole != labels) | (whole < 0) | (whole >= n_clusters)
+    if wrong.any():
+        raise ValueError(
+            f"solver_options['init'] must hold whole numbers from 0 to {n_clusters - 1}; "
+            f"got {labels[wrong].tolist()[0]!r}."
+        )
     _check_sizes(whole, problem, problem.bounds)
     return whole
 
