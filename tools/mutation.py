@@ -28,19 +28,16 @@ ASSIGNMENT = f"{CORE}::test_assignment_is_optimal_within_the_bounds_whatever_the
 EXCHANGE = f"{CORE}::test_exchange_ends_where_no_swap_or_move_lowers_the_objective"
 #: the tests that know a module; the first list is quick, the second is asked about those that survive it
 TESTS = {
-    "labels.py": (
-        ["tests/test_labels.py", "tests/test_error_messages.py"],
-        [BOUNDS, "tests/test_clusters_per_task.py"],
-    ),
+    "labels.py": (["tests/test_labels.py"], ["tests/test_error_messages.py", BOUNDS]),
     "assignment.py": (["tests/test_assignment.py"], [ASSIGNMENT]),
-    "objective.py": (["tests/test_objective.py"], ["tests/test_selection.py"]),
+    "objective.py": (["tests/test_objective.py"], []),
     "solvers/pool.py": ([EXCHANGE], ["tests/test_exchange_solver.py"]),
     "solvers/descent.py": (["tests/test_exchange_solver.py"], ["tests/test_clusters_per_task.py"]),
     "solvers/exchange.py": (["tests/test_exchange_solver.py"], ["tests/test_clusters_per_task.py"]),
     "solvers/acceleration.py": (["tests/test_exchange_solver.py"], ["tests/test_coupling.py"]),
 }
 #: seconds for the tests of one mutant; one that hangs is noticed
-_PATIENCE = 120
+_PATIENCE = 300
 _COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
