@@ -22,6 +22,8 @@ Positions = NDArray[np.int64]
 
 #: rows of a task in a chunk that are kept with their features for the rows near a boundary, at least
 _FEWEST_KEPT = 256
+#: by this share of the gap clusters that were not sent are put outside it, so that no solution can use them unnoticed
+_OUTSIDE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -173,12 +175,13 @@ def scores(kept: dict[int, NDArray[Any]], reading: Reading, own: Moments, W: Arr
 class NearBoundary:
     """Rows of a task in a chunk with the smallest gaps, all of them up to the gap ``reach``.
 
-    ``rows`` counts from the task's first row in the chunk.
+    ``rows`` counts from the task's first row in the chunk; scores minus ``offsets`` are what is compared.
     """
 
     rows: Positions
     gaps: Array
     scores: Array
+    offsets: Array
     features: NDArray[Any]
     reach: float
 
@@ -207,16 +210,16 @@ def propose(raw: Any, codes: NDArray[Any], base: Positions, reading: Reading, mo
     sums, looked_at, widest, near = {}, {}, {}, {}
     for task in tasks_in(source).tolist():
         weights, constant = models.weights(task)
+        prices = models.prices[task] - constant
         part = labels[source.offsets[task] : source.offsets[task + 1]]
         gaps, sums[task] = np.empty(len(part)), np.zeros((C, source.n_features))
         for begin, end, block in source.blocks(task):
             none = np.full(end - begin, -1, dtype=np.int32)
-            prices = models.prices[task] - constant
             _compiled.choose(scores_of(block, weights), prices, part[begin:end], gaps[begin:end], counts[task])
             _compiled.move_sums(block, none, part[begin:end], sums[task])
         step = int(models.steps[task])
         looked_at[task], widest[task] = gaps[-int(base[task]) % step :: step].copy(), float(gaps.max())
-        near[task] = _near_boundary(source, task, gaps, weights, models.kept_share)
+        near[task] = _near_boundary(source, task, gaps, weights, prices, models.kept_share)
     return Proposed(source.offsets, _small(labels, C), counts, sums, looked_at, widest, near)
 
 
@@ -224,12 +227,14 @@ def _small(labels: NDArray[np.int32], n_clusters: int) -> NDArray[Any]:
     return labels.astype(np.min_scalar_type(-n_clusters))
 
 
-def _near_boundary(source: Source, task: int, gaps: Array, weights: Array, share: float) -> NearBoundary:
+def _near_boundary(
+    source: Source, task: int, gaps: Array, weights: Array, offsets: Array, share: float
+) -> NearBoundary:
     wanted = max(_FEWEST_KEPT, int(np.ceil(share * len(gaps))))
     reach = np.inf if wanted >= len(gaps) else float(np.partition(gaps, wanted)[wanted])
     rows = np.flatnonzero(gaps <= reach)
     features = source.take(task, rows)
-    return NearBoundary(rows, gaps[rows], scores_of(features, weights), features, reach)
+    return NearBoundary(rows, gaps[rows], scores_of(features, weights), offsets, features, reach)
 
 
 def overview(proposed: Proposed) -> tuple[NDArray[np.int64], dict[int, Array], dict[int, float]]:
@@ -238,27 +243,47 @@ def overview(proposed: Proposed) -> tuple[NDArray[np.int64], dict[int, Array], d
 
 @dataclass(frozen=True)
 class Undecided:
-    """Rows of a task with at most a certain gap, by position; scores are without the constant of the centre."""
+    """Rows of a task with at most a certain gap, by position.
+
+    ``scores`` (without the constant of the centre) are those of the clusters in ``within``, row by row: clusters that
+    are worse than a row's best by more than the gap are out of the question as long as prices move by no more.
+    """
 
     positions: NDArray[Any]
     labels: NDArray[Any]
+    within: NDArray[Any]
     scores: Array
 
+    def all_scores(self, offsets: Array, gap: float) -> Array:
+        """Scores of all clusters; those that were not sent are put just outside the gap, which none of them exceeds.
 
-def undecided(proposed: Proposed, base: Positions, gaps: dict[int, float]) -> dict[int, Undecided] | None:
-    """The rows within the given gap of every task; None if not all of them were kept."""
+        ``offsets`` are what was subtracted from the scores to compare them.
+        """
+        sent = np.unpackbits(self.within, axis=1, count=len(offsets)).astype(bool)
+        scores = np.full(sent.shape, -np.inf)
+        scores[sent] = self.scores
+        best = (scores - offsets).max(axis=1, keepdims=True)
+        outside = gap * (1 + _OUTSIDE) + np.finfo(float).tiny
+        return np.where(sent, scores, best - outside + offsets)
+
+
+def undecided(proposed: Proposed, base: Positions, gaps: dict[int, tuple[float, float]]) -> dict[int, Undecided] | None:
+    """The rows within a gap, and their clusters within another, for some tasks; None if not all rows were kept."""
     result = {}
     for task, near in proposed.near.items():
         if task not in gaps:
             continue
-        if gaps[task] > near.reach:
+        gap, reach = gaps[task]
+        if gap > near.reach:
             return None
-        chosen = np.flatnonzero(near.gaps <= gaps[task])
-        rows = near.rows[chosen]
+        chosen = np.flatnonzero(near.gaps <= gap)
+        rows, scores = near.rows[chosen], near.scores[chosen]
+        net = scores - near.offsets
+        within = net.max(axis=1, keepdims=True) - net <= reach
         labels = proposed.labels[proposed.offsets[task] + rows]
         positions = base[task] + rows
         small = np.uint32 if positions.max(initial=0) < 2**32 else np.int64
-        result[task] = Undecided(positions.astype(small), labels, near.scores[chosen])
+        result[task] = Undecided(positions.astype(small), labels, np.packbits(within, axis=1), scores[within])
     return result
 
 

@@ -108,10 +108,17 @@ class Engine:
                 return
             except (TimeoutError, distributed.TimeoutError):
                 pass
-            if self.client.status == "running" and self._workers():
+            # workers that are short of memory pause, some of them for ever
+            if self.client.status == "running" and any(
+                part["status"] == "running" for part in self._workers().values()
+            ):
                 alive = time.monotonic()
             elif time.monotonic() - alive > self.patience:
-                what = "has no worker" if self.client.status == "running" else f"is {self.client.status}"
+                what = (
+                    "has no worker, or all are out of memory,"
+                    if self.client.status == "running"
+                    else f"is {self.client.status}"
+                )
                 raise ClusterLostError(
                     f"The Dask cluster {what} for more than {self.patience:g} s. Start workers or a new cluster and "
                     "fit again; raise mtclust.patience in Dask's configuration to wait longer."

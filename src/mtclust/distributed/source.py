@@ -161,12 +161,12 @@ class ChunkedRows(RemoteSource):
         open_tasks = [i for i in range(len(tasks)) if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
         ask = {i: boundaries[i].gap_of_rank(first_gap_rank(counts[i], lower[i], upper[i])) for i in open_tasks}
         proposal = _Proposal(self, proposed, lambda share: self._proposed(data, W, prices, share), share)
-        for i, rows in proposal.undecided(ask).items():
+        for i, rows in proposal.undecided({i: boundaries[i].question(gap) for i, gap in ask.items()}).items():
             boundaries[i].remember(ask[i], rows)
         changes: dict[int, chunk.Changes] = {}
         n_near = 0
         for i in open_tasks:
-            boundaries[i].fetch = lambda gap, i=i: proposal.undecided({i: gap})[i]
+            boundaries[i].fetch = lambda question, i=i: proposal.undecided({i: question})[i]
             positions, labels, prices[i] = settle(boundaries[i], counts[i], lower[i], upper[i], prices[i])
             before = boundaries[i].labels
             counts[i] += np.bincount(labels, minlength=len(counts[i])) - np.bincount(before, minlength=len(counts[i]))
@@ -193,7 +193,7 @@ class ChunkedRows(RemoteSource):
             gaps = np.concatenate([looked_at[i] for _, looked_at, _ in found if i in looked_at])
             widest = max(most[i] for _, _, most in found if i in most)
             constant = -(own.mean[i] @ W[i]) / own.root_scale
-            boundaries.append(_Boundary(int(n), gaps, widest, constant))
+            boundaries.append(_Boundary(int(n), gaps, widest, constant, prices[i].copy()))
         return boundaries, counts
 
     def _finish(
@@ -310,13 +310,14 @@ def _picking(
 
 @dataclass
 class _Boundary:
-    """Rows of a task near a boundary, fetched as far as they are asked for."""
+    """Rows of a task near a boundary, fetched as far as they are asked for; ``prices`` are those of the pass."""
 
     n_rows: int
     gaps: Array
     widest: float
     constant: Array
-    fetch: Callable[[float], chunk.Undecided] | None = None
+    prices: Array
+    fetch: Callable[[tuple[float, float]], chunk.Undecided] | None = None
     _gap: float = -np.inf
     _rows: chunk.Undecided | None = None
 
@@ -324,6 +325,10 @@ class _Boundary:
     def labels(self) -> NDArray[np.int64]:
         assert self._rows is not None
         return self._rows.labels
+
+    def question(self, gap: float) -> tuple[float, float]:
+        """Up to which gap rows, and clusters of these rows, are asked for: all clusters if all rows are."""
+        return gap, np.inf if gap >= self.widest else gap
 
     def remember(self, gap: float, rows: chunk.Undecided) -> None:
         self._gap, self._rows = gap, rows
@@ -334,13 +339,13 @@ class _Boundary:
     def within(self, gap: float) -> tuple[Positions, NDArray[Any]]:
         if gap != self._gap:
             assert self.fetch is not None
-            self.remember(gap, self.fetch(gap))
+            self.remember(gap, self.fetch(self.question(gap)))
         assert self._rows is not None
         return self._rows.positions, self._rows.labels
 
     def cost_of(self, positions: Positions) -> Array:
         assert self._rows is not None
-        return -self.constant - self._rows.scores
+        return -self.constant - self._rows.all_scores(self.prices - self.constant, self._gap)
 
 
 @dataclass
@@ -352,8 +357,8 @@ class _Proposal:
     again: Callable[[float], list[Any]]
     share: float
 
-    def undecided(self, gaps: dict[int, float]) -> dict[int, chunk.Undecided]:
-        """The rows of some tasks within the given gaps."""
+    def undecided(self, gaps: dict[int, tuple[float, float]]) -> dict[int, chunk.Undecided]:
+        """The rows of some tasks within the given gaps, with their clusters within others."""
         if not gaps:
             return {}
         engine, layout = self.source.engine, self.source.layout
@@ -370,7 +375,7 @@ class _Proposal:
 
 
 def _joined(parts: list[chunk.Undecided]) -> chunk.Undecided:
-    positions, labels, scores = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "labels", "scores")
+    positions, labels, within, scores = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "labels", "within", "scores")
     )
-    return chunk.Undecided(positions.astype(np.int64), labels.astype(np.int64), scores)
+    return chunk.Undecided(positions.astype(np.int64), labels.astype(np.int64), within, scores)
