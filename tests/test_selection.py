@@ -251,3 +251,15 @@ def test_a_short_search_of_single_tasks_is_told(monkeypatch):
     X, _, tasks = gaussian_tasks(spread=1.2)
     with pytest.warns(SearchWarning, match="single_task_labels_ were searched too little"):
         DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(X, tasks=tasks)
+
+
+@pytest.mark.parametrize(("estimator", "sparse"), [(DMTRC, False), (DSTC, False), (DSTC, True)])
+def test_number_of_clusters_of_large_data_is_chosen_on_a_sample(estimator, sparse):
+    rng = np.random.default_rng(0)
+    y, tasks = np.arange(2400) % 3, np.arange(2400) // 1200
+    X = 8 * np.eye(4)[y] + rng.normal(size=(2400, 4))
+    settings = {"lambda1": 2.0**-6, "lambda2": 2.0**-6, "sizes": "balanced", "n_init": 2, "random_state": 0}
+    model = estimator(range(3, 5), kernel="linear", solver_options={"form": "primal"}, **settings)
+    model.fit(sp.csr_matrix(X) if sparse else X, tasks=tasks)
+    assert model.n_clusters_ == 3
+    assert model.selection_["form"] == "primal"

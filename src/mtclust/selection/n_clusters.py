@@ -192,7 +192,9 @@ def _noise(model: Any, rows: Any, tasks: Any, rng: np.random.Generator) -> tuple
     """A model and Gaussian data for it, with the mean and covariance that every task has."""
     index = index_tasks(tasks, rows.shape[0])
     linear = isinstance(model.kernel, str) and model.kernel in ("linear", "precomputed")
-    if not linear:
+    options = getattr(model, "solver_options", None) or {}
+    in_rows = options.get("form") == "primal" and not sp.issparse(rows)  # that form wants rows, not their kernel
+    if not linear or in_rows:
         dense = rows.toarray() if sp.issparse(rows) else rows
         noise = np.empty_like(dense)
         for part in index.slices():
@@ -207,7 +209,10 @@ def _noise(model: Any, rows: Any, tasks: Any, rng: np.random.Generator) -> tuple
         n = len(mine)
         centre = np.eye(n) - 1 / n
         mixing[np.ix_(mine, mine)] = 1 / n + rng.standard_normal((n, n)) @ centre / np.sqrt(max(n - 1, 1))
-    return clone(model).set_params(kernel="precomputed"), mixing @ kernel @ mixing.T
+    noise_model = clone(model).set_params(kernel="precomputed")
+    if "form" in options:
+        noise_model.set_params(solver_options={key: value for key, value in options.items() if key != "form"})
+    return noise_model, mixing @ kernel @ mixing.T
 
 
 def _score(model: Any, rows: Any, tasks: Any, n_clusters: int) -> float:
