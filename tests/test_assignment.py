@@ -115,3 +115,19 @@ def test_the_unit_of_the_cost_does_not_matter(unit):
     rng = np.random.default_rng(3)
     cost, sizes = rng.normal(size=(60, 5)), np.array([10, 14, 12, 20, 4])
     np.testing.assert_array_equal(assign(unit * cost, sizes, sizes), assign(cost, sizes, sizes))
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 6, 7])
+def test_a_threshold_has_as_many_values_below_it_as_asked_for(count):
+    values = np.random.default_rng(0).normal(size=7)
+    assert np.count_nonzero(values < assignment._threshold(values, count)) == count
+
+
+def test_prices_settle_before_the_paths_begin():
+    """The paths would mend any prices, one row at a time; good ones leave them few rows."""
+    rng = np.random.default_rng(0)
+    cost, C = rng.normal(size=(3000, 5)) + np.array([0.0, 0.5, 1.0, 1.5, 3.0]), 5
+    sizes = np.full(C, 600)
+    prices = assignment._class_prices(cost, sizes, sizes, np.zeros(C))
+    counts = np.bincount(np.argmin(cost + prices, axis=1), minlength=C)
+    assert np.abs(counts - sizes).max() <= 30

@@ -69,3 +69,12 @@ def test_fractions_are_rounded_outwards_so_that_an_equal_share_is_always_feasibl
 def test_sizes_that_cannot_be_used(sizes, message):
     with pytest.raises(ValueError, match=message):
         parse_sizes(sizes, [60], 3)
+
+
+def test_movable_bounds_go_where_the_labels_of_each_task_have_their_clusters():
+    bounds = parse_sizes("balanced", [4, 6, 2], [2, 3, 1])
+    labels = np.array([0, 2, 0, 2, 0, 0, 1, 1, 2, 2, 1, 1])  # the first task uses ids 0 and 2, the last only 1
+    fitted = bounds.fitted(labels, np.array([0, 4, 10, 12]))
+    assert fitted.upper.tolist() == [[2, 0, 2], [2, 2, 2], [0, 2, 0]]
+    assert fitted.lower.tolist() == fitted.upper.tolist()
+    assert fitted.movable

@@ -9,7 +9,7 @@ from typing import Any
 from mtclust.experiments import load_experiment
 from mtclust.experiments.claims_digits import balance_claims, complexity_claims, pendigits_claims
 from mtclust.experiments.claims_text import newsgroups_claims, sentiment_claims, transfer_claims
-from mtclust.experiments.driver import command, read_frame, read_pictures
+from mtclust.experiments.driver import command, read_frame, read_pictures, unfinished
 from mtclust.experiments.judgement import DIFFERS, FAILS, HOLDS, OPEN, RULE, Judged
 from mtclust.experiments.page import Page, Section, write_page
 
@@ -34,8 +34,10 @@ def write_claims(out: Path, *, quick: bool = False) -> Path:
     judged = judge_claims({name: frame for name, frame in frames.items() if frame is not None})
     sections = [_overview(judged), _counterparts(out)]
     for name, claims in judged.items():
-        text = "\n\n".join(_in_words(claim) for claim in claims)
-        sections.append(Section(load_experiment(name).title, text, pictures=read_pictures(out, name)))
+        experiment = load_experiment(name)
+        parts = [unfinished(experiment, out / name), *(_in_words(claim) for claim in claims)]
+        text = "\n\n".join(filter(None, parts))
+        sections.append(Section(experiment.title, text, pictures=read_pictures(out, name)))
     page = Page("The paper's claims, one by one", command("all", None, quick), RULE, sections)
     write_page(page, out, "claims")
     return out / "claims.html"

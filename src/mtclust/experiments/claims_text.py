@@ -103,7 +103,7 @@ def _omega_claims(corpus: _Corpus, number: str, place: str) -> Judged:
         "DMTRC_l and *DMTRC_l learn the task relationship equally well at all percentages of data.",
         "agreement of Ω between percentages: " + ("; ".join(texts) or "no rows") + f" (limit {SAME_OMEGA:g})",
         verdict_of(cases),
-        "What is shared depends on the draw as well as on the tasks.",
+        "",
     )
 
 

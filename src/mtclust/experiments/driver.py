@@ -12,7 +12,7 @@ from typing import Any
 from mtclust.exceptions import CommandError
 from mtclust.experiments.base import Experiment
 from mtclust.experiments.page import Page, Picture, write_page
-from mtclust.experiments.runner import Cell, DataUnavailable, run_cells
+from mtclust.experiments.runner import DataUnavailable, run_cells
 from mtclust.experiments.sections import draws_text
 from mtclust.experiments.table import RunTable, as_frame, key_of, read_rows, replace_file
 
@@ -61,22 +61,25 @@ def write_report(experiment: Experiment, directory: Path) -> None:
         raise CommandError(f"{directory / TABLE} has no finished rows yet.")
     sections = experiment.report(frame, directory)
     intro = f"{experiment.intro}\n\n{draws_text(frame)} All rows: `{TABLE}`."
-    intro += _unfinished(experiment.cells(run["repeats"], run["quick"]), directory / TABLE)
+    missing = unfinished(experiment, directory)
+    intro += f"\n\n{missing}" if missing else ""
     write_page(Page(experiment.title, run["command"], intro, sections), directory)
     found = [vars(picture) for section in sections for picture in section.pictures]
     replace_file(directory / PICTURES, json.dumps(found, indent=1, ensure_ascii=False).encode())
 
 
-def _unfinished(cells: Sequence[Cell], table: Path) -> str:
+def unfinished(experiment: Experiment, directory: Path) -> str:
     """A paragraph on the cells that have no rows yet; empty if all have."""
-    present = {key_of(row) for row in read_rows(table)}
+    run = json.loads((directory / MARK).read_text())
+    cells = experiment.cells(run["repeats"], run["quick"])
+    present = {key_of(row) for row in read_rows(directory / TABLE)}
     missing = [cell for cell in cells if not present.issuperset(cell.keys())]
     if not missing:
         return ""
     counts = Counter(cell.dataset for cell in missing)
     what = "; ".join(f"{name}: {count}" for name, count in counts.items())
     return (
-        f"\n\n**Not finished**: {len(missing)} of {len(cells)} fits of this command are still to be run (the same "
+        f"**Not finished**: {len(missing)} of {len(cells)} fits of this command are still to be run (the same "
         f"command goes on with them), by data set: {what}."
     )
 
