@@ -57,11 +57,11 @@ lint: $(DEV_STAMP)
 	$(BIN)/mypy
 	$(BIN)/python tools/audit.py
 
-# in-process code in full; compiled loops run as plain Python in a second, smaller part
+# compiled loops are invisible to the measurement: a second, smaller part runs them as Python, where unsigned numbers warn
 coverage: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n 2 -q --cov --cov-branch --cov-report=
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --cov --cov-branch --cov-append --cov-report=term-missing:skip-covered \
-		tests/test_assignment.py tests/test_exchange_solver.py tests/primal/test_primal_polish.py tests/properties/test_property_core.py
+	$(BIN)/python -m pytest -n 2 -q --cov=mtclust --cov-branch --cov-report= --cov-fail-under=0
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/properties -k "assignment or exchange or bit" \
+		-W "ignore:overflow:RuntimeWarning" --cov=mtclust --cov-branch --cov-append --cov-report=term-missing:skip-covered
 
 mutation: $(DEV_STAMP)
 	$(BIN)/python tools/mutation.py
