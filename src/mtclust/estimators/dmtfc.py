@@ -179,6 +179,8 @@ def _in_input_coordinates(prepared: Prepared, features: EigenFeatures, D: Array)
     d = prepared.rows.shape[1]
     if prepared.kernel.kind != "linear" or d > LARGEST_FEATURE_COVARIANCE or prepared.centred.scale == 0:
         return D
-    # the projection's columns sum to 0 within every task, so the rows need no centring here
-    V = near_zero(prepared.rows, prepared.index.offsets).T @ features.projection / np.sqrt(prepared.centred.scale)
+    rows = prepared.rows
+    if prepared.centred.centred:  # the projection's columns then sum to 0 within every task: any shift will do
+        rows = near_zero(rows, prepared.index.offsets)
+    V = rows.T @ features.projection / np.sqrt(prepared.centred.scale)
     return np.asarray(V @ D @ V.T)
