@@ -23,6 +23,8 @@ QUICK = {"kernel": "rbf", "width": 1.0, "lambda1": 0.01, "sizes": "balanced", "n
 
 
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
+# an interrupt between opening a file and using it leaves it to the garbage collector, which says so
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 @pytest.mark.parametrize("form", ["dual", "primal"])
 @pytest.mark.parametrize("method", METHODS)
 def test_interrupts_at_many_moments_leave_the_estimator_as_it_was_and_usable(method, form):

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
@@ -81,7 +82,7 @@ def trace_one_root(S: Array) -> Array:
     trace = float(np.trace(S))
     if not trace > 0:
         return np.eye(m) / m
-    eigenvalues, vectors = np.linalg.eigh(S + (REVIVAL * trace / m) * np.eye(m))
+    eigenvalues, vectors = sla.eigh(S + (REVIVAL * trace / m) * np.eye(m))
     roots = np.sqrt(np.maximum(eigenvalues, 0.0))
     root = (vectors * roots) @ vectors.T
     return root / np.trace(root)
@@ -91,7 +92,7 @@ def gain_matrix(Z: Array, lambda1: Array | float, lambda2: float) -> Array:
     """G = Z(λ₁Z + λ₂I)⁻¹, symmetric; λ₁ may differ by task (G⁻¹ = diag λ₁ + λ₂Z⁻¹)."""
     m = len(Z)
     ridge = np.broadcast_to(np.asarray(lambda1, dtype=np.float64), (m,))
-    G = np.linalg.solve((ridge[:, None] * Z + lambda2 * np.eye(m)).T, Z.T).T
+    G = sla.solve((ridge[:, None] * Z + lambda2 * np.eye(m)).T, Z.T).T
     return 0.5 * (G + G.T)
 
 
