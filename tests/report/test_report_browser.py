@@ -84,15 +84,19 @@ def test_pointing_at_a_row_says_what_it_is(visit, shop_report):
     assert seen.page.locator(".point").count() == 90
     point = seen.page.locator(".point").first
     point.scroll_into_view_if_needed()
-    point.hover(force=True)
     tip = seen.page.locator("#tip")
+    for _ in range(20):  # scrolling is smooth: the row may still be moving away from the pointer
+        point.hover(force=True)
+        if tip.is_visible():
+            break
+        seen.page.wait_for_timeout(100)
     assert tip.is_visible()
     text = tip.inner_text()
     assert text.startswith(CLOSING)
     assert re.search(r", cluster \d\n", text)
     assert re.search(r"margin \d\.\d\d", text)
     seen.page.mouse.move(2, 2)
-    assert tip.is_hidden()
+    tip.wait_for(state="hidden")
     assert seen.dialogs == []
 
 
