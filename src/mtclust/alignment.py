@@ -59,6 +59,13 @@ def class_mean_products(kernel: Array, offsets: NDArray[np.int64], labels: NDArr
     return products.reshape(m, n_clusters, m, n_clusters).transpose(0, 2, 1, 3)
 
 
+def products_of_means(means: Array) -> Array:
+    """Inner products (m, m, C, C) between class means that are given in coordinates (m × C × r)."""
+    m, n_clusters, _ = means.shape
+    flat = means.reshape(m * n_clusters, -1)
+    return (flat @ flat.T).reshape(m, n_clusters, m, n_clusters).transpose(0, 2, 1, 3)
+
+
 def allowed_permutations(bounds: SizeBounds, task: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which cluster (row) of a task may take which id (column) without breaking the size bounds of that id.
 

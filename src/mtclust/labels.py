@@ -118,6 +118,19 @@ class SizeBounds:
         return bool(np.all(counts >= self.lower[task]) and np.all(counts <= self.upper[task]))
 
 
+def free_bounds(sizes: NDArray[np.int64], present: NDArray[np.bool_], movable: bool = False) -> SizeBounds:
+    """No bound but that no cluster that a task has is empty, where the task has rows enough for that.
+
+    Examples
+    --------
+    >>> free_bounds(np.array([9, 1]), np.array([[True, True], [True, True]])).lower.tolist()
+    [[1, 1], [0, 0]]
+    """
+    rows = sizes[:, None]
+    enough = rows >= present.sum(axis=1)[:, None]
+    return SizeBounds((present & enough).astype(np.int64), np.where(present, rows, 0), movable)
+
+
 def parse_sizes(
     sizes: Any, task_sizes: ArrayLike, n_clusters: ArrayLike, task_names: ArrayLike | None = None
 ) -> SizeBounds:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from mtclust._extras import require
+from mtclust._threads import one_blas_thread
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
@@ -125,7 +125,7 @@ def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
     estimator._check_clusters(index, clusters)
     estimator.n_clusters_ = int(clusters.max())
     rng = np.random.default_rng(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         fit_large(estimator, rows, index, clusters, given_lambda1(estimator.lambda1, index), rng)
     estimator._add_choice(choice)
     estimator._print_history()

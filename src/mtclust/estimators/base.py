@@ -123,13 +123,11 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         self.n_clusters_ = int(clusters.max())
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         with one_blas_thread():
-            if large and is_sparse_text(self, features):
-                fit_sparse_text(self, features, index, clusters, rng)
-                self.selection_ |= _words_of_choice(choice)
-                self._print_history()
-                return self
             if large:
-                fit_large(self, features, index, clusters, given_lambda1(self.lambda1, index), rng)
+                if is_sparse_text(self, features):
+                    fit_sparse_text(self, features, index, clusters, rng)
+                else:
+                    fit_large(self, features, index, clusters, given_lambda1(self.lambda1, index), rng)
                 self._add_choice(choice)
                 self._print_history()
                 return self

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.exceptions import NO_VARIATION, UncoupledWarning
 from mtclust.features import Kernel
-from mtclust.labels import SizeBounds, parse_sizes
+from mtclust.labels import SizeBounds, free_bounds, parse_sizes
 from mtclust.memory import require_memory
 from mtclust.primal.features import FeatureMap, default_rank, feature_map, needs_landmarks, source_of
 from mtclust.primal.judge import coupling_statistic, loo_score
@@ -22,7 +22,7 @@ from mtclust.primal.model import decision_model
 from mtclust.primal.rows import Moments, RemoteLabels, RemoteTable, moments
 from mtclust.primal.search import Data, State, begin, descend, state_of
 from mtclust.primal.settings import Settings, settle
-from mtclust.primal.sizes import bounds_by_rule, free_bounds
+from mtclust.primal.sizes import bounds_by_rule
 from mtclust.primal.solve import PrimalOptions, PrimalProblem, PrimalResult, solve
 from mtclust.tasks import TaskIndex
 
@@ -107,7 +107,7 @@ def fit_large(
     options = PrimalOptions(n_init=estimator.n_init, **estimator._primal_effort())
     result = solve(problem, options, rng)
     if settings.sizes == "released":
-        result = _released(result, free_bounds(index.sizes, clusters), options, rng)
+        result = _released(result, options, rng)
     selection = dict(settings.selection)
     selection["features"] = _words(features, own)
     result = estimator._judge_large(result, index, options, rng, selection)
@@ -180,13 +180,11 @@ def judge_relationship(
     return replace(result, problem=problem, state=state, system=system, alone_labels=state.labels)
 
 
-def _released(result: PrimalResult, free: SizeBounds, options: PrimalOptions, rng: np.random.Generator) -> PrimalResult:
+def _released(result: PrimalResult, options: PrimalOptions, rng: np.random.Generator) -> PrimalResult:
     """The balanced solution with rows then free to move; the tasks alone likewise."""
-    present = result.problem.data.bounds.present  # the balanced search has settled which clusters a task has
-    most = free.upper.max(axis=1, keepdims=True)
-    fewest = free.lower.max(axis=1, keepdims=True)
-    bounds = SizeBounds(np.where(present, fewest, 0), np.where(present, most, 0))
-    data = replace(result.problem.data, bounds=bounds)
+    data = result.problem.data
+    # the balanced search has settled which clusters a task has
+    data = replace(data, bounds=free_bounds(data.moments.sizes, data.bounds.present))
     problem = replace(result.problem, data=data)
     for task in result.state.tasks:
         task.prices = np.zeros_like(task.prices)
@@ -224,21 +222,7 @@ def _store(
     labels, single, new_ids = _with_plain_ids(index, state, result.alone_labels, data.bounds)
     if new_ids is not None:
         _rename_all(state, new_ids)
-    if not state.converged:
-        warnings.warn(
-            f"fit stopped after {state.n_rounds} passes with the objective at {state.value:.6g} and still falling "
-            "by more than tol a pass; raise max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
-    if state.value < 0:
-        warnings.warn(
-            f"the objective came out as {state.value:.3g}, below its lowest possible value 0: lambda1="
-            f"{settings.lambda1.mean():g} and lambda2={settings.lambda2:g} are too small for double precision with "
-            'these features. Raise them, or set solver_options={"form": "dual"}.',
-            ConvergenceWarning,
-            stacklevel=6,
-        )
+    warn_of_search(state, settings.lambda1, settings.lambda2)
     estimator._prepared = estimator._result_labels = estimator._sample = None
     shift = getattr(data.source, "shift", None)
     estimator._model = decision_model(features, data.moments, shift, data.bounds.present, state.W)
@@ -263,6 +247,25 @@ def _store(
     selection["certified"] = state.certified
     estimator.selection_ = selection | {"task_similarity": result.similarity}
     estimator._store_coupling(state.solver.Z)
+
+
+def warn_of_search(state: State, lambda1: Array, lambda2: float) -> None:
+    """Say that a search at scale did not converge, or that its objective cannot be right."""
+    if not state.converged:
+        warnings.warn(
+            f"fit stopped after {state.n_rounds} passes with the objective at {state.value:.6g} and still falling "
+            "by more than tol a pass; raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=7,
+        )
+    if state.value < 0:
+        warnings.warn(
+            f"the objective came out as {state.value:.3g}, below its lowest possible value 0: lambda1="
+            f"{lambda1.mean():g} and lambda2={lambda2:g} are too small for double precision with these features. "
+            'Raise them, or set solver_options={"form": "dual"}.',
+            ConvergenceWarning,
+            stacklevel=7,
+        )
 
 
 def _with_plain_ids(

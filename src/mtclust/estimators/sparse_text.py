@@ -7,24 +7,23 @@ models then label all rows, and labels, models and Ω are improved on all of the
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.exceptions import ClusterNumberWarning, SearchWarning
+from mtclust.estimators.large import warn_of_search
+from mtclust.exceptions import SearchWarning
 from mtclust.features import Kernel
-from mtclust.labels import SizeBounds, parse_sizes
+from mtclust.labels import SizeBounds, free_bounds, parse_sizes
 from mtclust.memory import require_memory
-from mtclust.model import DecisionModel
+from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels, move_sums
 from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable, sparse_moments, table_of
+from mtclust.primal.model import decision_model
 from mtclust.primal.search import Data, State, begin, descend, state_of
-from mtclust.primal.sizes import free_bounds
 from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
@@ -51,7 +50,7 @@ def fit_sparse_text(
         f"fit of {m} tasks with {d} columns and {C} clusters",
         "Use fewer columns (TaskTfidf has max_features) or n_components for Nyström features.",
     )
-    small, positions = _fit_sample(estimator, X, index, rng)
+    small, positions = _fit_sample(estimator, X, index, clusters, rng)
     source = table_of(X, index.order, index.offsets)
     own = sparse_moments(source, estimator.fit_intercept)
     bounds = _bounds(estimator, small, index, clusters)
@@ -79,7 +78,7 @@ def fit_sparse_text(
 
 
 def _fit_sample(
-    estimator: Any, X: Any, index: TaskIndex, rng: np.random.Generator
+    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[Any, list[NDArray[np.int64]]]:
     """The estimator fitted exactly on some rows of every task; and which rows of each task these are."""
     wanted = np.minimum(index.sizes, np.maximum(1, index.sizes * _SAMPLED_ROWS // index.sizes.sum() + 1))
@@ -87,28 +86,30 @@ def _fit_sample(
     rows = np.concatenate([index.order[a + part] for a, part in zip(index.offsets, positions)])
     options = {**(estimator.solver_options or {}), "form": "dual"}
     sizes = estimator.sizes if isinstance(estimator.sizes, str | float | int | tuple) else "auto"
+    # what was chosen or given for all rows, not chosen anew on the sample
+    number = int(clusters[0]) if np.ptp(clusters) == 0 else dict(zip(index.names.tolist(), clusters.tolist()))
     small = clone(estimator).set_params(
-        task_column=None, solver_options=options, sizes=sizes, random_state=int(rng.integers(2**31 - 1))
-    )
+        n_clusters=number, task_column=None, solver_options=options, sizes=sizes,
+        random_state=int(rng.integers(2**31 - 1)),
+    )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SearchWarning)
-        warnings.simplefilter("ignore", ClusterNumberWarning)
         small.fit(X[rows], tasks=index.names[np.repeat(np.arange(index.n_tasks), wanted)])
     return small, positions
 
 
 def _bounds(estimator: Any, small: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> SizeBounds:
-    """Sizes of all rows: the estimator's own rule, or what was chosen on the sample."""
+    """Sizes of all rows: the estimator's own rule, or what was chosen on the sample, for the clusters found there."""
     chosen = small.selection_["sizes"]
-    if not isinstance(chosen, dict):
-        return parse_sizes(estimator.sizes, index.sizes, clusters, index.names)
-    if chosen["chosen"] == "balanced":
-        return parse_sizes("balanced", index.sizes, clusters)
-    if chosen["chosen"] == "estimated":
+    rule = chosen["chosen"] if isinstance(chosen, dict) else None
+    if rule in ("released", "free"):
+        return free_bounds(index.sizes, small._prepared.problem.bounds.present)
+    if rule == "estimated":
         shares = small.cluster_sizes_ / small.cluster_sizes_.sum(axis=1, keepdims=True)
-        lower = np.floor(shares * index.sizes[:, None]).astype(np.int64)
-        return SizeBounds(lower, np.ceil(shares * index.sizes[:, None]).astype(np.int64))
-    return replace(free_bounds(index.sizes, clusters), movable=False)
+        wanted = shares * index.sizes[:, None]
+        return SizeBounds(np.floor(wanted).astype(np.int64), np.ceil(wanted).astype(np.int64))
+    bounds = parse_sizes(rule or estimator.sizes, index.sizes, clusters, index.names)
+    return bounds.fitted(small._result_labels, small._prepared.index.offsets).fixed()
 
 
 def _models_of_sample(
@@ -130,17 +131,9 @@ def _models_of_sample(
 
 
 def _store(estimator: Any, small: Any, index: TaskIndex, data: Data, state: State, single: NDArray[np.int32]) -> None:
-    own, scaled = data.moments, state.W / data.moments.root_scale
-    intercept = -np.einsum("ir,irc->ic", own.mean, scaled)
-    present = data.bounds.present
-    if not state.converged:
-        warnings.warn(
-            f"fit stopped after {state.n_rounds} passes with the objective at {state.value:.6g} and still falling "
-            "by more than tol a pass; raise max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
-    estimator._model = DecisionModel(Kernel("linear"), None, scaled.transpose(0, 2, 1).copy(), intercept, present)
+    warn_of_search(state, *small._lambdas)
+    linear = FeatureMap(Kernel("linear"))
+    estimator._model = decision_model(linear, data.moments, None, data.bounds.present, state.W)
     estimator._prepared = estimator._result_labels = estimator._large = None
     estimator._sample = small  # new tasks are clustered beside its rows
     estimator._lambdas = small._lambdas
@@ -150,7 +143,7 @@ def _store(estimator: Any, small: Any, index: TaskIndex, data: Data, state: Stat
     estimator.cluster_sizes_ = np.stack([task.counts for task in state.tasks])
     estimator.objective_ = state.value
     estimator.loo_score_ = small.loo_score_
-    estimator.coef_, estimator.intercept_ = estimator._model.coefficients, intercept
+    estimator.coef_, estimator.intercept_ = estimator._model.coefficients, estimator._model.intercept
     estimator.task_groups_ = small.task_groups_
     estimator.history_, estimator.n_iter_, estimator.converged_ = state.history, state.n_rounds, state.converged
     about = {"form": "matrix-free", "chosen_on": f"{len(small.labels_)} rows (loo_score_ too)", "certified": False}

@@ -144,7 +144,7 @@ def relabel(
     from mtclust.primal import _compiled
 
     n, n_clusters = len(current.labels), W.shape[1]
-    weights, constant = W / moments.root_scale, -(moments.mean[task] @ W) / moments.root_scale
+    weights, constant = moments.on_raw(task, W)
     gaps, counts = np.empty(n), np.zeros(n_clusters, dtype=np.int64)
     at_first, changed = current.labels.copy(), 0
     for begin, end, block in source.blocks(task):
@@ -202,7 +202,7 @@ def first_prices(
     if n <= _FEW_ENOUGH:
         return prices
     rows = source.take(task, first_rows(n))
-    weights, constant = W / moments.root_scale, -(moments.mean[task] @ W) / moments.root_scale
+    weights, constant = moments.on_raw(task, W)
     return prices_from(scores_of(rows, weights) + constant, n, prices, lower, upper)
 
 

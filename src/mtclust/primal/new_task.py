@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.alignment import align_task_means
+from mtclust.alignment import align_task_means, products_of_means
 from mtclust.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Moments, Source, TableRows, moments
@@ -123,8 +123,7 @@ def _take_known_ids(known: Known, data: Data, task: TaskLabels) -> Array:
     # b = (2/n)(a·class sums − rest·total): back to class means
     scaled = 0.5 * data.moments.sizes[:, None, None] * b
     means = (scaled + rest * data.moments.total[:, :, None]) / (a * np.maximum(counts, 1))[:, None, :]
-    flat = means.transpose(0, 2, 1).reshape((m + 1) * C, -1)
-    products = (flat @ flat.T).reshape(m + 1, C, m + 1, C).transpose(0, 2, 1, 3)
+    products = products_of_means(means.transpose(0, 2, 1))
     new_ids, similarity = align_task_means(products, counts, data.bounds, m)
     task.rename(new_ids)
     return similarity

@@ -254,6 +254,10 @@ class Moments:
     def root_scale(self) -> float:
         return float(np.sqrt(self.scale)) if self.scale > 0 else 1.0
 
+    def on_raw(self, task: int, W: Array) -> tuple[Array, Array]:
+        """Weights and constant with which raw rows z of a task score as φ does with W: φᵀW = zᵀ·weights + constant."""
+        return W / self.root_scale, -(self.mean[task] @ W) / self.root_scale
+
     def centred(self, task: int, block: NDArray[Any]) -> Array:
         """φ of raw rows of a task."""
         return (np.asarray(block, dtype=np.float64) - self.mean[task]) / self.root_scale

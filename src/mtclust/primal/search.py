@@ -297,7 +297,7 @@ def wants_of(source: Source, task: int, moments: Moments, W: Array, prices: Arra
     """How much better the best other cluster is for every row of a task than its own, by score − price."""
     from mtclust.primal import _compiled
 
-    weights, constant = W / moments.root_scale, -(moments.mean[task] @ W) / moments.root_scale
+    weights, constant = moments.on_raw(task, W)
     wants = np.empty(len(labels))
     for first, last, block in source.blocks(task):
         scores = scores_of(block, weights)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from mtclust.alignment import align_means
-from mtclust.labels import SizeBounds, parse_sizes
+from mtclust.alignment import align_means, products_of_means
+from mtclust.labels import SizeBounds, free_bounds, parse_sizes
 from mtclust.primal.rows import Moments, RemoteSource, Source
 from mtclust.primal.search import Data
 from mtclust.primal.solve import take_rows
@@ -19,22 +19,14 @@ _ROWS = 2000
 _STARTS = 3
 
 
-def free_bounds(sizes: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
-    """No bound but that no cluster is empty, where a task has rows enough."""
-    most = int(clusters.max())
-    present = np.arange(most) < clusters[:, None]
-    enough = sizes >= clusters
-    lower = (present & enough[:, None]).astype(np.int64)
-    return SizeBounds(lower, np.where(present, sizes[:, None], 0), movable=bool(np.ptp(clusters) > 0))
-
-
 def bounds_by_rule(
     rule: str, source: Source, own: Moments, clusters: NDArray[np.int64], rng: np.random.Generator
 ) -> SizeBounds:
     """Bounds of a rule to begin with: balanced (also for released sizes), free, or the sizes that k-means finds."""
     if rule in ("balanced", "released"):
         return parse_sizes("balanced", own.sizes, clusters)
-    free = free_bounds(own.sizes, clusters)
+    present = np.arange(int(clusters.max())) < clusters[:, None]
+    free = free_bounds(own.sizes, present, movable=bool(np.ptp(clusters) > 0))
     return estimated_bounds(Data(source, own, free), clusters, rng) if rule == "estimated" else free
 
 
@@ -51,9 +43,7 @@ def estimated_bounds(data: Data, clusters: NDArray[np.int64], rng: np.random.Gen
         means[i, : len(centres[i])] = centres[i]
     for i, found in enumerate(_nearest_counts(data.source, few.moments, centres)):
         counts[i, : len(found)] = found
-    flat = means.reshape(m * C, -1)
-    products = (flat @ flat.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
-    new_ids, _ = align_means(products, counts, few.bounds)
+    new_ids, _ = align_means(products_of_means(means), counts, few.bounds)
     sizes = np.zeros_like(counts)
     for i, ids in enumerate(new_ids):
         sizes[i, ids] = counts[i]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.alignment import align_means, groups_of_tasks
+from mtclust.alignment import align_means, groups_of_tasks, products_of_means
 from mtclust.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.many_tasks import MANY, align_many
@@ -186,16 +186,14 @@ def _alone(
 def _align(data: Data, state: State) -> Array:
     """Common cluster ids by class means, in place; returns the similarity of the tasks."""
     counts = np.stack([task.counts for task in state.tasks])
-    m, C = counts.shape
+    m = len(counts)
     sums = np.stack([task.sums for task in state.tasks])
     means = (sums - counts[:, :, None] * data.moments.mean[:, None]) / data.moments.root_scale
     means /= np.maximum(counts, 1)[:, :, None]
     if m > MANY and not data.bounds.movable:
         new_ids, similarity = align_many(means, counts, data.bounds)
     else:
-        flat = means.reshape(m * C, -1)
-        products = (flat @ flat.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
-        new_ids, similarity = align_means(products, counts, data.bounds)
+        new_ids, similarity = align_means(products_of_means(means), counts, data.bounds)
     for i, ids in enumerate(new_ids):
         state.tasks[i].rename(ids)
         for table in (state.b, state.W):

@@ -20,7 +20,7 @@ from sklearn.cluster import KMeans
 from mtclust.alignment import align
 from mtclust.coupling import Independent
 from mtclust.features import eigen_features
-from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.labels import SizeBounds, free_bounds, label_codes, parse_sizes
 from mtclust.objective import loo_residuals, macro_r_squared
 from mtclust.solvers.descent import Search, descend, start
 from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
@@ -71,12 +71,8 @@ class SizeChoice:
         return f"{self.chosen} sizes predict cluster membership nearly as well as {best} ones ({own:.3f}, {top:.3f})"
 
 
-def free_bounds(problem: Problem) -> SizeBounds:
-    """No bound but that no cluster is empty (where a task has rows enough for that)."""
-    n = np.diff(problem.offsets)[:, None]
-    present = problem.bounds.present  # clusters that a task lacks stay empty
-    enough = n >= present.sum(axis=1)[:, None]
-    return SizeBounds((present & enough).astype(np.int64), np.where(present, n, 0), problem.bounds.movable)
+def _free_bounds_of(problem: Problem) -> SizeBounds:
+    return free_bounds(np.diff(problem.offsets), problem.bounds.present, problem.bounds.movable)
 
 
 def choose_sizes(
@@ -118,7 +114,7 @@ def choose_sizes(
     """
     clusters = problem.bounds.present.sum(axis=1)
     balanced = replace(problem, bounds=parse_sizes("balanced", np.diff(problem.offsets), clusters))
-    free = replace(problem, bounds=free_bounds(problem))
+    free = replace(problem, bounds=_free_bounds_of(problem))
     first = solve(balanced)
     estimated = replace(problem, bounds=estimated_sizes(problem, rng))
     candidates: dict[str, tuple[Problem, SolverResult]] = {
@@ -143,7 +139,7 @@ def estimated_sizes(problem: Problem, rng: np.random.Generator) -> SizeBounds:
         own = int(problem.bounds.present[task].sum())
         k_means = KMeans(min(own, n), n_init=_K_MEANS_STARTS, random_state=int(rng.integers(2**31 - 1)))
         labels.append(k_means.fit_predict(features).astype(np.int64))
-    aligned, _ = align(problem.kernel, problem.offsets, np.concatenate(labels), free_bounds(problem))
+    aligned, _ = align(problem.kernel, problem.offsets, np.concatenate(labels), _free_bounds_of(problem))
     parts = (aligned[problem.rows(task)] for task in range(problem.n_tasks))
     counts = np.stack([np.bincount(part, minlength=problem.n_clusters) for part in parts])
     return SizeBounds(counts, counts)

@@ -1,0 +1,77 @@
+"""Sparse tables with very many columns: the same models as with Gram matrices, and the choices of the user kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mtclust import DMTRC, DSTC
+from mtclust.metrics import macro_nmi
+from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable, sparse_moments
+from mtclust.primal.rows import TableRows, moments
+from mtclust.primal.systems import TaskSystem
+
+SETTINGS = {"kernel": "linear", "lambda1": 2.0**-4, "lambda2": 2.0**-4, "n_init": 2, "random_state": 0}
+
+
+def topics(sizes: dict[int, int], n_columns: int = 1200, seed: int = 0) -> tuple[sp.csr_matrix, np.ndarray, np.ndarray]:
+    """Word counts of two tasks; task → number of its topics, the first of three."""
+    rng = np.random.default_rng(seed)
+    words = rng.random((3, n_columns)) ** 8
+    tasks = np.arange(4200) % 2
+    y = np.array([rng.integers(sizes[task]) for task in tasks])
+    counts = rng.poisson(words[y])
+    counts[:, 0] += 1
+    return sp.csr_matrix(counts, dtype=np.float64), y, tasks
+
+
+@pytest.mark.parametrize("centre", [True, False])
+def test_models_are_those_of_the_dense_system(centre):
+    rng = np.random.default_rng(1)
+    parts = [sp.random(n, 30, density=0.3, random_state=n, format="csr") for n in (40, 25)]
+    offsets = np.array([0, 40, 65])
+    dense = moments(TableRows(np.concatenate([part.toarray() for part in parts]), offsets), centre)
+    own = sparse_moments(SparseTable(parts, offsets), centre)
+    assert own.scale == pytest.approx(dense.scale)
+    np.testing.assert_allclose(own.mean, dense.mean, atol=1e-14)
+    lambda1, b, Omega = np.array([0.02, 0.05]), rng.normal(size=(2, 30, 3)), np.array([[0.6, 0.3], [0.3, 0.4]])
+    expected = TaskSystem(dense.normalised_gram, lambda1, 0.1).condition(Omega).models(b)
+    found = MatrixFreeSystem(SparseTable(parts, offsets), own, lambda1, 0.1).condition(Omega).models(b)
+    np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("estimator", [DMTRC, DSTC])
+def test_topics_are_found_and_the_objective_never_rises(estimator):
+    X, y, tasks = topics({0: 3, 1: 3})
+    model = estimator(3, sizes="balanced", **SETTINGS).fit(X, tasks=tasks)
+    assert model.selection_["form"] == "matrix-free"
+    assert macro_nmi(y, model.labels_, tasks) > 0.9
+    values = [entry["objective"] for entry in model.history_]
+    assert np.all(np.diff(values) <= 1e-9)
+    assert model.cluster_sizes_.tolist() == [[700, 700, 700]] * 2
+
+
+def test_the_number_of_clusters_that_was_chosen_is_used():
+    X, _, tasks = topics({0: 3, 1: 3})
+    model = DSTC(range(2, 4), sizes="balanced", **SETTINGS).fit(X, tasks=tasks)
+    assert model.n_clusters_ == model.selection_["n_clusters"]["chosen"] == 3
+    assert model.cluster_sizes_.shape == (2, 3)
+
+
+def test_tasks_may_have_different_numbers_of_clusters():
+    X, y, tasks = topics({0: 3, 1: 2})
+    model = DSTC({0: 3, 1: 2}, sizes="balanced", **SETTINGS).fit(X, tasks=tasks)
+    assert np.count_nonzero(model.cluster_sizes_, axis=1).tolist() == [3, 2]
+    assert macro_nmi(y, model.labels_, tasks) > 0.9
+
+
+def test_sizes_left_open_follow_the_sample():
+    X, y, tasks = topics({0: 3, 1: 3})
+    keep = (y != 2) | (np.arange(len(y)) % 4 < 1)  # a rare topic
+    X, y, tasks = X[keep], y[keep], tasks[keep]
+    X, y, tasks = sp.vstack([X, X]).tocsr(), np.tile(y, 2), np.tile(tasks, 2)
+    model = DSTC(3, **SETTINGS).fit(X, tasks=tasks)
+    assert model.selection_["form"] == "matrix-free"
+    assert model.cluster_sizes_.min() < 0.5 * model.cluster_sizes_.max()
+    assert macro_nmi(y, model.labels_, tasks) > 0.9
