@@ -129,18 +129,27 @@ def test_a_good_model_raises_no_concern():
     assert concerns(DMTRC(3, random_state=0).fit(X, tasks=TASKS)) == []
 
 
+def said(model):
+    return [str(concern) for concern in concerns(model)]
+
+
+def titles(model):
+    return [concern.title for concern in concerns(model)]
+
+
 def test_a_search_that_was_stopped_is_a_concern():
     fitted = DMTRC(3, kernel="linear", **QUICK).fit(X, tasks=TASKS)
     fitted.converged_, fitted.n_iter_ = False, 40
-    assert concerns(fitted) == [
-        "The search was stopped after 40 rounds while the objective was still falling: raise max_iter or tol."
+    assert said(fitted) == [
+        "Not converged: The search was stopped after 40 rounds while the objective was still falling; another seed may "
+        "give noticeably different clusters. Raise max_iter or tol."
     ]
 
 
 @pytest.mark.filterwarnings("ignore::mtclust.exceptions.DegenerateSolutionWarning")
 def test_a_relaxation_is_a_concern():
     fitted = DMTRC(3, kernel="linear", solver="cutting-plane", solver_options={"max_cuts": 1}, **QUICK)
-    assert "those of a convex relaxation" in concerns(fitted.fit(X, tasks=TASKS))[0]
+    assert "those of a convex relaxation" in said(fitted.fit(X, tasks=TASKS))[0]
 
 
 @pytest.mark.filterwarnings("ignore::mtclust.exceptions.UncoupledWarning")
@@ -151,36 +160,74 @@ def test_unrelated_tasks_are_a_concern(coupling):
     fitted.selection_["task_similarity"] = np.eye(3)
     fitted.task_correlation_ = np.array([[1, 0.05, 0], [0.05, 1, 0.6], [0, 0.6, 1]])
     if coupling == "full":
-        found = concerns(fitted)
+        assert titles(fitted) == ["Unrelated tasks coupled", "Weak relationship"]
+        found = said(fitted)
         assert "The tasks look unrelated (similarity to the nearest task 0.00 on average, below 0.4)" in found[0]
-        assert found[1] == "Hardly related to any other task (correlations below 0.1): 0."
+        assert "Task 0 has little in common with any other task (correlation below 0.3)" in found[1]
+        fitted.task_correlation_ = np.eye(3)
+        assert "No two tasks are clearly related" in said(fitted)[1]
+        fitted.task_correlation_ = np.full((3, 3), 0.5)
+        assert titles(fitted) == ["Unrelated tasks coupled"]
+        fitted.coupling, fitted.task_correlation_ = "auto", np.eye(3)
+        fitted.selection_["coupling"] = {"decision": "full", "reason": "", "per_task": {0: 0.1, 1: 0.0, 2: 0.0}}
+        assert titles(fitted) == ["Weak relationship"]
+        fitted.selection_["coupling"]["per_task"][0] = 0.0  # no label changed
+        assert titles(fitted) == []
     else:
         fitted.selection_["coupling"] = {"decision": "none", "reason": "they look unrelated"}
-        assert concerns(fitted) == ["The tasks were clustered apart: they look unrelated."]
+        assert said(fitted) == [
+            "Tasks clustered apart: Every task was clustered on its own: they look unrelated. Cluster ids were matched "
+            'afterwards. coupling="full" couples them all the same.'
+        ]
+
+
+def test_tasks_that_coupling_hurts_are_a_concern():
+    fitted = DMTRC(3, kernel="linear", coupling="auto", random_state=0).fit(X, tasks=TASKS)
+    fitted.selection_["coupling"] = {"decision": "full", "reason": "", "per_task": {0: 2.0, 1: 0.1, 2: 3.5}}
+    (found,) = concerns(fitted)
+    assert found.title == "Negative transfer likely"
+    assert "the own rows of tasks 0 and 2 clearly worse" in found.text
+    assert (found.advice, found.option) == ('Compare with coupling="none".', "Compare with --coupling none.")
 
 
 def test_clusters_that_are_not_there_are_a_concern():
     fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
     fitted.loo_score_ = -0.02
-    assert concerns(fitted) == [
-        "The clusters are not separated: the cluster of a row cannot be told from the other rows "
-        "(leave-one-out R² -0.02)."
+    assert said(fitted) == [
+        "Clusters not separated: The cluster of a row cannot be told from the other rows (leave-one-out R² -0.02)."
     ]
     fitted.selection_["n_clusters"] = {"chosen": 3, "reason": "", "gaps": {2: -0.1, 3: -0.05}}
-    assert concerns(fitted) == ["No number of clusters that was tried separates the data better than noise."]
+    assert said(fitted) == [
+        "No clear clusters: No number of clusters that was tried separates the data better than noise."
+    ]
 
 
 def test_tiny_and_empty_clusters_are_named_unless_they_were_asked_for():
     sizes = {0: [28, 1, 1], 1: [10, 10, 10], 2: [30, 0, 0]}
     fitted = DSTC(3, kernel="linear", **{**QUICK, "sizes": sizes}).fit(X, tasks=TASKS)
-    assert concerns(fitted) == []  # a tenth of ten rows is one row
-    rows, _, tasks = gaussian_tasks(n_tasks=2, rows=60)
-    sizes = {0: [58, 1, 1], 1: [60, 0, 0]}
-    fitted = DSTC(3, kernel="linear", sizes=sizes, **QUICK).fit(rows, tasks=np.where(tasks, 1, 0))
-    (found,) = concerns(fitted)
-    assert found == "Tiny clusters: 1 of 60 rows in cluster 1 of task 0; 1 of 60 rows in cluster 2 of task 0."
+    assert concerns(fitted) == []
     fitted.sizes = "auto"
-    assert concerns(fitted)[0].endswith("; 2 of 3 clusters of task 1 without rows.")
+    (found,) = concerns(fitted)
+    assert found.text == (
+        "1 of 30 rows in cluster 1 of task 0, 1 of 30 rows in cluster 2 of task 0 and 2 of 3 clusters of task 2 "
+        "without rows: too few to say much about."
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tiny"), [([56, 4], True), ([55, 5], False), ([1180, 20], True), ([1120, 80], False)]
+)
+def test_a_cluster_is_tiny_by_its_rows_or_by_its_share(sizes, tiny):
+    fitted = DSTC(2, kernel="linear", **QUICK).fit(X)
+    fitted.cluster_sizes_ = np.array([sizes])
+    assert titles(fitted) == (["Tiny clusters"] if tiny else [])
+
+
+def test_tasks_with_few_rows_are_a_concern():
+    fitted = DSTC(2, kernel="linear", **QUICK).fit(X[:39], tasks=["a long task"] * 30 + ["short"] * 9)
+    fitted.cluster_sizes_ = np.array([[15, 15], [5, 4]])
+    assert titles(fitted) == ["Few rows"]
+    assert "Task short has fewer than 5 rows per cluster" in said(fitted)[0]
 
 
 # -- notebooks -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 #: characters of a name that are shown unless told otherwise
@@ -43,3 +44,17 @@ def columns(text: str) -> int:
 def padded(text: str, width: int) -> str:
     """The text filled up with blanks to a number of columns."""
     return text + " " * (width - columns(text))
+
+
+def listing(names: Sequence[Any], most: int = 4) -> str:
+    """A few names in a sentence.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c"]), listing([1, 2, 3, 4, 5, 6])
+    ('a, b and c', '1, 2, 3, 4 and 2 more')
+    """
+    texts = [str(name) for name in names]
+    if len(texts) > most:
+        return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

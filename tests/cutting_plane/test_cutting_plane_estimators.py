@@ -108,7 +108,8 @@ def test_a_collapsed_start_of_the_exchange_solver_does_not_warn(digits):
     X, _, tasks = digits
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        build(DSTC, solver_options={"max_cuts": 10, "init": "random", "refine": "exchange"}).fit(X, tasks=tasks)
+        model = build(DSTC, solver_options={"max_cuts": 10, "init": "random", "refine": "exchange"}).fit(X, tasks=tasks)
+    assert model.history_[-1]["stage"] == "exchange from cutting planes"
 
 
 def test_order_of_rows_does_not_matter_with_given_labels(digits):

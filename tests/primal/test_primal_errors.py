@@ -72,8 +72,11 @@ def test_a_fit_that_fits_is_not_refused(monkeypatch):
 
 
 def test_where_the_system_does_not_tell_nothing_is_refused(monkeypatch):
+    with_memory(monkeypatch, 1)
+    with pytest.raises(MemoryError):
+        require_memory(1e30, "a fit", "")
     with_memory(monkeypatch, None)
-    require_memory(1e30, "a fit", "")
+    assert require_memory(1e30, "a fit", "") is None
 
 
 def test_available_memory_is_a_plausible_figure():

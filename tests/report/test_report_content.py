@@ -178,9 +178,13 @@ def test_tasks_that_coupling_hurts_are_named(fitted):
 
 def test_tiny_clusters_and_few_rows():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(18, 6))
-    model = DSTC(4, kernel="linear", random_state=0, lambda1=1.0, lambda2=1.0).fit(X, tasks=np.repeat([0, 1], 9))
+    X = rng.normal(size=(39, 6))
+    X[:3] += 20
+    model = DSTC(2, kernel="linear", sizes=1.0, random_state=0, lambda1=1.0).fit(X, tasks=np.repeat([0, 1], [30, 9]))
     assert {"Tiny clusters", "Few rows"} <= titles(model)
+    (tiny,) = [caution.text for caution in cautions(model) if caution.title == "Tiny clusters"]
+    assert "3 of 30 rows in cluster" in tiny
+    assert tiny.endswith("Try fewer --clusters or --sizes balanced.")
 
 
 def test_noise_is_called_noise_and_clusters_are_not(fitted):

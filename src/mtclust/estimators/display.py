@@ -53,6 +53,9 @@ class DisplayMixin:
         Rows per task and cluster
           task  rows  0  1
           0        6  3  3
+        <BLANKLINE>
+        Be careful
+          ! Few rows: Task 0 has fewer than 5 rows per cluster; clusters there rest on very little.
         """
         check_is_fitted(self, "labels_")
         return summarise(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,11 +41,11 @@ class NewTaskMixin:
     _sample: Any
     _lambdas: tuple[Array, float]
 
-    def _read_solver_options(self) -> SolverOptions:
-        raise NotImplementedError
+    if TYPE_CHECKING:
 
-    def _primal_effort(self) -> dict[str, Any]:
-        raise NotImplementedError
+        def _read_solver_options(self) -> SolverOptions: ...
+
+        def _primal_effort(self) -> dict[str, Any]: ...
 
     def fit_task(self, X: Any, *, sizes: Any = None) -> NewTask:
         """Cluster the rows of a task that was not in ``fit``; the labels of the fitted tasks stay as they are.

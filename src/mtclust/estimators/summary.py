@@ -75,7 +75,7 @@ def summarise(model: Any) -> Summary:
     header, table = _table(model)
     return Summary(
         title, _choices(model), _findings(model), header, table[:_TASKS_SHOWN], max(m - _TASKS_SHOWN, 0),
-        concerns(model),
+        [str(concern) for concern in concerns(model)],
     )  # fmt: skip
 
 

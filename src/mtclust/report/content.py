@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,10 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mtclust._names import columns, shown_name
+from mtclust._names import columns, listing, shown_name
 from mtclust.report.agreement import agreement
 from mtclust.report.cautions import cautions
-from mtclust.report.names import figure, listing, natural_order, percent
+from mtclust.report.choices import choices, cluster_number, method_in_words, setting, versions
+from mtclust.report.names import figure, natural_order, percent
 from mtclust.report.profiles import Trait, cluster_traits, moments
 from mtclust.report.relationship import TASKS_SHOWN, Relationship, task_relationship
 from mtclust.report.scatter import View, task_views
@@ -87,7 +87,7 @@ def report_content(given: ReportInput) -> dict[str, Any]:
         "n_rows": len(model.labels_),
         "n_tasks": len(names),
         "n_clusters": int(model.n_clusters_),
-        "method": _method(model),
+        "method": method_in_words(model),
         "tasks": names,
         "order": order,
         "columns": given.columns,
@@ -115,25 +115,15 @@ def report_content(given: ReportInput) -> dict[str, Any]:
             }
             for a in compared
         ],
-        "choices": _choices(given),
-        "cluster_number": _cluster_number(given.cluster_number),
+        "choices": choices(model, given.cluster_number),
+        "cluster_number": cluster_number(given.cluster_number),
         "shared_features": _shared_features(given),
-        "settings": {name: _setting(value) for name, value in sorted(model.get_params(deep=False).items())},
+        "settings": {name: setting(value) for name, value in sorted(model.get_params(deep=False).items())},
         "command": given.command,
-        "versions": _versions(),
+        "versions": versions(),
         "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         "max_tasks": TASKS_SHOWN,
     }
-
-
-def _method(model: Any) -> str:
-    words = {
-        "DMTRC": "learns how the tasks are related",
-        "DMTFC": "learns which features the tasks share",
-        "DSTC": "clusters every task alone and matches the clusters",
-    }
-    name = type(model).__name__
-    return f"{name} ({words[name]}), {model.kernel} kernel"
 
 
 def _headline(given: ReportInput, relationship: Relationship | None) -> str:
@@ -320,47 +310,6 @@ def _points(view: View, given: ReportInput) -> dict[str, Any]:
     }
 
 
-def _choices(given: ReportInput) -> list[dict[str, str]]:
-    """What was chosen and why."""
-    model, chosen = given.model, given.model.selection_
-    rows = [{"what": "Method", "chosen": _method(model), "why": "given or default"}]
-    if given.cluster_number is not None:
-        choice = given.cluster_number
-        rows.append({"what": "Number of clusters", "chosen": str(choice.n_clusters), "why": choice.reason})
-    else:
-        rows.append({"what": "Number of clusters", "chosen": str(model.n_clusters_), "why": "given"})
-    coupling = chosen.get("coupling")
-    if coupling is not None:
-        rows.append({"what": "Coupling of the tasks", "chosen": str(coupling["decision"]), "why": coupling["reason"]})
-    sizes = chosen.get("sizes")
-    if isinstance(sizes, dict):
-        rows.append({"what": "Cluster sizes", "chosen": str(sizes["chosen"]), "why": sizes["reason"]})
-    else:
-        rows.append({"what": "Cluster sizes", "chosen": str(sizes), "why": "given"})
-    if "width" in chosen:
-        why = chosen.get("reason", "given")
-        rows.append({"what": "Width of the kernel", "chosen": f"{chosen['width']:g} × mean distance", "why": why})
-    lambdas = f"λ₁ = {_setting(chosen['lambda1'])}, λ₂ = {_setting(chosen['lambda2'])}"
-    why = "as the width" if "width" in chosen else chosen.get("reason", "given")
-    rows.append({"what": "Smoothness", "chosen": lambdas, "why": why})
-    return rows
-
-
-def _cluster_number(choice: Any) -> dict[str, Any] | None:
-    """Scores of the candidates, scaled for a small chart."""
-    if choice is None or len(choice.candidates) < 2:
-        return None
-    gaps = np.asarray(choice.gap)
-    top = max(float(gaps.max()), 1e-9)
-    return {
-        "chosen": choice.n_clusters,
-        "bars": [
-            {"clusters": c, "gap": f"{g:.3f}".replace("-", "−"), "height": max(0.0, float(g)) / top}
-            for c, g in zip(choice.candidates, gaps)
-        ],
-    }
-
-
 def _shared_features(given: ReportInput) -> list[dict[str, Any]]:
     """The largest entries of the diagonal of D, where it is in the coordinates of the features."""
     covariance = getattr(given.model, "feature_covariance_", None)
@@ -377,28 +326,3 @@ def _shared_features(given: ReportInput) -> list[dict[str, Any]]:
         for f in best
         if diagonal[f] > 0
     ]
-
-
-def _setting(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_setting(entry)}" for key, entry in list(value.items())[:10])
-    return str(value)
-
-
-def _versions() -> dict[str, str]:
-    import numba
-    import scipy
-    import sklearn
-
-    import mtclust
-
-    return {
-        "mtclust": mtclust.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "numba": numba.__version__,
-    }

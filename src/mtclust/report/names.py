@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,20 +21,6 @@ def natural_order(names: Iterable[Any]) -> list[int]:
     parts = [re.split(r"(\d+)", text.casefold()) for text in texts]
     keys = [[(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in row] for row in parts]
     return sorted(range(len(texts)), key=lambda i: (keys[i], texts[i]))
-
-
-def listing(names: Sequence[Any], most: int = 4) -> str:
-    """A few names in a sentence.
-
-    Examples
-    --------
-    >>> listing(["a", "b", "c"]), listing([1, 2, 3, 4, 5, 6])
-    ('a, b and c', '1, 2, 3, 4 and 2 more')
-    """
-    texts = [str(name) for name in names]
-    if len(texts) > most:
-        return f"{', '.join(texts[:most])} and {len(texts) - most} more"
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def figure(value: float) -> str:
