@@ -3,6 +3,8 @@
 import logging
 import os
 import signal
+import threading
+import time
 
 import dask
 import dask.array as da
@@ -11,7 +13,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from dask.distributed import Client, LocalCluster
+from dask.distributed import Client, LocalCluster, Status
 
 from mtclust import DMTRC, DSTC
 from mtclust.distributed.engine import Engine
@@ -142,6 +144,30 @@ def test_a_cluster_without_workers_ends_in_an_error(data):
         pytest.raises(ClusterLostError, match=r"has no worker.*for more than 1 s.*Start workers"),
     ):
         DSTC(3, **SETTINGS).fit(X, tasks=tasks)
+
+
+def test_steps_that_wait_for_a_paused_worker_end_in_an_error():
+    """A worker above its memory limit pauses and keeps the steps it was given, while the others are idle."""
+    with (
+        dask.config.set({"mtclust.patience": "2s", "distributed.scheduler.work-stealing": False}),
+        dask.config.set({"distributed.worker.memory.pause": False}),  # nobody but the test changes the status
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        engine = Engine()
+        assert engine.gather([engine.step(abs, -k) for k in range(8)]) == list(range(8))
+        stuck = next(iter(cluster.workers.values()))
+        steps = [engine.step(_slow, k, at=(stuck.address,)) for k in range(6)]
+        pause = threading.Timer(0.2, setattr, (stuck, "status", Status.paused))
+        pause.start()
+        with pytest.raises(ClusterLostError, match=r"1 of 2 workers paused.*for more than 2 s.*Start workers"):
+            engine.gather(steps)
+        pause.join()
+
+
+def _slow(k):
+    time.sleep(0.3)
+    return k
 
 
 def test_a_cluster_closed_during_a_pass_ends_in_an_error(data, monkeypatch):

@@ -19,11 +19,15 @@ from mtclust.memory import available_memory
 
 T = TypeVar("T")
 
-#: seconds without a single worker, or without the scheduler, after which a fit gives up; ``mtclust.patience`` of Dask's
-#: configuration changes it
+#: seconds in which no worker does anything after which a fit gives up; ``mtclust.patience`` of Dask's configuration
+#: changes it
 PATIENCE = 60.0
 #: seconds between two looks at the state of the cluster
 _LOOK = 1.0
+#: seconds after which what a worker said of itself is old
+_SILENCE = 10.0
+#: states of a step that is being run or whose data are on their way
+_UNDER_WAY = ("executing", "long-running", "ready", "flight")
 #: results merged at once on their way to the driver
 _FAN_IN = 16
 
@@ -98,31 +102,48 @@ class Engine:
         return self.client.scheduler_info(n_workers=-1)["workers"]
 
     def _wait(self, futures: list[Any]) -> None:
-        """Until all are done; raises when the cluster has been away for too long."""
+        """Until all are done; raises when nothing has moved on the cluster for too long."""
         distributed = sys.modules["distributed"]
         assert self.client is not None
-        alive = time.monotonic()
+        moved, done = time.monotonic(), 0
         while True:
             try:
                 distributed.wait(futures, timeout=_LOOK)
                 return
             except (TimeoutError, distributed.TimeoutError):
                 pass
-            # workers that are short of memory pause, some of them for ever
-            if self.client.status == "running" and any(
-                part["status"] == "running" for part in self._workers().values()
-            ):
-                alive = time.monotonic()
-            elif time.monotonic() - alive > self.patience:
-                what = (
-                    "has no worker, or all are out of memory,"
-                    if self.client.status == "running"
-                    else f"is {self.client.status}"
-                )
+            finished = sum(future.done() for future in futures)
+            running = self.client.status == "running"
+            if finished > done or (running and any(self._works(worker) for worker in self._workers().values())):
+                moved, done = time.monotonic(), finished
+            elif time.monotonic() - moved > self.patience:
+                what = self._standstill() if running else f"is {self.client.status}"
                 raise ClusterLostError(
                     f"The Dask cluster {what} for more than {self.patience:g} s. Start workers or a new cluster and "
                     "fit again; raise mtclust.patience in Dask's configuration to wait longer."
                 )
+
+    def _works(self, worker: dict[str, Any]) -> bool:
+        """Whether a worker does something; one that is short of memory pauses, perhaps for ever, and keeps its steps.
+
+        One that has not been heard of for a while may be compiling, which leaves it no time to say so.
+        """
+        silent = time.time() - worker["last_seen"] > min(_SILENCE, 0.5 * self.patience)
+        counts = worker["metrics"].get("task_counts", {"executing": 1})  # versions that do not count are trusted
+        return worker["status"] == "running" and (silent or any(counts.get(state) for state in _UNDER_WAY))
+
+    def _standstill(self) -> str:
+        """Why a cluster that is there does nothing."""
+        workers = list(self._workers().values())
+        paused = sum(worker["status"] == "paused" for worker in workers)
+        if not workers:
+            return "has no worker"
+        if paused:
+            return (
+                f"has {paused} of {len(workers)} workers paused for want of memory, with steps of the fit waiting for "
+                "them (use smaller chunks or more memory per worker),"
+            )
+        return "has done nothing"
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
