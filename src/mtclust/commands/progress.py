@@ -1,4 +1,4 @@
-"""Progress on the standard error: what is being done and for how long."""
+"""Progress on the standard error: what is being done, which part of it, and for how long."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from mtclust._extras import require
+from mtclust._progress import listening
 
 #: a step is reported once it has taken this long, in seconds
 FIRST_REPORT = 2.0
@@ -39,31 +40,33 @@ class Progress:
             yield
             return
         finished = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(title, finished), daemon=True)
+        parts = [""]
+        watcher = threading.Thread(target=self._watch, args=(title, parts, finished), daemon=True)
         watcher.start()
         try:
-            yield
+            with listening(lambda text: parts.__setitem__(0, f" ({text})")):
+                yield
         finally:
             finished.set()
             watcher.join()
 
-    def _watch(self, title: str, finished: threading.Event) -> None:
+    def _watch(self, title: str, parts: list[str], finished: threading.Event) -> None:
         start = time.monotonic()
         if finished.wait(FIRST_REPORT):
             return
         if self._stream.isatty():
-            self._count_seconds(title, finished, start)
+            self._count_seconds(title, parts, finished, start)
             return
-        print(f"{title} …", file=self._stream, flush=True)
+        print(f"{title}{parts[0]} …", file=self._stream, flush=True)
         while not finished.wait(_NEXT_REPORT):
-            print(f"{title} … {time.monotonic() - start:.0f} s", file=self._stream, flush=True)
+            print(f"{title}{parts[0]} … {time.monotonic() - start:.0f} s", file=self._stream, flush=True)
 
-    def _count_seconds(self, title: str, finished: threading.Event, start: float) -> None:
+    def _count_seconds(self, title: str, parts: list[str], finished: threading.Event, start: float) -> None:
         console: Any = require("rich.console", "cli").Console(file=self._stream)
         markup = require("rich.markup", "cli")
         with console.status("") as status:
             while True:
                 elapsed = time.monotonic() - start
-                status.update(f"{markup.escape(title)} … [dim]{elapsed:.0f} s[/dim]")
+                status.update(f"{markup.escape(title + parts[0])} … [dim]{elapsed:.0f} s[/dim]")
                 if finished.wait(0.5):
                     return

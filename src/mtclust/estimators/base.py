@@ -24,6 +24,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from mtclust._progress import told
 from mtclust._threads import one_blas_thread
 from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.coupling import Coupling
@@ -117,12 +118,13 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         index = index_tasks(ids, features.shape[0])
         options, form = self._read_solver_options(), self._read_form()
         large = is_large(self, form, features)
-        choice = self._choose_n_clusters(features, ids, index, large)
+        with told(self):
+            choice = self._choose_n_clusters(features, ids, index, large)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
         self._check_clusters(index, clusters)
         self.n_clusters_ = int(clusters.max())
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        with one_blas_thread():
+        with one_blas_thread(), told(self):
             if large:
                 if is_sparse_text(self, features):
                     fit_sparse_text(self, features, index, clusters, rng)

@@ -69,6 +69,7 @@ class DMTFC(MultitaskClusterer):
     n_jobs : int, optional
         Threads for restarts; the result does not depend on it.
     verbose : int, default=0
+        1 prints what a long fit is doing, and at the end how the objective fell.
 
     Attributes
     ----------

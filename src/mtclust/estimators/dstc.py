@@ -63,6 +63,7 @@ class DSTC(MultitaskClusterer):
     n_jobs : int, optional
         Threads for restarts; the result does not depend on it.
     verbose : int, default=0
+        1 prints what a long fit is doing, and at the end how the objective fell.
 
     Attributes
     ----------

@@ -17,6 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from mtclust._progress import counted
 from mtclust.features import CentredKernel, centre_kernel, mean_distance, rbf_from_distances
 from mtclust.labels import SizeBounds, label_codes
 from mtclust.objective import loo_residuals
@@ -119,7 +120,7 @@ def select_kernel(
     (None, True, 2)
     """
     candidates: list[dict[str, float | None]] = []
-    for width, kernel in kernels.items():
+    for width, kernel in counted(kernels.items(), "choosing the kernel: width", len(kernels)):
         scores, null = _scores(kernel, bounds, np.asarray(lambdas) * ridge_per_lambda, rng, n_jobs)
         for lambda_, score, noise in zip(lambdas, scores, null):
             candidates.append({"width": width, "lambda": lambda_, "loo": score, "null": noise, "gap": score - noise})

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from mtclust._extras import require
+from mtclust._progress import phase
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning
 from mtclust.selection.null import gaussian_rows
 from mtclust.tasks import index_tasks
@@ -152,8 +153,13 @@ def select_n_clusters(
     rows = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     model = _settled(estimator, rows, tasks, numbers[len(numbers) // 2], rng)
     noise = [_noise(model, rows, tasks, rng) for _ in range(n_null)]
-    scores = np.array([_score(model, rows, tasks, C) for C in numbers])
-    null = np.array([[_score(noise_model, data, tasks, C) for noise_model, data in noise] for C in numbers])
+    scores, null = np.empty(len(numbers)), np.empty((len(numbers), n_null))
+    for k, C in enumerate(numbers):
+        with phase(f"choosing the number of clusters: {C}"):
+            scores[k] = _score(model, rows, tasks, C)
+        for draw, (noise_model, data) in enumerate(noise):
+            with phase(f"choosing the number of clusters: {C} in noise {draw + 1} of {n_null}"):
+                null[k, draw] = _score(noise_model, data, tasks, C)
     best = int(np.argmax(scores - null.mean(axis=1)))
     return ClusterNumberChoice(numbers[best], numbers, scores, null)
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
+from mtclust._progress import phase
 from mtclust.alignment import align
 from mtclust.coupling import Independent
 from mtclust.features import eigen_features
@@ -115,14 +116,15 @@ def choose_sizes(
     clusters = problem.bounds.present.sum(axis=1)
     balanced = replace(problem, bounds=parse_sizes("balanced", np.diff(problem.offsets), clusters))
     free = replace(problem, bounds=_free_bounds_of(problem))
-    first = solve(balanced)
+    with phase("balanced sizes"):
+        first = solve(balanced)
     estimated = replace(problem, bounds=estimated_sizes(problem, rng))
-    candidates: dict[str, tuple[Problem, SolverResult]] = {
-        "balanced": (balanced, first),
-        "released": (free, _released(free, first, options, rng)),
-        "free": (free, solve(free)),
-        "estimated": (estimated, solve(estimated)),
-    }
+    with phase("released sizes"):
+        released = _released(free, first, options, rng)
+    candidates: dict[str, tuple[Problem, SolverResult]] = {"balanced": (balanced, first), "released": (free, released)}
+    for name, part in (("free", free), ("estimated", estimated)):
+        with phase(f"{name} sizes"):
+            candidates[name] = part, solve(part)
     scores = {name: _macro_score(*candidate) for name, candidate in candidates.items()}
     chosen = next(name for name in candidates if scores[name] >= max(scores.values()) - TOLERANCE)
     labels = {name: result.labels for name, (_, result) in candidates.items()}

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust._progress import phase
 from mtclust.alignment import align, groups_of_tasks
 from mtclust.assignment import assign
 from mtclust.coupling import Conditioned, Coupling, Independent
@@ -153,9 +154,10 @@ def solve_relaxation(
     history: dict[int, dict[str, Any]] = {}
     n_cuts = 0
     while True:
-        level = reduced.minimise(
-            mu, cuts, tol=tolerance, tol_absolute=0.5 * zero, max_steps=options.max_level_steps, lower=lower
-        )
+        with phase(f"cut {n_cuts} of {options.max_cuts}"):
+            level = reduced.minimise(
+                mu, cuts, tol=tolerance, tol_absolute=0.5 * zero, max_steps=options.max_level_steps, lower=lower
+            )
         mu, cuts, best = level.mu, level.cuts, reduced.best
         assert best is not None
         alpha = sum((w * cut.source for w, cut in zip(level.weights, cuts)), np.zeros_like(best.alpha))

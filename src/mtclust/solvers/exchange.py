@@ -17,6 +17,7 @@ import scipy.linalg as sla
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from mtclust._progress import counted
 from mtclust.alignment import align, allowed_permutations, best_relabelling, groups_of_tasks
 from mtclust.assignment import assign
 from mtclust.coupling import Independent, Relationship, SharedFeatures
@@ -234,7 +235,8 @@ def _restarts(
             return descend(rough, start(search, labels, Omega), generator, "restart")
 
         jobs = (delayed(run)(labels, generator) for labels, generator in zip(starts, generators))
-        found += list(Parallel(n_jobs=options.n_jobs, prefer="threads")(jobs))
+        told = counted(jobs, "clustering together: start", len(starts))
+        found += list(Parallel(n_jobs=options.n_jobs, prefer="threads")(told))
         # next, what coupling has made of the tasks in the best solutions
         found = _distinct(found)[:_KEPT]
         seeds = [(task, point.labels[problem.rows(task)]) for point in found for task in range(problem.n_tasks)]

@@ -13,6 +13,7 @@ import scipy.linalg as sla
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from mtclust._progress import counted
 from mtclust.labels import SizeBounds, label_codes
 
 Array = NDArray[np.float64]
@@ -150,4 +151,4 @@ def single_task_pools(
         delayed(task_pool)(kernel[a:b, a:b], float(ridge[i]), bounds.lower[i], bounds.upper[i], n_init, int(seeds[i]))
         for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:]))
     )
-    return list(Parallel(n_jobs=n_jobs, prefer="threads")(jobs))
+    return list(Parallel(n_jobs=n_jobs, prefer="threads")(counted(jobs, "clustering alone: task", len(seeds))))
