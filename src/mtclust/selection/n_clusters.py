@@ -155,10 +155,10 @@ def select_n_clusters(
     noise = [_noise(model, rows, tasks, rng) for _ in range(n_null)]
     scores, null = np.empty(len(numbers)), np.empty((len(numbers), n_null))
     for k, C in enumerate(numbers):
-        with phase(f"choosing the number of clusters: {C}"):
+        with phase(f"{C} clusters"):
             scores[k] = _score(model, rows, tasks, C)
         for draw, (noise_model, data) in enumerate(noise):
-            with phase(f"choosing the number of clusters: {C} in noise {draw + 1} of {n_null}"):
+            with phase(f"{C} clusters in noise {draw + 1} of {n_null}"):
                 null[k, draw] = _score(noise_model, data, tasks, C)
     best = int(np.argmax(scores - null.mean(axis=1)))
     return ClusterNumberChoice(numbers[best], numbers, scores, null)
