@@ -8,9 +8,10 @@ import pytest
 from mtclust.labels import SizeBounds, balance_bounds, free_bounds, label_codes, parse_sizes
 
 
-def test_codes_have_the_papers_norm_and_sum_to_zero():
-    codes = label_codes([0, 1, 2, 3], 4)
-    np.testing.assert_allclose((codes**2).sum(axis=1), 4 / 3)
+@pytest.mark.parametrize("n_clusters", [2, 3, 4])
+def test_codes_have_the_papers_norm_and_sum_to_zero(n_clusters):
+    codes = label_codes(range(n_clusters), n_clusters)
+    np.testing.assert_allclose((codes**2).sum(axis=1), n_clusters / (n_clusters - 1))
     np.testing.assert_allclose(codes.sum(axis=1), 0, atol=1e-15)
 
 
@@ -81,6 +82,14 @@ def test_clusters_are_interchangeable_if_both_bounds_agree_and_exact_if_they_mee
     assert not SizeBounds(np.array([[1, 0], [0, 0]]), same).interchangeable()
 
 
+def test_sizes_outside_either_bound_are_not_within_them():
+    bounds = SizeBounds(np.array([[2, 1], [0, 0]]), np.array([[4, 4], [9, 9]]))
+    assert bounds.respects(0, np.array([2, 4]))
+    assert not bounds.respects(0, np.array([1, 4]))
+    assert not bounds.respects(0, np.array([3, 5]))
+    assert bounds.respects(1, np.array([0, 9]))
+
+
 def test_free_bounds_only_ask_that_no_cluster_is_empty_where_there_are_rows_enough():
     present = np.array([[True, True, True], [True, True, True], [True, False, True]])
     bounds = free_bounds(np.array([3, 2, 9]), present)
@@ -104,6 +113,9 @@ def test_fractions_are_rounded_outwards_so_that_an_equal_share_is_always_feasibl
         (-0.1, "paper's l and must lie in"),
         (True, "is not known"),
         ((0.5, 0.2), "0 <= low <= high <= 1"),
+        ((0.2, 1.5), "0 <= low <= high <= 1"),
+        ((-0.1, 0.5), "0 <= low <= high <= 1"),
+        ((0.1, 0.3), "3 clusters need low <= 0.3333 <= high"),
         ((0.4, 0.5), "3 clusters need low <= 0.3333 <= high"),
         ([[20, 20]], r"shape \(1, 2\); expected \(1, 3\)"),
         ([[20, 20, 21]], "cannot be met in task 0: it has 60 rows, the sizes add up to at least 61"),

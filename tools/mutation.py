@@ -12,6 +12,7 @@ counts them and says of every survivor why it does (``reasons.csv`` beside it, w
 import argparse
 import contextlib
 import csv
+import gc
 import importlib
 import os
 import random
@@ -36,7 +37,8 @@ BOUNDS = f"{CORE}::test_bounds_are_feasible_and_say_what_the_rule_says"
 ASSIGNMENT = f"{CORE}::test_assignment_is_optimal_within_the_bounds_whatever_the_prices"
 EXCHANGE = f"{CORE}::test_exchange_ends_where_no_swap_or_move_lowers_the_objective"
 PER_TASK = "tests/test_clusters_per_task.py"
-SEARCH = ["tests/test_exchange_solver.py", "tests/test_solver_steps.py"]
+STEPS = ["tests/test_coupling.py", "tests/test_solver_steps.py"]
+SEARCH = "tests/test_exchange_solver.py"
 PLANES = "tests/cutting_plane"
 #: the tests that know a module: lists that are tried in turn, the quickest first, until one notices
 TESTS = {
@@ -47,7 +49,7 @@ TESTS = {
         ["tests/test_objective.py", "tests/test_assignment.py", "-k", "not hundred_thousand and not settle"],
         [ASSIGNMENT, EXCHANGE],
     ],
-    "solvers/acceleration.py": [["tests/test_coupling.py"], SEARCH],
+    "solvers/acceleration.py": [STEPS, [SEARCH]],
     "solvers/alternation.py": [[f"{PLANES}/test_alternation.py"], [f"{PLANES}/test_cutting_plane.py", "-k", "two"]],
     "solvers/certificate.py": [[DOCTESTS, f"{PLANES}/test_certificate.py"], [f"{PLANES}/test_alternation.py"]],
     "solvers/cutting_plane.py": [
@@ -55,11 +57,11 @@ TESTS = {
         [f"{PLANES}/test_cutting_plane.py", "-k", "two"],
         [f"{PLANES}/test_cutting_plane.py", "-k", "not two"],
     ],
-    "solvers/descent.py": [["tests/test_coupling.py", *SEARCH], [PER_TASK, "-k", "obeys_the_sizes"]],
-    "solvers/exchange.py": [SEARCH, [PER_TASK, "-k", "obeys_the_sizes"]],
+    "solvers/descent.py": [STEPS, [SEARCH], [PER_TASK, "-k", "obeys_the_sizes"]],
+    "solvers/exchange.py": [STEPS, [SEARCH], [PER_TASK, "-k", "obeys_the_sizes"]],
     "solvers/level_method.py": [[f"{PLANES}/test_level_method.py"], [f"{PLANES}/test_cutting_plane.py", "-k", "two"]],
-    "solvers/pool.py": [["tests/test_objective.py", *SEARCH], [EXCHANGE]],
-    "solvers/problem.py": [SEARCH, [f"{PLANES}/test_cutting_plane.py", "-k", "start"]],
+    "solvers/pool.py": [["tests/test_objective.py", "tests/test_pool.py"], [EXCHANGE], [SEARCH]],
+    "solvers/problem.py": [STEPS, [SEARCH], [f"{PLANES}/test_cutting_plane.py", "-k", "start"]],
     "solvers/relaxation.py": [
         [DOCTESTS, f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong or keep or solvers"],
         [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "collapse"],
@@ -71,7 +73,8 @@ TESTS = {
 }
 #: run as Python: compiling a mutant takes longer than its tests
 NOT_COMPILED = ("_compiled.py",)
-HEAVY = ("clarabel", "cvxpy", "joblib", "numba", "pandas", "pytest", "scipy.optimize", "sklearn.cluster")
+HEAVY = ("clarabel", "cvxpy", "joblib", "numba", "pandas", "pytest", "scipy.optimize", "sklearn.cluster",
+         "sklearn.feature_extraction.text")  # fmt: skip
 #: a mutant hangs if its tests take this many times as long as without it, and so many seconds more
 _PATIENCE, _GRACE = 6, 30
 _FAILS, _HANGS = 1, 2
@@ -108,7 +111,7 @@ def fails(place: Path, module: str, tests: list[str], seconds: int, quick: bool 
                 arguments += ["-W", "ignore:overflow:RuntimeWarning"]  # unsigned numbers are meant to
             import pytest
 
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", *arguments])
+            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--rootdir", ".", *arguments])
             os._exit(0 if code == 0 else _FAILS)
         os._exit(_FAILS)
     _, status = os.waitpid(child, 0)
@@ -207,8 +210,10 @@ def main() -> int:
     os.chdir(ROOT)
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(threads, "1")
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none is needed, and they take half a second per mutant
     for heavy in HEAVY:
         importlib.import_module(heavy)
+    gc.freeze()  # what is imported is shared by all processes and not searched in any
 
     everything = {mutant.key: mutant for module in TESTS for mutant in mutants(PACKAGE, module)}
     record = {
