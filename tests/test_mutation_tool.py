@@ -1,4 +1,4 @@
-"""``tools/mutation.py`` on a toy module: changes that matter are noticed, the others survive, nothing is tried twice."""
+"""``tools/mutation.py`` on a toy module: changes that matter are noticed, others survive, nothing is tried twice."""
 
 import subprocess
 import sys

@@ -6,8 +6,14 @@ import pytest
 from mtclust.features import centre_kernel
 from mtclust.labels import SizeBounds, label_codes, parse_sizes
 from mtclust.solvers.pool import (
-    PATH, exchange_rows, labels_along_path, quadratic_forms, random_labels, single_task_pools, task_pool,
-)  # fmt: skip
+    PATH,
+    exchange_rows,
+    labels_along_path,
+    quadratic_forms,
+    random_labels,
+    single_task_pools,
+    task_pool,
+)
 from tests.conftest import gaussian_tasks
 
 
@@ -32,7 +38,8 @@ def partition(labels):
 
 
 @pytest.mark.parametrize(
-    ("lower", "upper"), [([0, 0, 0], [11, 11, 11]), ([0, 5, 1], [2, 9, 9]), ([1, 1, 8], [3, 3, 8]), ([0, 0, 4], [9] * 3)]
+    ("lower", "upper"),
+    [([0, 0, 0], [11, 11, 11]), ([0, 5, 1], [2, 9, 9]), ([1, 1, 8], [3, 3, 8]), ([0, 0, 4], [9] * 3)],
 )
 def test_random_labels_are_as_even_as_the_bounds_allow(lower, upper):
     lower, upper = np.array(lower), np.array(upper)

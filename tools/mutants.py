@@ -75,7 +75,11 @@ def _left_alone(tree: ast.AST) -> set[ast.AST]:
         if isinstance(node, ast.FunctionDef):
             arguments = [*node.args.args, *node.args.kwonlyargs]
             parts += [node.returns, *(argument.annotation for argument in arguments)]
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in ("NDArray", "list"):
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in ("NDArray", "list")
+        ):
             parts.append(node)
         for part in parts:
             if part is not None:

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -71,6 +72,8 @@ TESTS = {
         [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong_options or keep_the_start"],
     ],
 }
+Tests = dict[str, list[list[str]]]
+Keep = Callable[[Mutant, str], None]
 #: run as Python: compiling a mutant takes longer than its tests
 NOT_COMPILED = ("_compiled.py",)
 HEAVY = ("clarabel", "cvxpy", "joblib", "numba", "pandas", "pytest", "scipy.optimize", "sklearn.cluster",
@@ -133,34 +136,49 @@ def attempt(place: Path, package: Path, mutant: Mutant, tests: list[list[str]], 
     return outcome
 
 
-def run(package: Path, chosen: list[Mutant], tests: dict[str, list[list[str]]], jobs: int, keep) -> None:  # type: ignore[no-untyped-def]
+def run(package: Path, chosen: list[Mutant], tests: Tests, jobs: int, keep: Keep) -> None:
     """Try the mutants, ``jobs`` at a time, each in a copy of the package; ``keep`` gets every one and its outcome."""
+    by_module: dict[str, list[Mutant]] = {}
+    for mutant in chosen:
+        by_module.setdefault(mutant.module, []).append(mutant)
     with tempfile.TemporaryDirectory() as name:
-        first = Path(name) / "0"
-        shutil.copytree(package, first / "mtclust", ignore=shutil.ignore_patterns("__pycache__"))
-        patience = {}
-        for module in sorted({mutant.module for mutant in chosen}):
-            patience[module] = []
-            for some in tests[module]:
-                began = time.monotonic()
-                if fails(first, module, some, 3600, quick=False):
-                    raise SystemExit(f"{module}: its tests fail without any change; mend them first: {some}")
-                patience[module].append(int(_PATIENCE * (time.monotonic() - began)) + _GRACE)
-        free = [first]
-        for k in range(1, jobs):
-            free.append(shutil.copytree(first, Path(name) / str(k)))
-        waiting, running = list(reversed(chosen)), {}
-        while waiting or running:
-            while waiting and free:
-                mutant, place = waiting.pop(), free.pop()
-                child = os.fork()
-                if child == 0:
-                    os._exit(attempt(place, package, mutant, tests[mutant.module], patience[mutant.module]))
-                running[child] = mutant, place
-            child, status = os.wait()
-            mutant, place = running.pop(child)
-            free.append(place)
-            keep(mutant, OUTCOMES[os.waitstatus_to_exitcode(status)])
+        places = [Path(name) / "0"]
+        shutil.copytree(package, places[0] / "mtclust", ignore=shutil.ignore_patterns("__pycache__"))
+        for module, some in by_module.items():
+            patience = unchanged(places[0], module, tests[module])
+            for k in range(len(places), jobs):  # after the first tests, with the code that was compiled for them
+                places.append(shutil.copytree(places[0], Path(name) / str(k)))
+            try_all(package, some, tests[module], patience, places, keep)
+
+
+def unchanged(place: Path, module: str, tests: list[list[str]]) -> list[int]:
+    """Run the tests of a module that is not changed; returns after how many seconds each list counts as hanging."""
+    patience = []
+    for some in tests:
+        began = time.monotonic()
+        if fails(place, module, some, 3600, quick=False):
+            raise SystemExit(f"{module}: its tests fail without any change; mend them first: {some}")
+        patience.append(int(_PATIENCE * (time.monotonic() - began)) + _GRACE)
+    return patience
+
+
+def try_all(
+    package: Path, some: list[Mutant], tests: list[list[str]], patience: list[int], places: list[Path], keep: Keep
+) -> None:
+    """Try mutants of one module, as many at a time as there are places."""
+    waiting, free = list(reversed(some)), list(places)
+    running: dict[int, tuple[Mutant, Path]] = {}
+    while waiting or running:
+        while waiting and free:
+            mutant, place = waiting.pop(), free.pop()
+            child = os.fork()
+            if child == 0:
+                os._exit(attempt(place, package, mutant, tests, patience))
+            running[child] = mutant, place
+        child, status = os.wait()
+        mutant, place = running.pop(child)
+        free.append(place)
+        keep(mutant, OUTCOMES[os.waitstatus_to_exitcode(status)])
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -172,9 +190,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 def table(tried: list[Tried], n_mutants: Counter[str], command: str) -> str:
     """Counts by module, and every survivor with its reason."""
-    reasons = {
-        (row["module"], row["function"], row["change"]): row["reason"] for row in read(RESULTS / "reasons.csv")
-    }
+    reasons = {(row["module"], row["function"], row["change"]): row["reason"] for row in read(RESULTS / "reasons.csv")}
     outcomes = Counter((one.module, one.outcome) for one in tried)
     lines = [
         f"`{command}`; written by `tools/mutation.py`, the reasons by hand.", "",
@@ -253,8 +269,8 @@ def main() -> int:
     write()
     known = [record[mutant.key].outcome for mutant in drawn]
     print(
-        f"{len(drawn)} of {len(everything)} mutants, {len(chosen)} of them tried now in {time.monotonic() - began:.0f} s: "
-        f"{len(known) - known.count('survived')} noticed, {known.count('survived')} survive"
+        f"{len(drawn)} of {len(everything)} mutants, {len(chosen)} of them tried now in {time.monotonic() - began:.0f} s:",
+        f"{len(known) - known.count('survived')} noticed, {known.count('survived')} survive",
     )
     return 0
 
