@@ -117,6 +117,15 @@ def test_the_unit_of_the_cost_does_not_matter(unit):
     np.testing.assert_array_equal(assign(unit * cost, sizes, sizes), assign(cost, sizes, sizes))
 
 
+def test_a_large_number_added_to_all_costs_does_not_matter():
+    rng = np.random.default_rng(5)
+    sizes = np.array([5, 3, 4])
+    for _ in range(20):
+        cost = rng.integers(0, 10, size=(12, 3)).astype(float)
+        best = optimum_by_linear_programming(cost, sizes, sizes)
+        assert cost[np.arange(12), assign(1e6 + 1e-8 * cost, sizes, sizes)].sum() == pytest.approx(best)
+
+
 @pytest.mark.parametrize("count", [0, 1, 4, 6, 7])
 def test_a_threshold_has_as_many_values_below_it_as_asked_for(count):
     values = np.random.default_rng(0).normal(size=7)
