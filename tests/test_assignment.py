@@ -135,9 +135,9 @@ def test_a_large_number_added_to_all_costs_does_not_matter():
         assert cost[np.arange(12), assign(1e6 + 1e-8 * cost, sizes, sizes)].sum() == pytest.approx(best)
 
 
-@pytest.mark.parametrize("count", [0, 1, 4, 6, 7])
-def test_a_threshold_has_as_many_values_below_it_as_asked_for(count):
-    values = np.random.default_rng(0).normal(size=7)
+@pytest.mark.parametrize(("n", "count"), [(7, 0), (7, 1), (7, 4), (7, 6), (7, 7), (900, 2), (900, 450), (900, 898)])
+def test_a_threshold_has_as_many_values_below_it_as_asked_for(n, count):
+    values = np.random.default_rng(0).normal(size=n)
     assert np.count_nonzero(values < assignment._threshold(values, count)) == count
 
 
