@@ -110,6 +110,14 @@ def test_many_equal_rows_meet_the_bounds_and_the_optimum_of_their_groups(seed):
     assert cost[kind][np.arange(n), labels].sum() == pytest.approx(result.fun, rel=1e-9)
 
 
+@pytest.fixture(params=["paths alone", "prices first"])
+def either_way(request, monkeypatch):
+    """Small problems go straight to the paths, large ones have prices swept before; here both on small ones."""
+    if request.param == "prices first":
+        monkeypatch.setattr(assignment, "_SMALL", 0)
+
+
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("unit", [1e-200, 1e-20, 1e200])
 def test_the_unit_of_the_cost_does_not_matter(unit):
     rng = np.random.default_rng(3)
@@ -117,9 +125,19 @@ def test_the_unit_of_the_cost_does_not_matter(unit):
     np.testing.assert_array_equal(assign(unit * cost, sizes, sizes), assign(cost, sizes, sizes))
 
 
-@pytest.mark.parametrize("count", [0, 1, 4, 6, 7])
-def test_a_threshold_has_as_many_values_below_it_as_asked_for(count):
-    values = np.random.default_rng(0).normal(size=7)
+@pytest.mark.usefixtures("either_way")
+def test_a_large_number_added_to_all_costs_does_not_matter():
+    rng = np.random.default_rng(5)
+    sizes = np.array([5, 3, 4])
+    for _ in range(20):
+        cost = rng.integers(0, 10, size=(12, 3)).astype(float)
+        best = optimum_by_linear_programming(cost, sizes, sizes)
+        assert cost[np.arange(12), assign(1e6 + 1e-8 * cost, sizes, sizes)].sum() == pytest.approx(best)
+
+
+@pytest.mark.parametrize(("n", "count"), [(7, 0), (7, 1), (7, 4), (7, 6), (7, 7), (900, 2), (900, 450), (900, 898)])
+def test_a_threshold_has_as_many_values_below_it_as_asked_for(n, count):
+    values = np.random.default_rng(0).normal(size=n)
     assert np.count_nonzero(values < assignment._threshold(values, count)) == count
 
 
@@ -131,3 +149,28 @@ def test_prices_settle_before_the_paths_begin():
     prices = assignment._class_prices(cost, sizes, sizes, np.zeros(C))
     counts = np.bincount(np.argmin(cost + prices, axis=1), minlength=C)
     assert np.abs(counts - sizes).max() <= 30
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_rows_take_the_cluster_of_lowest_cost_and_price_before_the_paths_begin(given, monkeypatch):
+    rng = np.random.default_rng(0)
+    cost, sizes = rng.normal(size=(1500, 5)) + np.array([0.0, 0.5, 1.0, 1.5, 3.0]), np.full(5, 300)
+    prices = assignment._class_prices(cost, sizes, sizes, np.zeros(5)) if given else None
+    left = []
+
+    def looked_at(cost, labels, low, high):
+        left.append(np.abs(np.bincount(labels, minlength=5) - low).max())
+        return augmented(cost, labels, low, high)
+
+    augmented = assignment._augmented
+    monkeypatch.setattr(assignment, "_augmented", looked_at)
+    monkeypatch.setattr(assignment, "_SMALL", 2000 if given else 0)
+    assign(cost, sizes, sizes, prices=prices)
+    assert left[0] <= 30
+
+
+def test_bounds_that_do_not_bind_have_no_price():
+    cost = np.random.default_rng(0).normal(size=(300, 4))
+    prices = assignment._class_prices(cost, np.array([0, 0, 0, 150]), np.full(4, 300), np.zeros(4))
+    np.testing.assert_array_equal(prices[:3], 0)
+    assert prices[3] < 0

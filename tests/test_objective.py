@@ -151,10 +151,11 @@ def refit_without(X, offsets, codes, row, Omega, scale, centre_without):
     return codes[row] - design[row] @ W
 
 
+@pytest.mark.parametrize("offsets", [[0, 9, 18, 27], [0, 2, 11, 27]])
 @pytest.mark.parametrize("centre_without", [False, True])
-def test_leave_one_out_equals_refitting_without_the_row(centre_without):
+def test_leave_one_out_equals_refitting_without_the_row(centre_without, offsets):
     X, _, _ = gaussian_tasks(rows=9, d=3)
-    offsets = np.array([0, 9, 18, 27])
+    offsets = np.array(offsets)
     centred = centre_kernel(X @ X.T, offsets, True)
     Omega = random_omega(3)
     state = Relationship(centred.matrix, offsets, 0.3, 0.2).condition(Omega)
@@ -163,6 +164,28 @@ def test_leave_one_out_equals_refitting_without_the_row(centre_without):
     for row in range(27):
         expected = refit_without(X, offsets, codes, row, Omega, centred.scale, centre_without)
         np.testing.assert_allclose(residuals[row], expected, atol=1e-9)
+
+
+def test_nothing_is_predicted_for_the_only_row_of_a_task_whose_centre_it_is():
+    X, _, _ = gaussian_tasks(rows=4, d=3)
+    offsets = np.array([0, 6, 7, 12])
+    state = Independent(centre_kernel(X @ X.T, offsets, True).matrix, offsets, 0.1).condition(np.eye(3) / 3)
+    codes = label_codes(np.arange(12) % C, C)
+    residuals = loo_residuals(codes, state.alpha(codes), state.diagonal(), np.diff(offsets), True)
+    np.testing.assert_array_equal(residuals[6], codes[6])
+
+
+def test_macro_score_is_the_mean_over_the_clusters_that_vary_within_their_task():
+    labels = np.array([0, 0, 0, 1, 2, 2, 1, 1, 1, 0, 0, 0, 0, 0, 2])  # the second task is of one cluster
+    offsets = np.array([0, 6, 9, 15])
+    residuals = np.random.default_rng(0).normal(size=(15, C))
+    scores = []
+    for rows, clusters in ((slice(0, 6), (0, 1, 2)), (slice(9, 15), (0, 2))):
+        for cluster in clusters:
+            codes = label_codes(labels[rows], C)[:, cluster]
+            scores.append(1 - np.sum(residuals[rows, cluster] ** 2) / (len(codes) * np.var(codes)))
+    assert macro_r_squared(residuals, labels, C, offsets) == pytest.approx(np.mean(scores))
+    assert macro_r_squared(residuals[6:9], labels[6:9], C, np.array([0, 3])) == 0
 
 
 def test_scores_are_one_for_perfect_and_zero_for_no_prediction():

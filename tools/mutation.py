@@ -1,15 +1,18 @@
 """Change the core one operator at a time and see whether a test notices: ``make mutation``.
 
-    python tools/mutation.py [--mutants 120] [--seed 0] [--module labels ...]
+    python tools/mutation.py [--mutants 120] [--seed 0] [--jobs 2] [--module labels.py ...] [--again]
 
 Every mutant is a copy of the package with one change; the tests of its module run in a forked process, which has the
-heavy imports behind it. A mutant that no test notices survives and is printed as a line to look at.
+heavy imports behind it. A mutant that no test notices survives: it is equivalent, or a test is missing. What was tried
+is kept in ``results/mutation/mutants.csv`` and not tried again while the module stays as it is, so that an interrupted
+run goes on where it was; ``--again`` asks the tests again about those that survived. ``results/mutation/table.md``
+counts them and says of every survivor why it does (``reasons.csv`` beside it, written by hand).
 """
 
 import argparse
-import ast
 import contextlib
-import copy
+import csv
+import gc
 import importlib
 import os
 import random
@@ -18,145 +21,260 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+
+from mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "mtclust"
+RESULTS = ROOT / "results" / "mutation"
+#: stands for the doctests of the changed module
+DOCTESTS = "doctests"
 CORE = "tests/properties/test_property_core.py"
 BOUNDS = f"{CORE}::test_bounds_are_feasible_and_say_what_the_rule_says"
 ASSIGNMENT = f"{CORE}::test_assignment_is_optimal_within_the_bounds_whatever_the_prices"
 EXCHANGE = f"{CORE}::test_exchange_ends_where_no_swap_or_move_lowers_the_objective"
-#: the tests that know a module; the first list is quick, the second is asked about those that survive it
+PER_TASK = "tests/test_clusters_per_task.py"
+STEPS = ["tests/test_coupling.py", "tests/test_solver_steps.py"]
+SEARCH = "tests/test_exchange_solver.py"
+PLANES = "tests/cutting_plane"
+#: the tests that know a module: lists that are tried in turn, the quickest first, until one notices
 TESTS = {
-    "labels.py": (["tests/test_labels.py"], ["tests/test_error_messages.py", BOUNDS]),
-    "assignment.py": (["tests/test_assignment.py"], [ASSIGNMENT]),
-    "objective.py": (["tests/test_objective.py"], []),
-    "solvers/pool.py": ([EXCHANGE], ["tests/test_exchange_solver.py"]),
-    "solvers/descent.py": (["tests/test_exchange_solver.py"], ["tests/test_clusters_per_task.py"]),
-    "solvers/exchange.py": (["tests/test_exchange_solver.py"], ["tests/test_clusters_per_task.py"]),
-    "solvers/acceleration.py": (["tests/test_exchange_solver.py"], ["tests/test_coupling.py"]),
+    "labels.py": [[DOCTESTS, "tests/test_labels.py"], [PER_TASK, "-k", "bounds_move"], [BOUNDS]],
+    "assignment.py": [[DOCTESTS, "tests/test_assignment.py", "-k", "not hundred_thousand"], [ASSIGNMENT]],
+    "objective.py": [["tests/test_objective.py"]],
+    "_compiled.py": [
+        ["tests/test_compiled.py"],
+        ["tests/test_assignment.py", "-k", "prices or hungarian or unit or integers"],
+        [ASSIGNMENT, EXCHANGE],
+    ],
+    "solvers/acceleration.py": [STEPS, [SEARCH]],
+    "solvers/alternation.py": [[f"{PLANES}/test_alternation.py"], [f"{PLANES}/test_cutting_plane.py", "-k", "two"]],
+    "solvers/certificate.py": [[DOCTESTS, f"{PLANES}/test_certificate.py"], [f"{PLANES}/test_alternation.py"]],
+    "solvers/cutting_plane.py": [
+        [f"{PLANES}/test_level_method.py"],
+        [f"{PLANES}/test_cutting_plane.py", "-k", "two"],
+        [f"{PLANES}/test_cutting_plane.py", "-k", "not two"],
+    ],
+    "solvers/descent.py": [STEPS, [SEARCH], [PER_TASK, "-k", "obeys_the_sizes"]],
+    "solvers/exchange.py": [STEPS, [SEARCH], [PER_TASK, "-k", "obeys_the_sizes"]],
+    "solvers/level_method.py": [[f"{PLANES}/test_level_method.py"], [f"{PLANES}/test_cutting_plane.py", "-k", "two"]],
+    "solvers/pool.py": [["tests/test_objective.py", "tests/test_pool.py"], [EXCHANGE], [SEARCH]],
+    "solvers/problem.py": [STEPS, [SEARCH], [f"{PLANES}/test_cutting_plane.py", "-k", "start"]],
+    "solvers/relaxation.py": [
+        [DOCTESTS, f"{PLANES}/test_relaxation.py"],
+        [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong or keep or solvers"],
+        [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "collapse"],
+    ],
+    "solvers/starts.py": [
+        [f"{PLANES}/test_cutting_plane.py", "-k", "start or constant"],
+        [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong_options or keep_the_start"],
+    ],
 }
-#: seconds for the tests of one mutant; one that hangs is noticed
-_PATIENCE = 300
-_COMPARISONS = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
-_OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Div}
-_NAMES = {"min": "max", "max": "min", "maximum": "minimum", "minimum": "maximum", "floor": "ceil", "ceil": "floor"}
+Tests = dict[str, list[list[str]]]
+Keep = Callable[[Mutant, str], None]
+#: run as Python: compiling a mutant takes longer than its tests
+NOT_COMPILED = ("_compiled.py",)
+HEAVY = ("clarabel", "cvxpy", "joblib", "numba", "pandas", "pytest", "scipy.optimize", "sklearn.cluster",
+         "sklearn.feature_extraction.text")  # fmt: skip
+#: a mutant hangs if its tests take this many times as long as without it, and so many seconds more
+_PATIENCE, _GRACE = 6, 30
+_FAILS, _HANGS = 1, 2
+OUTCOMES = {0: "survived", _FAILS: "noticed", _HANGS: "hung"}
 
 
-def changed(node: ast.AST) -> ast.AST | None:
-    """The node with one thing changed, or None."""
-    new = copy.deepcopy(node)
-    if isinstance(new, ast.Compare) and type(new.ops[0]) in _COMPARISONS:
-        new.ops[0] = _COMPARISONS[type(new.ops[0])]()
-    elif isinstance(new, ast.BinOp | ast.AugAssign) and type(new.op) in _OPERATORS:
-        new.op = _OPERATORS[type(new.op)]()
-    elif isinstance(new, ast.BoolOp):
-        new.op = ast.Or() if isinstance(new.op, ast.And) else ast.And()
-    elif isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not | ast.USub):
-        return new.operand
-    elif isinstance(new, ast.Constant) and type(new.value) in (int, float, bool):
-        new.value = (not new.value) if isinstance(new.value, bool) else new.value + 1
-    elif isinstance(new, ast.Attribute) and new.attr in _NAMES:
-        new.attr = _NAMES[new.attr]
-    elif isinstance(new, ast.Name) and new.id in _NAMES:
-        new.id = _NAMES[new.id]
-    elif isinstance(new, ast.Break):
-        return ast.Pass()
-    else:
-        return None
-    return new
+@dataclass(frozen=True)
+class Tried:
+    """A row of the record."""
+
+    module: str
+    function: str
+    line: int
+    change: str
+    outcome: str
+    key: str
 
 
-class _Replace(ast.NodeTransformer):
-    """Puts a node in the place of another for as long as the source is written."""
-
-    def __init__(self, target: ast.AST, replacement: ast.AST) -> None:
-        self.target, self.replacement = target, replacement
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        return self.replacement if node is self.target else super().visit(node)
-
-
-def mutants(path: Path) -> list[tuple[int, str, str]]:
-    """Line, description and source of every mutant of a module; annotations and messages are left alone."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    skipped: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        parts = [node] if isinstance(node, ast.Raise | ast.AnnAssign) else []
-        if isinstance(node, ast.FunctionDef):
-            parts += [part for part in (node.returns, *(argument.annotation for argument in node.args.args)) if part]
-        if (
-            isinstance(node, ast.Subscript)
-            and isinstance(node.value, ast.Name)
-            and node.value.id in ("NDArray", "list")
-        ):
-            parts.append(node)
-        for part in parts:
-            skipped |= set(ast.walk(part))
-    result = []
-    for node in list(ast.walk(tree)):
-        new = None if node in skipped else changed(node)
-        if new is not None:
-            words = f"{ast.unparse(node)}  ->  {ast.unparse(new)}"
-            ast.copy_location(new, node)
-            mutated = ast.unparse(ast.fix_missing_locations(_Replace(node, new).visit(tree)))
-            result.append((node.lineno, words, mutated))  # type: ignore[attr-defined]
-            _Replace(new, node).visit(tree)
-    return result
-
-
-def run_tests(package_parent: Path, tests: list[str]) -> bool:
-    """Whether the tests of a changed package fail."""
+def fails(place: Path, module: str, tests: list[str], seconds: int, quick: bool = True) -> int:
+    """Run tests on the package in ``place``, in a process of their own: 0 if they pass, else how they do not."""
     child = os.fork()
     if child == 0:
-        signal.alarm(_PATIENCE)
+        signal.alarm(seconds)
+        sys.dont_write_bytecode = quick  # nor that of a mutant for that of the next
         with contextlib.suppress(BaseException), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
             os.dup2(nowhere.fileno(), 2)
-            sys.path.insert(0, str(package_parent))
+            sys.path.insert(0, str(place))
+            arguments = [str(place / "mtclust" / module) if test == DOCTESTS else test for test in tests]
+            if module in NOT_COMPILED:
+                import numba
+
+                numba.config.DISABLE_JIT = True
+                arguments += ["-W", "ignore::RuntimeWarning"]  # compiled code does not warn of overflow or ∞ − ∞
             import pytest
 
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests])
-            os._exit(0 if code == 0 else 1)
-        os._exit(1)
+            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--rootdir", ".", *arguments])
+            os._exit(0 if code == 0 else _FAILS)
+        os._exit(_FAILS)
     _, status = os.waitpid(child, 0)
-    return status != 0
+    return _HANGS if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM else int(status != 0)
+
+
+def attempt(place: Path, package: Path, mutant: Mutant, tests: list[list[str]], patience: list[int]) -> int:
+    """Put a mutant into the copy of a package, run its tests, put the original back."""
+    path = place / "mtclust" / mutant.module
+    written = path.stat().st_mtime
+    path.write_text(mutant.source, encoding="utf-8")
+    os.utime(path, (written + 60, written + 60))  # bytecode of the original must not pass for that of the mutant
+    outcome = 0
+    for some, seconds in zip(tests, patience):
+        outcome = fails(place, mutant.module, some, seconds)
+        if outcome:
+            break
+    shutil.copy2(package / mutant.module, path)  # with its time: compiled code of the original stays valid
+    return outcome
+
+
+def run(package: Path, chosen: list[Mutant], tests: Tests, jobs: int, keep: Keep) -> None:
+    """Try the mutants, ``jobs`` at a time, each in a copy of the package; ``keep`` gets every one and its outcome."""
+    by_module: dict[str, list[Mutant]] = {}
+    for mutant in chosen:
+        by_module.setdefault(mutant.module, []).append(mutant)
+    with tempfile.TemporaryDirectory() as name:
+        places = [Path(name) / "0"]
+        shutil.copytree(package, places[0] / "mtclust", ignore=shutil.ignore_patterns("__pycache__"))
+        for module, some in by_module.items():
+            patience = unchanged(places[0], module, tests[module])
+            for k in range(len(places), jobs):  # after the first tests, with the code that was compiled for them
+                places.append(shutil.copytree(places[0], Path(name) / str(k)))
+            try_all(package, some, tests[module], patience, places, keep)
+
+
+def unchanged(place: Path, module: str, tests: list[list[str]]) -> list[int]:
+    """Run the tests of a module that is not changed; returns after how many seconds each list counts as hanging."""
+    patience = []
+    for some in tests:
+        began = time.monotonic()
+        if fails(place, module, some, 3600, quick=False):
+            raise SystemExit(f"{module}: its tests fail without any change; mend them first: {some}")
+        patience.append(int(_PATIENCE * (time.monotonic() - began)) + _GRACE)
+    return patience
+
+
+def try_all(
+    package: Path, some: list[Mutant], tests: list[list[str]], patience: list[int], places: list[Path], keep: Keep
+) -> None:
+    """Try mutants of one module, as many at a time as there are places."""
+    waiting, free = list(reversed(some)), list(places)
+    running: dict[int, tuple[Mutant, Path]] = {}
+    while waiting or running:
+        while waiting and free:
+            mutant, place = waiting.pop(), free.pop()
+            child = os.fork()
+            if child == 0:
+                os._exit(attempt(place, package, mutant, tests, patience))
+            running[child] = mutant, place
+        child, status = os.wait()
+        mutant, place = running.pop(child)
+        free.append(place)
+        keep(mutant, OUTCOMES[os.waitstatus_to_exitcode(status)])
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def table(tried: list[Tried], n_mutants: Counter[str], command: str) -> str:
+    """Counts by module, and every survivor with its reason."""
+    reasons = {(row["module"], row["function"], row["change"]): row["reason"] for row in read(RESULTS / "reasons.csv")}
+    outcomes = Counter((one.module, one.outcome) for one in tried)
+    lines = [
+        f"`{command}`; written by `tools/mutation.py`, the reasons by hand.", "",
+        "A mutant that hangs counts as noticed. `_compiled.py` is run as Python; it holds the loops of assignment and "
+        "exchange.", "",
+        "| module | mutants | tried | noticed | of these hung | survive |", "|---|--:|--:|--:|--:|--:|",
+    ]  # fmt: skip
+
+    def count(name: str, modules: list[str]) -> str:
+        survived, noticed, hung = (sum(outcomes[m, o] for m in modules) for o in ("survived", "noticed", "hung"))
+        total = sum(n_mutants[m] for m in modules)
+        return f"| {name} | {total} | {survived + noticed + hung} | {noticed + hung} | {hung} | {survived} |"
+
+    lines += [*(count(f"`{module}`", [module]) for module in TESTS), count("all", list(TESTS))]
+    lines += ["", "| survivor | change | why no test notices it |", "|---|---|---|"]
+    for one in tried:
+        if one.outcome == "survived":
+            change = one.change.replace("|", "\\|").split("  ->  ")
+            reason = reasons.get((one.module, one.function, one.change), "**not looked at**")
+            where = f"{one.module}:{one.line} {one.function}".strip()
+            lines.append(f"| {where} | `{change[0]}` → `{'→'.join(change[1:])}` | {reason} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mutants", type=int, default=120, help="how many to try; 0 for all")
+    parser.add_argument("--mutants", type=int, default=120, help="how many to draw at random; 0 for all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--module", action="append", help="e.g. labels.py; all of the core by default")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--module", action="append", choices=TESTS, help="e.g. labels.py; all of the core by default")
+    parser.add_argument("--again", action="store_true", help="ask the tests again about those that survived")
     given = parser.parse_args()
     os.chdir(ROOT)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    for heavy in ("numba", "pandas", "pytest", "scipy.optimize", "sklearn.cluster"):
+    for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(threads, "1")
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none is needed, and they take half a second per mutant
+    for heavy in HEAVY:
         importlib.import_module(heavy)
+    gc.freeze()  # what is imported is shared by all processes and not searched in any
 
-    everything = [(name, *mutant) for name in given.module or TESTS for mutant in mutants(PACKAGE / name)]
-    chosen = random.Random(given.seed).sample(everything, min(given.mutants or len(everything), len(everything)))  # noqa: S311
-    began, survivors = time.monotonic(), []
-    with tempfile.TemporaryDirectory() as place:
-        copied = Path(place) / "mtclust"
-        shutil.copytree(PACKAGE, copied)
-        for name in sorted({name for name, *_ in chosen}):
-            if run_tests(Path(place), [*TESTS[name][0], *TESTS[name][1]]):
-                print(f"{name}: its tests fail without any change; mend them first", file=sys.stderr)
-                return 1
-        for name, line, what, source in sorted(chosen):
-            original = (copied / name).read_text(encoding="utf-8")
-            (copied / name).write_text(source, encoding="utf-8")
-            noticed = any(run_tests(Path(place), tests) for tests in TESTS[name])
-            (copied / name).write_text(original, encoding="utf-8")
-            if not noticed:
-                survivors.append((name, line))
-                print(f"survived: {name}:{line}: {what}", flush=True)
-    noticed = len(chosen) - len(survivors)
-    print(f"{len(chosen)} of {len(everything)} mutants tried in {time.monotonic() - began:.0f} s, {noticed} noticed")
+    everything = {mutant.key: mutant for module in TESTS for mutant in mutants(PACKAGE, module)}
+    record = {
+        row["key"]: Tried(row["module"], row["function"], int(row["line"]), row["change"], row["outcome"], row["key"])
+        for row in read(RESULTS / "mutants.csv")
+        if row["key"] in everything
+    }
+    drawn = [mutant for mutant in everything.values() if mutant.module in (given.module or TESTS)]
+    if given.mutants:
+        drawn = random.Random(given.seed).sample(drawn, min(given.mutants, len(drawn)))  # noqa: S311
+    chosen = [
+        mutant
+        for mutant in drawn
+        if mutant.key not in record or (given.again and record[mutant.key].outcome == "survived")
+    ]
+    order = {key: k for k, key in enumerate(everything)}
+    began = time.monotonic()
+
+    def write() -> None:
+        rows = sorted(record.values(), key=lambda one: order[one.key])
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        with (RESULTS / "mutants.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([field.name for field in fields(Tried)])
+            writer.writerows(astuple(one) for one in rows)
+        command = " ".join(["python tools/mutation.py", *sys.argv[1:]])
+        n_mutants = Counter(mutant.module for mutant in everything.values())
+        (RESULTS / "table.md").write_text(table(rows, n_mutants, command), encoding="utf-8")
+
+    def keep(mutant: Mutant, outcome: str) -> None:
+        record[mutant.key] = Tried(mutant.module, mutant.function, mutant.line, mutant.change, outcome, mutant.key)
+        write()
+        if outcome == "survived":
+            print(f"survived: {mutant.module}:{mutant.line} {mutant.function}: {mutant.change}", flush=True)
+
+    run(PACKAGE, chosen, TESTS, given.jobs, keep)
+    write()
+    known = Counter(record[mutant.key].outcome for mutant in drawn)
+    seconds = time.monotonic() - began
+    print(
+        f"{len(drawn)} of {len(everything)} mutants, {len(chosen)} of them tried now in {seconds:.0f} s:",
+        f"{known['noticed'] + known['hung']} noticed, {known['survived']} survive",
+    )
     return 0
 
 

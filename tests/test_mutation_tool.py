@@ -1,0 +1,84 @@
+"""``tools/mutation.py`` on a toy module: changes that matter are noticed, others survive, nothing is tried twice."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parent.parent / "tools"
+MODULE = '''
+def larger(a: int, b: int = 1) -> int:
+    """The larger of two numbers."""
+    if not 0 <= a < 100:
+        raise ValueError(f"a={a + 1 - 1} must lie in [0, 100).")
+    return a if a > b else b
+'''
+TESTS = """
+import pytest
+from mtclust.toy import larger
+
+def test_larger():
+    assert (larger(2), larger(0), larger(2, 3), larger(99, 3)) == (2, 1, 3, 99)
+    for a in (-1, 100):
+        with pytest.raises(ValueError, match="must lie in"):
+            larger(a)
+"""
+SCRIPT = """
+import sys
+from pathlib import Path
+import mutation
+
+mutation.ROOT, mutation.PACKAGE, mutation.RESULTS = Path.cwd(), Path("src/mtclust").resolve(), Path("results").resolve()
+mutation.HEAVY, mutation.TESTS = (), {"toy.py": [["test_toy.py"]]}
+sys.exit(mutation.main())
+"""
+
+
+@pytest.fixture
+def toy(tmp_path):
+    (tmp_path / "src" / "mtclust").mkdir(parents=True)
+    (tmp_path / "src" / "mtclust" / "__init__.py").touch()
+    (tmp_path / "src" / "mtclust" / "toy.py").write_text(MODULE)
+    (tmp_path / "test_toy.py").write_text(TESTS)
+    return tmp_path
+
+
+def run_tool(place, *arguments):
+    command = [sys.executable, "-c", SCRIPT, "--mutants", "0", *arguments]
+    environment = {"PYTHONPATH": str(TOOLS), "PATH": ""}
+    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_every_operator_and_number_is_changed_once_but_no_annotation_or_message(toy, monkeypatch):
+    monkeypatch.syspath_prepend(TOOLS)
+    from mutants import mutants
+
+    found = mutants(toy / "src" / "mtclust", "toy.py")
+    assert Counter(mutant.change.split("  ->  ")[1] for mutant in found) == Counter(
+        ["0 <= a < 100", "0 < a < 100", "0 <= a <= 100", "1", "101", "2", "a >= b"]
+    )
+    assert {mutant.function for mutant in found} == {"larger"}
+    assert len({mutant.key for mutant in found}) == len(found)
+
+
+def test_changes_that_matter_are_noticed_and_nothing_is_tried_twice(toy):
+    first = run_tool(toy, "--jobs", "2")
+    assert first.returncode == 0, first.stderr
+    # of two equal numbers either is the larger
+    assert first.stdout.splitlines()[0] == "survived: toy.py:6 larger: a > b  ->  a >= b"
+    assert "7 of 7 mutants, 7 of them tried now" in first.stdout
+    assert "6 noticed, 1 survive" in first.stdout
+    assert (toy / "src" / "mtclust" / "toy.py").read_text() == MODULE
+    assert "| `toy.py` | 7 | 7 | 6 | 0 | 1 |" in (toy / "results" / "table.md").read_text()
+    again = run_tool(toy)
+    assert "7 of 7 mutants, 0 of them tried now" in again.stdout
+    assert "6 noticed, 1 survive" in again.stdout
+
+
+def test_tests_that_fail_without_a_change_are_refused(toy):
+    (toy / "test_toy.py").write_text("def test_wrong(): assert False")
+    failed = run_tool(toy)
+    assert failed.returncode == 1
+    assert "toy.py: its tests fail without any change; mend them first" in failed.stderr

@@ -1,0 +1,121 @@
+"""Labellings of one task alone: random starts, the path of λ, pools."""
+
+import numpy as np
+import pytest
+
+from mtclust.features import centre_kernel
+from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.solvers.pool import (
+    PATH,
+    exchange_rows,
+    labels_along_path,
+    quadratic_forms,
+    random_labels,
+    single_task_pools,
+    task_pool,
+)
+from tests.conftest import gaussian_tasks
+
+
+def one_task(rows=18, seed=0):
+    """Rows without clusters, which have many local optima."""
+    X = np.random.default_rng(seed).normal(size=(rows, 8))
+    return centre_kernel(X @ X.T, np.array([0, rows]), True).matrix
+
+
+def bounds_of(n, n_clusters=3, l=0.3):
+    bounds = parse_sizes(l, [n], n_clusters)
+    return bounds.lower[0], bounds.upper[0]
+
+
+def value(M, labels, n_clusters=3):
+    codes = label_codes(labels, n_clusters)
+    return 0.5 * np.trace(codes.T @ M @ codes)
+
+
+def partition(labels):
+    return frozenset(tuple(np.flatnonzero(labels == c)) for c in np.unique(labels))
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [([0, 0, 0], [11, 11, 11]), ([0, 5, 1], [2, 9, 9]), ([1, 1, 8], [3, 3, 8]), ([0, 0, 4], [9] * 3)],
+)
+def test_random_labels_are_as_even_as_the_bounds_allow(lower, upper):
+    lower, upper = np.array(lower), np.array(upper)
+    for seed in range(10):
+        sizes = np.bincount(random_labels(11, lower, upper, np.random.default_rng(seed)), minlength=3)
+        for a in np.flatnonzero(sizes < upper):
+            for b in np.flatnonzero(sizes > lower):
+                assert sizes[b] - sizes[a] <= 1
+
+
+def test_every_row_and_every_surplus_place_is_drawn_at_random():
+    drawn = np.array([random_labels(4, np.zeros(3, int), np.full(3, 4), np.random.default_rng(s)) for s in range(60)])
+    assert all(len(np.unique(column)) == 3 for column in drawn.T)
+    sizes = {tuple(np.bincount(labels, minlength=3).tolist()) for labels in drawn}
+    assert sizes == {(2, 1, 1), (1, 2, 1), (1, 1, 2)}
+
+
+def test_quadratic_forms_are_the_inverses_for_every_ridge():
+    kernel = one_task(rows=9)
+    for ridge, M in zip((0.5, 8.0), quadratic_forms(kernel, np.array([0.5, 8.0]))):
+        np.testing.assert_allclose(M, np.linalg.inv(kernel / ridge + 4.5 * np.eye(9)), atol=1e-12)
+        np.testing.assert_array_equal(M, M.T)
+
+
+def test_eigenvalues_that_rounding_made_negative_count_as_zero():
+    M = quadratic_forms(np.diag([1.0, -0.9]), np.array([1.0]))[0]
+    np.testing.assert_allclose(M, np.diag([0.5, 1.0]))
+
+
+def test_one_cluster_has_nothing_to_exchange():
+    labels = np.zeros(4, dtype=np.int64)
+    found, moves = exchange_rows(np.eye(4), None, labels, np.array([4]), np.array([4]), np.array([1], dtype=np.uint64))
+    assert (found, moves) == (2.0, 0)
+
+
+def test_a_pool_holds_local_optima_of_the_wanted_ridge_that_are_no_renamings_of_each_other():
+    kernel, (lower, upper) = one_task(), bounds_of(18)
+    pool = task_pool(kernel, 0.01, lower, upper, n_init=20, seed=3)
+    M = quadratic_forms(kernel, np.array([0.01]))[0]
+    assert len(pool.labels) > 2
+    assert np.all(np.diff(pool.objectives) >= 0)
+    assert len({partition(labels) for labels in pool.labels}) == len(pool.labels)
+    for labels, objective in zip(pool.labels, pool.objectives):
+        assert value(M, labels) == pytest.approx(objective, rel=1e-10)
+        _, moves = exchange_rows(M, None, labels.copy(), lower, upper, np.array([1], dtype=np.uint64))
+        assert moves == 0
+
+
+def test_the_path_of_ridges_falls_to_the_wanted_one():
+    assert PATH[-1] == 1
+    assert np.all(np.diff(PATH) < 0)
+
+
+def test_labels_along_a_path_are_local_optima_of_their_own_ridge_and_better_with_more_starts():
+    kernel, (lower, upper), ridges = one_task(rows=24), bounds_of(24), np.array([1.0, 0.1, 0.01])
+    once, often = (labels_along_path(kernel, ridges, lower, upper, k, np.random.default_rng(1)) for k in (1, 20))
+    for (first, M), (best, same), ridge in zip(once, often, ridges):
+        np.testing.assert_allclose(M, np.linalg.inv(kernel / ridge + 12 * np.eye(24)), atol=1e-12)
+        np.testing.assert_array_equal(M, same)
+        assert value(M, best) <= value(M, first)  # the first start is one of the twenty
+        _, moves = exchange_rows(M, None, best.copy(), lower, upper, np.array([1], dtype=np.uint64))
+        assert moves == 0
+    assert value(once[-1][1], often[-1][0]) < value(once[-1][1], once[-1][0])
+
+
+def test_every_task_has_the_pool_of_its_own_block_ridge_and_bounds():
+    X, _, _ = gaussian_tasks(n_tasks=2, rows=10, spread=1.5)
+    offsets, ridge = np.array([0, 12, 20]), np.array([0.01, 1.0])
+    kernel = centre_kernel(X @ X.T, offsets, True).matrix
+    bounds = SizeBounds(np.array([[6, 3, 3], [2, 2, 2]]), np.array([[6, 3, 3], [4, 4, 4]]))
+    pools = single_task_pools(kernel, offsets, ridge, bounds, 5, np.random.default_rng(0))
+    assert len(pools) == 2
+    for task, pool in enumerate(pools):
+        rows = slice(offsets[task], offsets[task + 1])
+        M = quadratic_forms(kernel[rows, rows], ridge[[task]])[0]
+        assert 1 <= len(pool.labels) <= 5
+        for labels, objective in zip(pool.labels, pool.objectives):
+            assert bounds.respects(task, np.bincount(labels, minlength=3))
+            assert value(M, labels) == pytest.approx(objective, rel=1e-10)

@@ -1,0 +1,328 @@
+"""The steps of the exchange solver one by one, against brute force and direct computation."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.linalg as sla
+
+from mtclust.assignment import assign
+from mtclust.coupling import Independent, Relationship
+from mtclust.features import centre_kernel
+from mtclust.labels import label_codes, parse_sizes
+from mtclust.solvers import descent, exchange
+from mtclust.solvers.acceleration import Accelerator, log_matrix
+from mtclust.solvers.descent import Search, descend, permute, settle, start, transfer
+from mtclust.solvers.pool import Pool
+from mtclust.solvers.problem import Problem, SolverOptions
+from tests.conftest import gaussian_tasks
+
+C = 3
+SEED = np.array([1], dtype=np.uint64)
+
+
+def small_problem(sizes=1.0, rows=(7, 6, 5), spread=1.0, seed=0):
+    X, _, _ = gaussian_tasks(rows=6, d=3, spread=spread, seed=seed)
+    offsets = np.concatenate([[0], np.cumsum(rows)])
+    kernel = centre_kernel(X[: offsets[-1]] @ X[: offsets[-1]].T, offsets, True).matrix
+    return Problem(kernel, offsets, parse_sizes(sizes, rows, C), np.array([0.05, 0.1, 0.2]), 0.05)
+
+
+def search_of(problem, **options):
+    coupling = Relationship(problem.kernel, problem.offsets, problem.lambda1, problem.lambda2)
+    return Search(coupling, problem.bounds, **options)
+
+
+def random_point(search, seed=0):
+    labels = np.random.default_rng(seed).integers(C, size=18)
+    A = np.random.default_rng(seed).normal(size=(3, 3))
+    return start(search, labels, A @ A.T / np.trace(A @ A.T))
+
+
+def J(point, labels):
+    return point.state.objective(label_codes(labels, C))
+
+
+def renamings(labels, rows):
+    for names in itertools.permutations(range(C)):
+        other = labels.copy()
+        other[rows] = np.array(names)[labels[rows]]
+        yield other
+
+
+# -- descent ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_permuting_a_task_finds_the_best_of_all_namings_of_its_clusters(seed):
+    search = search_of(small_problem(), active=[1])
+    point = random_point(search, seed)
+    before = point.labels.copy()
+    permute(search, point)
+    best = min(J(point, labels) for labels in renamings(before, slice(7, 13)))
+    assert J(point, point.labels) == pytest.approx(best, rel=1e-12)
+    np.testing.assert_array_equal(np.delete(point.labels, np.s_[7:13]), np.delete(before, np.s_[7:13]))
+
+
+def test_permuting_keeps_the_sizes_that_every_name_must_have():
+    problem = small_problem([[4, 2, 1], [3, 2, 1], [1, 1, 3]])
+    search = search_of(problem)
+    labels = np.repeat([0, 1, 2, 0, 1, 2, 0, 1, 2], [4, 2, 1, 3, 2, 1, 1, 1, 3])
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        mixed = np.concatenate([rng.permutation(labels[problem.rows(i)]) for i in range(3)])
+        point = start(search, mixed, np.full((3, 3), 0.3) + 0.0333 * np.eye(3))
+        permute(search, point)
+        for task in range(3):
+            assert problem.bounds.respects(task, np.bincount(point.labels[problem.rows(task)], minlength=C))
+
+
+@pytest.mark.parametrize("active", [None, [1]])
+def test_settled_rows_have_no_exchange_left_and_tasks_that_are_not_active_stay(active):
+    search = search_of(small_problem(), active=active)
+    point = random_point(search)
+    before = point.labels.copy()
+    settle(search, point, SEED.copy())
+    found = J(point, point.labels)
+    assert found < J(point, before)
+    for task in search.tasks:
+        rows = range(search.rows(task).start, search.rows(task).stop)
+        for j, k in itertools.combinations(rows, 2):
+            swapped = point.labels.copy()
+            swapped[[j, k]] = point.labels[[k, j]]
+            assert J(point, swapped) >= found - 1e-9
+        for j, c in itertools.product(rows, range(C)):
+            moved = point.labels.copy()
+            moved[j] = c
+            assert J(point, moved) >= found - 1e-9
+    if active:
+        np.testing.assert_array_equal(np.delete(point.labels, np.s_[7:13]), np.delete(before, np.s_[7:13]))
+
+
+def test_transfer_takes_a_labelling_of_the_pool_under_its_best_names():
+    problem = small_problem()
+    good = np.array([2, 0, 1, 2, 0, 1])  # every third row is of one cluster
+    pools = [Pool([], np.zeros(0)), Pool([good], np.zeros(1)), Pool([], np.zeros(0))]
+    search = search_of(problem, pools=pools, active=[1])
+    truth = np.arange(18) % C
+    truth[7:13] = 0
+    point = start(search, truth, np.full((3, 3), 0.3) + 0.0333 * np.eye(3))
+    transfer(search, point, np.array([1]), SEED.copy())
+    offered = truth.copy()
+    offered[7:13] = good
+    assert J(point, point.labels) <= min(J(point, labels) for labels in renamings(offered, slice(7, 13))) + 1e-12
+    np.testing.assert_array_equal(point.labels[:7], truth[:7])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_transfer_never_raises_the_objective(seed):
+    search = search_of(small_problem())
+    point = random_point(search, seed)
+    settle(search, point, SEED.copy())
+    before = J(point, point.labels)
+    transfer(search, point, np.array([2, 0, 1]), SEED.copy())
+    assert J(point, point.labels) <= before
+
+
+def test_proposals_are_what_the_models_of_the_other_tasks_say():
+    problem = small_problem("balanced")
+    search = search_of(problem)
+    labels = np.concatenate([np.arange(n) % C for n in (7, 6, 5)])
+    point = start(search, labels, np.full((3, 3), 0.2) + 0.4 / 3 * np.eye(3))
+    codes, mine = search.codes(labels), np.arange(7, 13)
+    others = np.delete(np.arange(18), mine)
+    lower, upper = problem.bounds.lower[1], problem.bounds.upper[1]
+    K = search.coupling.ridge_kernel(point.Z)
+    left_out = K[np.ix_(mine, others)] @ np.linalg.solve(K[np.ix_(others, others)], codes[others])
+    alpha = np.linalg.solve(K, codes)
+    expected = [assign(-left_out, lower, upper)]
+    expected += [assign(-problem.kernel[mine][:, rows] @ alpha[rows], lower, upper) for rows in np.s_[0:7, 13:18]]
+    found = descent._proposals(search, point, 1, codes, point.state.field(1, codes))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_descent_stops_when_a_round_gains_less_than_tol_or_the_rounds_are_used_up():
+    search = search_of(small_problem(), max_iter=1, tol=0.0)
+    short = descend(search, random_point(search), np.random.default_rng(0), "short")
+    assert (short.n_iter, short.converged) == (1, False)
+    satisfied = descend(replace(search, tol=1.0), random_point(search), np.random.default_rng(0), "satisfied")
+    assert (satisfied.n_iter, satisfied.converged) == (1, True)
+    assert [entry["step"] for entry in satisfied.history] == ["start", "labels", "coupling"]
+    long = descend(replace(search, max_iter=100, tol=1e-6), random_point(search), np.random.default_rng(0), "long")
+    assert long.converged
+    assert 1 < long.n_iter < 100
+    assert long.objective < short.objective
+    rounds = np.array([entry["objective"] for entry in long.history if entry["step"] == "labels"])
+    assert len(rounds) == long.n_iter
+    assert np.all(np.diff(rounds)[:-1] < 0)
+
+
+def test_coupling_stays_unless_it_may_be_learned():
+    search = search_of(small_problem(), learn=False)
+    point = random_point(search)
+    Z = point.Z.copy()
+    descend(search, point, np.random.default_rng(0), "fixed")
+    np.testing.assert_array_equal(point.Z, Z)
+    assert {entry["step"] for entry in point.history} == {"start", "labels"}
+
+
+def test_coupling_takes_its_many_steps_only_in_rounds_that_change_no_label():
+    search = search_of(small_problem(), active=[], max_iter=1, coupling_steps=3)
+    point = descend(search, random_point(search), np.random.default_rng(0), "settled")
+    assert [entry["step"] for entry in point.history] == ["start", "labels", *["coupling"] * 3]
+    moving = replace(search, active=None)
+    point = descend(moving, random_point(moving), np.random.default_rng(0), "moving")
+    assert [entry["step"] for entry in point.history] == ["start", "labels", "coupling"]
+
+
+def test_a_step_of_the_coupling_that_does_not_lower_the_objective_is_not_taken():
+    search = search_of(small_problem())
+    point = random_point(search)
+    assert not descent._take(search, point, search.codes(point.labels), point.Z.copy())
+    best = point.state.closed_form(search.codes(point.labels))
+    before = point.objective
+    assert descent._take(search, point, search.codes(point.labels), best)
+    assert point.objective == J(point, point.labels) < before
+    np.testing.assert_array_equal(point.Z, best)
+
+
+def test_clusters_of_coupled_tasks_stay_where_the_start_has_them():
+    problem = replace(small_problem(), bounds=parse_sizes("balanced", [7, 6, 5], [3, 2, 1]))
+    labels = np.concatenate([np.arange(7) % 3, np.array([0, 2] * 3), np.full(5, 1)])
+    coupled = start(search_of(problem), labels, np.eye(3) / 3).bounds
+    assert coupled.present.tolist() == [[True] * 3, [True, False, True], [False, True, False]]
+    assert not coupled.movable
+    alone = Independent(problem.kernel, problem.offsets, problem.ridge)
+    assert start(Search(alone, problem.bounds), labels, alone.uncoupled()).bounds.movable
+
+
+# -- acceleration -----------------------------------------------------------------------------------------------------
+
+
+def test_logarithm_of_a_singular_matrix_is_floored():
+    Z = np.diag([0.7, 0.3, 0.0])
+    np.testing.assert_allclose(log_matrix(Z), np.diag(np.log([0.7, 0.3, 1e-14])))
+    A = np.random.default_rng(0).normal(size=(3, 3))
+    np.testing.assert_allclose(sla.expm(log_matrix(A @ A.T)), A @ A.T, atol=1e-10)
+
+
+def test_the_first_proposal_goes_twice_as_far_as_the_closed_form():
+    proposal = Accelerator().propose(np.diag([0.5, 0.5]), np.diag([0.6, 0.4]))
+    np.testing.assert_allclose(np.diag(proposal), np.array([0.36, 0.16]) / 0.52, atol=1e-7)
+    assert np.trace(proposal) == pytest.approx(1, abs=1e-12)
+
+
+def test_proposals_find_the_fixed_point_of_an_affine_map_of_logarithms():
+    fixed, rates = np.log([0.6, 0.3, 0.1]), np.array([0.9, 0.6, 0.2])
+    accelerator, Z = Accelerator(), np.eye(3) / 3
+    for _ in range(5):
+        target = np.diag(np.exp(fixed + rates * (np.log(np.diag(Z)) - fixed)))
+        Z = accelerator.propose(Z, target)
+    np.testing.assert_allclose(np.diag(Z), [0.6, 0.3, 0.1], atol=1e-6)
+
+
+def test_directions_that_died_are_revived():
+    proposal = Accelerator().propose(np.eye(3) / 3, np.diag([1.0, 0.0, 0.0]))
+    assert np.linalg.eigvalsh(proposal).min() == pytest.approx(1e-8 / 3, rel=1e-3)
+
+
+def test_after_a_reset_or_a_failure_the_past_does_not_count():
+    rng = np.random.default_rng(0)
+    steps = [np.diag(rng.dirichlet(np.ones(3))) for _ in range(8)]
+
+    def after(forget, n_before):
+        accelerator = Accelerator()
+        for Z, target in zip(steps[:n_before], steps[1:]):
+            accelerator.propose(Z, target)
+        forget(accelerator)
+        return accelerator.propose(steps[6], steps[7])
+
+    np.testing.assert_array_equal(after(Accelerator.reset, 4), Accelerator().propose(steps[6], steps[7]))
+    one = Accelerator()
+    one.propose(steps[3], steps[4])
+    np.testing.assert_array_equal(after(Accelerator.restart, 4), one.propose(steps[6], steps[7]))
+
+
+# -- the recipe -------------------------------------------------------------------------------------------------------
+
+
+def test_a_part_of_the_tasks_keeps_kernel_sizes_and_the_ridge_of_every_task_alone():
+    problem = small_problem([[4, 2, 1], [3, 2, 1], [1, 1, 3]])
+    part = problem.restrict(np.array([0, 2]))
+    rows = np.r_[0:7, 13:18]
+    np.testing.assert_array_equal(part.kernel, problem.kernel[np.ix_(rows, rows)])
+    assert part.offsets.tolist() == [0, 7, 12]
+    assert part.bounds.lower.tolist() == [[4, 2, 1], [1, 1, 3]]
+    np.testing.assert_allclose(part.ridge, problem.ridge[[0, 2]])
+    np.testing.assert_allclose(problem.ridge, [0.2, 0.25, 0.35])
+
+
+def test_the_first_relationship_is_the_similarity_made_positive_definite():
+    np.testing.assert_allclose(exchange.first_relationship(np.array([[1.0, -0.4], [-0.4, 1.0]])), np.eye(2) / 2)
+    Omega = exchange.first_relationship(np.ones((2, 2)))
+    np.testing.assert_allclose(np.linalg.eigvalsh(Omega), np.array([0.02, 2.0]) / 2.02)
+    similarity = np.array([[1.0, 0.8, 0.1], [0.8, 1.0, 0.2], [0.1, 0.2, 1.0]])
+    np.testing.assert_allclose(exchange.first_relationship(similarity), similarity / 3, atol=1e-12)
+
+
+def point_with(objective, *values):
+    search = search_of(small_problem())
+    point = random_point(search)
+    point.objective = objective
+    point.history = [{"stage": "s", "step": "labels", "objective": value} for value in values]
+    return point
+
+
+def test_of_two_points_the_lower_wins_and_its_history_never_rises():
+    first, second = point_with(3.0, 5.0, 3.0), point_with(2.0, 6.0, 3.0, 2.5, 2.0)
+    assert exchange._better(first, point_with(3.0, 4.0, 3.0)) is first
+    winner = exchange._better(first, second)
+    assert winner is second
+    assert [entry["objective"] for entry in winner.history] == [5.0, 3.0, 2.5, 2.0]
+
+
+def test_points_of_the_same_objective_count_once():
+    points = [point_with(value) for value in (2.0, 1.0, 2.0001, 1.5, 1.0)]
+    assert [point.objective for point in exchange._distinct(points)] == [1.0, 1.5, 2.0]
+
+
+def test_polishing_keeps_that_a_point_had_converged_and_counts_all_rounds():
+    search = search_of(small_problem(), max_iter=1, tol=0.0)
+    for converged in (True, False):
+        point = random_point(search)
+        point.converged, point.n_iter = converged, 7
+        polished = exchange._polish(search, point, np.random.default_rng(0), SolverOptions(tol=0.0))
+        assert (polished.converged, polished.n_iter) == (converged, 8)
+
+
+def test_a_labelled_task_labels_the_others_through_its_model():
+    X, truth, _ = gaussian_tasks(rows=9, spread=0.1)
+    offsets = np.array([0, 9, 18, 27])
+    kernel = centre_kernel(X @ X.T, offsets, True).matrix
+    problem = Problem(kernel, offsets, parse_sizes("balanced", [9] * 3, C), np.full(3, 0.01), 0.01)
+    independent = Independent(kernel, offsets, problem.ridge).condition(np.eye(3) / 3)
+    for task in range(3):
+        labels = exchange._seeded_labels(problem, independent.block(task), task, truth[problem.rows(task)])
+        np.testing.assert_array_equal(labels, truth)
+
+
+def test_pools_take_the_names_that_agree_with_the_aligned_labels():
+    problem = replace(small_problem(), bounds=parse_sizes("balanced", [7, 6, 5], [3, 2, 1]))
+    aligned = np.concatenate([np.arange(7) % 3, np.array([0, 2] * 3), np.full(5, 1)])
+    own = [np.array([1, 2, 0])[aligned[:7]], np.array([1, 0, 1, 0, 0, 1]), np.zeros(5, dtype=np.int64)]
+    fixed, pools = exchange._with_ids_of(aligned, problem, [Pool([labels], np.array([1.0])) for labels in own])
+    np.testing.assert_array_equal(pools[0].labels[0], aligned[:7])
+    np.testing.assert_array_equal(pools[1].labels[0], [0, 2, 0, 2, 2, 0])
+    np.testing.assert_array_equal(pools[2].labels[0], aligned[13:])
+    assert not fixed.bounds.movable
+    assert fixed.bounds.present.tolist() == [[True] * 3, [True, False, True], [False, True, False]]
+
+
+def test_tasks_alone_are_a_result_of_one_round_that_has_converged():
+    problem = small_problem()
+    result = exchange.solve_independent(problem, SolverOptions(single_task_n_init=3), np.random.default_rng(0))
+    assert (result.converged, result.n_iter) == (True, 1)
+    assert [entry["step"] for entry in result.history] == ["labels"]
+    assert result.history[0]["objective"] == result.objective
+    assert sorted(np.concatenate(result.groups).tolist()) == [0, 1, 2]
