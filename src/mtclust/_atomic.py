@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
+import re
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from mtclust._in_use import hold, remove_abandoned
+
+#: what a file is called until it is whole
+_FRESH = re.compile(r"\.mtclust-[0-9a-f]{16}\.tmp")
 
 
 @contextmanager
@@ -16,7 +25,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its place only when everything has been written.
 
     Until then, and if anything goes wrong (an error, Ctrl-C, a full disk), an earlier file of that name stays as it
-    was. It is flushed to the disk before it takes its place, so that this holds after a power cut as well.
+    was. It is flushed to the disk before it takes its place, so that this holds after a power cut as well. A process
+    that is killed leaves ``.mtclust-….tmp`` beside the file; the next one that writes there removes it.
 
     Examples
     --------
@@ -32,33 +42,54 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     if target.is_dir():
         raise IsADirectoryError(f"path={os.fspath(path)!r} is a directory; give the name of a file.")
     if target.exists() and not target.is_file():
-        raise OSError(f"path={os.fspath(path)!r} is not a regular file and cannot be replaced.")
+        raise OSError(f"path={os.fspath(path)!r} is not a regular file and cannot be replaced; give another name.")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"path={os.fspath(path)!r}: there is no directory {os.fspath(target.parent)!r}.")
+        raise FileNotFoundError(
+            f"path={os.fspath(path)!r}: there is no directory {os.fspath(target.parent)!r}; make it first."
+        )
+    remove_abandoned(target.parent, _FRESH)
     fresh = target.parent / f".mtclust-{secrets.token_hex(8)}.tmp"
     try:
-        with _created(fresh, path) as stream:
+        with _created(fresh) as stream, _kept_locked(stream):
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        if target.exists():
-            shutil.copymode(target, fresh)
-        os.replace(fresh, target)
-    except BaseException:
+            stream.close()
+            if target.exists():
+                shutil.copymode(target, fresh)
+            os.replace(fresh, target)
+    except BaseException as error:
         fresh.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(fresh)):
+            # a full disk, a read-only directory: say which file was meant, not its temporary name
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
-    _flush_directory(target.parent)
+    flush_directory(target.parent)
 
 
-def _created(fresh: Path, path: str | os.PathLike[str]) -> BinaryIO:
+def _created(fresh: Path) -> BinaryIO:
+    while True:
+        stream = open(fresh, "xb")  # noqa: SIM115  (the caller closes it)
+        if hold(stream.fileno()):
+            return stream
+        stream.close()  # another process was quicker to take it for abandoned than we to lock it
+
+
+@contextmanager
+def _kept_locked(stream: BinaryIO) -> Iterator[None]:
+    """Keep the lock on a file when it is closed; where there are no locks (Windows) an open file cannot be renamed."""
+    if os.name != "posix":
+        yield
+        return
+    descriptor = os.dup(stream.fileno())
     try:
-        return open(fresh, "xb")
-    except OSError as error:  # a read-only directory, for instance: say which file was meant, not its temporary name
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        yield
+    finally:
+        os.close(descriptor)
 
 
-def _flush_directory(directory: Path) -> None:
-    """Make the rename itself last; only where directories can be opened (not on Windows)."""
+def flush_directory(directory: Path) -> None:
+    """Make a rename itself last; only where directories can be opened (not on Windows)."""
     if os.name != "posix":
         return
     descriptor = os.open(directory, os.O_RDONLY)
@@ -66,3 +97,29 @@ def _flush_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Let two files or directories trade their names in one step; False where the system cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError):  # a C library that is too old
+        return False
+    here, trade = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <fcntl.h> and <linux/fs.h>
+    return rename(here, os.fsencode(first), here, os.fsencode(second), trade) == 0
+
+
+def cannot_write(error: OSError) -> str:
+    """Why something could not be written, and the way out.
+
+    Examples
+    --------
+    >>> import errno
+    >>> cannot_write(OSError(errno.ENOSPC, "No space left on device"))
+    'No space left on device. Make room there, or choose another place.'
+    """
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{error.strerror}. Make room there, or choose another place."
+    return f"{error.strerror}. Choose another place."

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from mtclust import __version__
+from mtclust._atomic import cannot_write
 from mtclust.commands import demo, fit, predict, reproduce
 from mtclust.exceptions import CommandError
 
 _COMMANDS = (demo, fit, predict, reproduce)
+#: what the system says when something cannot be written
+_OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -46,19 +50,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("mtclust: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # as much as was wanted has been read; what is left must not fail again when Python ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()  # as much as was wanted has been read
         return 141
     except Exception as error:
         if options.verbose:
             traceback.print_exc()
         print(f"mtclust: {_in_words(error)}", file=sys.stderr)
+        if isinstance(error, OSError) and error.filename is None and error.errno in _OF_WRITING:
+            _discard_output()
         return 1
     return 0
 
 
+def _discard_output() -> None:
+    """What is left of the output must not fail again when Python ends."""
+    with suppress(OSError, ValueError):  # a stream that is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _in_words(error: Exception) -> str:
     """What the user can mend is said as it is; anything else is our mistake."""
+    if isinstance(error, OSError) and error.errno in _OF_WRITING:
+        return f"{error.filename or 'the standard output'} cannot be written: {cannot_write(error)}"
     if isinstance(error, CommandError | ImportError | OSError):
         return str(error)
     return f"unexpected {type(error).__name__}: {error}. This should not happen; --verbose shows where it did."

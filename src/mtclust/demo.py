@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from mtclust import DMTRC, DSTC
+from mtclust._atomic import atomic_write
+from mtclust.commands.output import written_to
 from mtclust.datasets import load_digits_tasks
 from mtclust.metrics import nmi, per_task
 from mtclust.tasks import index_tasks
@@ -21,6 +23,9 @@ _SEED = 0
 
 def run_demo(out: Path | None) -> None:
     """Cluster, print the comparison and the task correlations, save the picture (if ``out`` is given)."""
+    if out is not None:
+        with written_to(out):
+            out.mkdir(parents=True, exist_ok=True)  # before the work: where it cannot be made, the work is for nothing
     data = load_digits_tasks(_DIGITS, unrelated=_OTHER_DIGITS, n_tasks=3, seed=_SEED)
     X, y, tasks = data.X_y_tasks
     n_clusters = len(_DIGITS)
@@ -77,7 +82,7 @@ def _save_picture(model: DMTRC, out: Path) -> Path:
     from mtclust.plotting import plot_task_relationship
 
     require("matplotlib", "plot").use("Agg")
-    out.mkdir(parents=True, exist_ok=True)
     path = out / "task_relationship.png"
-    plot_task_relationship(model).figure.savefig(path, dpi=150)
+    with written_to(out), atomic_write(path) as stream:
+        plot_task_relationship(model).figure.savefig(stream, format="png", dpi=150)
     return path

@@ -1,12 +1,7 @@
 """``mtclust reproduce`` as a user runs it: quick versions, their tables, figures, pages and errors."""
 
-import csv
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import matplotlib.image
 import numpy as np
@@ -95,25 +90,6 @@ def test_quick_version_of_everything(data_home, tmp_path, monkeypatch):
         check_results(tmp_path / name)
     assert_a_verdict_per_claim(tmp_path / "claims.md", numbers="PBCNST")
     assert (tmp_path / "claims.html").read_text(encoding="utf-8").count("<img ") > 15
-
-
-def test_killed_command_goes_on_to_the_same_table(tmp_path):
-    command = [sys.executable, "-m", "mtclust", "reproduce", "transfer", "--quick", "--out"]
-
-    def rows(out):
-        with open(out / "transfer" / "runs.csv", newline="") as file:
-            return [{k: v for k, v in row.items() if k != "seconds"} for row in csv.DictReader(file)]
-
-    subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
-    for wanted in (2, 7):
-        process = subprocess.Popen([*command, str(tmp_path / "killed")], stderr=subprocess.DEVNULL)
-        table = tmp_path / "killed" / "transfer" / "runs.csv"
-        while process.poll() is None and (not table.exists() or table.read_bytes().count(b"\n") <= wanted):
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    subprocess.run([*command, str(tmp_path / "killed")], check=True, capture_output=True)
-    assert rows(tmp_path / "killed") == rows(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
-"""A run that is killed, torn or repeated ends with the table of a run that was not."""
+"""A run that is torn or repeated ends with the table of a run that was not; kills are in ``tests/kills``."""
 
 import csv
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -39,10 +37,6 @@ def without_times(table):
         return [{name: value for name, value in row.items() if name != "seconds"} for row in csv.DictReader(file)]
 
 
-def lines(table):
-    return table.read_bytes().count(b"\n") if table.exists() else 0
-
-
 @pytest.fixture(scope="module")
 def script(tmp_path_factory):
     path = tmp_path_factory.mktemp("script") / "toy.py"
@@ -55,21 +49,6 @@ def uninterrupted(script, tmp_path_factory):
     table = tmp_path_factory.mktemp("whole") / "runs.csv"
     assert start(script, table).wait() == 0
     return table
-
-
-def test_killed_again_and_again_and_restarted_gives_the_same_table(script, uninterrupted, tmp_path):
-    table = tmp_path / "runs.csv"
-    for rows_before_the_kill in (1, 5, 12, 19):
-        process = start(script, table)
-        while lines(table) <= rows_before_the_kill and process.poll() is None:
-            time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        assert rows_before_the_kill <= lines(table) - 1 < 24
-    assert start(script, table).wait() == 0
-    assert without_times(table) == without_times(uninterrupted)
-    assert len(without_times(table)) == 24
-    assert sorted(p.name for p in table.parent.rglob("*")) == sorted(p.name for p in uninterrupted.parent.rglob("*"))
 
 
 @pytest.mark.parametrize("cut", [1, 30, 200])

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mtclust.commands.labels import check_keys, row_margins, write_labels
+from mtclust._atomic import atomic_write
+from mtclust.commands.labels import check_keys, labels_csv, row_margins
 from mtclust.commands.options import (
     add_reading_options,
     clusters_argument,
@@ -184,8 +185,9 @@ def run(options: argparse.Namespace) -> None:
         fitted = _fit(options, encoder, X, table.tasks.astype(str), progress)
         with progress.step("Saving"):
             fitted.model.save(stage / MODEL_FILE, extra={"table": encoder.to_dict()})
-            with (stage / LABELS_FILE).open("w", encoding="utf-8", newline="") as stream:
-                write_labels(stream, table, options.key, fitted.model.labels_, fitted.margins, safe=options.safe_csv)
+            labels = labels_csv(table, options.key, fitted.model.labels_, fitted.margins, safe=options.safe_csv)
+            with atomic_write(stage / LABELS_FILE) as stream:
+                stream.write(labels.encode())
         with progress.step("Writing the report"):
             _write_report(stage / REPORT_FILE, options, table, encoder, X, fitted)
     if not options.quiet:

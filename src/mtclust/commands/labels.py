@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ def check_keys(keys: Sequence[str]) -> None:
         raise CommandError(f"--key {clash[0]!r} clashes with a column of labels.csv; rename it in the file.")
 
 
-def write_labels(stream: TextIO, table: Any, keys: Sequence[str], labels: Any, margins: Any, *, safe: bool) -> None:
+def labels_csv(table: Any, keys: Sequence[str], labels: Any, margins: Any, *, safe: bool) -> str:
     """What labels.csv holds: what names the row, its task, its cluster and how clear that is."""
     from mtclust.tables.reading import column_strings
 
@@ -40,7 +41,9 @@ def write_labels(stream: TextIO, table: Any, keys: Sequence[str], labels: Any, m
     if not keys:
         names, header = [table.row_numbers.tolist()], ["row", *header]
     columns = [*names, table.tasks, labels.tolist(), [_short(value) for value in margins]]
-    write_csv(stream, header, zip(*columns), safe=safe)
+    text = io.StringIO(newline="")
+    write_csv(text, header, zip(*columns), safe=safe)
+    return text.getvalue()
 
 
 def _short(margin: float) -> str:

@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from mtclust._atomic import cannot_write, exchange, flush_directory
+from mtclust._in_use import hold, remove_abandoned
 from mtclust.exceptions import CommandError
 
 #: what ``mtclust fit`` writes
@@ -27,29 +29,75 @@ _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """A directory to write into that becomes ``out`` at the end, or vanishes if anything goes wrong.
 
-    ``out`` must not exist, be empty, or, with ``overwrite``, hold nothing but results of an earlier run.
+    ``out`` must not exist, be empty, or, with ``overwrite``, hold nothing but results of an earlier run. A process that
+    is killed leaves a directory ``.out.mtclust-…`` beside it, which the next run removes.
     """
     out = Path(os.path.realpath(out))  # a link stays a link
+    _clear_up(out)
     _check_free(out, overwrite)
     new_parents = [parent for parent in out.parents if not parent.exists()]
-    stage = _neighbour(out)
+    stage = out.parent / f".{out.name}.mtclust-{secrets.token_hex(4)}"
     try:
-        stage.mkdir(parents=True)
-    except OSError as error:  # name the directory that was meant, not its temporary neighbour
-        raise CommandError(f"--out {out} cannot be written: {error.strerror}. Choose another directory.") from error
-    try:
-        yield stage
-        _check_free(out, overwrite)  # a fit takes long enough for something to have appeared there
-        _move_into_place(stage, out)
+        with _made(stage, out), written_to(out, stage):
+            yield stage
+            _check_free(out, overwrite)  # a fit takes long enough for something to have appeared there
+            _move_into_place(stage, out)
     finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        _remove(stage)
         for parent in new_parents:
             with suppress(OSError):  # it holds the results
                 parent.rmdir()
 
 
-def _neighbour(out: Path) -> Path:
-    return out.parent / f".{out.name}.mtclust-{secrets.token_hex(4)}"
+@contextmanager
+def written_to(out: Path, stage: Path | None = None) -> Iterator[None]:
+    """Say of an error of the system that ``--out`` cannot be written, and why; with ``stage`` of errors there only."""
+    try:
+        yield
+    except OSError as error:
+        elsewhere = error.filename is not None and not str(error.filename).startswith(str(stage))
+        if error.errno is None or (stage is not None and elsewhere):
+            raise
+        raise CommandError(f"--out {out} cannot be written: {cannot_write(error)}") from error
+
+
+@contextmanager
+def _made(stage: Path, out: Path) -> Iterator[None]:
+    """Make a directory and hold it, so that no other run takes it for abandoned."""
+    with written_to(out):
+        stage.mkdir(parents=True)
+    if os.name != "posix":
+        yield
+        return
+    descriptor = os.open(stage, os.O_RDONLY)
+    try:
+        if hold(descriptor):
+            yield
+            return
+    finally:
+        os.close(descriptor)
+    with _made(stage, out):  # another run was quicker to remove it than we to hold it
+        yield
+
+
+def _clear_up(out: Path) -> None:
+    """Remove what killed runs have left; put results back that one of them had just moved aside."""
+    earlier = _earlier(out)
+    if earlier.is_dir() and not out.exists():
+        earlier.rename(out)
+    remove_abandoned(out.parent, re.compile(re.escape(f".{out.name}.mtclust-") + "([0-9a-f]{8}|earlier)"))
+
+
+def _earlier(out: Path) -> Path:
+    return out.parent / f".{out.name}.mtclust-earlier"
+
+
+def _remove(directory: Path) -> None:
+    try:
+        shutil.rmtree(directory, ignore_errors=True)
+    except BaseException:  # Ctrl-C does not spare the rest
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
 
 
 def _check_free(out: Path, overwrite: bool) -> None:
@@ -71,10 +119,17 @@ def _check_free(out: Path, overwrite: bool) -> None:
 
 
 def _move_into_place(stage: Path, out: Path) -> None:
+    flush_directory(stage)
     if not out.exists():
         stage.rename(out)
-        return
-    earlier = _neighbour(out)
+    elif not exchange(stage, out):
+        _replace_in_two_steps(stage, out)
+    flush_directory(out.parent)
+
+
+def _replace_in_two_steps(stage: Path, out: Path) -> None:
+    """Where two directories cannot trade places: a kill between the steps is mended by the next run."""
+    earlier = _earlier(out)
     try:
         out.rename(earlier)
         stage.rename(out)
@@ -82,7 +137,9 @@ def _move_into_place(stage: Path, out: Path) -> None:
         if earlier.exists() and not out.exists():
             earlier.rename(out)
         raise
-    shutil.rmtree(earlier)
+    finally:
+        if out.exists():
+            _remove(earlier)
 
 
 def defused(cell: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 import warnings
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mtclust.commands.labels import check_keys, row_margins, write_labels
+from mtclust._atomic import atomic_write
+from mtclust.commands.labels import check_keys, labels_csv, row_margins
 from mtclust.commands.options import add_reading_options, comma_list, read_options
-from mtclust.commands.output import MODEL_FILE
+from mtclust.commands.output import MODEL_FILE, written_to
 from mtclust.commands.progress import Progress
 from mtclust.exceptions import CommandError, ModelFileError
 
@@ -73,6 +73,8 @@ def run(options: argparse.Namespace) -> None:
         raise CommandError(
             f"--out {options.out} is already there; choose another name, or replace it with --overwrite."
         )
+    if options.out is not None and not options.out.resolve().parent.is_dir():
+        raise CommandError(f"--out {options.out}: there is no directory {options.out.resolve().parent}; make it first.")
     progress = Progress(quiet=options.quiet)
     with progress.step("Reading"):
         model, encoder = _load(options.model)
@@ -80,15 +82,12 @@ def run(options: argparse.Namespace) -> None:
         table.require_columns(options.key, "--key")
         X, notes = encoder.transform(table, impute=encoder.impute or options.impute)
     labels, margins, found = _clusters(model, X, table.tasks.astype(str), options.new_task, progress)
-    text = io.StringIO(newline="")
-    write_labels(text, table, options.key, labels, margins, safe=options.safe_csv)
+    text = labels_csv(table, options.key, labels, margins, safe=options.safe_csv)
     if options.out is None:
-        sys.stdout.write(text.getvalue())
+        sys.stdout.write(text)
     else:
-        from mtclust._atomic import atomic_write
-
-        with atomic_write(options.out) as stream:
-            stream.write(text.getvalue().encode())
+        with written_to(options.out), atomic_write(options.out) as stream:
+            stream.write(text.encode())
     if not options.quiet:
         for note in [*notes, *found]:
             print(note, file=sys.stderr)

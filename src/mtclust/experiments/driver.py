@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+from mtclust._atomic import cannot_write
 from mtclust.exceptions import CommandError
 from mtclust.experiments.base import Experiment
 from mtclust.experiments.page import Page, Picture, write_page
@@ -35,8 +36,8 @@ def run_experiment(
     """Run what is missing, then write the page; returns the directory of the experiment."""
     directory = out / experiment.name
     wanted = repeats if repeats is not None else (1 if quick else experiment.repeats)
-    _claim(directory, experiment.name, quick, wanted, command(experiment.name, repeats, quick))
     with _alone_in(directory):
+        _claim(directory, experiment.name, quick, wanted, command(experiment.name, repeats, quick))
         table = RunTable(directory / TABLE)
         try:
             experiment.prepare(directory, quick)
@@ -112,7 +113,7 @@ def _alone_in(directory: Path) -> Iterator[None]:
     except ImportError:  # not on Windows
         yield
         return
-    with (directory / ".lock").open("w") as file:
+    with _opened(directory / ".lock") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -120,6 +121,14 @@ def _alone_in(directory: Path) -> Iterator[None]:
                 f"another command is writing into {directory}; wait for it or choose another --out."
             ) from error
         yield
+
+
+def _opened(lock: Path) -> TextIO:
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        return lock.open("w")
+    except OSError as error:
+        raise CommandError(f"--out {lock.parents[1]} cannot be written: {cannot_write(error)}") from error
 
 
 def _claim(directory: Path, name: str, quick: bool, repeats: int, made_by: str) -> None:
@@ -131,7 +140,4 @@ def _claim(directory: Path, name: str, quick: bool, repeats: int, made_by: str) 
             kind = "a quick" if found["quick"] else "a full"
             raise CommandError(f"{directory} holds {kind} run of {name}; choose another --out, or delete it.")
     run = {"experiment": name, "quick": quick, "repeats": repeats, "command": made_by}
-    try:
-        replace_file(mark, json.dumps(run).encode())
-    except OSError as error:
-        raise CommandError(f"--out {directory.parent} cannot be written to: {error}") from error
+    replace_file(mark, json.dumps(run).encode())

@@ -32,9 +32,11 @@ import io
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mtclust._atomic import atomic_write
 from mtclust._extras import require
 from mtclust.exceptions import CommandError
 
@@ -135,10 +137,16 @@ class RunTable:
     def append(self, rows: Iterable[Row]) -> None:
         """Add rows at once; they are on the disk when this returns."""
         text = _as_csv(rows).encode()
-        with self.path.open("ab") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        with self.path.open("ab", buffering=0) as file:
+            length = file.tell()
+            try:
+                while text:  # all at once, unless the disk is full: then the next attempt says so
+                    text = text[file.write(text) :]
+                os.fsync(file.fileno())
+            except OSError as error:
+                with suppress(OSError):
+                    file.truncate(length)
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def rewrite(self, rows: Iterable[Row]) -> None:
         """Replace the content by these rows in canonical order, or leave the file as it is if nothing changes."""
@@ -178,14 +186,10 @@ def as_frame(rows: list[Row]) -> Any:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that at any moment either the old or the new content is there."""
+    """Write a file so that at any moment either the old or the new content is there; its directory is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    with unfinished.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
+    with atomic_write(path) as stream:
+        stream.write(content)
 
 
 def _as_csv(rows: Iterable[Mapping[str, str]]) -> str:
