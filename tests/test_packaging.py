@@ -68,7 +68,26 @@ def test_a_missing_extra_is_named():
     assert 'install it with: pip install "mtclust[plot]"' in run.stderr
 
 
-def test_importing_the_package_imports_neither_numba_nor_matplotlib_nor_jinja():
-    code = "import sys, mtclust; print([m for m in ('numba', 'matplotlib', 'jinja2') if m in sys.modules])"
+#: what an import of the package must not load: optional or slow libraries, and parts of ours that not every fit needs
+NOT_AT_IMPORT = (
+    "numba", "matplotlib", "jinja2", "dask", "cvxpy", "mtclust.primal", "mtclust.persistence",
+    "mtclust.distributed.fit", "mtclust.solvers.cutting_plane", "mtclust.estimators.large",
+    "mtclust.estimators.sparse_text", "mtclust.estimators.summary", "mtclust.text", "mtclust.nuisance",
+)  # fmt: skip
+
+
+def test_importing_the_package_loads_only_what_every_fit_needs():
+    code = f"import sys, mtclust; print([m for m in {NOT_AT_IMPORT} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", ["mtclust", "mtclust.features"])
+def test_names_that_are_imported_late_are_listed_and_found(module):
+    late = {"mtclust": ["load"], "mtclust.features": ["TaskTfidf", "remove_nuisance", "log_length"]}[module]
+    code = (
+        f"import {module} as package; print([n for n in {late} if n not in dir(package)]); "
+        f"print([getattr(package, n).__name__ for n in {late}] == {late}, hasattr(package, 'no_such_name'))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split("\n")[:2] == ["[]", "True False"]

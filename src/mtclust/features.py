@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -20,14 +21,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 
-from mtclust.nuisance import NuisanceRemover as NuisanceRemover
-from mtclust.nuisance import nuisance_free_kernel as nuisance_free_kernel
-from mtclust.nuisance import remove_nuisance as remove_nuisance
-from mtclust.text import TaskTfidf as TaskTfidf
-from mtclust.text import log_length as log_length
+if TYPE_CHECKING:
+    from mtclust.nuisance import NuisanceRemover as NuisanceRemover
+    from mtclust.nuisance import nuisance_free_kernel as nuisance_free_kernel
+    from mtclust.nuisance import remove_nuisance as remove_nuisance
+    from mtclust.text import TaskTfidf as TaskTfidf
+    from mtclust.text import log_length as log_length
 
 KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
 
+#: public names of this module that are read from others when first asked for: estimators need none of them
+_ELSEWHERE = {
+    "NuisanceRemover": "mtclust.nuisance",
+    "nuisance_free_kernel": "mtclust.nuisance",
+    "remove_nuisance": "mtclust.nuisance",
+    "TaskTfidf": "mtclust.text",
+    "log_length": "mtclust.text",
+}
 #: eigenvalues below this share of the largest count as zero
 _RANK_TOLERANCE = 1e-10
 #: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
@@ -36,6 +46,16 @@ _CONSTANT = 1e-14
 SMALLEST_LEVEL = 1e-280
 #: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
 _FAR = 10.0
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ELSEWHERE:
+        return getattr(import_module(_ELSEWHERE[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ELSEWHERE})
 
 
 @dataclass(frozen=True)

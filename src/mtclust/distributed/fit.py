@@ -20,7 +20,7 @@ from mtclust.estimators.preparation import clusters_per_task, given_lambda1
 from mtclust.model import DecisionModel
 from mtclust.primal.features import FeatureMap, held_as
 from mtclust.primal.rows import RemoteTable, block_rows, far_from_zero
-from mtclust.primal.solve import ALL_ROWS
+from mtclust.primal.sample import ALL_ROWS
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, task_ids
 
 

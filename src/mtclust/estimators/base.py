@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,24 +31,22 @@ from mtclust.coupling import Coupling
 from mtclust.distributed import is_dask
 from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.failure import unchanged_on_failure
-from mtclust.estimators.large import FORMS, fit_large, is_large
+from mtclust.estimators.forms import FORMS, is_large
 from mtclust.estimators.new_tasks import NewTaskMixin
 from mtclust.estimators.preparation import Prepared, clusters_per_task, given_lambda1, prepare
-from mtclust.estimators.relaxed import solve_relaxed, store_relaxation
 from mtclust.estimators.saving import SavingMixin
-from mtclust.estimators.sparse_text import fit_sparse_text, is_sparse_text
 from mtclust.exceptions import NO_VARIATION, SmallTaskWarning
 from mtclust.labels import label_codes
 from mtclust.model import build_model
 from mtclust.objective import loo_residuals, r_squared
-from mtclust.primal.settings import settings_sample
-from mtclust.primal.solve import PrimalOptions, PrimalResult
 from mtclust.selection.n_clusters import CANDIDATES, ClusterNumberChoice, select_n_clusters, warn_unless_supported
 from mtclust.selection.sizes import choose_sizes
 from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
-from mtclust.solvers.relaxation import CuttingPlaneOptions
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
 from mtclust.validation import read_rows
+
+if TYPE_CHECKING:
+    from mtclust.primal.solve import PrimalOptions, PrimalResult
 
 Array = NDArray[np.float64]
 
@@ -126,6 +124,10 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         with one_blas_thread(), told(self):
             if large:
+                # imported where they are needed, here and below, so that "import mtclust" is quick
+                from mtclust.estimators.large import fit_large
+                from mtclust.estimators.sparse_text import fit_sparse_text, is_sparse_text
+
                 if is_sparse_text(self, features):
                     fit_sparse_text(self, features, index, clusters, rng)
                 else:
@@ -151,6 +153,8 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         if not isinstance(self.n_clusters, str | range):
             return None
         if large:
+            from mtclust.primal.settings import settings_sample
+
             sample = settings_sample(features, index, np.random.default_rng(0))
             features, tasks = sample.rows, sample.tasks[sample.index.codes]
         candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
@@ -193,6 +197,8 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         return result
 
     def _solve_relaxed(self, prepared: Prepared, options: SolverOptions, rng: np.random.Generator) -> SolverResult:
+        from mtclust.estimators.relaxed import solve_relaxed
+
         return solve_relaxed(prepared, self._coupling_of(prepared), self.solver_options, options, rng)
 
     def _coupling_of(self, prepared: Prepared) -> Coupling:
@@ -264,6 +270,8 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
     def _exchange_options(self, known: tuple[str, ...]) -> dict[str, Any]:
         """What ``solver_options`` says to the exchange solver; the other solver's are only checked here."""
         if self.solver == "cutting-plane":
+            from mtclust.solvers.relaxation import CuttingPlaneOptions
+
             CuttingPlaneOptions.from_dict(self.solver_options)
             return {}
         given = dict(self.solver_options or {})
@@ -290,6 +298,8 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         return prepared
 
     def _store(self, prepared: Prepared, result: SolverResult) -> None:
+        from mtclust.estimators.relaxed import store_relaxation
+
         index, problem = prepared.index, prepared.problem
         bounds = problem.bounds
         if result.model_codes is None and (bounds.interchangeable() or bounds.movable):

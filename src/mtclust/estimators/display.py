@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust.estimators.summary import Summary, summarise
+if TYPE_CHECKING:
+    from mtclust.estimators.summary import Summary
 
 #: no colours of text or page, so that it can be read on light and dark pages alike
 _STYLE = """
@@ -57,6 +58,8 @@ class DisplayMixin:
         Be careful
           ! Few rows: Task 0 has fewer than 5 rows per cluster; clusters there rest on very little.
         """
+        from mtclust.estimators.summary import summarise
+
         check_is_fitted(self, "labels_")
         return summarise(self)
 
@@ -72,7 +75,7 @@ class DisplayMixin:
         return bundle
 
     def _with_findings(self, diagram: str) -> str:
-        return diagram + summary_html(summarise(self)) if hasattr(self, "labels_") else diagram
+        return diagram + summary_html(self.summary()) if hasattr(self, "labels_") else diagram
 
 
 def summary_html(summary: Summary) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.coupling import Coupling, Relationship
 from mtclust.estimators.base import MultitaskClusterer
-from mtclust.estimators.large import judge_relationship
 from mtclust.estimators.new_tasks import correlation
 from mtclust.estimators.preparation import Prepared
-from mtclust.estimators.relaxed import relationship
 from mtclust.exceptions import SearchWarning, UncoupledWarning
 from mtclust.labels import label_codes
-from mtclust.primal.solve import PrimalOptions, PrimalResult
 from mtclust.selection.coupling import SEARCHED_TOO_LITTLE, coupling_statistic
 from mtclust.solvers.descent import Search, descend, start
 from mtclust.solvers.exchange import independent_result, solve_independent, solve_relationship
 from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
 from mtclust.tasks import TaskIndex
+
+if TYPE_CHECKING:
+    from mtclust.primal.solve import PrimalOptions, PrimalResult
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -192,6 +192,8 @@ class DMTRC(MultitaskClusterer):
         return solve_relationship(problem, options, rng)
 
     def _coupling_of(self, prepared: Prepared) -> Coupling:
+        from mtclust.estimators.relaxed import relationship
+
         return relationship(self.coupling, prepared)
 
     def _judge(
@@ -258,6 +260,8 @@ class DMTRC(MultitaskClusterer):
         self, result: PrimalResult, index: TaskIndex, options: PrimalOptions, rng: np.random.Generator,
         selection: dict[str, Any],
     ) -> PrimalResult:  # fmt: skip
+        from mtclust.estimators.large import judge_relationship
+
         return judge_relationship(self, result, index, options, rng, selection)
 
     def _new_task_method(self) -> tuple[str, int | None]:

@@ -17,10 +17,6 @@ from mtclust.features import centre_kernel, raw_kernel
 from mtclust.labels import SizeBounds, label_codes, parse_sizes
 from mtclust.model import build_model
 from mtclust.new_task import NewTask, cluster_new_task
-from mtclust.primal.model import decision_model
-from mtclust.primal.new_task import Known
-from mtclust.primal.new_task import cluster_new_task as cluster_new_large_task
-from mtclust.primal.solve import PrimalOptions
 from mtclust.solvers.problem import SolverOptions
 
 Array = NDArray[np.float64]
@@ -119,6 +115,11 @@ class NewTaskMixin:
 
     def _new_large_task(self, X: Any, sizes: Any, rng: np.random.Generator) -> NewTask:
         """From the moments and class vectors that a fit at scale keeps."""
+        from mtclust.primal.model import decision_model
+        from mtclust.primal.new_task import Known
+        from mtclust.primal.new_task import cluster_new_task as cluster_new_large_task
+        from mtclust.primal.solve import PrimalOptions
+
         large = self._large
         n_features = (large.moments.mean if large.features.landmarks is None else large.features.landmarks).shape[1]
         rows = self._rows_of_new_task(X, n_features)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtclust.coupling import Coupling, Independent, Relationship
-from mtclust.solvers.cutting_plane import solve_cutting_plane
 from mtclust.solvers.problem import SolverOptions, SolverResult
 from mtclust.solvers.relaxation import CuttingPlaneOptions, warn_if_collapsed
 from mtclust.tasks import TaskIndex
@@ -28,6 +27,8 @@ def solve_relaxed(
     rng: np.random.Generator,
 ) -> SolverResult:
     """Run the cutting-plane solver with the ``solver_options`` of a user; labels to start from come in input order."""
+    from mtclust.solvers.cutting_plane import solve_cutting_plane  # not needed by fits that only store their result
+
     options = CuttingPlaneOptions.from_dict(given)
     if not isinstance(options.init, str):
         init = np.asarray(options.init)

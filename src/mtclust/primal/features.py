@@ -135,5 +135,8 @@ class SparseRows:
     def take(self, task: int, positions: NDArray[np.int64]) -> Array:
         return self._dense(positions + self.offsets[task])
 
+    def whole(self, task: int) -> None:
+        return None
+
     def _dense(self, where: NDArray[np.int64]) -> Array:
         return self.table[where if self.order is None else self.order[where]].toarray()

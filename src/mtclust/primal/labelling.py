@@ -23,28 +23,15 @@ from mtclust.primal.rows import Moments, Source
 
 Array = NDArray[np.float64]
 
-#: rows near a boundary that are solved exactly, per row too many or too few, and at least
-_UNDECIDED_PER_MISFIT = 9
-_FEWEST_UNDECIDED = 64
-#: where these were too few, the gap is widened by this factor
-_WIDER = 1.2
-#: more rows than this are settled in the same way again, with prices from so many of them
-_SMALL = 2000
+#: many rows near a boundary get their first prices from so many of them
 _SAMPLED_ROWS = 1500
-#: steps towards prices that fit the sizes; below so many rows exact paths are as quick; steps in units of the gap
-#: within which rows were counted
-_NEWTON_STEPS = 8
-_ENOUGH = 64
-_LONGEST_STEP = 4.0
+#: tasks with at most this many rows are labelled in one go, where their rows lie together
+_AT_ONCE = 20_000
 #: tasks with more rows than this get their first prices from so many of them
 _FEW_ENOUGH = 20_000
 _FIRST_ROWS = 6000
 #: and from n to this power of very many: the rows that inexact prices leave undecided grow with n/√(rows of the prices)
 _FIRST_POWER = 2 / 3
-#: the gap that sets them apart is estimated from this many rows
-_SAMPLED_GAPS = 4096
-#: certificates hold up to this share of the spread of the scores
-_ROUNDING = 1e-12
 
 
 @dataclass
@@ -141,10 +128,19 @@ def relabel(
     upper: NDArray[np.int64],
 ) -> int:
     """The best labels of a task for its model W (r × C) within the bounds, in place; returns how many changed."""
-    from mtclust.primal import _compiled
+    from mtclust.primal import _compiled, _compiled_settle
 
     n, n_clusters = len(current.labels), W.shape[1]
     weights, constant = moments.on_raw(task, W)
+    rows = source.whole(task) if n <= _AT_ONCE else None
+    if rows is not None:
+        before = current.labels.copy()
+        changed = _compiled_settle.settle(
+            scores_of(rows, weights), constant, lower, upper, _jitter(), current.labels, current.prices
+        )
+        if changed >= 0:
+            _compiled.move_sums(rows, before, current.labels, current.sums)
+            return changed
     gaps, counts = np.empty(n), np.zeros(n_clusters, dtype=np.int64)
     at_first, changed = current.labels.copy(), 0
     for begin, end, block in source.blocks(task):
@@ -227,8 +223,10 @@ def scores_of(block: NDArray[Any], weights: Array) -> Array:
 
 def first_gap_rank(counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> int:
     """How many rows near the boundary are tried first, from the sizes that prices alone give."""
+    from mtclust.primal._compiled_settle import FEWEST_UNDECIDED, UNDECIDED_PER_MISFIT
+
     misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
-    return _UNDECIDED_PER_MISFIT * misfit + _FEWEST_UNDECIDED
+    return UNDECIDED_PER_MISFIT * misfit + FEWEST_UNDECIDED
 
 
 def settle(
@@ -238,6 +236,8 @@ def settle(
 
     Returns the rows near a boundary, their labels, and prices that certify the whole.
     """
+    from mtclust.primal._compiled_settle import ROUNDING, WIDER
+
     n = boundary.n_rows
     delta = boundary.gap_of_rank(first_gap_rank(counts, lower, upper))
     while True:
@@ -248,10 +248,10 @@ def settle(
             fewer = len(undecided) < n
             new_labels, new_prices = _exact(boundary.cost_of(undecided), low, high, prices, recurse=fewer)
             span = float(np.ptp(new_prices - prices))
-            if len(undecided) == n or span <= delta * (1 + _ROUNDING):
+            if len(undecided) == n or span <= delta * (1 + ROUNDING):
                 return undecided, new_labels, new_prices
             # those prices would move rows further from the boundary: take these in as well
-            delta = max(_WIDER * delta, _WIDER * span)
+            delta = max(WIDER * delta, WIDER * span)
         else:
             delta = max(2 * delta, boundary.gap_of_rank(2 * len(undecided) + 1))
 
@@ -260,16 +260,17 @@ def _exact(
     cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array, recurse: bool
 ) -> tuple[NDArray[np.int64], Array]:
     """Optimal labels within the bounds and prices that prove it; many rows are settled like a whole task."""
-    from mtclust.primal import _compiled
+    from mtclust.primal import _compiled, _compiled_settle
 
     n = len(cost)
-    if n > _SAMPLED_ROWS:
-        rows = _spread(n, _SAMPLED_ROWS)
-        share = len(rows) / n
-        lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
-        prices = _newton_prices(cost[rows], lower, upper, prices)
-    prices = _newton_prices(cost, low, high, prices)
-    if n > _SMALL and recurse:
+    if n <= _compiled_settle.MOST_ROWS:
+        return _compiled_settle.exact(cost, low, high, prices, _jitter())
+    rows = _spread(n, _SAMPLED_ROWS)
+    share = len(rows) / n
+    lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
+    prices = _compiled_settle.newton_prices(cost[rows], lower, upper, prices)
+    prices = _compiled_settle.newton_prices(cost, low, high, prices)
+    if recurse:
         labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
         counts = np.zeros(len(low), dtype=np.int64)
         _compiled.choose(-cost, prices, labels, gaps, counts)
@@ -287,47 +288,6 @@ def _exact(
     return best, found[:-1] - found[-1]
 
 
-def _newton_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array) -> Array:
-    """Prices whose cluster sizes nearly meet the bounds.
-
-    Raising a price by ε moves about as many rows to each rival as have it second best within ε: with these numbers per
-    ε as weights, sizes answer to prices like a graph Laplacian, which is solved for the rows too many or too few.
-    """
-    from mtclust.primal import _compiled
-
-    n, C = cost.shape
-    if C == 2 or n <= _ENOUGH:  # solved at once by sorting or by augmenting paths
-        return prices
-    first, second, gaps = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
-    best, fewest = prices, n + 1
-    for _ in range(_NEWTON_STEPS):
-        _compiled.two_best(cost, prices, first, second, gaps)
-        counts = np.bincount(first, minlength=C)
-        # a price is 0 unless its cluster is held at a bound
-        goal = np.where((prices > 0) | (counts > high), high, np.where((prices < 0) | (counts < low), low, counts))
-        excess = counts - goal
-        misfit = int(np.abs(excess).sum())
-        if misfit < fewest:
-            best, fewest = prices, misfit
-        elif misfit > 2 * fewest:
-            break
-        if misfit <= 2 * C:
-            break
-        near = min(n - 1, max(_ENOUGH, 2 * misfit))
-        delta = float(np.partition(gaps, near)[near])
-        if not delta > 0:
-            break
-        inside = gaps <= delta
-        pairs = np.bincount(first[inside] * C + second[inside], minlength=C * C).reshape(C, C)
-        weights = 0.5 * (pairs + pairs.T) / delta
-        laplacian = np.diag(weights.sum(axis=1)) - weights
-        active = np.flatnonzero((excess != 0) | (prices != 0) | (low == high))
-        step = np.zeros(C)
-        step[active] = np.linalg.lstsq(laplacian[np.ix_(active, active)], excess[active].astype(float), rcond=1e-9)[0]
-        prices = prices + np.clip(step, -_LONGEST_STEP * delta, _LONGEST_STEP * delta)
-    return best
-
-
 def sizes_fit(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
     """Whether the labels that prices alone give are optimal: sizes within bounds, and the prices belong to them."""
     return bool(np.all(counts >= lower) and np.all(counts <= upper)) and prices_agree(prices, counts, lower, upper)
@@ -342,21 +302,30 @@ def prices_agree(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int
 
 def gap_step(n: int) -> int:
     """Every how many rows a gap is looked at to estimate the gap of a rank."""
-    return 1 if n <= _SAMPLED_GAPS else n // _SAMPLED_GAPS
+    from mtclust.primal._compiled_settle import SAMPLED_GAPS
+
+    return 1 if n <= SAMPLED_GAPS else n // SAMPLED_GAPS
 
 
 def gap_of_rank(sample: Array, n: int, rank: int) -> float:
     """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps."""
-    if n <= _SAMPLED_GAPS:
+    from mtclust.primal._compiled_settle import SAMPLED_GAPS
+
+    if n <= SAMPLED_GAPS:
         return float(np.partition(sample, rank)[rank])
     position = min(len(sample) - 1, -(-rank * len(sample) // n))
     return float(np.partition(sample, position)[position])
 
 
+@lru_cache(maxsize=1)
+def _jitter(k: int = _SAMPLED_ROWS) -> Array:
+    """How far evenly spread rows are moved on: plain strides miss clusters where rows come in a pattern."""
+    return np.random.default_rng(0).random(k)
+
+
 @lru_cache(maxsize=64)
 def _spread(n: int, k: int) -> NDArray[np.int64]:
-    """Some (k) of n positions, evenly spread with jitter: plain strides miss clusters where rows come in a pattern."""
+    """Some (k) of n positions, evenly spread with jitter."""
     if n <= k:
         return np.arange(n)
-    jitter = np.random.default_rng(0).random(k)
-    return ((np.arange(k) + jitter) * (n / k)).astype(np.int64)
+    return ((np.arange(k) + np.random.default_rng(0).random(k)) * (n / k)).astype(np.int64)

@@ -43,6 +43,9 @@ class SparseTable:
     def take(self, task: int, positions: NDArray[np.int64]) -> Any:
         return self.parts[task][positions]
 
+    def whole(self, task: int) -> None:
+        return None
+
 
 def sparse_moments(source: SparseTable, centre: bool, scale: float | None = None) -> Moments:
     """Means and scale of a sparse table; Gram matrices are not formed."""

@@ -18,7 +18,8 @@ from mtclust.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Moments, Source, TableRows, moments
 from mtclust.primal.search import Data, State, begin, class_vector, code_scale, descend
-from mtclust.primal.solve import PrimalOptions, PrimalProblem, first_models
+from mtclust.primal.solve import PrimalOptions, PrimalProblem
+from mtclust.primal.starts import first_models
 from mtclust.primal.systems import objective
 from mtclust.solvers.exchange import first_relationship
 
@@ -44,6 +45,9 @@ class _LastTask:
         assert task == len(self.offsets) - 2
         return self.rows.take(0, positions)
 
+    def whole(self, task: int) -> NDArray[Any] | None:
+        return self.rows.whole(0)
+
 
 @dataclass(frozen=True)
 class Known:
@@ -68,7 +72,9 @@ def cluster_new_task(
     rows = rows.kept_near_zero() if centre else rows
     own = moments(rows, centre, scale=known.moments.scale or None)
     alone = PrimalProblem(Data(rows, own, bounds), "independent", lambda1.mean(keepdims=True), m * lambda2)
-    first = begin(alone.data, alone.alone(), np.eye(1), first_models(alone, alone.data, options, rng)[0][0][None])
+    first = begin(
+        alone.data, alone.alone(), np.eye(1), first_models(alone.ridge, alone.data, options.n_init, rng)[0][0][None]
+    )
     first = descend(
         alone.data, alone.alone(), first, rng, max_rounds=options.max_iter, tol=options.tol, stage="new task alone",
         learn=False,

@@ -50,6 +50,9 @@ class Source(Protocol):
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Features of some rows of a task."""
 
+    def whole(self, task: int) -> NDArray[Any] | None:
+        """All rows of a task where they lie together in memory as they are; None elsewhere."""
+
 
 class RemoteSource(ABC):
     """Rows that lie elsewhere: what needs all of them is done there, for all tasks in one go."""
@@ -66,6 +69,9 @@ class RemoteSource(ABC):
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         none = np.empty(0, dtype=np.int64)
         return self.take_all([positions if i == task else none for i in range(len(self.offsets) - 1)])[task]
+
+    def whole(self, task: int) -> None:
+        return None
 
     @abstractmethod
     def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
@@ -147,6 +153,11 @@ class TableRows:
         where = positions + self.offsets[task]
         return self._shifted(task, self.table[where if self.order is None else self.order[where]])
 
+    def whole(self, task: int) -> NDArray[Any] | None:
+        if self.order is not None or self.shift is not None:
+            return None
+        return self.table[int(self.offsets[task]) : int(self.offsets[task + 1])]
+
     def _shifted(self, task: int, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.shift is None else rows - self.shift[task]
 
@@ -191,6 +202,9 @@ class KernelRows:
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         return self._features(positions + self.offsets[task])
+
+    def whole(self, task: int) -> None:
+        return None
 
     def _features(self, where: NDArray[np.int64]) -> Array:
         rows = self.rows[where if self.order is None else self.order[where]]

@@ -9,8 +9,8 @@ from sklearn.cluster import KMeans
 from mtclust.alignment import align_means, products_of_means
 from mtclust.labels import SizeBounds, free_bounds, parse_sizes
 from mtclust.primal.rows import Moments, RemoteSource, Source
+from mtclust.primal.sample import take_rows
 from mtclust.primal.search import Data
-from mtclust.primal.solve import take_rows
 
 Array = NDArray[np.float64]
 

@@ -20,24 +20,15 @@ from mtclust.alignment import align_means, groups_of_tasks, products_of_means
 from mtclust.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.many_tasks import MANY, align_many
-from mtclust.primal.rows import Moments, Source, TableRows, moments, take_all
-from mtclust.primal.search import Data, State, begin, code_scale, descend, state_of
-from mtclust.primal.systems import AloneSystem, SharedSystem, System, gain_root, relationship_system
+from mtclust.primal.rows import Moments, Source
+from mtclust.primal.sample import proportional, sample_of
+from mtclust.primal.search import Data, State, begin, descend, state_of
+from mtclust.primal.starts import first_models
+from mtclust.primal.systems import AloneSystem, SharedSystem, System, relationship_system
 from mtclust.solvers.exchange import first_relationship
-from mtclust.solvers.pool import task_pool
 
 Array = NDArray[np.float64]
 
-#: up to this many rows the search runs on all of them
-ALL_ROWS = 30_000
-#: otherwise on this many, and at least on so many per task and cluster
-_SAMPLED_ROWS = 20_000
-_FEWEST_PER_CLUSTER = 40
-#: rows of a task for its random starts; per cluster, at least, at most
-_START_ROWS_PER_CLUSTER = 12
-_START_ROWS = (60, 200)
-#: starts of a task that are carried to the sample
-_CARRIED = 4
 #: restarts of the coupled search on the sample, per start asked for
 _RESTARTS_PER_INIT = 2
 #: weight of the first Ω in a restart
@@ -129,40 +120,12 @@ def solve(problem: PrimalProblem, options: PrimalOptions, rng: np.random.Generat
     return PrimalResult(problem, state, system, sample, best, alone, alone_labels, similarity, groups)
 
 
-def sample_of(data: Data, rng: np.random.Generator) -> tuple[Data, bool]:
-    """The rows the search runs on, held in memory, and whether these are fewer than all."""
-    sizes = data.moments.sizes
-    if sizes.sum() <= ALL_ROWS:
-        return data, False
-    fewest = _FEWEST_PER_CLUSTER * data.bounds.n_clusters
-    wanted = np.minimum(sizes, np.maximum(fewest, sizes * _SAMPLED_ROWS // sizes.sum()))
-    return take_rows(data, wanted, rng), True
-
-
-def take_rows(data: Data, wanted: NDArray[np.int64], rng: np.random.Generator) -> Data:
-    """Some rows of every task, at random, with the size bounds in proportion."""
-    chosen = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(data.moments.sizes, wanted)]
-    parts = take_all(data.source, chosen)
-    offsets = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
-    source = TableRows(np.concatenate(parts), offsets)
-    centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))
-    own = moments(source, centre, scale=data.moments.scale or None)
-    return Data(source, own, proportional(data.bounds, data.moments.sizes, wanted))
-
-
-def proportional(bounds: SizeBounds, sizes: NDArray[np.int64], wanted: NDArray[np.int64]) -> SizeBounds:
-    """Bounds of a sample: the same shares, rounded outwards."""
-    lower = bounds.lower * wanted[:, None] // sizes[:, None]
-    upper = -(-bounds.upper * wanted[:, None] // sizes[:, None])
-    return SizeBounds(lower, upper, bounds.movable)
-
-
 def _alone(
     problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator
 ) -> tuple[State, Array, list[Array]]:
     """The best labels of every task alone, clusters aligned; the similarity of the tasks; the models of all starts."""
     system = problem.alone(sample)
-    starts = first_models(problem, sample, options, rng)
+    starts = first_models(problem.ridge, sample, options.n_init, rng)
     states = []
     for k in range(max(len(models) for models in starts)):
         W = np.stack([models[min(k, len(models) - 1)] for models in starts])
@@ -199,43 +162,6 @@ def _align(data: Data, state: State) -> Array:
         for table in (state.b, state.W):
             table[i][:, ids] = table[i].copy()
     return similarity
-
-
-def first_models(
-    problem: PrimalProblem, sample: Data, options: PrimalOptions, rng: np.random.Generator,
-    gain: Array | None = None,
-) -> list[list[Array]]:  # fmt: skip
-    """For every task the models of its best random starts on a few of its rows, best first.
-
-    Every task alone, or under the gain matrix G of DMTFC.
-    """
-    root = None if gain is None else gain_root(gain)
-    C = problem.data.bounds.n_clusters
-    a, rest = code_scale(C)
-    low, high = _START_ROWS
-    wanted = np.minimum(sample.moments.sizes, np.clip(_START_ROWS_PER_CLUSTER * C, low, high))
-    if options.n_init > 1:  # small tasks are searched whole
-        wanted = np.where(sample.moments.sizes <= high, sample.moments.sizes, wanted)
-    few = sample if np.array_equal(wanted, sample.moments.sizes) else take_rows(sample, wanted, rng)
-    carried = min(_CARRIED, options.n_init)
-    result = []
-    for i, n in enumerate(few.moments.sizes):
-        Phi = few.moments.centred(i, few.source.take(i, np.arange(n)))
-        ridge = float(problem.ridge[i])
-        if root is not None:
-            Phi, ridge = Phi @ root, 1.0
-        pool = task_pool(
-            Phi @ Phi.T, ridge, few.bounds.lower[i], few.bounds.upper[i], options.n_init, int(rng.integers(2**63))
-        )
-        left = (2.0 / n) * (Phi.T @ Phi) + ridge * np.eye(Phi.shape[1])
-        models = []
-        for labels in pool.labels[:carried]:
-            codes = np.full((n, C), -rest)
-            codes[np.arange(n), labels] += a
-            model = np.linalg.solve(left, (2.0 / n) * (Phi.T @ codes))
-            models.append(model if root is None else root @ model)
-        result.append(models)
-    return result
 
 
 def _with_ids_of(problem: PrimalProblem, sample: Data, alone: State) -> tuple[PrimalProblem, Data]:
@@ -313,7 +239,7 @@ def _restarts_under_features(
     r = sample.moments.n_features
     for smoothing in _SMOOTHING:
         D = (1 - smoothing) * best.solver.Z + smoothing * np.eye(r) / r
-        starts = first_models(problem, sample, options, rng, system.gain(D))
+        starts = first_models(problem.ridge, sample, options.n_init, rng, system.gain(D))
         W = np.stack([models[0] for models in starts])
         best = _better(best, run(begin(sample, system, D, W), "restart under smoothed features"))
     return best
@@ -358,19 +284,22 @@ def _from_groups(
 class _SomeTasks:
     """Some tasks of a source."""
 
-    whole: Source
+    source: Source
     tasks: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
     @property
     def n_features(self) -> int:
-        return self.whole.n_features
+        return self.source.n_features
 
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        return self.whole.blocks(int(self.tasks[task]))
+        return self.source.blocks(int(self.tasks[task]))
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        return self.whole.take(int(self.tasks[task]), positions)
+        return self.source.take(int(self.tasks[task]), positions)
+
+    def whole(self, task: int) -> NDArray[Any] | None:
+        return self.source.whole(int(self.tasks[task]))
 
 
 def restrict(data: Data, tasks: NDArray[np.int64]) -> Data:

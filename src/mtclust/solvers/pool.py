@@ -123,12 +123,12 @@ def task_pool(
         state = rng.integers(2**63, size=1, dtype=np.uint64)
         for M in path:
             value, _ = exchange_rows(M, None, labels, lower, upper, state)
-        found.setdefault(_partition_key(labels, len(lower)), (value, labels))
+        found.setdefault(partition_key(labels, len(lower)), (value, labels))
     ordered = sorted(found.values(), key=lambda item: item[0])
     return Pool([labels for _, labels in ordered], np.array([value for value, _ in ordered]))
 
 
-def _partition_key(labels: NDArray[np.int64], n_clusters: int) -> bytes:
+def partition_key(labels: NDArray[np.int64], n_clusters: int) -> bytes:
     """The same for labellings that differ only by the names of the clusters."""
     order = np.full(n_clusters, n_clusters)
     clusters, first = np.unique(labels, return_index=True)

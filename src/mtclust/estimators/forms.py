@@ -1,0 +1,44 @@
+"""Which form of the problem a fit solves: with kernel matrices (dual) or with explicit features (primal)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.sparse as sp
+
+from mtclust.memory import require_memory
+
+#: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
+#: since its Nyström features are an approximation
+_SMALL = 2000
+_SMALL_SPARSE = 4000
+#: kernel matrices held at once by the exact form, beside one per candidate width
+_MATRICES = 6
+FORMS = ("auto", "dual", "primal")
+
+
+def is_large(estimator: Any, form: str, X: Any) -> bool:
+    """Whether to use the primal form; checks that the dual one has the memory it needs."""
+    n = X.shape[0]
+    dual_only = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
+    dual_only = dual_only or estimator.solver == "cutting-plane"
+    if form == "primal":
+        if dual_only:
+            raise ValueError(
+                'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
+                f"got kernel={estimator.kernel!r} and solver={estimator.solver!r}."
+            )
+        return True
+    limit = _SMALL_SPARSE if sp.issparse(X) else _SMALL
+    if form == "auto" and n > limit and not dual_only:
+        return True
+    from mtclust.selection.kernel import WIDTHS
+
+    kernels = len(WIDTHS) if estimator.kernel == "rbf" and estimator.width == "auto" else 1
+    way_out = (
+        "Use fewer rows."
+        if dual_only
+        else 'Leave solver_options["form"] at "auto" or set it to "primal", which forms no kernel matrix.'
+    )
+    require_memory(8.0 * n * n * (kernels + _MATRICES), f"fit with kernel matrices of {n} rows", way_out)
+    return False

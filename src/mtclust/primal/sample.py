@@ -1,0 +1,44 @@
+"""The rows that a search at scale runs on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.labels import SizeBounds
+from mtclust.primal.rows import TableRows, moments, take_all
+from mtclust.primal.search import Data
+
+#: up to this many rows the search runs on all of them
+ALL_ROWS = 30_000
+#: otherwise on this many, and at least on so many per task and cluster
+_SAMPLED_ROWS = 20_000
+_FEWEST_PER_CLUSTER = 40
+
+
+def sample_of(data: Data, rng: np.random.Generator) -> tuple[Data, bool]:
+    """The rows the search runs on, held in memory, and whether these are fewer than all."""
+    sizes = data.moments.sizes
+    if sizes.sum() <= ALL_ROWS:
+        return data, False
+    fewest = _FEWEST_PER_CLUSTER * data.bounds.n_clusters
+    wanted = np.minimum(sizes, np.maximum(fewest, sizes * _SAMPLED_ROWS // sizes.sum()))
+    return take_rows(data, wanted, rng), True
+
+
+def take_rows(data: Data, wanted: NDArray[np.int64], rng: np.random.Generator) -> Data:
+    """Some rows of every task, at random, with the size bounds in proportion."""
+    chosen = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(data.moments.sizes, wanted)]
+    parts = take_all(data.source, chosen)
+    offsets = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
+    source = TableRows(np.concatenate(parts), offsets)
+    centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))
+    own = moments(source, centre, scale=data.moments.scale or None)
+    return Data(source, own, proportional(data.bounds, data.moments.sizes, wanted))
+
+
+def proportional(bounds: SizeBounds, sizes: NDArray[np.int64], wanted: NDArray[np.int64]) -> SizeBounds:
+    """Bounds of a sample: the same shares, rounded outwards."""
+    lower = bounds.lower * wanted[:, None] // sizes[:, None]
+    upper = -(-bounds.upper * wanted[:, None] // sizes[:, None])
+    return SizeBounds(lower, upper, bounds.movable)
