@@ -227,6 +227,14 @@ def test_directions_that_died_are_revived():
     assert np.linalg.eigvalsh(proposal).min() == pytest.approx(1e-8 / 3, rel=1e-3)
 
 
+def test_an_extrapolation_keeps_weak_directions_as_alive_as_the_closed_form_does():
+    weak, falling = np.diag([0.5, 0.5 - 2e-6, 2e-6]), np.diag([0.6, 0.4 - 1e-6, 1e-6])
+    proposal = Accelerator().propose(weak, falling)
+    assert np.linalg.eigvalsh(proposal).min() == pytest.approx(1e-6, rel=1e-3)  # twice as far would be 5e-7
+    strong = Accelerator().propose(np.diag([0.5, 0.5]), np.diag([0.8, 0.2]))
+    assert np.linalg.eigvalsh(strong).min() < 0.1
+
+
 def test_after_a_reset_or_a_failure_the_past_does_not_count():
     rng = np.random.default_rng(0)
     steps = [np.diag(rng.dirichlet(np.ones(3))) for _ in range(8)]

@@ -94,8 +94,8 @@ class DMTFC(MultitaskClusterer):
     >>> second, _ = make_blobs(60, centers=[[1, 1, 1], [5, 1, 1]], random_state=1)
     >>> X, tasks = stack_tasks([first, second])
     >>> model = DMTFC(n_clusters=2, kernel="linear", random_state=0).fit(X, tasks=tasks)
-    >>> model.feature_covariance_.diagonal().argmax()  # the feature that separates the clusters of both tasks
-    np.int64(0)
+    >>> int(model.feature_covariance_.diagonal().argmax())  # the feature that separates the clusters of both tasks
+    0
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {

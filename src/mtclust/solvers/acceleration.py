@@ -2,6 +2,9 @@
 
 Iterating the closed form converges, but slowly where Z becomes nearly singular. In L = log Z the map is smooth and Z
 stays positive definite whatever is extrapolated. The caller takes a proposal only if it lowers the objective.
+
+A proposal keeps the weak directions as alive as the closed form does: one that it killed could grow again only by steps
+too small to lower the objective, and the search would take the standstill for its end.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ Array = NDArray[np.float64]
 _MEMORY = 5
 #: factor of the first step after a reset, when there is nothing to extrapolate from
 _OVER_RELAXATION = 2.0
-#: share of I/m mixed into a proposal, so that no direction dies
+#: eigenvalues that an extrapolation may not make smaller than the closed form does
+_SMALL = 1e-5
+#: and the smallest, as a share of I/m, where the closed form is singular
 _REVIVAL = 1e-8
 #: eigenvalues of Z are floored here before the logarithm
 _LOG_FLOOR = 1e-14
@@ -46,11 +51,11 @@ class Accelerator:
         self._points = [*self._points[-_MEMORY:], point]
         self._targets = [*self._targets[-_MEMORY:], image]
         if len(self._points) == 1:
-            return _exp_trace_one(point + _OVER_RELAXATION * (image - point))
+            return _exp_trace_one(point + _OVER_RELAXATION * (image - point), target)
         residuals = np.array([(b - a).ravel() for a, b in zip(self._points, self._targets)])
         images = np.array([b.ravel() for b in self._targets])
         weights = np.linalg.lstsq(np.diff(residuals, axis=0).T, residuals[-1], rcond=_RANK)[0]
-        return _exp_trace_one(image - (weights @ np.diff(images, axis=0)).reshape(Z.shape))
+        return _exp_trace_one(image - (weights @ np.diff(images, axis=0)).reshape(Z.shape), target)
 
 
 def log_matrix(Z: Array) -> Array:
@@ -59,8 +64,10 @@ def log_matrix(Z: Array) -> Array:
     return (vectors * np.log(np.maximum(eigenvalues, _LOG_FLOOR))) @ vectors.T
 
 
-def _exp_trace_one(L: Array) -> Array:
+def _exp_trace_one(L: Array, target: Array) -> Array:
+    """The exponential of L with trace 1, its small eigenvalues no smaller than those of the closed form."""
     eigenvalues, vectors = sla.eigh(0.5 * (L + L.T))
-    Z = (vectors * np.exp(eigenvalues - eigenvalues.max())) @ vectors.T
-    m = len(Z)
-    return (1 - _REVIVAL) * Z / np.trace(Z) + _REVIVAL * np.eye(m) / m
+    values = np.exp(eigenvalues - eigenvalues.max())
+    smallest = sla.eigvalsh(target, subset_by_index=[0, 0])[0] / np.trace(target)
+    values = np.maximum(values / values.sum(), np.clip(smallest, _REVIVAL / len(L), _SMALL))
+    return (vectors * (values / values.sum())) @ vectors.T
