@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from mtclust._extras import require
+from mtclust._warnings import warn_user
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning
 from mtclust.selection.null import gaussian_rows
 from mtclust.tasks import index_tasks
@@ -161,11 +162,10 @@ def select_n_clusters(
 def warn_unless_supported(choice: ClusterNumberChoice) -> None:
     """Say it when no number of clusters separates the data better than noise."""
     if not choice.supported:
-        warnings.warn(
+        warn_user(
             f"No number of clusters from {choice.candidates[0]} to {choice.candidates[-1]} separates the data clearly "
             f"better than Gaussian noise of the same covariance; n_clusters={choice.n_clusters} is a weak choice.",
             ClusterNumberWarning,
-            stacklevel=6,
         )
 
 
