@@ -21,7 +21,7 @@ from mtclust.exceptions import CommandError
 MODEL_FILE, LABELS_FILE, REPORT_FILE = "model.mtclust", "labels.csv", "report.html"
 RESULT_FILES = (LABELS_FILE, MODEL_FILE, REPORT_FILE)
 #: a spreadsheet takes a cell that begins so for a formula
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 
 
@@ -156,7 +156,15 @@ def defused(cell: Any) -> Any:
 
 
 def write_csv(stream: TextIO, header: Sequence[str], rows: Iterable[Sequence[Any]], *, safe: bool) -> None:
-    """Write CSV; with ``safe`` no cell can be taken for a formula."""
-    writer = csv.writer(stream, lineterminator="\n")
+    """Write CSV; with ``safe`` no cell can be taken for a formula.
+
+    All texts are quoted then: a spreadsheet that parts cells at semicolons must not find a cell within a cell.
+    """
+    plain = csv.writer(stream, lineterminator="\n")
+    quoting = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     for row in itertools.chain([header], rows):
-        writer.writerow([defused(cell) for cell in row] if safe else row)
+        if safe:
+            quoting.writerow([defused(cell) for cell in row])
+        else:
+            # the writer does not know that a carriage return on its own ends a line for those who read it
+            (quoting if any(isinstance(cell, str) and "\r" in cell for cell in row) else plain).writerow(row)
