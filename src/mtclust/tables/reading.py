@@ -157,7 +157,7 @@ def _read_parquet(path: Path) -> Any:
     try:
         frame = pandas.read_parquet(path)
     except (ValueError, OSError) as error:
-        raise CommandError(f"{path.name} cannot be read as Parquet: {error}") from error
+        raise CommandError(f"{path.name} cannot be read as Parquet: {error}. A table of text is CSV or TSV.") from error
     frame = frame.reset_index(drop=True) if frame.index.name is None else frame.reset_index()
     frame.columns = [str(name) for name in frame.columns]
     _refuse_duplicates(path, list(frame.columns))
