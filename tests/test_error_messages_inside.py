@@ -16,8 +16,10 @@ import scipy.sparse as sp
 
 from mtclust import DSTC
 from mtclust.datasets._archives import read_members
+from mtclust.distributed.engine import Engine
+from mtclust.exceptions import ClusterLostError
 from mtclust.experiments import transfer
-from mtclust.experiments.runner import Cell, Outcome, run_cells
+from mtclust.experiments.runner import Cell, Outcome, outcomes_of, run_cells
 from mtclust.experiments.table import RunTable, as_row
 from mtclust.primal import matrix_free
 from mtclust.primal.rows import RemoteSource
@@ -79,6 +81,16 @@ def test_chunks_that_cannot_be_used(name):
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
+def test_workers_that_die_again_and_again_are_explained_by_their_memory():
+    distributed = pytest.importorskip("distributed")
+    engine = Engine.__new__(Engine)
+    engine.client = types.SimpleNamespace(status="running")
+    worker = types.SimpleNamespace(address="tcp://127.0.0.1:1")
+    said = r"Workers died again and again .*127\.0\.0\.1.* too small: use smaller chunks \(rechunk, repartition\)"
+    with pytest.raises(ClusterLostError, match=said), engine._explained():
+        raise distributed.KilledWorker("step", worker, allowed_failures=3)
+
+
 def test_a_system_that_cannot_be_inverted_names_what_to_raise():
     with pytest.raises(np.linalg.LinAlgError, match=r"system of the models is singular; raise lambda1 and lambda2\."):
         _inverse_of((np.zeros((2, 2)), True))
@@ -109,8 +121,14 @@ def test_an_experiment_names_columns_and_data_sets_it_does_not_know():
 
 
 def test_rows_of_other_methods_than_promised_are_an_error_of_the_cell(tmp_path):
+    def other(cell):
+        return [Outcome("B", nmi=0.5)]
+
+    cell = Cell("toy", "set", 0, ("A",))
+    with pytest.raises(RuntimeError, match=r"gave rows for \['B'\], not for \['A'\]"):
+        outcomes_of(cell, other)
     table = RunTable(tmp_path / "runs.csv")
-    run_cells([Cell("toy", "set", 0, ("A",))], lambda cell: [Outcome("B", nmi=0.5)], table)
+    run_cells([cell], other, table)
     assert table.read()[0]["error"] == "RuntimeError: the cell gave rows for ['B'], not for ['A']"
 
 

@@ -174,9 +174,7 @@ def _rows_of(cell: Cell, execute: Execute) -> _Finished:
         # what the warnings say is in the table: coupling refused, relaxation collapsed, search stopped
         warnings.simplefilter("ignore")
         try:
-            outcomes = {outcome.method: outcome for outcome in execute(cell)}
-            if set(outcomes) != set(cell.methods):
-                raise RuntimeError(f"the cell gave rows for {sorted(outcomes)}, not for {sorted(cell.methods)}")
+            outcomes = outcomes_of(cell, execute)
         except (DataUnavailable, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -190,6 +188,14 @@ def _rows_of(cell: Cell, execute: Execute) -> _Finished:
         rows.append(as_row(**cell.key_columns(method), **values, versions=versions()))
     arrays = {name: array for outcome in outcomes.values() for name, array in outcome.arrays.items()}
     return rows, arrays
+
+
+def outcomes_of(cell: Cell, execute: Execute) -> dict[str, Outcome]:
+    """What a cell gives by method, one outcome for each that it promised."""
+    outcomes = {outcome.method: outcome for outcome in execute(cell)}
+    if set(outcomes) != set(cell.methods):
+        raise RuntimeError(f"the cell gave rows for {sorted(outcomes)}, not for {sorted(cell.methods)}")
+    return outcomes
 
 
 def save_array(directory: Path, name: str, array: Any) -> None:
