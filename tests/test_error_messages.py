@@ -182,7 +182,7 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         lambda: CuttingPlaneOptions.from_dict({"refine": "more"}), ValueError, ["['refine']='more'", '"exchange"'],
     ),
     "shape of a start": (relaxed(init=[0, 1]), ValueError, ["['init'] has shape (2,)", "one label per row"]),
-    "words as a start": (relaxed(init=["a"] * 36), ValueError, ["['init']", "whole numbers"]),
+    "words as a start": (relaxed(init=["a"] * 36), ValueError, ["['init']", "whole numbers", "got <U1"]),
     "numbers of a start": (relaxed(init=[7] * 36), ValueError, ["['init']", "from 0 to 2", "got 7"]),
     "sizes of a start": (
         relaxed(init=[0] * 36), ValueError, ["['init']", "1. task", "[12, 0, 0]", "change the labels or sizes="],

@@ -6,7 +6,6 @@ import csv
 import itertools
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mtclust._atomic import cannot_write, exchange, flush_directory
-from mtclust._in_use import hold, remove_abandoned
+from mtclust._in_use import fresh_mark, hold, marked_here, remove_abandoned
 from mtclust.exceptions import CommandError
 
 #: what ``mtclust fit`` writes
@@ -36,7 +35,7 @@ def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
     _clear_up(out)
     _check_free(out, overwrite)
     new_parents = [parent for parent in out.parents if not parent.exists()]
-    stage = out.parent / f".{out.name}.mtclust-{secrets.token_hex(4)}"
+    stage = out.parent / f".{out.name}{fresh_mark()}"
     try:
         with _made(stage, out), written_to(out, stage):
             yield stage
@@ -85,7 +84,7 @@ def _clear_up(out: Path) -> None:
     earlier = _earlier(out)
     if earlier.is_dir() and not out.exists():
         earlier.rename(out)
-    remove_abandoned(out.parent, re.compile(re.escape(f".{out.name}.mtclust-") + "([0-9a-f]{8}|earlier)"))
+    remove_abandoned(out.parent, re.compile(re.escape(f".{out.name}") + rf"({marked_here()}|\.mtclust-earlier)"))
 
 
 def _earlier(out: Path) -> Path:
