@@ -37,7 +37,11 @@ def test_a_file_that_is_being_written_is_left_alone(tmp_path):
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == {"first": b"1", "second": b"2"}
 
 
-@pytest.mark.parametrize("name", ["notes.tmp", ".mtclust-0123.tmp", f"x{MARK}.tmp", ".mtclust-0badc0de-01234567.tmp"])
+@pytest.mark.parametrize(
+    "name",
+    ["notes.tmp", ".mtclust-0123.tmp", f"x{MARK}.tmp", ".mtclust-0badc0de-01234567.tmp"],
+    ids=["another ending", "too short", "something before it", "another machine"],
+)
 def test_files_of_other_names_and_other_machines_are_left_alone(tmp_path, name):
     (tmp_path / name).write_bytes(b"mine")
     with atomic_write(tmp_path / "model") as stream:
