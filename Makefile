@@ -7,7 +7,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 LOWEST := .venv-lowest
 LOWEST_STAMP := $(LOWEST)/.installed
 
-.PHONY: help demo test test-lowest fuzz kill coverage mutation lint bench docs clean
+.PHONY: help demo test test-lowest fuzz kill messages coverage mutation lint bench docs clean
 
 help:
 	@echo "make demo   cluster handwritten digits from several related tasks (no download)"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint   ruff (style and security), mypy, known weaknesses of dependencies"
 	@echo "make fuzz   property tests on many new cases (MTCLUST_FUZZ=1000000 for a million)"
 	@echo "make kill   commands killed at many random moments (MTCLUST_KILLS=2000 for more)"
+	@echo "make messages     errors and warnings that no test provokes"
 	@echo "make test-lowest  the tests with the lowest versions of the dependencies"
 	@echo "make coverage     lines and branches that the tests reach"
 	@echo "make mutation     changes of the core that no test notices (minutes)"
@@ -53,7 +54,12 @@ fuzz: $(DEV_STAMP)
 	MTCLUST_FUZZ=$${MTCLUST_FUZZ:-100000} $(BIN)/python -m pytest tests/properties -n 2 -q
 
 kill: $(DEV_STAMP)
-	MTCLUST_KILLS=$${MTCLUST_KILLS:-500} $(BIN)/python -m pytest tests/kills -n 2 -q
+	MTCLUST_KILLS=$${MTCLUST_KILLS:-500} $(BIN)/python -m pytest tests/kills -n 2 -q -o faulthandler_timeout=0
+
+messages: $(DEV_STAMP)
+	rm -rf build/messages
+	MTCLUST_MESSAGES=build/messages $(BIN)/python -m pytest -p tests.message_recorder -n 2 -q
+	$(BIN)/python tools/error_messages.py --untested build/messages
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .

@@ -182,7 +182,7 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         lambda: CuttingPlaneOptions.from_dict({"refine": "more"}), ValueError, ["['refine']='more'", '"exchange"'],
     ),
     "shape of a start": (relaxed(init=[0, 1]), ValueError, ["['init'] has shape (2,)", "one label per row"]),
-    "words as a start": (relaxed(init=["a"] * 36), ValueError, ["['init']", "whole numbers"]),
+    "words as a start": (relaxed(init=["a"] * 36), ValueError, ["['init']", "whole numbers", "got <U1"]),
     "numbers of a start": (relaxed(init=[7] * 36), ValueError, ["['init']", "from 0 to 2", "got 7"]),
     "sizes of a start": (
         relaxed(init=[0] * 36), ValueError, ["['init']", "1. task", "[12, 0, 0]", "change the labels or sizes="],
@@ -236,5 +236,30 @@ def test_the_page_of_messages_lists_every_message_of_the_source():
     page = error_messages.page()
     assert "`` sizes={sizes!r} is not known" not in page  # expressions stand as they are, without their conversion
     assert "- ValueError: `` sizes={sizes} is not known; {_ALLOWED}. ``" in page
-    raised = sum(len(list(error_messages.messages(path))) for path in error_messages.SOURCE.rglob("*.py"))
-    assert page.count("\n- ") == raised > 150
+    errors, warned = page.split("## Warnings")
+    sources = list(error_messages.SOURCE.rglob("*.py"))
+    assert errors.count("\n- ") == sum(len(list(error_messages.messages(path))) for path in sources) > 150
+    assert warned.count("\n- ") == sum(len(list(error_messages.warnings_of(path))) for path in sources) > 10
+
+
+def test_a_message_that_no_test_provokes_is_listed(tmp_path, monkeypatch):
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import error_messages
+    finally:
+        sys.path.pop(0)
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.py").write_text(
+        'raise ValueError("first")\nraise ValueError(\n    f"second {x}"\n)\n'
+        'warn_user("third {x}", UserWarning)\nwarn_user("fourth", UserWarning)\nraise ValueError(made(x))\n'
+    )
+    noted = tmp_path / "noted"
+    noted.mkdir()
+    (noted / "1.json").write_text('{"raised": [["a.py", 3]], "warned": ["third 7"]}')
+    monkeypatch.setattr(error_messages, "SOURCE", source)
+    missing, total = error_messages.untested(noted)
+    assert total == 5
+    assert [line.split(": ", 1)[1] for line in missing] == [
+        "ValueError: first", "ValueError: {made(x)}", "UserWarning: fourth",
+    ]  # fmt: skip

@@ -198,6 +198,10 @@ def put(value, *keys):
     return change
 
 
+def prepared(manifest):
+    return manifest["model"]["fitted"]["_prepared"]["fields"]
+
+
 HOSTILE = {
     "pickled array": (None, {"arrays/0.npy": npy(np.array([_Explosive()], dtype=object))}, "array of object"),
     "array larger than its bytes": (None, {"arrays/0.npy": npy(np.zeros(3), "(9,)")}, "bytes for an array"),
@@ -232,6 +236,40 @@ HOSTILE = {
         None,
         "not those of its problem",
     ),
+    "no array": (
+        put({"type": "csr", "container": "csr_array", "shape": [1, 1], "data": 5, "indices": 5, "indptr": 5}, "extra"),
+        None, "a int in the place of an array",
+    ),
+    "objects that are too few": (
+        put({"type": "objects", "shape": [2], "items": [1]}, "extra"), None, r"shape \[2\] with 1 items",
+    ),
+    "no state of random numbers": (
+        put({"type": "random state", "state": {"type": "dict", "items": [["bit_generator", "PCG64"]]}}, "extra"), None,
+        "a state of random numbers that is none",
+    ),
+    "tasks that overlap": (
+        lambda manifest: [
+            put(prepared(manifest)["index"]["fields"]["order"], part, "fields", "offsets")(prepared(manifest))
+            for part in ("index", "problem", "centred")
+        ],
+        None, "its rows are not those of 1 tasks",
+    ),
+    "rows in no order": (
+        lambda manifest: put(prepared(manifest)["index"]["fields"]["codes"], "index", "fields", "order")(
+            prepared(manifest)
+        ),
+        None, "the order of its rows is none",
+    ),
+    "sizes of other clusters": (
+        lambda manifest: put(
+            prepared(manifest)["index"]["fields"]["codes"], "problem", "fields", "bounds", "fields", "lower"
+        )(prepared(manifest)),
+        None, "sizes are not those of 1 tasks and 3 clusters",
+    ),
+    "rows that are too few": (
+        lambda manifest: put(manifest["model"]["fitted"]["cluster_sizes_"], "rows")(prepared(manifest)), None,
+        "it has 1 rows but 12 labels",
+    ),
     "lost attribute": (lambda manifest: manifest["model"]["fitted"].pop("labels_"), None, "labels_"),
 }  # fmt: skip
 
@@ -242,6 +280,11 @@ def test_hostile_files_are_refused_and_execute_nothing(name, saved, tmp_path):
     with pytest.raises(ModelFileError, match=f"is damaged and was not loaded: .*{message}"):
         load_bytes(rewritten(saved, change, members), tmp_path)
     assert list(tmp_path.iterdir()) == [tmp_path / "m"]
+
+
+def test_a_manifest_that_is_no_json_is_refused(saved, tmp_path):
+    with pytest.raises(ModelFileError, match="or it is damaged: its manifest holds NaN, which is no JSON"):
+        load_bytes(rewritten(saved, put(float("nan"), "extra")), tmp_path)
 
 
 def places(value, path=()):

@@ -1,19 +1,26 @@
 """What the library must never do: run code that comes from data, or fetch anything over an open line."""
 
 import ast
+import csv
 import importlib
+import io
 import re
 from pathlib import Path
 
 import pytest
 
 import mtclust
+from mtclust.commands.output import write_csv
+from mtclust.experiments.page import Page, Section, as_html
+from mtclust.experiments.table import as_row, read_rows
 
 ROOT = Path(mtclust.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
 #: modules that turn bytes into code, and calls that do
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "code", "codeop"}
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
+#: loaders of others that read a pickle from a cache
+FORBIDDEN_NAMES = {"fetch_20newsgroups", "fetch_20newsgroups_vectorized", "fetch_openml", "fetch_olivetti_faces"}
 FORBIDDEN_METHODS = {("os", "system"), ("os", "popen"), ("joblib", "load"), ("yaml", "load"), ("pandas", "read_pickle")}
 
 
@@ -24,6 +31,8 @@ def forbidden(tree):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] in FORBIDDEN_MODULES)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in FORBIDDEN_MODULES:
             yield node.module
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names if alias.name in FORBIDDEN_NAMES)
         elif isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name) and node.func.id in FORBIDDEN_CALLS:
                 yield node.func.id
@@ -49,6 +58,7 @@ def test_nothing_is_unpickled_evaluated_or_given_to_a_shell(path):
     [
         "import pickle", "from pickle import loads", "eval('1')", "exec('1')", "np.load(f, allow_pickle=True)",
         "subprocess.run(c, shell=True)", "import os; os.system('ls')", "joblib.load(f)",
+        "from sklearn.datasets import fetch_20newsgroups",
     ],
 )  # fmt: skip
 def test_the_check_itself_finds_what_it_looks_for(code):
@@ -77,3 +87,60 @@ def test_every_download_is_encrypted_and_has_a_checksum_of_the_file_or_of_its_co
     for file in remote:
         assert all(address.startswith("https://") for address in file.urls)
         assert by_content or digest.fullmatch(file.sha256 or "")
+
+
+HOSTILE = [
+    "=1+1",
+    "+1+1",
+    "-1+1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "＝1+1",
+    "＋1",
+    "－1",
+    "＠x",
+    '=cmd|"/C calc"!A0',
+]
+
+
+@pytest.mark.parametrize("cell", HOSTILE)
+def test_cells_that_a_spreadsheet_would_execute_are_defused_on_request(cell):
+    for safe in (True, False):
+        text = io.StringIO(newline="")
+        write_csv(text, [cell], [[cell, 1, "-2.5"]], safe=safe)
+        expected = "'" + cell if safe else cell
+        assert list(csv.reader(io.StringIO(text.getvalue(), newline=""))) == [[expected], [expected, "1", "-2.5"]]
+
+
+def test_a_cell_is_no_two_cells_where_semicolons_part_them():
+    text = io.StringIO(newline="")
+    write_csv(text, ["name"], [["Paris;=1+1"]], safe=True)
+    cells = [cell for row in csv.reader(io.StringIO(text.getvalue()), delimiter=";") for cell in row]
+    assert not any(cell.startswith(HOSTILE_START) for cell in cells)
+
+
+HOSTILE_START = tuple("=+-@\t\r\n＝＋－＠")
+
+
+def test_tables_of_experiments_hold_nothing_that_a_spreadsheet_would_execute():
+    """They are ours from end to end: names, numbers, JSON, and errors that begin with their type."""
+    rows = [as_row(experiment="e", dataset="d", draw=-1, method="m", setting={"=x": "=1"}, nmi=-0.5, error="E: =1")]
+    tables = [rows] + [read_rows(path) for path in (ROOT.parent.parent / "results" / "reproduce").rglob("runs.csv")]
+    for cell in {cell for rows in tables for row in rows for cell in row.values()}:
+        assert not cell.startswith(HOSTILE_START) or re.fullmatch(r"-[\d.]+(e[-+]\d+)?", cell), cell
+
+
+def test_pages_of_experiments_escape_everything_they_are_given(tmp_path):
+    evil = "<script>alert(1)</script>\"'&"
+    section = Section(evil, evil + "\n\n- " + evil, header=[evil], rows=[[evil]])
+    page = as_html(Page(evil, evil, evil, [section]), tmp_path)
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 9
+
+
+def test_parquet_is_not_read_by_a_version_that_executes_what_is_in_it():
+    """CVE-2023-47248: pyarrow before 14.0.1."""
+    needs = (ROOT.parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+    assert set(re.findall(r'"pyarrow>=([\d.]+)"', needs)) == {"14.0.1"}

@@ -6,13 +6,14 @@ import re
 import pytest
 
 from mtclust._atomic import atomic_write, exchange
-from mtclust._in_use import remove_abandoned
+from mtclust._in_use import fresh_mark, remove_abandoned
 from mtclust.commands import output
 from mtclust.commands.output import staged_directory
 from mtclust.exceptions import CommandError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files are locked the POSIX way")
-ABANDONED = ".mtclust-0123456789abcdef.tmp"
+MARK = fresh_mark()
+ABANDONED = f"{MARK}.tmp"
 
 
 def names(directory):
@@ -36,8 +37,12 @@ def test_a_file_that_is_being_written_is_left_alone(tmp_path):
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == {"first": b"1", "second": b"2"}
 
 
-@pytest.mark.parametrize("name", ["notes.tmp", ".mtclust-0123.tmp", "x.mtclust-0123456789abcdef.tmp"])
-def test_files_of_other_names_are_left_alone(tmp_path, name):
+@pytest.mark.parametrize(
+    "name",
+    ["notes.tmp", ".mtclust-0123.tmp", f"x{MARK}.tmp", ".mtclust-0badc0de-01234567.tmp"],
+    ids=["another ending", "too short", "something before it", "another machine"],
+)
+def test_files_of_other_names_and_other_machines_are_left_alone(tmp_path, name):
     (tmp_path / name).write_bytes(b"mine")
     with atomic_write(tmp_path / "model") as stream:
         stream.write(b"whole")
@@ -56,14 +61,14 @@ def test_links_and_pipes_of_such_a_name_are_neither_followed_nor_waited_for(tmp_
 
 def test_a_directory_that_is_being_filled_is_left_alone_and_an_abandoned_one_removed(tmp_path):
     out = tmp_path / "out"
-    (tmp_path / ".out.mtclust-01234567").mkdir()
-    (tmp_path / ".other.mtclust-01234567").mkdir()
+    (tmp_path / f".out{MARK}").mkdir()
+    (tmp_path / f".other{MARK}").mkdir()
     with staged_directory(out, overwrite=True) as first:
-        assert names(tmp_path) == sorted([".other.mtclust-01234567", first.name])
+        assert names(tmp_path) == sorted([f".other{MARK}", first.name])
         assert replaced(tmp_path, "second") == "second"
         (first / "labels.csv").write_text("first")
     assert (out / "labels.csv").read_text() == "first"
-    assert names(tmp_path) == [".other.mtclust-01234567", "out"]
+    assert names(tmp_path) == [f".other{MARK}", "out"]
 
 
 def test_two_directories_trade_places(tmp_path):

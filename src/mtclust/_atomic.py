@@ -6,7 +6,6 @@ import ctypes
 import errno
 import os
 import re
-import secrets
 import shutil
 import sys
 from collections.abc import Iterator
@@ -14,10 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from mtclust._in_use import hold, remove_abandoned
-
-#: what a file is called until it is whole
-_FRESH = re.compile(r"\.mtclust-[0-9a-f]{16}\.tmp")
+from mtclust._in_use import fresh_mark, hold, marked_here, remove_abandoned
 
 
 @contextmanager
@@ -47,8 +43,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileNotFoundError(
             f"path={os.fspath(path)!r}: there is no directory {os.fspath(target.parent)!r}; make it first."
         )
-    remove_abandoned(target.parent, _FRESH)
-    fresh = target.parent / f".mtclust-{secrets.token_hex(8)}.tmp"
+    remove_abandoned(target.parent, re.compile(marked_here() + r"\.tmp"))
+    fresh = target.parent / f"{fresh_mark()}.tmp"
     try:
         with _created(fresh) as stream, _kept_locked(stream):
             yield stream

@@ -1,13 +1,17 @@
 """Unfinished files and directories: which of them are being written, and which a killed process has left behind.
 
 Whoever writes one holds a lock on it, which the system takes away with the process, however it ends. One that is not
-locked is abandoned. Where files cannot be locked nothing is ever taken for abandoned.
+locked is abandoned. Where files cannot be locked nothing is taken for abandoned, nor is what another machine writes
+on a shared disk: its locks may not be seen here, so the name of the machine is part of the mark.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import re
+import secrets
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +22,20 @@ try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None
+
+
+def fresh_mark() -> str:
+    """What makes the name of an unfinished file different from all others."""
+    return f".mtclust-{_machine()}-{secrets.token_hex(4)}"
+
+
+def marked_here() -> str:
+    """The pattern of the marks made on this machine."""
+    return rf"\.mtclust-{_machine()}-[0-9a-f]{{8}}"
+
+
+def _machine() -> str:
+    return hashlib.blake2s(platform.node().encode(), digest_size=4).hexdigest()
 
 
 def hold(descriptor: int) -> bool:

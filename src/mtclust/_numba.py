@@ -6,12 +6,13 @@ the code is compiled for this process alone then, with a note.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
+
+from mtclust._warnings import warn_user
 
 _noted = False
 
@@ -24,11 +25,10 @@ def _note(reason: object) -> None:
     global _noted
     if not _noted:
         _noted = True
-        warnings.warn(
+        warn_user(
             f"numba cannot keep compiled code ({reason}): every new process compiles it again, which takes some "
             "seconds. Set the environment variable NUMBA_CACHE_DIR to a directory that can be written.",
             CacheWarning,
-            stacklevel=3,
         )
 
 

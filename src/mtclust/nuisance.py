@@ -6,7 +6,6 @@ linear in columns Z the user names: X − [1 Z] B with the least-squares B of th
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
 
+from mtclust._warnings import warn_user
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.tasks import codes_of_known_tasks, index_tasks
 from mtclust.validation import read_rows
@@ -97,11 +97,10 @@ def _check_dense_size(X: Any) -> None:
 
 def _warn_saturated(names: list[Any], n_tasks: int) -> None:
     if names:
-        warnings.warn(
+        warn_user(
             f"{len(names)} of {n_tasks} tasks have no more rows than nuisance has independent columns, the intercept "
             f"counted (first: {names[0]!r}): nothing is left of their rows. Give fewer nuisance columns.",
             SmallTaskWarning,
-            stacklevel=3,
         )
 
 

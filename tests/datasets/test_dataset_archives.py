@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import lzma
 import re
 import tarfile
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -62,3 +64,27 @@ def test_archive_that_unfolds_beyond_the_bound_is_refused(tmp_path, write_archiv
     assert path.stat().st_size < 10**4
     with pytest.raises(ValueError, match="more than 1 MB"):
         read_members(path, re.compile("other"), max_bytes=10**6)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME], ids=["pax", "long name"])
+def test_headers_that_unfold_beyond_the_bound_are_refused_before_they_are_read(tmp_path, kind):
+    """A header may be as long as it likes, and is read whole."""
+    header = tarfile.TarInfo("header")
+    header.type, header.size = kind, 50 * 10**6
+    path = tmp_path / "x.tar.xz"
+    path.write_bytes(lzma.compress(header.tobuf(tarfile.USTAR_FORMAT) + bytes(header.size)))
+    assert path.stat().st_size < 10**5
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"more than 1 MB, .*not the archive it should be\. Delete it"):
+        read_members(path, ANY, max_bytes=10**6)
+    assert tracemalloc.get_traced_memory()[1] < 10**7
+    tracemalloc.stop()
+
+
+def test_a_member_that_claims_to_be_longer_than_the_archive_is_refused(tmp_path):
+    member = tarfile.TarInfo("a/1")
+    member.size = 10**5
+    path = tmp_path / "x.tar"
+    path.write_bytes(member.tobuf() + bytes(2048))
+    with pytest.raises(ValueError, match="broken archive"):
+        read_members(path, ANY, max_bytes=10**6)

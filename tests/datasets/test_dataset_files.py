@@ -155,3 +155,33 @@ def test_local_files_need_no_pooch(tmp_path, monkeypatch):
 def test_cache_is_pooch_directory(monkeypatch):
     monkeypatch.delenv(_files.DATA_VARIABLE, raising=False)
     assert _files.search_directories(None) == [Path(pooch.os_cache("mtclust"))]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent_on_to", "refused"),
+    [
+        ("https://here/f", "http://there/f", True),
+        ("https://here/f", "ftp://there/f", True),
+        ("https://here/f", "https://there/f", False),
+        ("https://here/f", "/elsewhere", False),
+        ("http://127.0.0.1/f", "http://127.0.0.1/g", False),
+    ],
+)
+def test_an_encrypted_download_is_not_sent_on_to_an_open_line(asked, sent_on_to, refused):
+    requests = pytest.importorskip("requests")
+    response = requests.Response()
+    response.status_code, response.url, response.headers["location"] = 302, asked, sent_on_to
+    if refused:
+        with pytest.raises(OSError, match=f"the server sends on to {sent_on_to}, which is not encrypted"):
+            _files.refuse_open_line(response)
+    else:
+        _files.refuse_open_line(response)
+
+
+def test_the_check_is_asked_about_every_answer_on_the_way(no_data, server, monkeypatch):
+    url, directory = server
+    (directory / "f").write_bytes(CONTENT)
+    asked = []
+    monkeypatch.setattr(_files, "refuse_open_line", lambda response, *_, **__: asked.append(response.url))
+    assert get(DataFile("set/file.bin", SHA256, (f"{url}/f",))) == CONTENT
+    assert asked == [f"{url}/f"]

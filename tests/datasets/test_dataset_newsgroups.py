@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import _twenty_newsgroups as sklearn_newsgroups
-from sklearn.datasets import load_files
 
 from mtclust.datasets import _newsgroups_corpus as corpus
 from mtclust.datasets import fetch_newsgroups_tasks
@@ -55,19 +55,21 @@ def test_sources_give_the_same_draw(tiny, no_data, tmp_path, write_archive):
     one = fetch_newsgroups_tasks(0.5, seed=1, data_home=tmp_path / "one")
     equal(one, fetch_newsgroups_tasks(0.5, seed=1, data_home=tmp_path / "two"))
 
-    # what scikit-learn's own loader keeps, made as it makes it
-    raw = tmp_path / "raw"
-    for name, text in tiny.items():
-        (raw / name).parent.mkdir(parents=True, exist_ok=True)
-        (raw / name).write_bytes(text)
-    kept = {part: load_files(raw / f"20news-bydate-{part}", encoding="latin1") for part in ("train", "test")}
+
+class Bomb:
+    """What a hostile pickle looks like: loading it calls a function."""
+
+    def __reduce__(self):
+        return pytest.fail, ("a pickle was loaded",)
+
+
+def test_what_scikit_learn_has_stored_is_not_loaded_for_it_is_a_pickle(no_data, tmp_path):
     home = tmp_path / "scikit_learn_data"  # SCIKIT_LEARN_DATA
     home.mkdir()
     name = sklearn_newsgroups._pkl_filepath(str(home), sklearn_newsgroups.CACHE_NAME)
-    with open(name, "wb") as stream:
-        stream.write(codecs.encode(pickle.dumps(kept), "zlib_codec"))
-    equal(one, fetch_newsgroups_tasks(0.5, seed=1))
-    assert not no_data.exists()
+    Path(name).write_bytes(codecs.encode(pickle.dumps(Bomb()), "zlib_codec"))
+    with pytest.raises(FileNotFoundError, match="was not found"):
+        fetch_newsgroups_tasks(0.5, download_if_missing=False)
 
 
 def test_archive_is_downloaded_into_the_cache(tiny, no_data, server, write_archive, monkeypatch):

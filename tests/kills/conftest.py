@@ -6,7 +6,8 @@ import kill_helpers
 import pytest
 from kill_tasks import fit_command, write_shops
 
-ORDER = ("kills", "before", "during", "after", "full disks")
+#: kills in all, and how many came before, during and after the writing; full or read-only disks; what went wrong
+ORDER = ("kills", "before", "during", "after", "full disks", "defects")
 
 
 @pytest.fixture(scope="session")

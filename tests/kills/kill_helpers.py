@@ -105,3 +105,10 @@ def count(when):
     """One kill, and when it came: before anything was written, while it was being written, or after; or a full disk."""
     counted["kills"] += when != "full disks"
     counted[when] += 1
+
+
+def defects(found):
+    """Everything that went wrong, counted for the summary."""
+    found = list(found)
+    counted["defects"] += len(found)
+    return found

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from kill_helpers import contents, count, finished_lines, leftovers
+from kill_helpers import contents, count, defects, finished_lines, leftovers
 from kill_tasks import fit_command
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and limits on the size of files")
@@ -58,7 +58,7 @@ def test_fit(server, fitted, tmp_path, earlier, fault):
 
     prepare()
     task = ("command", *fit_command(data, out, *(["--overwrite"] if earlier else [])))
-    assert list(at_every_write(server, task, place, out, fault, prepare, contents(place))) == []
+    assert defects(at_every_write(server, task, place, out, fault, prepare, contents(place))) == []
 
 
 @parametrize_faults
@@ -72,7 +72,7 @@ def test_predict(server, fitted, tmp_path, fault):
     def prepare():
         out.write_bytes(b"earlier")
 
-    assert list(at_every_write(server, task, place, out, fault, prepare, {out.name: b"earlier"})) == []
+    assert defects(at_every_write(server, task, place, out, fault, prepare, {out.name: b"earlier"})) == []
 
 
 def test_demo(server, tmp_path):
@@ -80,7 +80,7 @@ def test_demo(server, tmp_path):
     place.mkdir()
     out = place / "pictures"
     task = ("demo", str(out))
-    assert list(at_every_write(server, task, place, out, errno.ENOSPC, lambda: None, {})) == []
+    assert defects(at_every_write(server, task, place, out, errno.ENOSPC, lambda: None, {})) == []
     assert [path.name for path in out.iterdir()] == ["task_relationship.png"]
 
 
@@ -93,7 +93,7 @@ def test_reproduce_keeps_the_rows_it_has(server, tmp_path, fault, number):
     task = ("command", "reproduce", "transfer", "--quick", "--out", str(out))
     ended = server.run(*task, event=number, errno=fault, root=str(out.parent))
     count("full disks")
-    assert list(unclear(ended, fault, out)) == []
+    assert defects(unclear(ended, fault, out)) == []
     assert leftovers(out.parent) == []
     table = out / "transfer" / "runs.csv"
     rows = table.read_bytes() if table.exists() else b""
@@ -118,7 +118,7 @@ def test_files_that_cannot_grow(server, fitted, tmp_path, limit):
             assert ended.status == 0  # so small a file fits
             continue
         count("full disks")
-        assert list(unclear(ended, errno.EFBIG, out)) == []
+        assert defects(unclear(ended, errno.EFBIG, out)) == []
         assert contents(place) == {}
         assert leftovers(place) == []
 

@@ -6,7 +6,7 @@ import signal
 import sys
 
 import pytest
-from kill_helpers import CODES, contents, count, finished_lines, leftovers, moments, without_seconds
+from kill_helpers import CODES, contents, count, defects, finished_lines, leftovers, moments, without_seconds
 from kill_tasks import fit_command
 
 import mtclust
@@ -61,7 +61,7 @@ def test_experiment_loses_no_finished_row(server, tmp_path, n_jobs, share, few):
         return str(out / "toy"), n_jobs
 
     found = run_until_ended_and_again(server, ("toy", arguments), tmp_path, moments(f"toy {n_jobs}", share, few))
-    assert list(found) == []
+    assert defects(found) == []
 
 
 def test_reproduce_loses_no_finished_row(server, tmp_path):
@@ -71,7 +71,7 @@ def test_reproduce_loses_no_finished_row(server, tmp_path):
     found = run_until_ended_and_again(
         server, ("command", arguments), tmp_path, moments("reproduce", 0.06, 3), list(CODES)
     )
-    assert list(found) == []
+    assert defects(found) == []
 
 
 def fates(name, duration, share, few):
@@ -130,7 +130,7 @@ def test_results_of_fit_are_absent_or_whole(server, fitted, tmp_path, earlier):
     found = killed_at_many_moments(
         server, f"fit {earlier}", task, place, check, prepare, 0.15, 6, next_time=["--overwrite"]
     )
-    assert list(found) == []
+    assert defects(found) == []
 
 
 def same_results(directory):
@@ -149,7 +149,7 @@ def test_labels_of_predict_are_absent_or_whole(server, fitted, tmp_path, earlier
     task = ("command", "predict", str(model), str(data), "--out", str(place / "clusters.csv"), "--overwrite")
     check, prepare = one_file(place, "clusters.csv", whole.read_bytes(), b"earlier" if earlier else None)
     found = killed_at_many_moments(server, f"predict {earlier}", task, place, check, prepare, 0.12, 6)
-    assert list(found) == []
+    assert defects(found) == []
 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["first", "overwrite"])
@@ -162,7 +162,7 @@ def test_a_saved_model_is_absent_or_whole(server, tmp_path, earlier):
     old = (tmp_path / "old").read_bytes() if earlier else None
     check, prepare = one_file(place, "model", (tmp_path / "new").read_bytes(), old)
     found = killed_at_many_moments(server, f"save {earlier}", task, place, check, prepare, 0.12, 10)
-    assert list(found) == []
+    assert defects(found) == []
 
 
 def one_file(place, name, new, old):

@@ -5,7 +5,7 @@ import signal
 import sys
 
 import pytest
-from kill_helpers import CODES, contents, count, leftovers, moments
+from kill_helpers import CODES, contents, count, defects, leftovers, moments
 from kill_tasks import fit_command
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and POSIX signals")
@@ -53,15 +53,15 @@ def test_fit_leaves_the_earlier_results_or_new_ones(server, fitted, tmp_path, ea
 
     prepare()
     duration = server.run(*task).seconds
-    defects = []
+    wrong = []
     for fraction in moments(f"fit {sent} {earlier}", 0.05, 3):
-        defects += run(delay=fraction * duration)[1]
+        wrong += run(delay=fraction * duration)[1]
     number, status = 1, 1
     while status:
         status, found = run(event=number)
-        defects += found
+        wrong += found
         number += 1
-    assert defects == []
+    assert defects(wrong) == []
 
 
 @parametrize_signals
@@ -73,12 +73,12 @@ def test_predict_leaves_the_earlier_file_or_the_new_one(server, fitted, tmp_path
     task = ("command", "predict", str(model), str(data), "--out", str(out), "--overwrite")
     duration = server.run(*task).seconds
     whole = out.read_bytes()
-    defects = []
+    wrong = []
     for fraction in moments(f"predict {sent}", 0.04, 6):
         out.write_bytes(b"earlier")
         ended = server.run(*task, delay=fraction * duration, signal=int(sent))
         count("after" if ended.status == 0 else "before" if out.read_bytes() == b"earlier" else "during")
-        defects += untidy(ended, sent, place)
+        wrong += untidy(ended, sent, place)
         if contents(place) not in ({out.name: whole}, {out.name: b"earlier"}):
-            defects.append(f"{fraction}: {sorted(contents(place))}")
-    assert defects == []
+            wrong.append(f"{fraction}: {sorted(contents(place))}")
+    assert defects(wrong) == []

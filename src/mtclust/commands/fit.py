@@ -250,7 +250,7 @@ def _fit(options: argparse.Namespace, encoder: Any, X: Any, tasks: Any, progress
         except MemoryError as error:
             raise CommandError(
                 f"there is not enough memory for {len(tasks)} rows with --kernel {kernel}"
-                f"{'; try --kernel linear' if kernel == 'rbf' else ''}."
+                f"; {'try --kernel linear' if kernel == 'rbf' else 'use fewer rows or columns'}."
             ) from error
     warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
     return Fitted(model, margins, choice, notes, warned)
@@ -267,7 +267,9 @@ def _choose_clusters(estimator: Any, options: argparse.Namespace, X: Any, tasks:
     wanted = CANDIDATES if options.clusters == "auto" else options.clusters
     candidates = [c for c in wanted if c <= len(rows)]
     if not candidates:
-        raise CommandError(f"--clusters needs at least as many rows as clusters; there are {len(tasks)} rows.")
+        raise CommandError(
+            f"--clusters asks for {min(wanted)} or more, but there are only {len(tasks)} rows; ask for fewer clusters."
+        )
     choice = select_n_clusters(estimator, X[rows], tasks=tasks[rows], candidates=candidates, random_state=options.seed)
     warn_unless_supported(choice)
     return choice

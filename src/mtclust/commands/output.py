@@ -6,7 +6,6 @@ import csv
 import itertools
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,14 +13,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mtclust._atomic import cannot_write, exchange, flush_directory
-from mtclust._in_use import hold, remove_abandoned
+from mtclust._in_use import fresh_mark, hold, marked_here, remove_abandoned
 from mtclust.exceptions import CommandError
 
 #: what ``mtclust fit`` writes
 MODEL_FILE, LABELS_FILE, REPORT_FILE = "model.mtclust", "labels.csv", "report.html"
 RESULT_FILES = (LABELS_FILE, MODEL_FILE, REPORT_FILE)
 #: a spreadsheet takes a cell that begins so for a formula
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 
 
@@ -36,7 +35,7 @@ def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
     _clear_up(out)
     _check_free(out, overwrite)
     new_parents = [parent for parent in out.parents if not parent.exists()]
-    stage = out.parent / f".{out.name}.mtclust-{secrets.token_hex(4)}"
+    stage = out.parent / f".{out.name}{fresh_mark()}"
     try:
         with _made(stage, out), written_to(out, stage):
             yield stage
@@ -85,7 +84,7 @@ def _clear_up(out: Path) -> None:
     earlier = _earlier(out)
     if earlier.is_dir() and not out.exists():
         earlier.rename(out)
-    remove_abandoned(out.parent, re.compile(re.escape(f".{out.name}.mtclust-") + "([0-9a-f]{8}|earlier)"))
+    remove_abandoned(out.parent, re.compile(re.escape(f".{out.name}") + rf"({marked_here()}|\.mtclust-earlier)"))
 
 
 def _earlier(out: Path) -> Path:
@@ -156,7 +155,15 @@ def defused(cell: Any) -> Any:
 
 
 def write_csv(stream: TextIO, header: Sequence[str], rows: Iterable[Sequence[Any]], *, safe: bool) -> None:
-    """Write CSV; with ``safe`` no cell can be taken for a formula."""
-    writer = csv.writer(stream, lineterminator="\n")
+    """Write CSV; with ``safe`` no cell can be taken for a formula.
+
+    All texts are quoted then: a spreadsheet that parts cells at semicolons must not find a cell within a cell.
+    """
+    plain = csv.writer(stream, lineterminator="\n")
+    quoting = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     for row in itertools.chain([header], rows):
-        writer.writerow([defused(cell) for cell in row] if safe else row)
+        if safe:
+            quoting.writerow([defused(cell) for cell in row])
+        else:
+            # the writer does not know that a carriage return on its own ends a line for those who read it
+            (quoting if any(isinstance(cell, str) and "\r" in cell for cell in row) else plain).writerow(row)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import urllib.parse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,12 +103,21 @@ def _download(pooch: Any, file: DataFile, url: str, target: Path, parse: Callabl
     # in the directory of the file itself, so that the last step is a rename within one file system
     with tempfile.TemporaryDirectory(prefix=".download-", dir=final.parent) as scratch:
         fresh = Path(scratch) / final.name
-        retrieve = pooch.HTTPDownloader(progressbar=True, timeout=_TIMEOUT)
+        retrieve = pooch.HTTPDownloader(progressbar=True, timeout=_TIMEOUT, hooks={"response": refuse_open_line})
         retrieve(url, str(fresh), None)
         _check_sha256(fresh, file, source=url)
         parsed = parse(fresh)
         os.replace(fresh, final)
     return parsed
+
+
+def refuse_open_line(response: Any, *_: Any, **__: Any) -> None:
+    """Refuse a server that sends an encrypted request on to an address without encryption."""
+    if not response.is_redirect:
+        return
+    target = urllib.parse.urljoin(response.url, response.headers["location"])
+    if response.url.startswith("https:") and not target.startswith("https:"):
+        raise OSError(f"the server sends on to {target}, which is not encrypted")
 
 
 def _import_pooch() -> Any:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.datasets import fetch_20newsgroups
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 from mtclust.datasets._archives import read_members
@@ -125,26 +124,8 @@ def _analyzer(vocabulary: str) -> Callable[[str], list[str]]:
 
 
 def _find_messages(data_home: str | None, download_if_missing: bool) -> list[Message]:
-    try:
-        return obtain(_FILES, _parse, data_home=data_home, download_if_missing=False)
-    except FileNotFoundError:
-        if not download_if_missing:
-            raise
-    stored = _stored_by_sklearn()
-    if stored is not None:
-        return stored
-    return obtain(_FILES, _parse, data_home=data_home, download_if_missing=True)
-
-
-def _stored_by_sklearn() -> list[Message] | None:
-    """What ``fetch_20newsgroups`` downloaded before, if it did."""
-    try:
-        bunch = fetch_20newsgroups(subset="all", shuffle=False, download_if_missing=False)
-    except OSError:
-        return None
-    places = [re.split(r"[\\/]", str(name))[-2:] for name in bunch.filenames]
-    messages = [(group, int(number), text.encode(_ENCODING)) for (group, number), text in zip(places, bunch.data)]
-    return _canonical(messages, "scikit-learn's data directory")
+    # what scikit-learn's loader may have stored before is not used: it is a pickle, which could execute code
+    return obtain(_FILES, _parse, data_home=data_home, download_if_missing=download_if_missing)
 
 
 def _parse(path: Path) -> list[Message]:

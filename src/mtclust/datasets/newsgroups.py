@@ -89,8 +89,8 @@ def fetch_newsgroups_tasks(
         Project onto that many principal components of all rows together; the paper uses 100. None: all terms, sparse.
     data_home : path, optional
         A directory that holds ``20news/20news-bydate.tar.xz`` or ``.tar.gz``, and where a download goes. Without it
-        the environment variable ``MTCLUST_DATA``, the cache, and what
-        :func:`sklearn.datasets.fetch_20newsgroups` has stored are searched.
+        the environment variable ``MTCLUST_DATA`` and the cache are searched; not what
+        :func:`sklearn.datasets.fetch_20newsgroups` has stored, which is a pickle.
     download_if_missing : bool, default=True
         Whether to download what is not found (14 MB).
 

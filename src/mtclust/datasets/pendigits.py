@@ -150,7 +150,9 @@ def _draw_six_tasks(digits: NDArray[Any], seed: int, sizes: Sequence[int]) -> li
         pools = [np.flatnonzero(digits == digit) for digit in group]
         for digit, pool, size in zip(group, pools, sizes):
             if size > len(pool):
-                raise ValueError(f"rows_per_class asks for {size} rows of digit {digit}, but there are {len(pool)}.")
+                raise ValueError(
+                    f"rows_per_class asks for {size} rows of digit {digit}, but there are {len(pool)}; ask for fewer."
+                )
         for _ in range(TASKS_PER_GROUP):
             tasks.append(np.concatenate([rng.choice(pool, size, replace=False) for pool, size in zip(pools, sizes)]))
     return tasks

@@ -169,7 +169,9 @@ def _task_sizes(n_samples: int | Sequence[int], n_tasks: int, n_features: int, n
         raise ValueError(f"n_clusters must be at least 2; got {n_clusters}.")
     sizes = [int(n_samples)] * n_tasks if isinstance(n_samples, int | np.integer) else [int(n) for n in n_samples]
     if len(sizes) != n_tasks:
-        raise ValueError(f"n_samples has {len(sizes)} entries but there are {n_tasks} tasks.")
+        raise ValueError(
+            f"n_samples has {len(sizes)} entries but there are {n_tasks} tasks; give one number, or one each."
+        )
     if min(sizes) < n_clusters:
         raise ValueError(f"n_samples must be at least n_clusters={n_clusters} in every task; got {min(sizes)}.")
     return sizes
@@ -194,7 +196,10 @@ def _read_covariance(given: Any, n_tasks: int) -> NDArray[np.float64]:
     if omega.shape != (n_tasks, n_tasks):
         raise ValueError(f"task_covariance has shape {omega.shape}; expected ({n_tasks}, {n_tasks}).")
     if not np.allclose(omega, omega.T):
-        raise ValueError("task_covariance must be symmetric.")
+        apart = np.abs(omega - omega.T).max()
+        raise ValueError(
+            f"task_covariance must be symmetric; its entries differ by up to {apart:.3g} from their mirrors."
+        )
     return omega
 
 
@@ -228,7 +233,10 @@ def _semidefinite_root(omega: NDArray[np.float64]) -> NDArray[np.float64]:
     for i in range(len(omega)):
         if rest[i, i] <= zero:
             if rest[i, i] < -zero or np.abs(rest[i]).max() > np.sqrt(_ZERO) * np.diag(omega).max():
-                raise ValueError("task_covariance must be positive semidefinite.")
+                smallest = np.linalg.eigvalsh(omega)[0]
+                raise ValueError(
+                    f"task_covariance must be positive semidefinite; its smallest eigenvalue is {smallest:.3g}."
+                )
             continue
         column = rest[:, i] / np.sqrt(rest[i, i])
         rest -= np.outer(column, column)

@@ -204,7 +204,7 @@ def lay_out(engine: Engine, table: Table) -> Layout:
     if missing:
         raise ValueError(f"tasks has {missing} missing values; every row needs a task id.")
     if not sum(lengths):
-        raise ValueError("X has no rows.")
+        raise ValueError("X has no rows; expected at least one per cluster.")
     names = _distinct(np.concatenate([values for values, _, _ in found if len(values)]))[0]
     counts = np.zeros((len(found), len(names)), dtype=np.int64)
     codes = []
@@ -217,7 +217,7 @@ def lay_out(engine: Engine, table: Table) -> Layout:
 
 def _layout_of_given(engine: Engine, lengths: list[int], given: Any) -> Layout:
     if not sum(lengths):
-        raise ValueError("X has no rows.")
+        raise ValueError("X has no rows; expected at least one per cluster.")
     index = index_tasks(given, sum(lengths))
     ends = np.cumsum(lengths)
     pieces = np.split(index.codes.astype(_code_type(index.n_tasks)), ends[:-1])

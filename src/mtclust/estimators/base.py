@@ -10,7 +10,6 @@ with R(W_c) = tr(W_c Ω⁻¹ W_cᵀ) for DMTRC, tr(W_cᵀ D⁻¹ W_c) for DMTFC 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from numbers import Integral, Real
@@ -26,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtclust._progress import told
 from mtclust._threads import one_blas_thread
+from mtclust._warnings import warn_user
 from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.coupling import Coupling
 from mtclust.distributed import is_dask
@@ -225,12 +225,11 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
             )
         small = index.names[index.sizes < clusters]
         if len(small):
-            warnings.warn(
+            warn_user(
                 f"{len(small)} of {index.n_tasks} tasks have fewer rows than n_clusters={self.n_clusters} "
                 f"(first: {small.tolist()[0]!r}); some of their clusters stay empty"
                 + (", and a task of one row has no structure of its own." if self.fit_intercept else "."),
                 SmallTaskWarning,
-                stacklevel=5,
             )
 
     def _read_solver_options(self) -> SolverOptions:
@@ -290,10 +289,9 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
     ) -> Prepared:
         prepared = prepare(self, features, index, clusters, rng)
         if prepared.centred.scale == 0:
-            warnings.warn(
+            warn_user(
                 NO_VARIATION,
                 ConvergenceWarning,
-                stacklevel=5,
             )
         return prepared
 
@@ -317,11 +315,10 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
             codes, result.state.alpha(codes), result.state.diagonal(), index.sizes, prepared.centred.centred
         )
         if not result.converged and result.model_codes is None:  # max_cuts is no shortcoming but part of the model
-            warnings.warn(
+            warn_user(
                 f"fit stopped after max_iter={self.max_iter} rounds with the objective at {result.objective:.6g} and "
                 f"still falling by more than tol={self.tol:g} a round; raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         self._prepared, self._model, self._result_labels = prepared, model, result.labels
         self._large = self._sample = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mtclust._warnings import warn_user
 from mtclust.coupling import Coupling, Relationship
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.new_tasks import correlation
@@ -226,20 +226,18 @@ class DMTRC(MultitaskClusterer):
             "task_covariance": result.Z,
         }
         if test.statistic < SEARCHED_TOO_LITTLE:
-            warnings.warn(
+            warn_user(
                 "The coupled search found clearly better labels for the tasks' own data than searching each task "
                 f"alone (Z = {test.statistic:.2f}): single_task_labels_ were searched too little. Raise "
                 'solver_options={"single_task_n_init": ...}.',
                 SearchWarning,
-                stacklevel=7,
             )
         if test.accepted:
             return result
-        warnings.warn(
+        warn_user(
             f"The tasks were clustered apart: {test.reason}. "
             'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
             UncoupledWarning,
-            stacklevel=7,
         )
         return independent_result(problem, result.single_task_labels, result.similarity)
 

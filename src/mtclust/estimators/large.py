@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from mtclust._warnings import warn_user
 from mtclust.alignment import ids_by_first_appearance, renamed_like
 from mtclust.exceptions import NO_VARIATION, UncoupledWarning
 from mtclust.features import Kernel
@@ -56,10 +56,9 @@ def fit_large(
     source = source_of(features, X, index, estimator.fit_intercept)
     own = moments(source, estimator.fit_intercept)
     if own.scale == 0:
-        warnings.warn(
+        warn_user(
             NO_VARIATION,
             ConvergenceWarning,
-            stacklevel=5,
         )
     if settings.sizes is None:
         bounds = parse_sizes(estimator.sizes, index.sizes, clusters, index.names)
@@ -127,11 +126,10 @@ def judge_relationship(
     }
     if test.accepted:
         return result
-    warnings.warn(
+    warn_user(
         f"The tasks were clustered apart: {test.reason}. "
         'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
         UncoupledWarning,
-        stacklevel=7,
     )
     problem = replace(result.problem, method="independent")
     system = problem.alone()
@@ -216,19 +214,17 @@ def _store(
 def warn_of_search(state: State, lambda1: Array, lambda2: float) -> None:
     """Say that a search at scale did not converge, or that its objective cannot be right."""
     if not state.converged:
-        warnings.warn(
+        warn_user(
             f"fit stopped after {state.n_rounds} passes with the objective at {state.value:.6g} and still falling "
             "by more than tol a pass; raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=7,
         )
     if state.value < 0:
-        warnings.warn(
+        warn_user(
             f"the objective came out as {state.value:.3g}, below its lowest possible value 0: lambda1="
             f"{lambda1.mean():g} and lambda2={lambda2:g} are too small for double precision with these features. "
             'Raise them, or set solver_options={"form": "dual"}.',
             ConvergenceWarning,
-            stacklevel=7,
         )
 
 

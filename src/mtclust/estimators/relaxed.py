@@ -71,4 +71,4 @@ def store_relaxation(estimator: Any, index: TaskIndex, result: SolverResult) -> 
     ]
     if result.model_codes is not None:  # refined labels do not come from the relaxed ones
         init = (estimator.solver_options or {}).get("init", CuttingPlaneOptions.init)
-        warn_if_collapsed(relaxation, init, stacklevel=7)
+        warn_if_collapsed(relaxation, init)

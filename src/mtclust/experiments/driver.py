@@ -59,7 +59,9 @@ def write_report(experiment: Experiment, directory: Path) -> None:
     run = json.loads(mark.read_text())
     frame = read_frame(directory.parent, experiment.name)
     if frame is None or frame.empty:
-        raise CommandError(f"{directory / TABLE} has no finished rows yet.")
+        raise CommandError(
+            f"{directory / TABLE} has no finished rows yet; run mtclust reproduce {experiment.name} first."
+        )
     sections = experiment.report(frame, directory)
     intro = f"{experiment.intro}\n\n{draws_text(frame)} All rows: `{TABLE}`."
     missing = unfinished(experiment, directory)

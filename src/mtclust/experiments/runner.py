@@ -7,6 +7,7 @@ cell whose rows are all in the table is not run again; rows of a cell that was c
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import platform
@@ -28,8 +29,6 @@ from threadpoolctl import threadpool_limits
 from mtclust import __version__
 from mtclust.experiments.table import KEYS, Key, Row, RunTable, as_row, key_of, replace_file
 
-#: seconds after which a worker process without work ends; one that had none when the command was killed is left alone
-_IDLE = 5
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -145,18 +144,13 @@ def _finished(cells: Sequence[Cell], execute: Execute, n_jobs: int) -> Iterator[
     with warnings.catch_warnings():
         # joblib's comment on a run that was interrupted: the cells it names are run when the command is given again
         warnings.filterwarnings("ignore", message="[0-9]+ tasks which were still being processed")
-        yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered", idle_worker_timeout=_IDLE)(
-            delayed(_rows_of_worker)(cell, execute, os.getpid()) for cell in cells
-        )
+        options: dict[str, Any] = {"n_jobs": n_jobs, "return_as": "generator_unordered"}
+        if "backend_kwargs" in inspect.signature(Parallel).parameters:
+            # joblib 1.5; workers of earlier versions outlive a killed command by minutes
+            options |= {"initializer": _end_with, "initargs": (os.getpid(),)}
+        yield from Parallel(**options)(delayed(_rows_of)(cell, execute) for cell in cells)
 
 
-def _rows_of_worker(cell: Cell, execute: Execute, master: int) -> _Finished:
-    if os.getppid() == master:
-        _end_with(master)
-    return _rows_of(cell, execute)
-
-
-@cache
 def _end_with(master: int) -> None:
     """Let this worker end with the process that started it, also when that is killed, and not finish its cell first."""
 
@@ -165,6 +159,8 @@ def _end_with(master: int) -> None:
             time.sleep(1)
         os._exit(1)
 
+    if os.getpid() == master:  # no process of its own
+        return
     threading.Thread(target=watch, daemon=True).start()
 
 
@@ -174,9 +170,7 @@ def _rows_of(cell: Cell, execute: Execute) -> _Finished:
         # what the warnings say is in the table: coupling refused, relaxation collapsed, search stopped
         warnings.simplefilter("ignore")
         try:
-            outcomes = {outcome.method: outcome for outcome in execute(cell)}
-            if set(outcomes) != set(cell.methods):
-                raise RuntimeError(f"the cell gave rows for {sorted(outcomes)}, not for {sorted(cell.methods)}")
+            outcomes = outcomes_of(cell, execute)
         except (DataUnavailable, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -190,6 +184,14 @@ def _rows_of(cell: Cell, execute: Execute) -> _Finished:
         rows.append(as_row(**cell.key_columns(method), **values, versions=versions()))
     arrays = {name: array for outcome in outcomes.values() for name, array in outcome.arrays.items()}
     return rows, arrays
+
+
+def outcomes_of(cell: Cell, execute: Execute) -> dict[str, Outcome]:
+    """What a cell gives by method, one outcome for each that it promised."""
+    outcomes = {outcome.method: outcome for outcome in execute(cell)}
+    if set(outcomes) != set(cell.methods):
+        raise RuntimeError(f"the cell gave rows for {sorted(outcomes)}, not for {sorted(cell.methods)}")
+    return outcomes
 
 
 def save_array(directory: Path, name: str, array: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+
+from mtclust._warnings import warn_user
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,8 @@ def fell_less_than(tol: float, before: Any, after: Any) -> Any:
 def warn_if_not_converged(run: Run, estimator: Any) -> None:
     """Say so if the run that is kept was stopped by ``max_iter``."""
     if not run.converged:
-        warnings.warn(
+        warn_user(
             f"{type(estimator).__name__} had not converged after max_iter={estimator.max_iter} steps; "
             f"raise max_iter or tol (now {estimator.tol}).",
             ConvergenceWarning,
-            stacklevel=4,  # the caller of fit, past scikit-learn's wrapper of fit
         )

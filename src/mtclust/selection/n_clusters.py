@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from mtclust._extras import require
 from mtclust._progress import phase
+from mtclust._warnings import warn_user
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning
 from mtclust.selection.null import gaussian_rows
 from mtclust.tasks import index_tasks
@@ -167,11 +168,10 @@ def select_n_clusters(
 def warn_unless_supported(choice: ClusterNumberChoice) -> None:
     """Say it when no number of clusters separates the data better than noise."""
     if not choice.supported:
-        warnings.warn(
+        warn_user(
             f"No number of clusters from {choice.candidates[0]} to {choice.candidates[-1]} separates the data clearly "
             f"better than Gaussian noise of the same covariance; n_clusters={choice.n_clusters} is a weak choice.",
             ClusterNumberWarning,
-            stacklevel=6,
         )
 
 

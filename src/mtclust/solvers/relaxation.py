@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust._warnings import warn_user
 from mtclust.exceptions import DegenerateSolutionWarning
 
 Array = NDArray[np.float64]
@@ -141,12 +141,12 @@ def shrinkage(codes: Array) -> float:
     return float(np.linalg.norm(codes) / np.sqrt(n * n_clusters / max(n_clusters - 1, 1)))
 
 
-def warn_if_collapsed(relaxation: Relaxation, init: Any, stacklevel: int) -> None:
+def warn_if_collapsed(relaxation: Relaxation, init: Any) -> None:
     """Say with figures that the relaxed labels carry no information any more."""
     if not relaxation.collapsed:
         return
     named = repr(init) if isinstance(init, str) else "the given labels"
-    warnings.warn(
+    warn_user(
         f"The convex relaxation has collapsed: after {relaxation.n_cuts} cuts the relaxed labels have "
         f"|Ỹ| = {relaxation.shrinkage:.3g} |Y|, {relaxation.n_ties} of {len(relaxation.codes)} rows are tied between "
         f"clusters, and the objective is {relaxation.value:.3g}. Where all clusters have the same size bounds the "
@@ -155,5 +155,4 @@ def warn_if_collapsed(relaxation: Relaxation, init: Any, stacklevel: int) -> Non
         'Use the default, solver="exchange", or solver_options={"refine": "exchange"}; a smaller max_cuts keeps '
         "more of the start.",
         DegenerateSolutionWarning,
-        stacklevel=stacklevel,
     )

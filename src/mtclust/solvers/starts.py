@@ -70,7 +70,9 @@ def _checked(labels: NDArray[Any], problem: Problem) -> NDArray[np.int64]:
     try:
         whole = labels.astype(np.int64)
     except (TypeError, ValueError) as error:
-        raise ValueError("solver_options['init'] must hold whole numbers, the cluster of every row.") from error
+        raise ValueError(
+            f"solver_options['init'] must hold whole numbers, the cluster of every row; got {labels.dtype}."
+        ) from error
     wrong = (whole != labels) | (whole < 0) | (whole >= n_clusters)
     if wrong.any():
         raise ValueError(

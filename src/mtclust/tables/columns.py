@@ -58,7 +58,10 @@ class NumberColumn:
     def transform(self, cells: Cells) -> Array:
         read = read_numbers(cells, self.decimal)
         if read is None and not cells.missing.all():
-            raise CommandError(f"column {self.name!r} holds numbers in the model, but not in these data.")
+            raise CommandError(
+                f"column {self.name!r} holds numbers in the model, but not in these data (first: "
+                f"{cells.example(~cells.missing)}). Mend the column, or fit again with these data."
+            )
         values = np.full(len(cells.missing), np.nan) if read is None else read[0]
         return ((np.where(cells.missing, self.fill, values) - self.centre) / self.scale)[:, None]
 
@@ -122,7 +125,10 @@ class DateColumn:
     def transform(self, cells: Cells) -> Array:
         read = read_dates(cells, self.format)
         if read is None and not cells.missing.all():
-            raise CommandError(f"column {self.name!r} holds dates in the model, but not in these data.")
+            raise CommandError(
+                f"column {self.name!r} holds dates in the model, but not in these data (first: "
+                f"{cells.example(~cells.missing)}). Mend the column, or fit again with these data."
+            )
         days = np.full(len(cells.missing), np.nan) if read is None else read[0]
         days = np.where(cells.missing, self.fill, days)
         position = ((days - self.centre) / self.scale)[:, None]

@@ -130,7 +130,7 @@ def read_frame(path: Path, options: ReadOptions) -> Any:
     """One file as a data frame; errors name the file."""
     require("pandas", "cli")
     if not path.exists():
-        raise CommandError(f"{path}: there is no such file.")
+        raise CommandError(f"{path}: there is no such file; give a CSV, TSV or Parquet file.")
     if path.is_dir():
         raise CommandError(f"{path} is a directory; give a CSV, TSV or Parquet file.")
     suffix = path.suffix.lower()
@@ -138,7 +138,7 @@ def read_frame(path: Path, options: ReadOptions) -> Any:
         raise CommandError(f"{path.name} is a spreadsheet; save the sheet as CSV and give that file.")
     frame = _read_parquet(path) if suffix in _PARQUET else _read_text(path, options)
     if len(frame) == 0:
-        raise CommandError(f"{path.name} has a header but no rows.")
+        raise CommandError(f"{path.name} has a header but no rows; give a table with some.")
     return frame
 
 
@@ -157,7 +157,7 @@ def _read_parquet(path: Path) -> Any:
     try:
         frame = pandas.read_parquet(path)
     except (ValueError, OSError) as error:
-        raise CommandError(f"{path.name} cannot be read as Parquet: {error}") from error
+        raise CommandError(f"{path.name} cannot be read as Parquet: {error}. A table of text is CSV or TSV.") from error
     frame = frame.reset_index(drop=True) if frame.index.name is None else frame.reset_index()
     frame.columns = [str(name) for name in frame.columns]
     _refuse_duplicates(path, list(frame.columns))
@@ -174,7 +174,7 @@ def _read_text(path: Path, options: ReadOptions) -> Any:
     with path.open("rb") as stream:
         head = stream.read(_SNIFFED)
     if not head.strip():
-        raise CommandError(f"{path.name} is empty.")
+        raise CommandError(f"{path.name} is empty; give a table with a header and rows.")
     encoding = options.encoding or _encoding(head)
     try:
         beginning = codecs.getincrementaldecoder(encoding)().decode(head)

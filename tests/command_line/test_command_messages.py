@@ -1,0 +1,171 @@
+"""What the commands say: the option, what was given, what is allowed, and the way out; one case per message."""
+
+import argparse
+
+import pandas as pd
+import pytest
+from table_helpers import run_cli, shop_rows, write_table
+
+from mtclust import cli
+from mtclust._extras import require
+from mtclust.commands import options
+from mtclust.exceptions import CommandError
+from mtclust.experiments import load_experiment
+from mtclust.experiments.driver import write_report
+
+
+def said(capsys):
+    """The one line of the error that was printed."""
+    err = capsys.readouterr().err.strip()
+    assert err.startswith("mtclust: ")
+    assert "\n" not in err
+    return err
+
+
+@pytest.fixture
+def data(tmp_path):
+    rows = [{**row, "day": f"2024-01-{1 + i % 28:02d}"} for i, row in enumerate(shop_rows())]
+    return write_table(tmp_path / "shops.csv", rows)
+
+
+@pytest.fixture
+def fit(tmp_path):
+    """Runs fit on some files and gives the exit code."""
+    return lambda *more: run_cli("fit", *more, "--out", tmp_path / "out", "--quiet")
+
+
+COMMON = ("--task-column", "shop", "--kernel", "linear", "--sizes", "balanced")
+
+
+@pytest.mark.parametrize(
+    ("parse", "given", "words"),
+    [
+        (options.comma_list, "a,,b", ["'a,,b'", "has an empty name", "write A,B"]),
+        (options.clusters_argument, "0", ["'0'", "at least 1", "2-8", "auto"]),
+        (options.sizes_argument, "2", ["'2'", "auto, balanced", "from 0 to 1", "LOW,HIGH"]),
+        (options.coupling_argument, "much", ["'much'", "auto, full, none", "from 0 to 1"]),
+        (options.decimal_argument, "dot", ["'dot'", "point nor comma"]),
+        (options.separator_argument, "::", ["'::'", "one character", "comma, semicolon, tab"]),
+    ],
+)
+def test_values_of_options_that_are_not_understood(parse, given, words):
+    with pytest.raises(argparse.ArgumentTypeError) as caught:
+        parse(given)
+    assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--decimal", "dot"), ("--separator", "::"), ("--key", "a,,b")])
+def test_the_option_is_named_before_its_value(option, value, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["fit", "x.csv", "--out", "y", option, value])
+    assert caught.value.code == 2
+    assert f"argument {option}: {value!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_too_little_memory(data, fit, kernel, monkeypatch, capsys):
+    def too_large(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("mtclust.DMTRC.fit", too_large)
+    assert fit(data, "--task-column", "shop", "--clusters", 3, "--kernel", kernel) == 1
+    way_out = "try --kernel linear." if kernel == "rbf" else "use fewer rows or columns."
+    assert f"not enough memory for 60 rows with --kernel {kernel}; {way_out}" in said(capsys)
+
+
+def test_more_clusters_than_rows(tmp_path, fit, capsys):
+    few = write_table(tmp_path / "few.csv", shop_rows(rows=2))
+    assert fit(few, *COMMON, "--clusters", "5-8") == 1
+    assert "--clusters asks for 5 or more, but there are only 4 rows; ask for fewer clusters." in said(capsys)
+
+
+def test_a_key_with_the_name_of_a_result(data, fit, capsys):
+    assert fit(data, *COMMON, "--key", "cluster") == 1
+    assert "--key 'cluster' clashes with a column of labels.csv; rename it in the file." in said(capsys)
+
+
+def test_a_directory_in_the_place_of_a_table(tmp_path, fit, capsys):
+    assert fit(tmp_path, *COMMON) == 1
+    assert f"{tmp_path} is a directory; give a CSV, TSV or Parquet file." in said(capsys)
+
+
+def test_what_is_no_parquet(tmp_path, fit, capsys):
+    (tmp_path / "x.parquet").write_text("shop,width\na,1\n")
+    assert fit(tmp_path / "x.parquet", *COMMON) == 1
+    error = said(capsys)
+    assert "x.parquet cannot be read as Parquet: " in error
+    assert error.endswith("A table of text is CSV or TSV.")
+
+
+def test_an_encoding_that_does_not_exist(data, fit, capsys):
+    assert fit(data, *COMMON, "--encoding", "utf-9") == 1
+    assert "--encoding 'utf-9' is not known; examples: utf-8, cp1252, latin-1." in said(capsys)
+
+
+def test_a_column_that_cannot_be_used(tmp_path, fit, capsys):
+    rows = [{**row, "code": f"x{i}"} for i, row in enumerate(shop_rows(rows=60))]
+    path = write_table(tmp_path / "codes.csv", rows)
+    assert fit(path, *COMMON, "--columns", "width,code", "--clusters", 2) == 1
+    error = said(capsys)
+    assert "--columns names 'code', which is neither numbers nor dates and has 120 distinct values" in error
+    assert "--key" in error
+    assert "--categories" in error
+
+
+def test_dates_with_cells_that_are_none(tmp_path, fit, capsys):
+    rows = [{**row, "day": "soon" if i == 40 else f"2024-01-{1 + i % 28:02d}"} for i, row in enumerate(shop_rows())]
+    path = write_table(tmp_path / "days.csv", rows)
+    assert fit(path, *COMMON, "--columns", "day", "--clusters", 2) == 1
+    error = said(capsys)
+    assert "column 'day' holds dates, but 1 cells cannot be read as such (first: 'soon' in row 41)" in error
+    assert "--date-format" in error
+
+
+@pytest.fixture
+def model(data, tmp_path):
+    command = ["fit", data, *COMMON, "--columns", "width,day", "--clusters", 2, "--quiet", "--out", tmp_path / "model"]
+    assert run_cli(*command) == 0
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize(("column", "kind"), [("width", "numbers"), ("day", "dates")])
+def test_columns_that_hold_something_else_than_in_fit(model, tmp_path, column, kind, capsys):
+    rows = [{**row, "day": "2024-01-05", column: "x"} for row in shop_rows(rows=3)]
+    assert run_cli("predict", model, write_table(tmp_path / "new.csv", rows)) == 1
+    assert (
+        f"column {column!r} holds {kind} in the model, but not in these data (first: 'x' in row 1). Mend the column, "
+        "or fit again with these data." in said(capsys)
+    )
+
+
+def test_predictions_without_a_directory_to_go_to(model, data, tmp_path, capsys):
+    assert run_cli("predict", model, data, "--out", tmp_path / "none" / "x.csv") == 1
+    assert f"--out {tmp_path}/none/x.csv: there is no directory {tmp_path}/none; make it first." in said(capsys)
+
+
+def test_a_new_task_that_cannot_be_clustered(model, tmp_path, capsys):
+    rows = [{**row, "day": "2024-01-05", "width": f"{i}e200"} for i, row in enumerate(shop_rows(["Oslo"], rows=6))]
+    assert run_cli("predict", model, write_table(tmp_path / "one.csv", rows), "--new-task", "--quiet") == 1
+    assert "task 'Oslo' cannot be clustered: X has values too large" in said(capsys)
+
+
+def test_an_extra_that_is_not_installed():
+    with pytest.raises(ImportError, match=r'^nothing_of_that_name is needed here; .* pip install "mtclust\[plot\]"$'):
+        require("nothing_of_that_name.part", "plot")
+
+
+def test_a_page_without_rows(tmp_path):
+    directory = tmp_path / "transfer"
+    directory.mkdir()
+    (directory / "run.json").write_text('{"quick": true, "repeats": 1, "command": "x"}')
+    with pytest.raises(
+        CommandError, match=r"runs\.csv has no finished rows yet; run mtclust reproduce transfer first\."
+    ):
+        write_report(load_experiment("transfer"), directory)
+
+
+def test_messages_of_a_parquet_with_its_own_index_are_not_lost(tmp_path, fit, capsys):
+    frame = pd.DataFrame({"shop": ["a"] * 4, "notes": [[1], [2], [3], [4]]})
+    frame.to_parquet(tmp_path / "lists.parquet")
+    assert fit(tmp_path / "lists.parquet", "--task-column", "shop") == 1
+    assert "lists.parquet: column 'notes' holds lists or records; only plain columns can be used." in said(capsys)

@@ -1,0 +1,156 @@
+"""Messages of what users reach only through other things: chunks, large systems, experiments, archives."""
+
+import errno
+import io
+import re
+import tarfile
+import types
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from mtclust import DSTC
+from mtclust.datasets._archives import read_members
+from mtclust.distributed.engine import Engine
+from mtclust.exceptions import ClusterLostError
+from mtclust.experiments import transfer
+from mtclust.experiments.runner import Cell, Outcome, outcomes_of, run_cells
+from mtclust.experiments.table import RunTable, as_row
+from mtclust.primal import matrix_free
+from mtclust.primal.rows import RemoteSource
+from mtclust.primal.systems import _inverse_of
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+ROWS = da.from_array(X, chunks=(10, 3))
+FRAME = dd.from_pandas(pd.DataFrame(X, columns=list("abc")), npartitions=4)
+IDS = dd.from_pandas(pd.Series(np.arange(40) % 2), npartitions=4)
+TABLE = pd.DataFrame(X, columns=list("abc"))
+
+
+def chunks(X, tasks=None, **options):
+    return lambda: DSTC(2, kernel="linear", lambda1=0.1, sizes="balanced", **options).fit(X, tasks=tasks)
+
+
+def unknown_lengths(array):
+    """The same rows in chunks whose lengths nobody knows."""
+    return da.concatenate(
+        [da.from_delayed(part, (np.nan, *array.shape[1:]), array.dtype) for part in np.ravel(array.to_delayed())]
+    )
+
+
+def several(*lengths):
+    """A data frame in partitions of these lengths."""
+    ends = np.cumsum([0, *lengths])
+    return dd.from_delayed([dask.delayed(TABLE.iloc[a:b]) for a, b in zip(ends[:-1], ends[1:])], meta=TABLE.iloc[:0])
+
+
+CASES = {
+    "sparse chunks": (
+        chunks(ROWS.map_blocks(sp.csr_array, meta=sp.csr_array((0, 0)))), TypeError,
+        ["X is a Dask array of csr_array chunks", "dense chunks of real numbers", "toarray()"],
+    ),
+    "chunks of words": (chunks(ROWS.astype(str)), TypeError, ["X is a Dask array", "dtype <U32", "real numbers"]),
+    "dimensions of tasks": (
+        chunks(ROWS, da.zeros((40, 2), chunks=10)), ValueError, ["tasks must be one id per row", "2 dimensions"],
+    ),
+    "chunks of unknown length": (
+        chunks(unknown_lengths(ROWS), unknown_lengths(da.zeros(40, chunks=20))), ValueError,
+        ["tasks has 2 chunks but X has 4", "Give both from one data frame (task_column)", "compute_chunk_sizes()"],
+    ),
+    "partitions of other lengths": (
+        chunks(several(10, 30), several(20, 20)["a"]), ValueError,
+        ["tasks and X are cut into chunks of different lengths", "repartition one like the other"],
+    ),
+    "no rows": (chunks(da.zeros((0, 3), chunks=3)), ValueError, ["X has no rows", "at least one per cluster"]),
+    "no rows of a frame": (
+        chunks(several(0, 0), task_column="a"), ValueError, ["X has no rows", "at least one per cluster"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_chunks_that_cannot_be_used(name):
+    act, error, words = CASES[name]
+    with pytest.raises(error) as caught:
+        act()
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_workers_that_die_again_and_again_are_explained_by_their_memory():
+    distributed = pytest.importorskip("distributed")
+    engine = Engine.__new__(Engine)
+    engine.client = types.SimpleNamespace(status="running")
+    worker = types.SimpleNamespace(address="tcp://127.0.0.1:1")
+    said = r"Workers died again and again .*127\.0\.0\.1.* too small: use smaller chunks \(rechunk, repartition\)"
+    with pytest.raises(ClusterLostError, match=said), engine._explained():
+        raise distributed.KilledWorker("step", worker, allowed_failures=3)
+
+
+def test_a_system_that_cannot_be_inverted_names_what_to_raise():
+    with pytest.raises(np.linalg.LinAlgError, match=r"system of the models is singular; raise lambda1 and lambda2\."):
+        _inverse_of((np.zeros((2, 2)), True))
+
+
+def test_conjugate_gradients_that_do_not_converge_name_what_to_raise(monkeypatch):
+    monkeypatch.setattr(matrix_free, "_MOST_STEPS", 1)
+    matrix = np.diag([1.0, 50.0, 900.0])
+    with pytest.raises(np.linalg.LinAlgError, match=r"did not converge in 1 steps; raise lambda1 and lambda2\."):
+        matrix_free._conjugate_gradients(lambda T: matrix @ T, np.ones((1, 3, 1)), None)
+
+
+def test_a_matrix_free_system_says_that_it_has_no_inverse():
+    with pytest.raises(NotImplementedError, match="the inverse of a matrix-free system is not formed"):
+        matrix_free.MatrixFreeSolver.block(types.SimpleNamespace(), 0)
+
+
+def test_rows_elsewhere_say_that_they_are_not_read_here():
+    with pytest.raises(TypeError, match="rows that lie elsewhere are never read here block by block"):
+        RemoteSource.blocks(types.SimpleNamespace(), 0)
+
+
+def test_an_experiment_names_columns_and_data_sets_it_does_not_know():
+    with pytest.raises(ValueError, match=r"unknown columns \['speed'\]; the table has \['experiment', "):
+        as_row(speed=1)
+    with pytest.raises(ValueError, match="unknown data set 'moons'"):
+        transfer._data("moons", 0)
+
+
+def test_rows_of_other_methods_than_promised_are_an_error_of_the_cell(tmp_path):
+    def other(cell):
+        return [Outcome("B", nmi=0.5)]
+
+    cell = Cell("toy", "set", 0, ("A",))
+    with pytest.raises(RuntimeError, match=r"gave rows for \['B'\], not for \['A'\]"):
+        outcomes_of(cell, other)
+    table = RunTable(tmp_path / "runs.csv")
+    run_cells([cell], other, table)
+    assert table.read()[0]["error"] == "RuntimeError: the cell gave rows for ['B'], not for ['A']"
+
+
+def test_rows_that_cannot_be_written_name_the_table(tmp_path, monkeypatch):
+    table = RunTable(tmp_path / "runs.csv")
+    before = table.path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("mtclust.experiments.table.os.fsync", full)
+    with pytest.raises(OSError, match=rf"No space left on device: '{re.escape(str(table.path))}'"):
+        table.append([as_row(experiment="x")])
+    assert table.path.read_bytes() == before
+
+
+def test_a_member_of_an_archive_that_ends_early(tmp_path, monkeypatch):
+    path = tmp_path / "x.tar"
+    with tarfile.open(path, "w") as archive:
+        member = tarfile.TarInfo("a")
+        member.size = 3
+        archive.addfile(member, io.BytesIO(b"abc"))
+    monkeypatch.setattr(tarfile.TarFile, "extractfile", lambda *_: io.BytesIO(b"a"))
+    with pytest.raises(ValueError, match=r"broken archive \(EOFError: a ends early\)\. Delete it"):
+        read_members(path, re.compile("a"), max_bytes=10**6)

@@ -1,0 +1,164 @@
+"""Every warning says what happened in figures, what to do, and points at the line of the user's that led to it."""
+
+import ast
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.datasets import load_digits_tasks
+from mtclust.exceptions import (
+    ClusterNumberWarning,
+    DegenerateSolutionWarning,
+    SearchWarning,
+    SmallTaskWarning,
+    UncoupledWarning,
+)
+from mtclust.features import NuisanceRemover, nuisance_free_kernel, remove_nuisance
+from mtclust.reference import LSSMTC, KernelKMeans
+from tests.conftest import gaussian_tasks
+
+ROOT = Path(__file__).parent.parent
+X, _, TASKS = gaussian_tasks(rows=24)
+NOISY, _, NOISY_TASKS = gaussian_tasks(rows=300, spread=2.0)
+SMALL = np.array([0] * 70 + [1] * 2)
+QUICK = {"kernel": "linear", "lambda1": 0.01, "sizes": "balanced", "n_init": 1, "random_state": 0}
+DIGITS = load_digits_tasks((0, 3, 6), rows_per_class=10)
+NUISANCE = np.random.default_rng(0).normal(size=(72, 3))
+
+
+def quick(method=DSTC, n_clusters=3, form="dual", **options):
+    return method(n_clusters, **QUICK | {"solver_options": {"form": form}} | options)
+
+
+def unrelated(rows):
+    """Clusters that lie in another direction in every task, and overlap so much that coupling changes some labels."""
+    rng = np.random.default_rng(0)
+    tasks = np.repeat(np.arange(3), rows)
+    return rng.normal(size=(3 * rows, 12)) + 1.5 * np.eye(12)[4 * tasks + np.arange(3 * rows) % 3], tasks
+
+
+APART, APART_TASKS = unrelated(200)
+STOPPED = ["stopped after", "with the objective at", "still falling", "raise max_iter or tol"]
+FEW = ["1 of 2 tasks", "fewer rows than n_clusters=3", "first: 1", "stay empty"]
+EMPTY = ["1 of 2 tasks", "nuisance", "first: 1", "Give fewer nuisance columns"]
+ARBITRARY = ["X has no variation within any task", "rescale X", "the labels are arbitrary"]
+REFUSED = ["The tasks were clustered apart", 'Use coupling="full"', 'selection_["coupling"]']
+
+#: what is done, the warning, and what it must say
+CASES: dict[str, tuple[Callable, type, list[str]]] = {
+    "small tasks": (lambda: quick().fit(X, tasks=SMALL), SmallTaskWarning, FEW),
+    "small tasks, fit_predict": (lambda: quick().fit_predict(X, tasks=SMALL), SmallTaskWarning, FEW),
+    "small tasks, primal": (lambda: quick(form="primal").fit(X, tasks=SMALL), SmallTaskWarning, FEW),
+    "small tasks, pipeline": (
+        lambda: make_pipeline(StandardScaler(), quick()).fit(X, dstc__tasks=SMALL), SmallTaskWarning, FEW,
+    ),
+    "no variation": (lambda: quick().fit(np.ones((72, 2)), tasks=TASKS), ConvergenceWarning, ARBITRARY),
+    "no variation, primal": (
+        lambda: quick(form="primal").fit(np.ones((72, 2)), tasks=TASKS), ConvergenceWarning, ARBITRARY,
+    ),
+    "stopped": (
+        lambda: quick(DMTFC, max_iter=1, tol=0.0, lambda1=1e-3).fit(NOISY, tasks=NOISY_TASKS), ConvergenceWarning,
+        ["max_iter=1", *STOPPED],
+    ),
+    "stopped, primal": (
+        lambda: quick(DMTFC, form="primal", max_iter=1, tol=0.0, lambda1=1e-3).fit(NOISY, tasks=NOISY_TASKS),
+        ConvergenceWarning, STOPPED,
+    ),
+    "below 0": (
+        lambda: quick(DMTFC, form="primal", kernel="rbf", width=1.0, lambda1=0.0, lambda2=1e-13, n_init=2).fit(
+            np.random.default_rng(0).normal(size=(72, 4)), tasks=TASKS
+        ),
+        ConvergenceWarning,
+        ["the objective came out as -", "lambda1=0", "lambda2=1e-13", "Raise them", 'solver_options={"form": "dual"}'],
+    ),
+    "uncoupled": (
+        lambda: quick(DMTRC, lambda1=2.0**-4).fit(APART[::4], tasks=APART_TASKS[::4]), UncoupledWarning, REFUSED,
+    ),
+    "uncoupled, primal": (
+        lambda: quick(DMTRC, form="primal", lambda1=2.0**-4).fit(APART, tasks=APART_TASKS), UncoupledWarning, REFUSED,
+    ),
+    "uncoupled, chunks": (
+        lambda: quick(DMTRC, form="auto", lambda1=2.0**-4).fit(
+            da.from_array(APART, chunks=(150, 12)), tasks=da.from_array(APART_TASKS, chunks=150)
+        ),
+        UncoupledWarning, REFUSED,
+    ),
+    "collapsed": (
+        lambda: DSTC(
+            3, kernel="linear", lambda1=2**-7, sizes="balanced", random_state=0, solver="cutting-plane",
+            solver_options={"max_cuts": 10, "init": "random"},
+        ).fit(DIGITS.data, tasks=DIGITS.tasks),
+        DegenerateSolutionWarning,
+        ["10 cuts", "of 90 rows are tied", 'solver="exchange"', '{"refine": "exchange"}', "a smaller max_cuts"],
+    ),
+    "number of clusters": (
+        lambda: DSTC(range(2, 4), kernel="linear", lambda1=0.1, sizes="balanced", random_state=0).fit(
+            np.random.default_rng(11).normal(size=(60, 4))
+        ),
+        ClusterNumberWarning, ["No number of clusters from 2 to 3", "Gaussian noise", "is a weak choice"],
+    ),
+    "nuisance": (lambda: remove_nuisance(X, NUISANCE, tasks=SMALL), SmallTaskWarning, EMPTY),
+    "nuisance of a kernel": (lambda: nuisance_free_kernel(X, NUISANCE, tasks=SMALL), SmallTaskWarning, EMPTY),
+    "nuisance, transformer": (
+        lambda: NuisanceRemover().fit_transform(X, nuisance=NUISANCE, tasks=SMALL), SmallTaskWarning, EMPTY,
+    ),
+    "reference": (
+        lambda: LSSMTC(3, max_iter=1, random_state=0).fit(NOISY[::9], tasks=NOISY_TASKS[::9]), ConvergenceWarning,
+        ["LSSMTC had not converged", "max_iter=1 steps", "raise max_iter or tol (now"],
+    ),
+    "reference, fit_predict": (
+        lambda: KernelKMeans(3, max_iter=1, random_state=0).fit_predict(NOISY[::9], tasks=NOISY_TASKS[::9]),
+        ConvergenceWarning, ["KernelKMeans had not converged", "max_iter=1 steps", "raise max_iter or tol (now"],
+    ),
+}  # fmt: skip
+
+
+def check(act, category, said):
+    with pytest.warns(category) as caught:
+        act()
+    (record,) = [entry for entry in caught if entry.category is category]
+    for words in said:
+        assert words in str(record.message)
+    assert str(record.message).endswith(".")
+    assert record.filename == __file__
+    return record
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_warning_has_figures_a_way_out_and_the_line_of_the_caller(name):
+    act, category, said = CASES[name]
+    record = check(act, category, said)
+    first, last = act.__code__.co_firstlineno, max(line or 0 for *_, line in act.__code__.co_lines())
+    assert first <= record.lineno <= last
+
+
+def test_a_search_that_was_too_short_is_told_with_its_figure(monkeypatch):
+    monkeypatch.setattr("mtclust.estimators.dmtrc.SEARCHED_TOO_LITTLE", np.inf)
+    rows, _, tasks = gaussian_tasks(spread=1.2)
+    said = ["(Z = ", "searched too little", 'Raise solver_options={"single_task_n_init": ...}']
+    check(
+        lambda: DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(rows, tasks=tasks), SearchWarning, said
+    )
+
+
+def test_the_page_of_messages_lists_every_warning_and_each_goes_to_the_user():
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import error_messages
+    finally:
+        sys.path.pop(0)
+    listed = [message for path in error_messages.SOURCE.rglob("*.py") for message in error_messages.warnings_of(path)]
+    assert len(listed) > 10
+    page = error_messages.page()
+    assert all(message.text in page for message in listed)
+    for path in error_messages.SOURCE.rglob("*.py"):
+        calls = [ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        assert "warnings.warn" not in calls, f"{path.name}: warn_user finds the line of the user"
