@@ -16,6 +16,7 @@ import gc
 import importlib
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
@@ -80,8 +81,10 @@ Keep = Callable[[Mutant, str], None]
 NOT_COMPILED = ("_compiled.py",)
 HEAVY = ("clarabel", "cvxpy", "joblib", "numba", "pandas", "pytest", "scipy.optimize", "sklearn.cluster",
          "sklearn.feature_extraction.text")  # fmt: skip
-#: a mutant hangs if its tests take this many times as long as without it, and so many seconds more
-_PATIENCE, _GRACE = 6, 30
+#: a mutant hangs if its tests take this many times as long as without it and so many seconds more, of the processor
+_PATIENCE, _GRACE = 4, 5
+#: or if they wait for so many seconds
+_WAITING = 900
 _FAILS, _HANGS = 1, 2
 OUTCOMES = {0: "survived", _FAILS: "noticed", _HANGS: "hung"}
 
@@ -102,7 +105,8 @@ def fails(place: Path, module: str, tests: list[str], seconds: int, quick: bool 
     """Run tests on the package in ``place``, in a process of their own: 0 if they pass, else how they do not."""
     child = os.fork()
     if child == 0:
-        signal.alarm(seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        signal.alarm(_WAITING)
         sys.dont_write_bytecode = quick  # nor that of a mutant for that of the next
         with contextlib.suppress(BaseException), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
@@ -120,7 +124,9 @@ def fails(place: Path, module: str, tests: list[str], seconds: int, quick: bool 
             os._exit(0 if code == 0 else _FAILS)
         os._exit(_FAILS)
     _, status = os.waitpid(child, 0)
-    return _HANGS if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM else int(status != 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGALRM, signal.SIGKILL):
+        return _HANGS
+    return int(status != 0)
 
 
 def attempt(place: Path, package: Path, mutant: Mutant, tests: list[list[str]], patience: list[int]) -> int:
@@ -157,10 +163,11 @@ def unchanged(place: Path, module: str, tests: list[list[str]]) -> list[int]:
     """Run the tests of a module that is not changed; returns after how many seconds each list counts as hanging."""
     patience = []
     for some in tests:
-        began = time.monotonic()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         if fails(place, module, some, 3600, quick=False):
             raise SystemExit(f"{module}: its tests fail without any change; mend them first: {some}")
-        patience.append(int(_PATIENCE * (time.monotonic() - began)) + _GRACE)
+        needed = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        patience.append(int(_PATIENCE * needed) + _GRACE)
     return patience
 
 
