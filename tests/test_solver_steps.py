@@ -138,8 +138,13 @@ def test_proposals_are_what_the_models_of_the_other_tasks_say():
     alpha = np.linalg.solve(K, codes)
     expected = [assign(-left_out, lower, upper)]
     expected += [assign(-problem.kernel[mine][:, rows] @ alpha[rows], lower, upper) for rows in np.s_[0:7, 13:18]]
-    found = descent._proposals(search, point, 1, codes, point.state.field(1, codes))
-    np.testing.assert_array_equal(found, expected)
+    field = point.state.field(1, codes)
+    np.testing.assert_array_equal(descent._proposals(search, point, 1, codes, field), expected)
+    pools = [Pool([], np.zeros(0)), Pool([np.array([2, 2, 1, 1, 0, 0])], np.zeros(1))]
+    offered = np.concatenate([labels[:7], [2, 2, 1, 1, 0, 0], labels[13:]])
+    named = min(renamings(offered, mine), key=lambda candidate: J(point, candidate))[mine]
+    found = descent._proposals(replace(search, pools=pools), point, 1, codes, field)
+    np.testing.assert_array_equal(found, [*expected, named])
 
 
 def test_descent_stops_when_a_round_gains_less_than_tol_or_the_rounds_are_used_up():
@@ -156,6 +161,45 @@ def test_descent_stops_when_a_round_gains_less_than_tol_or_the_rounds_are_used_u
     rounds = np.array([entry["objective"] for entry in long.history if entry["step"] == "labels"])
     assert len(rounds) == long.n_iter
     assert np.all(np.diff(rounds)[:-1] < 0)
+
+
+def test_descent_is_patient_by_default():
+    search = search_of(small_problem())
+    point = descend(search, random_point(search), np.random.default_rng(0), "default")
+    assert point.converged
+    assert point.n_iter > 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_settled_after_every_round(seed):
+    search = search_of(small_problem(spread=2.0), max_iter=1, learn=False)
+    point = descend(search, random_point(search, seed), np.random.default_rng(seed), "one round")
+    found = point.labels.copy()
+    settle(search, point, SEED.copy())
+    np.testing.assert_array_equal(point.labels, found)
+
+
+def test_descent_leaves_a_poor_optimum_for_a_labelling_of_the_pool():
+    X = np.random.default_rng(0).normal(size=(30, 8))  # rows without clusters, which have many local optima
+    offsets = np.array([0, 16, 30])
+    kernel = centre_kernel(X @ X.T, offsets, True).matrix
+    problem = Problem(kernel, offsets, parse_sizes(0.3, [16, 14], C), np.full(2, 0.001), 0.001)
+    coupling = Independent(problem.kernel, problem.offsets, problem.ridge)
+    search = Search(coupling, problem.bounds, learn=False)
+    ends = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        labels = np.concatenate([rng.permutation(np.arange(n) % C) for n in (16, 14)])
+        point = start(search, labels, coupling.uncoupled())
+        settle(search, point, SEED.copy())
+        ends.append((J(point, point.labels), point.labels))
+    (best, good), (worst, poor) = min(ends, key=lambda end: end[0]), max(ends, key=lambda end: end[0])
+    assert best < worst * (1 - 1e-6)
+    pools = [Pool([good[problem.rows(i)]], np.zeros(1)) for i in range(2)]
+    found = descend(
+        replace(search, pools=pools), start(search, poor, coupling.uncoupled()), np.random.default_rng(0), ""
+    )
+    assert found.objective <= best * (1 + 1e-12)
 
 
 def test_coupling_stays_unless_it_may_be_learned():
@@ -208,8 +252,9 @@ def test_logarithm_of_a_singular_matrix_is_floored():
 
 
 def test_the_first_proposal_goes_twice_as_far_as_the_closed_form():
-    proposal = Accelerator().propose(np.diag([0.5, 0.5]), np.diag([0.6, 0.4]))
-    np.testing.assert_allclose(np.diag(proposal), np.array([0.36, 0.16]) / 0.52, atol=1e-7)
+    proposal = Accelerator().propose(np.diag([0.7, 0.3]), np.diag([0.6, 0.4]))
+    twice = np.array([0.6**2 / 0.7, 0.4**2 / 0.3])
+    np.testing.assert_allclose(np.diag(proposal), twice / twice.sum(), atol=1e-7)
     assert np.trace(proposal) == pytest.approx(1, abs=1e-12)
 
 
