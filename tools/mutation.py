@@ -5,7 +5,7 @@
 Every mutant is a copy of the package with one change; the tests of its module run in a forked process, which has the
 heavy imports behind it. A mutant that no test notices survives: it is equivalent, or a test is missing. What was tried
 is kept in ``results/mutation/mutants.csv`` and not tried again while the module stays as it is, so that an interrupted
-run goes on where it was; ``--again`` asks the tests again about those that survived. ``results/mutation/table.md``
+run goes on where it was; ``--again`` asks again about survivors without a reason. ``results/mutation/table.md``
 counts them and says of every survivor why it does (``reasons.csv`` beside it, written by hand).
 """
 
@@ -19,6 +19,7 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -195,14 +196,28 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def table(tried: list[Tried], n_mutants: Counter[str], command: str) -> str:
+def read_reasons() -> dict[tuple[str, str, str], str]:
+    """Why survivors survive, by module, function and change."""
+    return {(row["module"], row["function"], row["change"]): row["reason"] for row in read(RESULTS / "reasons.csv")}
+
+
+def commit() -> str:
+    """What is checked out, where git knows it."""
+    git = shutil.which("git")
+    command = [git or "git", "rev-parse", "--short", "HEAD"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False) if git else None
+    return found.stdout.strip() if found and found.returncode == 0 else "unknown"
+
+
+def table(tried: list[Tried], n_mutants: Counter[str], at: str) -> str:
     """Counts by module, and every survivor with its reason."""
-    reasons = {(row["module"], row["function"], row["change"]): row["reason"] for row in read(RESULTS / "reasons.csv")}
+    reasons = read_reasons()
     outcomes = Counter((one.module, one.outcome) for one in tried)
     lines = [
-        f"`{command}`; written by `tools/mutation.py`, the reasons by hand.", "",
+        f"Commit {at}; `python tools/mutation.py --mutants 0 --jobs 2`, or `--mutants N --seed S` for some at random."
+        " What stands here is not tried again while its module stays as it is.", "",
         "A mutant that hangs counts as noticed. `_compiled.py` is run as Python; it holds the loops of assignment and "
-        "exchange.", "",
+        "exchange. The survivors' reasons are written by hand (`reasons.csv`).", "",
         "| module | mutants | tried | noticed | of these hung | survive |", "|---|--:|--:|--:|--:|--:|",
     ]  # fmt: skip
 
@@ -228,7 +243,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--module", action="append", choices=TESTS, help="e.g. labels.py; all of the core by default")
-    parser.add_argument("--again", action="store_true", help="ask the tests again about those that survived")
+    parser.add_argument("--again", action="store_true", help="ask again about survivors without a reason")
     given = parser.parse_args()
     os.chdir(ROOT)
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -247,13 +262,15 @@ def main() -> int:
     drawn = [mutant for mutant in everything.values() if mutant.module in (given.module or TESTS)]
     if given.mutants:
         drawn = random.Random(given.seed).sample(drawn, min(given.mutants, len(drawn)))  # noqa: S311
+    reasons = read_reasons()
     chosen = [
         mutant
         for mutant in drawn
-        if mutant.key not in record or (given.again and record[mutant.key].outcome == "survived")
+        if mutant.key not in record
+        or (given.again and record[mutant.key].outcome == "survived" and mutant.place not in reasons)
     ]
     order = {key: k for k, key in enumerate(everything)}
-    began = time.monotonic()
+    began, at = time.monotonic(), commit()
 
     def write() -> None:
         rows = sorted(record.values(), key=lambda one: order[one.key])
@@ -262,9 +279,8 @@ def main() -> int:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([field.name for field in fields(Tried)])
             writer.writerows(astuple(one) for one in rows)
-        command = " ".join(["python tools/mutation.py", *sys.argv[1:]])
         n_mutants = Counter(mutant.module for mutant in everything.values())
-        (RESULTS / "table.md").write_text(table(rows, n_mutants, command), encoding="utf-8")
+        (RESULTS / "table.md").write_text(table(rows, n_mutants, at), encoding="utf-8")
 
     def keep(mutant: Mutant, outcome: str) -> None:
         record[mutant.key] = Tried(mutant.module, mutant.function, mutant.line, mutant.change, outcome, mutant.key)
