@@ -113,6 +113,16 @@ def test_settled_rows_have_no_exchange_left_and_tasks_that_are_not_active_stay(a
         np.testing.assert_array_equal(np.delete(point.labels, np.s_[7:13]), np.delete(before, np.s_[7:13]))
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_settling_again_changes_nothing(seed):
+    search = search_of(noise())
+    point = start(search, noise_labels(seed), np.array([[0.5, 0.45], [0.45, 0.5]]))
+    settle(search, point, SEED.copy())
+    found = point.labels.copy()
+    settle(search, point, SEED.copy())
+    np.testing.assert_array_equal(point.labels, found)
+
+
 def test_transfer_takes_a_labelling_of_the_pool_under_its_best_names():
     problem = small_problem()
     good = np.array([2, 0, 1, 2, 0, 1])  # every third row is of one cluster
@@ -192,7 +202,7 @@ def test_rows_are_settled_after_every_round(seed):
     np.testing.assert_array_equal(point.labels, found)
 
 
-def test_descent_leaves_a_poor_optimum_for_a_labelling_of_the_pool():
+def test_descent_leaves_a_poor_optimum_for_a_labelling_of_the_pool_and_not_the_other_way_round():
     problem = noise()
     coupling = Independent(problem.kernel, problem.offsets, problem.ridge)
     search = Search(coupling, problem.bounds, learn=False)
@@ -203,11 +213,11 @@ def test_descent_leaves_a_poor_optimum_for_a_labelling_of_the_pool():
         ends.append((J(point, point.labels), point.labels))
     (best, good), (worst, poor) = min(ends, key=lambda end: end[0]), max(ends, key=lambda end: end[0])
     assert best < worst * (1 - 1e-6)
-    pools = [Pool([good[problem.rows(i)]], np.zeros(1)) for i in range(2)]
-    found = descend(
-        replace(search, pools=pools), start(search, poor, coupling.uncoupled()), np.random.default_rng(0), ""
-    )
-    assert found.objective <= best * (1 + 1e-12)
+    for begin, offered in ((poor, good), (good, poor)):
+        pools = [Pool([offered[problem.rows(i)]], np.zeros(1)) for i in range(2)]
+        point = start(search, begin, coupling.uncoupled())
+        found = descend(replace(search, pools=pools), point, np.random.default_rng(0), "with pools")
+        assert found.objective <= best * (1 + 1e-12)
 
 
 def test_coupling_stays_unless_it_may_be_learned():
