@@ -114,26 +114,30 @@ def test_whether_a_path_comes_through_a_cluster():
     ]
 
 
-def test_one_row_is_handed_over_every_edge_of_a_path():
+@pytest.mark.parametrize("path", [[0, 1, 2], [0, 1, 2, 3]])
+def test_one_row_is_handed_over_every_edge_of_a_path(path):
     rng = np.random.default_rng(1)
     cost, labels = rng.normal(size=(9, 4)), np.array([0, 0, 0, 1, 1, 2, 2, 2, 3])
-    counts, parent = np.array([3, 2, 3, 1]), np.array([-1, 0, 1, -1])
+    counts, parent = np.array([3, 2, 3, 1]), np.full(4, -1)
+    parent[path[1:]] = path[:-1]
     exits, movers, touched = np.empty((4, 4)), np.empty((4, 4), dtype=np.int64), np.ones(4, dtype=bool)
     for c in range(4):
         _compiled._cheapest_exits(cost, labels, c, exits, movers)
-    exits[3] = 7.0  # not on the path, so not looked at again
+    apart = [c for c in range(4) if c not in path]
+    exits[apart] = 7.0  # not on the path, so not looked at again
     expected = labels.copy()
-    expected[movers[1, 2]], expected[movers[0, 1]] = 2, 1
-    _compiled._push_along(cost, labels, counts, parent, 2, exits, movers, touched)
+    for a, b in itertools.pairwise(path):
+        expected[movers[a, b]] = b
+    _compiled._push_along(cost, labels, counts, parent, path[-1], exits, movers, touched)
     assert labels.tolist() == expected.tolist()
-    assert counts.tolist() == [2, 2, 4, 1]
-    assert touched.tolist() == [True, True, True, False]
+    assert counts.tolist() == np.bincount(expected, minlength=4).tolist()
+    assert np.flatnonzero(touched).tolist() == path
     fresh, fresh_movers = exits.copy(), movers.copy()
-    for c in range(3):
+    for c in path:
         _compiled._cheapest_exits(cost, labels, c, fresh, fresh_movers)
     np.testing.assert_array_equal(exits, fresh)
     np.testing.assert_array_equal(movers, fresh_movers)
-    assert np.all(exits[3] == 7.0)
+    assert np.all(exits[apart] == 7.0)
 
 
 def test_augmenting_counts_its_paths_and_pays_only_for_more_than_the_tolerance():

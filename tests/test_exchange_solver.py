@@ -100,15 +100,17 @@ def test_labels_do_not_depend_on_the_number_of_jobs(method):
     assert one.objective_ == two.objective_
 
 
-def test_two_groups_of_tasks_are_found_and_solved():
+@pytest.mark.parametrize("n_others", [3, 1])
+def test_two_groups_of_tasks_are_found_and_solved(n_others):
     related, y1, t1 = gaussian_tasks(seed=0)
-    others, y2, t2 = gaussian_tasks(seed=9)
+    others, y2, t2 = gaussian_tasks(n_tasks=n_others, seed=9)
     X, y, tasks = np.vstack([related, others]), np.append(y1, y2), np.append(t1, t2 + 3)
     model = DMTRC(3, kernel="linear", sizes="balanced", coupling="full", random_state=0).fit(X, tasks=tasks)
     assert macro_nmi(y, model.labels_, tasks) == pytest.approx(1)
-    Omega = np.abs(model.task_covariance_)
-    within = [Omega[i, k] for g in (range(3), range(3, 6)) for i in g for k in g if i < k]
-    across = [Omega[i, k] for i in range(3) for k in range(3, 6)]
+    assert np.trace(model.task_covariance_) == pytest.approx(1)
+    Omega, groups = np.abs(model.task_covariance_), (range(3), range(3, 3 + n_others))
+    within = [Omega[i, k] for group in groups for i in group for k in group if i < k]
+    across = [Omega[i, k] for i in groups[0] for k in groups[1]]
     assert min(within) > 2 * max(across)
 
 

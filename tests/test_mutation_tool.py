@@ -8,6 +8,13 @@ from pathlib import Path
 import pytest
 
 TOOLS = Path(__file__).parent.parent / "tools"
+ENDLESS = """
+def count(n):
+    found = 0
+    while n > 0:
+        n, found = n - 2, found + 2
+    return found
+"""
 MODULE = '''
 def larger(a: int, b: int = 1) -> int:
     """The larger of two numbers."""
@@ -31,7 +38,7 @@ from pathlib import Path
 import mutation
 
 mutation.ROOT, mutation.PACKAGE, mutation.RESULTS = Path.cwd(), Path("src/mtclust").resolve(), Path("results").resolve()
-mutation.HEAVY, mutation.TESTS = (), {"toy.py": [["test_toy.py"]]}
+mutation._GRACE, mutation.HEAVY, mutation.TESTS = 1, (), {"toy.py": [["test_toy.py"]]}
 sys.exit(mutation.main())
 """
 
@@ -82,3 +89,13 @@ def test_tests_that_fail_without_a_change_are_refused(toy):
     failed = run_tool(toy)
     assert failed.returncode == 1
     assert "toy.py: its tests fail without any change; mend them first" in failed.stderr
+
+
+def test_a_change_that_makes_the_tests_hang_is_noticed(toy):
+    (toy / "src" / "mtclust" / "toy.py").write_text(ENDLESS)
+    (toy / "test_toy.py").write_text("from mtclust.toy import count\n\ndef test_count(): assert count(6) == 6")
+    found = run_tool(toy, "--jobs", "2")
+    assert found.returncode == 0, found.stderr
+    outcomes = dict(row.split(",")[3:5] for row in (toy / "results" / "mutants.csv").read_text().splitlines())
+    assert outcomes["n - 2  ->  n + 2"] == "hung"
+    assert outcomes["found + 2  ->  found - 2"] == "noticed"

@@ -188,6 +188,10 @@ def test_macro_score_is_the_mean_over_the_clusters_that_vary_within_their_task()
     assert macro_r_squared(residuals[6:9], labels[6:9], C, np.array([0, 3])) == 0
 
 
+def test_the_smallest_task_and_many_clusters_count_in_the_macro_score():
+    assert macro_r_squared(np.zeros((2, 5)), np.array([0, 1]), 5, np.array([0, 2])) == 1
+
+
 def test_scores_are_one_for_perfect_and_zero_for_no_prediction():
     labels = np.array([0, 0, 1, 1, 2, 2])
     codes = label_codes(labels, C)

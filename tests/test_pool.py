@@ -5,6 +5,7 @@ import pytest
 
 from mtclust.features import centre_kernel
 from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.solvers import pool
 from mtclust.solvers.pool import (
     PATH,
     exchange_rows,
@@ -77,12 +78,12 @@ def test_one_cluster_has_nothing_to_exchange():
 
 def test_a_pool_holds_local_optima_of_the_wanted_ridge_that_are_no_renamings_of_each_other():
     kernel, (lower, upper) = one_task(), bounds_of(18)
-    pool = task_pool(kernel, 0.01, lower, upper, n_init=20, seed=3)
+    found = task_pool(kernel, 0.01, lower, upper, n_init=20, seed=3)
     M = quadratic_forms(kernel, np.array([0.01]))[0]
-    assert len(pool.labels) > 2
-    assert np.all(np.diff(pool.objectives) >= 0)
-    assert len({partition(labels) for labels in pool.labels}) == len(pool.labels)
-    for labels, objective in zip(pool.labels, pool.objectives):
+    assert len(found.labels) > 2
+    assert np.all(np.diff(found.objectives) >= 0)
+    assert len({partition(labels) for labels in found.labels}) == len(found.labels)
+    for labels, objective in zip(found.labels, found.objectives):
         assert value(M, labels) == pytest.approx(objective, rel=1e-10)
         _, moves = exchange_rows(M, None, labels.copy(), lower, upper, np.array([1], dtype=np.uint64))
         assert moves == 0
@@ -91,6 +92,31 @@ def test_a_pool_holds_local_optima_of_the_wanted_ridge_that_are_no_renamings_of_
 def test_the_path_of_ridges_falls_to_the_wanted_one():
     assert PATH[-1] == 1
     assert np.all(np.diff(PATH) < 0)
+
+
+def test_a_pool_follows_falling_ridges_down_to_the_wanted_one(monkeypatch):
+    seen = []
+
+    def looked_at(M, *rest):
+        seen.append(np.trace(M))
+        return exchange_rows(M, *rest)
+
+    monkeypatch.setattr(pool, "exchange_rows", looked_at)
+    kernel = one_task()
+    task_pool(kernel, 0.01, *bounds_of(18), n_init=1, seed=0)
+    assert np.all(np.diff(seen) < 0)  # M grows with λ
+    assert seen[-1] == pytest.approx(np.trace(np.linalg.inv(kernel / 0.01 + 9 * np.eye(18))))
+
+
+def test_the_unit_of_the_quadratic_form_does_not_matter():
+    M, (lower, upper) = quadratic_forms(one_task(), np.array([0.01]))[0], bounds_of(18)
+    ends = []
+    for unit in (1.0, 1e-8, 1e8):
+        labels = np.arange(18) % 3
+        _, moves = exchange_rows(unit * M, None, labels, lower, upper, np.array([1], dtype=np.uint64))
+        assert moves > 0
+        ends.append(labels.tolist())
+    assert ends[0] == ends[1] == ends[2]
 
 
 def test_labels_along_a_path_are_local_optima_of_their_own_ridge_and_better_with_more_starts():
@@ -112,10 +138,10 @@ def test_every_task_has_the_pool_of_its_own_block_ridge_and_bounds():
     bounds = SizeBounds(np.array([[6, 3, 3], [2, 2, 2]]), np.array([[6, 3, 3], [4, 4, 4]]))
     pools = single_task_pools(kernel, offsets, ridge, bounds, 5, np.random.default_rng(0))
     assert len(pools) == 2
-    for task, pool in enumerate(pools):
+    for task, found in enumerate(pools):
         rows = slice(offsets[task], offsets[task + 1])
         M = quadratic_forms(kernel[rows, rows], ridge[[task]])[0]
-        assert 1 <= len(pool.labels) <= 5
-        for labels, objective in zip(pool.labels, pool.objectives):
+        assert 1 <= len(found.labels) <= 5
+        for labels, objective in zip(found.labels, found.objectives):
             assert bounds.respects(task, np.bincount(labels, minlength=3))
             assert value(M, labels) == pytest.approx(objective, rel=1e-10)

@@ -27,6 +27,11 @@ class Mutant:
     source: str  # of the whole module
 
     @property
+    def place(self) -> tuple[str, str, str]:
+        """What the mutant is, however many lines stand before it."""
+        return self.module, self.function, self.change
+
+    @property
     def key(self) -> str:
         """The same as long as the module and the change are the same."""
         return hashlib.sha256(f"{self.module}\n{self.source}".encode()).hexdigest()[:12]

@@ -5,7 +5,7 @@ import pytest
 from relaxation_helpers import small_problem
 from scipy.optimize import minimize
 
-from mtclust.coupling import gain_matrix
+from mtclust.coupling import Relationship, gain_matrix
 from mtclust.labels import label_codes
 from mtclust.solvers.certificate import conjugate, water_fill
 
@@ -62,6 +62,18 @@ def test_bound_holds_for_any_alpha_labels_and_coupling(method):
         alpha = state.alpha(codes) if trial % 2 else rng.normal(size=codes.shape) * 10.0 ** rng.integers(-3, 2)
         bound = np.vdot(alpha, codes) - conjugate(small.coupling, alpha).value
         assert bound <= state.objective(codes) * (1 + 1e-12)
+
+
+def test_bound_holds_where_lambda1_differs_by_task():
+    small, rng = small_problem("relationship"), np.random.default_rng(0)
+    lambda1 = np.array([0.02, 2.0])
+    coupling = Relationship(small.problem.kernel, small.problem.offsets, lambda1, small.problem.lambda2)
+    for _ in range(20):
+        root = rng.normal(size=(2, 2))
+        codes = random_codes(small, rng)
+        state = coupling.condition(root @ root.T / np.sum(root**2))
+        alpha = state.alpha(codes)
+        assert np.vdot(alpha, codes) - conjugate(coupling, alpha).value <= state.objective(codes)
 
 
 @pytest.mark.parametrize("method", METHODS)

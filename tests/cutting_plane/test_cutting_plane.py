@@ -91,6 +91,22 @@ def test_oracle_finds_the_most_violated_of_all_labellings(method):
         assert np.vdot(alpha[rows], label_codes(labels, 3)) == pytest.approx(lowest)
 
 
+def test_pools_grow_by_new_labellings_only_and_these_begin_without_weight():
+    small = small_problem("independent", task_sizes=(6, 4))
+    first, other = np.array([0, 0, 1, 1, 2, 2, 0, 1, 2, 2]), np.array([1, 0, 0, 1, 2, 2])
+    reduced = Reduced(small.coupling, small.problem.bounds, first)
+    mu = reduced.grow([other, first[6:]], np.ones(2))
+    assert mu.tolist() == [1.0, 0.0, 1.0]
+    assert reduced.pool_sizes == [2, 1]
+    assert reduced.groups.tolist() == [0, 0, 1]
+    np.testing.assert_array_equal(reduced.codes(mu), label_codes(first, 3))
+    alpha = np.random.default_rng(0).normal(size=(10, 3))
+    labellings = [(slice(0, 6), first[:6]), (slice(0, 6), other), (slice(6, 10), first[6:])]
+    expected = [np.vdot(alpha[rows], label_codes(labels, 3)) for rows, labels in labellings]
+    np.testing.assert_allclose(reduced.slopes(alpha), expected)
+    assert reduced.grow([first[:6], first[6:]], mu) is None
+
+
 def test_relaxed_labels_are_the_mixture_of_the_pools():
     small = small_problem("relationship", task_sizes=(12, 9))
     result = solve(small, replace(EXACT, max_cuts=4, level_tol=1e-3))

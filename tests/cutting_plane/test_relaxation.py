@@ -47,7 +47,8 @@ def test_rows_are_tied_if_their_two_highest_scores_are_the_same(tie, n_ties):
     assert relaxation(n_tied=7, tie=tie).n_ties == n_ties
 
 
-def test_one_cluster_has_no_ties():
+def test_two_clusters_can_tie_and_one_cannot():
+    assert relaxation(n_tied=7, n_clusters=2).n_ties == 7
     assert relaxation(n_clusters=1).n_ties == 0
 
 
