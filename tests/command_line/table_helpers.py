@@ -46,3 +46,17 @@ def read_table(path):
 def run_cli(*arguments):
     """The exit code of a command."""
     return cli.main([str(argument) for argument in arguments])
+
+
+def fit(data, out, *more, task_column="shop", clusters=3):
+    data = data if isinstance(data, list) else [data]
+    column = [] if task_column is None else ["--task-column", task_column]
+    return run_cli("fit", *data, *column, "--clusters", clusters, "--out", out, *more)
+
+
+def error_of(capsys):
+    """The one error that was printed; a traceback would be more than one line."""
+    err = capsys.readouterr().err.strip()
+    assert "Traceback" not in err
+    assert err.startswith("mtclust: ")
+    return err

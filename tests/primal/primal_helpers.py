@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtclust import DMTRC
 from mtclust.coupling import Independent, Relationship, SharedFeatures
 from mtclust.features import EigenFeatures
 from mtclust.labels import label_codes, parse_sizes
@@ -157,3 +158,13 @@ def dense_form(state, offsets):
     for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
         M[a:b, a:b] = state.block(i)
     return M
+
+
+#: settings under which nothing is chosen
+FIXED = {"kernel": "linear", "lambda1": 0.01, "sizes": "balanced", "random_state": 0}
+
+
+def primal(method=DMTRC, n_clusters=3, **options):
+    if method is DMTRC:
+        options = {"coupling": "full"} | options
+    return method(n_clusters, solver_options={"form": "primal"}, **FIXED | options)
