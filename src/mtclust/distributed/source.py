@@ -225,7 +225,7 @@ class ChunkedRows(RemoteSource):
     # -- the polish ----------------------------------------------------------------------------------------------
 
     def near(self, data: Data, state: State) -> Callable[[int], NearRows]:
-        factors = {i: whitened(state.solver.block(i)) for i in range(data.n_tasks)}
+        factors = whitened(state.solver.blocks())
         light = chunk.light_moments(data.moments)
 
         def ask(tasks: list[int]) -> tuple[exchange.Question, dict[int, exchange.Eager]]:

@@ -134,11 +134,12 @@ def relabel(
     weights, constant = moments.on_raw(task, W)
     rows = source.whole(task) if n <= _AT_ONCE else None
     if rows is not None:
-        before = current.labels.copy()
+        before, prices = current.labels.copy(), current.prices.copy()  # copies of a task share the array of prices
         changed = _compiled_settle.settle(
-            scores_of(rows, weights), constant, lower, upper, _jitter(), current.labels, current.prices
+            scores_of(rows, weights), constant, lower, upper, _jitter(), current.labels, prices
         )
         if changed >= 0:
+            current.prices = prices
             _compiled.move_sums(rows, before, current.labels, current.sums)
             return changed
     gaps, counts = np.empty(n), np.zeros(n_clusters, dtype=np.int64)

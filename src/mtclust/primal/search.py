@@ -29,8 +29,9 @@ Array = NDArray[np.float64]
 SETTLED = 1e-3
 #: or when J falls by less than this share of ``tol``: equal rows can trade places for ever without any gain
 _STALLED = 1e-3
-#: steps of the coupling between two passes
+#: steps of the coupling between two passes, once the labels have settled and before
 _COUPLING_STEPS = 8
+_EARLY_STEPS = 2
 #: rows of a task that one polish takes up, those with most to gain first
 MOST_CANDIDATES = 1000
 #: tasks with fewer rows than this are polished whole
@@ -103,9 +104,16 @@ def code_scale(n_clusters: int) -> tuple[float, float]:
 
 def class_vector(moments: Moments, task: int, current: TaskLabels) -> Array:
     """b_i = 2Φ_iᵀY_i/n_i (r × C) from raw class sums."""
-    a, rest = code_scale(len(current.prices))
-    centred = (current.sums - current.counts[:, None] * moments.mean[task]) / moments.root_scale
-    return (2.0 / moments.sizes[task]) * (a * centred.T - rest * moments.total[task][:, None])
+    return class_vectors(moments, [task], [current])[0]
+
+
+def class_vectors(moments: Moments, which: list[int], tasks: list[TaskLabels]) -> Array:
+    """b_i of some tasks, whose labels are given, shape (k, r, C)."""
+    a, rest = code_scale(len(tasks[0].prices))
+    counts, sums = np.stack([task.counts for task in tasks]), np.stack([task.sums for task in tasks])
+    centred = (sums - counts[:, :, None] * moments.mean[which, None]) / moments.root_scale
+    per_row = (2.0 / moments.sizes[which])[:, None, None]
+    return per_row * (a * centred.transpose(0, 2, 1) - rest * moments.total[which][:, :, None])
 
 
 def begin(data: Data, system: System, Z: Array, W: Array, prices: list[Array] | None = None) -> State:
@@ -124,7 +132,7 @@ def begin(data: Data, system: System, Z: Array, W: Array, prices: list[Array] | 
 
 def state_of(data: Data, system: System, Z: Array, tasks: list[TaskLabels]) -> State:
     """The state of given labels."""
-    b = np.stack([class_vector(data.moments, i, task) for i, task in enumerate(tasks)])
+    b = class_vectors(data.moments, list(range(len(tasks))), tasks)
     solver = system.condition(Z)
     W = solver.models(b)
     return State(tasks, solver, b, W, objective(b, W))
@@ -145,17 +153,20 @@ def descend(
     for _ in range(max_rounds):
         before = state.value
         changed = _relabel_all(data, state, tasks)
-        for i in tasks:
-            state.b[i] = class_vector(data.moments, i, state.tasks[i])
+        state.b[tasks] = class_vectors(data.moments, tasks, [state.tasks[i] for i in tasks])
         _refresh(state)
         _record(state, stage, "labels")
+        settled = changed <= SETTLED * n_rows
         if learn:
-            _coupling_steps(system, state, tol, stage)
+            _coupling_steps(system, state, tol, stage, _COUPLING_STEPS if settled else _EARLY_STEPS)
+        state.n_rounds += 1
+        least = tol * abs(before) * (1.0 if settled else _STALLED)
+        if before - state.value > least:
+            continue
+        # names need the blocks of an inverse: they are looked at where the search would end
         if system.couples_labels:
             _rename(data, state, tasks, stage)
-        state.n_rounds += 1
-        gain = before - state.value
-        if gain <= tol * abs(before) * (1.0 if changed <= SETTLED * n_rows else _STALLED):
+        if before - state.value <= least:
             state.converged = True
             break
     for _ in range(polish_rounds):
@@ -184,10 +195,10 @@ def _record(state: State, stage: str, step: str) -> None:
     state.history.append({"stage": stage, "step": step, "objective": state.value})
 
 
-def _coupling_steps(system: System, state: State, tol: float, stage: str) -> None:
+def _coupling_steps(system: System, state: State, tol: float, stage: str, most: int = _COUPLING_STEPS) -> None:
     """Steps of the coupling while they lower J, accelerated where that pays; no pass over the rows."""
     accelerator = Accelerator()
-    for _ in range(_COUPLING_STEPS):
+    for _ in range(most):
         before = state.value
         target = system.closed_form(state.W)
         if isinstance(target, np.ndarray) and not _take(system, state, accelerator.propose(state.solver.Z, target)):
@@ -212,10 +223,14 @@ def _take(system: System, state: State, Z: Any) -> bool:
 
 def _rename(data: Data, state: State, tasks: list[int], stage: str) -> None:
     """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
-    renamed = False
+    renamed, blocks = False, state.solver.blocks()
+    profits = state.b.transpose(0, 2, 1) @ (state.W - blocks @ state.b)
+    as_they_are = np.all(profits <= np.einsum("icc->ic", profits)[:, :, None], axis=(1, 2))
     for i in tasks:
+        if as_they_are[i] and not renamed:  # every cluster has the best name for itself
+            continue
         own = state.b[i]
-        wanted = state.W[i] - state.solver.block(i) @ own
+        wanted = state.W[i] - blocks[i] @ own
         counts = state.tasks[i].counts
         new_ids = best_relabelling(own.T @ wanted, allowed_permutations(data.bounds, i, counts))
         if np.array_equal(new_ids, np.arange(len(new_ids))):
@@ -238,8 +253,8 @@ def polish(data: Data, state: State, tasks: list[int], rng: np.random.Generator)
         return True
     remote = data.source.near(data, state) if isinstance(data.source, RemoteSource) else None
     certified = True
-    for i in tasks:
-        factor = whitened(state.solver.block(i))
+    factors = whitened(state.solver.blocks()[tasks])
+    for i, factor in zip(tasks, factors):
         near = _near(data, state, i, factor) if remote is None else remote(i)
         certified &= _polish_task(data, state, i, factor, near, rng)
     return certified
