@@ -51,6 +51,25 @@ def move_sums(rows, old, new, sums):  # type: ignore[no-untyped-def]
 
 
 @njit
+def largest_square(rows, centre):  # type: ignore[no-untyped-def]
+    """The largest ‖z − centre‖² of the rows."""
+    n, r = rows.shape
+    quads = r - r % 4
+    largest = 0.0
+    for j in range(n):
+        a = b = c = d = 0.0  # four sums at a time: each addition would wait for the one before
+        for k in range(0, quads, 4):
+            a += (rows[j, k] - centre[k]) ** 2
+            b += (rows[j, k + 1] - centre[k + 1]) ** 2
+            c += (rows[j, k + 2] - centre[k + 2]) ** 2
+            d += (rows[j, k + 3] - centre[k + 3]) ** 2
+        for k in range(quads, r):
+            a += (rows[j, k] - centre[k]) ** 2
+        largest = max(largest, (a + b) + (c + d))
+    return largest
+
+
+@njit
 def two_best(cost, prices, first, second, gaps):  # type: ignore[no-untyped-def]
     """The two clusters of lowest cost + price of every row, and how far they are apart."""
     n, C = cost.shape
@@ -79,6 +98,13 @@ def count(labels, counts):  # type: ignore[no-untyped-def]
     """Add the number of rows of every cluster to ``counts``."""
     for j in range(len(labels)):
         counts[labels[j]] += 1
+
+
+@njit
+def count_pairs(labels, others, pairs):  # type: ignore[no-untyped-def]
+    """Add the number of rows with every two labels to ``pairs`` (C × C)."""
+    for j in range(len(labels)):
+        pairs[labels[j], others[j]] += 1
 
 
 @njit

@@ -19,7 +19,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.assignment import assign
-from mtclust.primal.rows import Moments, Source
+from mtclust.primal.gaps import KnownGaps
+from mtclust.primal.rows import Moments, Source, block_rows
 
 Array = NDArray[np.float64]
 
@@ -27,6 +28,8 @@ Array = NDArray[np.float64]
 _SAMPLED_ROWS = 1500
 #: tasks with at most this many rows are labelled in one go, where their rows lie together
 _AT_ONCE = 20_000
+#: of larger tasks only rows near a boundary are looked at again, where these are at most this share
+_NEAR_SHARE = 0.5
 #: tasks with more rows than this get their first prices from so many of them
 _FEW_ENOUGH = 20_000
 _FIRST_ROWS = 6000
@@ -41,6 +44,8 @@ class TaskLabels:
     labels: NDArray[np.int32]
     prices: Array
     sums: Array
+    gaps: KnownGaps | None = None  # of large tasks, from the last pass
+    _known_counts: NDArray[np.int64] | None = None
 
     @classmethod
     def none(cls, n_rows: int, n_clusters: int, n_features: int) -> TaskLabels:
@@ -48,25 +53,36 @@ class TaskLabels:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        from mtclust.primal import _compiled
+        if self._known_counts is None:
+            from mtclust.primal import _compiled
 
-        counts = np.zeros(len(self.prices), dtype=np.int64)
-        _compiled.count(self.labels, counts)
-        return counts
+            self._known_counts = np.zeros(len(self.prices), dtype=np.int64)
+            _compiled.count(self.labels, self._known_counts)
+        return self._known_counts.copy()
+
+    def recount(self, counts: NDArray[np.int64] | None = None) -> None:
+        """Take the new sizes of the clusters, or count them when next asked, after ``labels`` were changed."""
+        self._known_counts = counts
 
     def put(self, positions: NDArray[np.int64], before: NDArray[np.int32], after: NDArray[np.int32]) -> None:
         """Give some rows other labels; the class sums are left to the caller."""
         self.labels[positions] = after
+        self.recount()
+        if self.gaps is not None:
+            self.gaps.forget(positions)
 
     def rename(self, new_ids: NDArray[np.int64]) -> None:
         """Give the clusters new ids, in place."""
         self.labels[:] = new_ids.astype(np.int32)[self.labels]
+        self.recount()
         self._rename_clusters(new_ids)
 
     def _rename_clusters(self, new_ids: NDArray[np.int64]) -> None:
         sums, prices = np.empty_like(self.sums), np.empty_like(self.prices)
         sums[new_ids], prices[new_ids] = self.sums, self.prices
         self.sums, self.prices = sums, prices
+        if self.gaps is not None:
+            self.gaps.rename(new_ids)
 
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> Any:
@@ -95,13 +111,14 @@ class Boundary(Protocol):
         """Costs (k × C) of the rows that ``within`` gave last."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class HeldBoundary:
     """Labels and gaps of all rows at hand."""
 
     labels: NDArray[Any]
     gaps: Array
     cost_of: Callable[[NDArray[np.int64]], Array]
+    asked: float = 0.0  # the widest gap asked for
 
     @property
     def n_rows(self) -> int:
@@ -114,8 +131,48 @@ class HeldBoundary:
         return gap_of_rank(self.gaps[:: gap_step(n)], n, rank)
 
     def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        self.asked = max(self.asked, gap)
         positions = np.flatnonzero(self.gaps <= gap)
         return positions, self.labels[positions]
+
+
+class _TooFew(Exception):
+    """The rows looked at do not suffice."""
+
+
+@dataclass
+class NearBoundary:
+    """Labels, gaps and scores of the rows with a gap of at most ``margin``, and of some with a larger one."""
+
+    n_rows: int
+    positions: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    gaps: Array
+    costs: Array
+    margin: float
+    asked: float = 0.0
+
+    def gap_of_rank(self, rank: int) -> float:
+        step = gap_step(self.n_rows)
+        size = -(-self.n_rows // step)
+        looked_at = self.gaps[self.positions % step == 0] if step > 1 else self.gaps
+        position = min(size - 1, -(-rank * size // self.n_rows)) if step > 1 else rank
+        if position >= len(looked_at):
+            raise _TooFew
+        return self._covered(float(np.partition(looked_at, position)[position]))
+
+    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        self.asked = max(self.asked, self._covered(gap))
+        self._near = np.flatnonzero(self.gaps <= gap)
+        return self.positions[self._near], self.labels[self._near]
+
+    def cost_of(self, positions: NDArray[np.int64]) -> Array:
+        return self.costs[self._near]
+
+    def _covered(self, gap: float) -> float:
+        if gap > self.margin:
+            raise _TooFew
+        return gap
 
 
 def relabel(
@@ -140,8 +197,17 @@ def relabel(
         )
         if changed >= 0:
             current.prices = prices
+            current.recount()
             _compiled.move_sums(rows, before, current.labels, current.sums)
             return changed
+    if current.gaps is not None:
+        current.gaps.move_on(W, current.prices, float(moments.largest[task]))
+        near = current.gaps.within(current.gaps.margin)
+        if len(near) <= _NEAR_SHARE * n:
+            try:
+                return _relabel_near(source, task, (weights, constant), current, current.gaps, near, lower, upper)
+            except _TooFew:
+                pass
     gaps, counts = np.empty(n), np.zeros(n_clusters, dtype=np.int64)
     at_first, changed = current.labels.copy(), 0
     for begin, end, block in source.blocks(task):
@@ -150,14 +216,23 @@ def relabel(
         scores = scores_of(block, weights)
         changed += _compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
         move_sums(block, before, part, current.sums)
+    current.recount(counts)
+    keep_gaps = n > _AT_ONCE and moments.largest[task] > 0  # that bound is not known of sparse tables
     if sizes_fit(current.prices, counts, lower, upper):
+        if keep_gaps:
+            current.gaps = KnownGaps.measured(gaps, W, current.prices, 0.0)
         return changed
 
     def cost_of(positions: NDArray[np.int64]) -> Array:
         return -constant - scores_of(source.take(task, positions), weights)
 
     boundary = HeldBoundary(current.labels, gaps, cost_of)
+    if keep_gaps:
+        current.gaps = KnownGaps.measured(gaps, W, current.prices, 0.0)
     undecided, labels, current.prices = settle(boundary, counts, lower, upper, current.prices)
+    if current.gaps is not None and keep_gaps:
+        current.gaps.margin = boundary.asked
+        current.gaps.forget(undecided)
     final = labels.astype(np.int32)
     moved = np.flatnonzero(final != current.labels[undecided])
     where = undecided[moved]
@@ -165,7 +240,43 @@ def relabel(
     old, given = at_first[where], current.labels[where]
     changed += int(np.count_nonzero(final[moved] != old)) - int(np.count_nonzero(given != old))
     current.labels[where] = final[moved]
+    current.recount()
     return changed
+
+
+def _relabel_near(
+    source: Source, task: int, scorer: tuple[Array, Array], current: TaskLabels, known: KnownGaps,
+    near: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64],
+) -> int:  # fmt: skip
+    """The same from the rows near a boundary alone; raises ``_TooFew``, with nothing changed, where that takes more."""
+    from mtclust.primal import _compiled
+
+    weights, constant = scorer
+    C, step = len(constant), block_rows(source.n_features, 8)
+    costs = np.empty((len(near), C))
+    for first in range(0, len(near), step):
+        costs[first : first + step] = scores_of(source.take(task, near[first : first + step]), weights)
+    before = current.labels[near]
+    labels, gaps, counts = before.copy(), np.empty(len(near)), np.zeros(C, dtype=np.int64)
+    _compiled.choose(costs, current.prices - constant, labels, gaps, counts)
+    counts += current.counts - np.bincount(before, minlength=C)
+    prices, undecided = current.prices, np.empty(0, dtype=np.int64)
+    if not sizes_fit(prices, counts, lower, upper):
+        np.negative(costs, out=costs)
+        costs -= constant
+        boundary = NearBoundary(len(current.labels), near, labels, gaps, costs, known.margin)
+        undecided, found, prices = settle(boundary, counts, lower, upper, prices)
+        labels[np.searchsorted(near, undecided)] = found
+        known.margin = 2.0 * boundary.asked
+    known.measure(near, gaps)
+    known.forget(undecided)
+    moved = np.flatnonzero(labels != before)
+    where = near[moved]
+    move_sums(source.take(task, where), before[moved], labels[moved], current.sums)
+    current.labels[where] = labels[moved]
+    current.recount(counts if len(undecided) == 0 else None)
+    current.prices = prices
+    return len(moved)
 
 
 def move_sums(block: Any, old: NDArray[np.int32], new: NDArray[np.int32], sums: Array) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mtclust.alignment import allowed_permutations, best_relabelling
 from mtclust.labels import SizeBounds
+from mtclust.primal.gaps import KnownGaps
 from mtclust.primal.labelling import TaskLabels, first_prices, move_sums, relabel, scores_of
 from mtclust.primal.rows import Moments, RemoteSource, Source
 from mtclust.primal.systems import Solver, System, objective, whitened
@@ -300,12 +301,39 @@ def _near(data: Data, state: State, i: int, factor: Array) -> NearRows:
     if n <= FEW_ROWS:
         near = np.arange(n)
         return NearRows(near, np.full(n, np.inf), data.source.take(i, near), task.labels.copy(), True)
+    pull = 2 * largest_pull(moments, i, factor, data.bounds.n_clusters)
+    if task.gaps is not None:
+        found = _near_by_gaps(data, state, i, pull, task.gaps)
+        if found is not None:
+            return found
     wants = wants_of(data.source, i, moments, state.W[i], task.prices, task.labels)
-    near = np.flatnonzero(wants + float(wants.max()) + 2 * largest_pull(moments, i, factor, data.bounds.n_clusters) > 0)
+    near = np.flatnonzero(wants + float(wants.max()) + pull > 0)
     complete = len(near) <= _MOST_NEAR
     if not complete:
         near = np.sort(near[np.argpartition(-wants[near], _MOST_NEAR)[:_MOST_NEAR]])
     return NearRows(near, wants[near], data.source.take(i, near), task.labels[near], complete)
+
+
+def _near_by_gaps(data: Data, state: State, i: int, pull: float, known: KnownGaps) -> NearRows | None:
+    """The same from rows that cannot be far from a boundary, without a pass; None where these are too many."""
+    from mtclust.primal import _compiled
+
+    moments, task = data.moments, state.tasks[i]
+    known.move_on(state.W[i], task.prices, float(moments.largest[i]))
+    weights, constant = moments.on_raw(i, state.W[i])
+    widest = pull
+    for _ in range(2):
+        near = known.within(widest)
+        if len(near) > _MOST_NEAR:
+            return None
+        rows, wants = data.source.take(i, near), np.empty(len(near))
+        _compiled.eagerness(scores_of(rows, weights), task.prices - constant, task.labels[near], wants)
+        most = float(wants.max(initial=-widest))
+        if most + pull <= widest:  # rows not looked at want less than −widest: no exchange with one of them gains
+            keep = np.flatnonzero(wants + most + pull > 0)
+            return NearRows(near[keep], wants[keep], rows[keep], task.labels[near[keep]], True)
+        widest = most + pull
+    return None
 
 
 def wants_of(source: Source, task: int, moments: Moments, W: Array, prices: Array, labels: NDArray[np.int32]) -> Array:
