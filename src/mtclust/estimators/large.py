@@ -251,7 +251,7 @@ def _with_plain_ids(
     renamed = np.empty_like(pairs)
     renamed[:, ids] = pairs
     names = names_by_agreement(renamed)
-    labels, single = np.empty((2, len(alone)), dtype=np.int64)
+    labels, single = np.empty(len(alone), dtype=np.int64), np.empty(len(alone), dtype=np.int64)
     for rows, found in zip(index.slices(), parts):
         where = rows if index.is_sorted else index.order[rows]
         labels[where], single[where] = ids[found], names[alone[rows]]

@@ -167,24 +167,9 @@ def newton_prices(cost, low, high, start):  # type: ignore[no-untyped-def]
 
 
 @njit
-def exact(cost, low, high, prices, jitter):  # type: ignore[no-untyped-def]
-    """Optimal labels within the bounds and prices that prove it.
-
-    First prices come from as many rows, evenly spread, as ``jitter`` (within 0 and 1) has entries.
-    """
+def exact(cost, low, high, prices):  # type: ignore[no-untyped-def]
+    """Optimal labels within the bounds and prices that prove it."""
     n, C = cost.shape
-    k = len(jitter)
-    if n > k:
-        few = np.empty((k, C))
-        for i in range(k):
-            few[i] = cost[np.int64((i + jitter[i]) * (n / k))]
-        share = k / n
-        lower = np.empty(C, dtype=np.int64)
-        upper = np.empty(C, dtype=np.int64)
-        for c in range(C):
-            lower[c] = np.int64(np.floor(low[c] * share))
-            upper[c] = np.int64(np.ceil(high[c] * share))
-        prices = newton_prices(few, lower, upper, prices)
     prices = newton_prices(cost, low, high, prices)
     labels = np.empty(n, dtype=np.int64)
     counts = np.zeros(C, dtype=np.int64)
@@ -242,10 +227,10 @@ def _gap_of_rank(gaps, rank, held):  # type: ignore[no-untyped-def]
 
 
 @njit
-def settle(scores, constant, lower, upper, jitter, labels, prices):  # type: ignore[no-untyped-def]
+def settle(scores, constant, lower, upper, labels, prices):  # type: ignore[no-untyped-def]
     """The best labels of a task within the bounds, by scores + constant; ``labels`` and ``prices`` change in place.
 
-    As :func:`mtclust.primal.labelling.settle`. Returns how many labels changed, or −1, with nothing changed, where more
+    As :func:`mtclust.primal.boundary.settle`. Returns how many labels changed, or −1, with nothing changed, where more
     than ``MOST_ROWS`` rows are near a boundary.
     """
     n, C = scores.shape
@@ -293,7 +278,7 @@ def settle(scores, constant, lower, upper, jitter, labels, prices):  # type: ign
             for i in range(k):
                 for c in range(C):
                     cost[i, c] = -constant[c] - scores[undecided[i], c]
-            found, new_prices = exact(cost, low, high, prices, jitter)
+            found, new_prices = exact(cost, low, high, prices)
             change = new_prices - prices
             span = np.max(change) - np.min(change)
             if k == n or span <= delta * (1 + ROUNDING):

@@ -9,23 +9,27 @@ are optimal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.assignment import assign
+from mtclust.primal.boundary import (
+    HeldBoundary,
+    NearBoundary,
+    TooFew,
+    exact_labels,
+    settle,
+    sizes_fit,
+    spread_positions,
+)
 from mtclust.primal.gaps import KnownGaps
 from mtclust.primal.rows import Moments, Source, block_rows
 
 Array = NDArray[np.float64]
 
-#: many rows near a boundary get their first prices from so many of them
-_SAMPLED_ROWS = 1500
 #: tasks with at most this many rows are labelled in one go, where their rows lie together
 _AT_ONCE = 20_000
 #: of larger tasks only rows near a boundary are looked at again, where these are at most this share
@@ -95,86 +99,6 @@ class TaskLabels:
         return [task.labels[where] for task, where in zip(tasks, positions)]
 
 
-class Boundary(Protocol):
-    """Rows of a task by their gap: how much better their cluster is than the second best."""
-
-    @property
-    def n_rows(self) -> int: ...
-
-    def gap_of_rank(self, rank: int) -> float:
-        """A gap that about ``rank`` rows do not exceed."""
-
-    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Positions, in ascending order, and labels of the rows with at most this gap."""
-
-    def cost_of(self, positions: NDArray[np.int64]) -> Array:
-        """Costs (k × C) of the rows that ``within`` gave last."""
-
-
-@dataclass
-class HeldBoundary:
-    """Labels and gaps of all rows at hand."""
-
-    labels: NDArray[Any]
-    gaps: Array
-    cost_of: Callable[[NDArray[np.int64]], Array]
-    asked: float = 0.0  # the widest gap asked for
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.gaps)
-
-    def gap_of_rank(self, rank: int) -> float:
-        n = len(self.gaps)
-        if rank >= n:
-            return float(self.gaps.max())
-        return gap_of_rank(self.gaps[:: gap_step(n)], n, rank)
-
-    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        self.asked = max(self.asked, gap)
-        positions = np.flatnonzero(self.gaps <= gap)
-        return positions, self.labels[positions]
-
-
-class _TooFew(Exception):
-    """The rows looked at do not suffice."""
-
-
-@dataclass
-class NearBoundary:
-    """Labels, gaps and scores of the rows with a gap of at most ``margin``, and of some with a larger one."""
-
-    n_rows: int
-    positions: NDArray[np.int64]
-    labels: NDArray[np.int32]
-    gaps: Array
-    costs: Array
-    margin: float
-    asked: float = 0.0
-
-    def gap_of_rank(self, rank: int) -> float:
-        step = gap_step(self.n_rows)
-        size = -(-self.n_rows // step)
-        looked_at = self.gaps[self.positions % step == 0] if step > 1 else self.gaps
-        position = min(size - 1, -(-rank * size // self.n_rows)) if step > 1 else rank
-        if position >= len(looked_at):
-            raise _TooFew
-        return self._covered(float(np.partition(looked_at, position)[position]))
-
-    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        self.asked = max(self.asked, self._covered(gap))
-        self._near = np.flatnonzero(self.gaps <= gap)
-        return self.positions[self._near], self.labels[self._near]
-
-    def cost_of(self, positions: NDArray[np.int64]) -> Array:
-        return self.costs[self._near]
-
-    def _covered(self, gap: float) -> float:
-        if gap > self.margin:
-            raise _TooFew
-        return gap
-
-
 def relabel(
     source: Source,
     task: int,
@@ -192,9 +116,7 @@ def relabel(
     rows = source.whole(task) if n <= _AT_ONCE else None
     if rows is not None:
         before, prices = current.labels.copy(), current.prices.copy()  # copies of a task share the array of prices
-        changed = _compiled_settle.settle(
-            scores_of(rows, weights), constant, lower, upper, _jitter(), current.labels, prices
-        )
+        changed = _compiled_settle.settle(scores_of(rows, weights), constant, lower, upper, current.labels, prices)
         if changed >= 0:
             current.prices = prices
             current.recount()
@@ -206,7 +128,7 @@ def relabel(
         if len(near) <= _NEAR_SHARE * n:
             try:
                 return _relabel_near(source, task, (weights, constant), current, current.gaps, near, lower, upper)
-            except _TooFew:
+            except TooFew:
                 pass
     gaps, counts = np.empty(n), np.zeros(n_clusters, dtype=np.int64)
     at_first, changed = current.labels.copy(), 0
@@ -248,7 +170,7 @@ def _relabel_near(
     source: Source, task: int, scorer: tuple[Array, Array], current: TaskLabels, known: KnownGaps,
     near: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64],
 ) -> int:  # fmt: skip
-    """The same from the rows near a boundary alone; raises ``_TooFew``, with nothing changed, where that takes more."""
+    """The same from the rows near a boundary alone; raises ``TooFew``, with nothing changed, where that takes more."""
     from mtclust.primal import _compiled
 
     weights, constant = scorer
@@ -318,126 +240,16 @@ def first_rows(n: int) -> NDArray[np.int64]:
     """The rows of a task of n that first prices come from; none where the task has few."""
     if n <= _FEW_ENOUGH:
         return np.empty(0, dtype=np.int64)
-    return _spread(n, max(_FIRST_ROWS, round(n**_FIRST_POWER)))
+    return spread_positions(n, max(_FIRST_ROWS, round(n**_FIRST_POWER)))
 
 
 def prices_from(scores: Array, n: int, prices: Array, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> Array:
     """Prices of a task of n rows from the scores of some of them."""
     share = len(scores) / n
     low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
-    return _exact(-scores, low, high, prices, recurse=True)[1]
+    return exact_labels(-scores, low, high, prices, recurse=True)[1]
 
 
 def scores_of(block: NDArray[Any], weights: Array) -> Array:
     """Raw rows times weights; the constant of the centre is left to the prices."""
     return np.ascontiguousarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
-
-
-def first_gap_rank(counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> int:
-    """How many rows near the boundary are tried first, from the sizes that prices alone give."""
-    from mtclust.primal._compiled_settle import FEWEST_UNDECIDED, UNDECIDED_PER_MISFIT
-
-    misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
-    return UNDECIDED_PER_MISFIT * misfit + FEWEST_UNDECIDED
-
-
-def settle(
-    boundary: Boundary, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64], prices: Array
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:  # fmt: skip
-    """Labels that the size bounds allow from those that the prices alone give.
-
-    Returns the rows near a boundary, their labels, and prices that certify the whole.
-    """
-    from mtclust.primal._compiled_settle import ROUNDING, WIDER
-
-    n = boundary.n_rows
-    delta = boundary.gap_of_rank(first_gap_rank(counts, lower, upper))
-    while True:
-        undecided, labels = boundary.within(delta)
-        decided = counts - np.bincount(labels, minlength=len(counts))
-        low, high = np.maximum(lower - decided, 0), upper - decided
-        if np.all(high >= 0) and low.sum() <= len(undecided) <= high.sum():
-            fewer = len(undecided) < n
-            new_labels, new_prices = _exact(boundary.cost_of(undecided), low, high, prices, recurse=fewer)
-            span = float(np.ptp(new_prices - prices))
-            if len(undecided) == n or span <= delta * (1 + ROUNDING):
-                return undecided, new_labels, new_prices
-            # those prices would move rows further from the boundary: take these in as well
-            delta = max(WIDER * delta, WIDER * span)
-        else:
-            delta = max(2 * delta, boundary.gap_of_rank(2 * len(undecided) + 1))
-
-
-def _exact(
-    cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array, recurse: bool
-) -> tuple[NDArray[np.int64], Array]:
-    """Optimal labels within the bounds and prices that prove it; many rows are settled like a whole task."""
-    from mtclust.primal import _compiled, _compiled_settle
-
-    n = len(cost)
-    if n <= _compiled_settle.MOST_ROWS:
-        return _compiled_settle.exact(cost, low, high, prices, _jitter())
-    rows = _spread(n, _SAMPLED_ROWS)
-    share = len(rows) / n
-    lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
-    prices = _compiled_settle.newton_prices(cost[rows], lower, upper, prices)
-    prices = _compiled_settle.newton_prices(cost, low, high, prices)
-    if recurse:
-        labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
-        counts = np.zeros(len(low), dtype=np.int64)
-        _compiled.choose(-cost, prices, labels, gaps, counts)
-        if sizes_fit(prices, counts, low, high):
-            return labels.astype(np.int64), prices
-        boundary = HeldBoundary(labels, gaps, lambda rows: cost[rows])
-        undecided, few, prices = settle(boundary, counts, low, high, prices)
-        result = labels.astype(np.int64)
-        result[undecided] = few
-        return result, prices
-    best = assign(cost, low, high, prices=prices)
-    sizes = np.bincount(best, minlength=len(low))
-    found = np.append(prices, 0.0)
-    _compiled.lower_prices(cost, best, sizes > low, sizes < high, found)
-    return best, found[:-1] - found[-1]
-
-
-def sizes_fit(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
-    """Whether the labels that prices alone give are optimal: sizes within bounds, and the prices belong to them."""
-    return bool(np.all(counts >= lower) and np.all(counts <= upper)) and prices_agree(prices, counts, lower, upper)
-
-
-def prices_agree(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
-    """Whether prices belong to these sizes: above 0 only at the upper bound, below 0 only at the lower."""
-    floor = prices[counts > lower].min(initial=np.inf)
-    ceiling = prices[counts < upper].max(initial=-np.inf)
-    return bool(ceiling <= 0.0 <= floor)
-
-
-def gap_step(n: int) -> int:
-    """Every how many rows a gap is looked at to estimate the gap of a rank."""
-    from mtclust.primal._compiled_settle import SAMPLED_GAPS
-
-    return 1 if n <= SAMPLED_GAPS else n // SAMPLED_GAPS
-
-
-def gap_of_rank(sample: Array, n: int, rank: int) -> float:
-    """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps."""
-    from mtclust.primal._compiled_settle import SAMPLED_GAPS
-
-    if n <= SAMPLED_GAPS:
-        return float(np.partition(sample, rank)[rank])
-    position = min(len(sample) - 1, -(-rank * len(sample) // n))
-    return float(np.partition(sample, position)[position])
-
-
-@lru_cache(maxsize=1)
-def _jitter(k: int = _SAMPLED_ROWS) -> Array:
-    """How far evenly spread rows are moved on: plain strides miss clusters where rows come in a pattern."""
-    return np.random.default_rng(0).random(k)
-
-
-@lru_cache(maxsize=64)
-def _spread(n: int, k: int) -> NDArray[np.int64]:
-    """Some (k) of n positions, evenly spread with jitter."""
-    if n <= k:
-        return np.arange(n)
-    return ((np.arange(k) + np.random.default_rng(0).random(k)) * (n / k)).astype(np.int64)

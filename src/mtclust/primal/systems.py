@@ -99,16 +99,36 @@ class SharedSystem:
         """G of one D."""
         return gain_matrix(Z, self.lambda1, self.lambda2)
 
-    def condition(self, Z: Array) -> BlockSolver:
-        root = gain_root(self.gain(Z))
+    def condition(self, Z: Array) -> SharedSolver:
+        root = root_of_gain(Z, self.lambda1, self.lambda2)
         inner = root @ self.grams @ root
         inner += np.eye(len(root))
-        inverses = root @ np.linalg.inv(inner) @ root
-        return BlockSolver(Z, 0.5 * (inverses + inverses.transpose(0, 2, 1)))
+        return SharedSolver(Z, root, inner)
 
     def closed_form(self, W: Array) -> Array:
         stacked = np.concatenate(list(W), axis=1)
         return trace_one_root(stacked @ stacked.T)
+
+
+@dataclass
+class SharedSolver:
+    """Given D every task stands alone; inverses are formed when the blocks are asked for."""
+
+    Z: Array
+    root: Array
+    inner: Array
+    _blocks: Array | None = None
+
+    def models(self, b: Array) -> Array:
+        if self._blocks is not None:
+            return self._blocks @ b
+        return np.asarray(self.root @ np.linalg.solve(self.inner, self.root @ b))
+
+    def blocks(self) -> Array:
+        if self._blocks is None:
+            inverses = self.root @ np.linalg.inv(self.inner) @ self.root
+            self._blocks = 0.5 * (inverses + inverses.transpose(0, 2, 1))
+        return self._blocks
 
 
 class TaskSystem:
@@ -139,7 +159,7 @@ class TaskSolver:
     def __init__(self, system: TaskSystem, Z: Array) -> None:
         m, r = system.grams.shape[:2]
         self.Z = Z
-        self.root = gain_root(gain_matrix(Z, system.lambda1, system.lambda2))
+        self.root = root_of_gain(Z, system.lambda1, system.lambda2)
         outer = (self.root[:, None, :] * self.root[None]).reshape(m * m, m)
         H = (outer @ system.grams.reshape(m, r * r)).reshape(m, m, r, r).transpose(0, 2, 1, 3).reshape(m * r, m * r)
         H.flat[:: m * r + 1] += 1.0
@@ -287,6 +307,16 @@ def _weighted(blocks: Array, weights: Array) -> Array:
         part = weights[first : first + step]
         np.matmul((part[:, :, None] * part[:, None, :]).reshape(len(part), -1), flat, out=result[first : first + step])
     return result.reshape(m, r, r)
+
+
+def root_of_gain(Z: Array, lambda1: Array | float, lambda2: float) -> Array:
+    """G^½ with G = Z(λ₁Z + λ₂I)⁻¹, through the eigenvectors of Z unless λ₁ differs by task."""
+    ridge = np.asarray(lambda1)
+    if ridge.ndim and np.any(ridge != ridge[0]):
+        return gain_root(gain_matrix(Z, lambda1, lambda2))
+    values, vectors = np.linalg.eigh(Z)
+    values = np.maximum(values, 0.0)
+    return (vectors * np.sqrt(values / (ridge.flat[0] * values + lambda2))) @ vectors.T
 
 
 def gain_root(G: Array) -> Array:

@@ -7,8 +7,9 @@ stays positive definite whatever is extrapolated. The caller takes a proposal on
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
+
+from mtclust.coupling import symmetric_eigen
 
 Array = NDArray[np.float64]
 
@@ -55,12 +56,12 @@ class Accelerator:
 
 def log_matrix(Z: Array) -> Array:
     """Logarithm of a positive semidefinite matrix, eigenvalues floored."""
-    eigenvalues, vectors = sla.eigh(Z)
+    eigenvalues, vectors = symmetric_eigen(Z)
     return (vectors * np.log(np.maximum(eigenvalues, _LOG_FLOOR))) @ vectors.T
 
 
 def _exp_trace_one(L: Array) -> Array:
-    eigenvalues, vectors = sla.eigh(0.5 * (L + L.T))
+    eigenvalues, vectors = symmetric_eigen(0.5 * (L + L.T))
     Z = (vectors * np.exp(eigenvalues - eigenvalues.max())) @ vectors.T
     m = len(Z)
     return (1 - _REVIVAL) * Z / np.trace(Z) + _REVIVAL * np.eye(m) / m
