@@ -51,25 +51,6 @@ def move_sums(rows, old, new, sums):  # type: ignore[no-untyped-def]
 
 
 @njit
-def largest_square(rows, centre):  # type: ignore[no-untyped-def]
-    """The largest ‖z − centre‖² of the rows."""
-    n, r = rows.shape
-    quads = r - r % 4
-    largest = 0.0
-    for j in range(n):
-        a = b = c = d = 0.0  # four sums at a time: each addition would wait for the one before
-        for k in range(0, quads, 4):
-            a += (rows[j, k] - centre[k]) ** 2
-            b += (rows[j, k + 1] - centre[k + 1]) ** 2
-            c += (rows[j, k + 2] - centre[k + 2]) ** 2
-            d += (rows[j, k + 3] - centre[k + 3]) ** 2
-        for k in range(quads, r):
-            a += (rows[j, k] - centre[k]) ** 2
-        largest = max(largest, (a + b) + (c + d))
-    return largest
-
-
-@njit
 def two_best(cost, prices, first, second, gaps):  # type: ignore[no-untyped-def]
     """The two clusters of lowest cost + price of every row, and how far they are apart."""
     n, C = cost.shape
@@ -129,7 +110,10 @@ def lower_prices(cost, labels, may_give, may_take, prices):  # type: ignore[no-u
     last price is that of "no constraint": a cluster that may take rows costs no more, one that may give no less.
     """
     n, C = cost.shape
-    exits = np.full((C + 1, C + 1), np.inf)
+    exits = np.empty((C + 1, C + 1))
+    for a in range(C + 1):
+        for b in range(C + 1):
+            exits[a, b] = np.inf
     for j in range(n):
         a = labels[j]
         for b in range(C):

@@ -138,6 +138,47 @@ def settle(
             delta = max(2 * delta, boundary.gap_of_rank(2 * len(undecided) + 1))
 
 
+def settle_held(
+    scores: Array, constant: Array, lower: NDArray[np.int64], upper: NDArray[np.int64], labels: NDArray[np.int32],
+    prices: Array,
+) -> Array | None:  # fmt: skip
+    """The same as ``settle``, quicker, for a small task by scores + constant; ``labels`` are written.
+
+    Returns the prices that certify the whole; None, with labels that are not the best, where too many rows are near a
+    boundary.
+    """
+    from mtclust.primal import _compiled, _compiled_settle
+
+    n, C = scores.shape
+    gaps, held, counts = np.empty(n), np.empty(n), np.zeros(C, dtype=np.int64)
+    _compiled.choose(scores, prices - constant, labels, gaps, counts)
+    misfit = _compiled_settle.misfit_of(prices, counts, lower, upper)
+    if misfit < 0:
+        return prices
+    room = min(n, _compiled_settle.MOST_ROWS)
+    undecided, cost, found = np.empty(room, dtype=np.int64), np.empty((room, C)), np.append(prices, 0.0)
+    rank = _compiled_settle.UNDECIDED_PER_MISFIT * misfit + _compiled_settle.FEWEST_UNDECIDED
+    delta = _compiled_settle.gap_of_rank(gaps, rank, held)
+    while True:
+        low, high = lower - counts, upper - counts
+        k = _compiled_settle.gather(scores, constant, labels, gaps, delta, undecided, cost, low, high)
+        if k == -1:
+            return None
+        if k == -2:
+            taken = int(np.count_nonzero(gaps <= delta))
+            delta = max(2 * delta, _compiled_settle.gap_of_rank(gaps, 2 * taken + 1, held))
+            continue
+        found[:-1], new_labels = prices, np.empty(k, dtype=np.int64)
+        _compiled_settle.exact(cost[:k], low, high, found, new_labels)
+        change = (found[:-1] - prices).tolist()
+        span = max(change) - min(change)
+        if k == n or span <= delta * (1 + _compiled_settle.ROUNDING):
+            labels[undecided[:k]] = new_labels
+            return found[:-1]
+        # those prices would move rows further from the boundary: take these in as well
+        delta = _compiled_settle.WIDER * max(delta, span)
+
+
 def exact_labels(
     cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array, recurse: bool
 ) -> tuple[NDArray[np.int64], Array]:
@@ -146,12 +187,15 @@ def exact_labels(
 
     n = len(cost)
     if n <= _compiled_settle.MOST_ROWS:
-        return _compiled_settle.exact(cost, low, high, prices)
+        labels, found = np.empty(n, dtype=np.int64), np.append(prices, 0.0)
+        _compiled_settle.exact(cost, low, high, found, labels)
+        return labels, found[:-1]
     rows = spread_positions(n, _SAMPLED_ROWS)
     share = len(rows) / n
     lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
-    prices = _compiled_settle.newton_prices(cost[rows], lower, upper, prices)
-    prices = _compiled_settle.newton_prices(cost, low, high, prices)
+    prices = prices.copy()
+    _compiled_settle.newton_prices(cost[rows], lower, upper, prices)
+    _compiled_settle.newton_prices(cost, low, high, prices)
     if recurse:
         labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
         counts = np.zeros(len(low), dtype=np.int64)

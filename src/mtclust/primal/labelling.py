@@ -22,6 +22,7 @@ from mtclust.primal.boundary import (
     TooFew,
     exact_labels,
     settle,
+    settle_held,
     sizes_fit,
     spread_positions,
 )
@@ -109,19 +110,20 @@ def relabel(
     upper: NDArray[np.int64],
 ) -> int:
     """The best labels of a task for its model W (r × C) within the bounds, in place; returns how many changed."""
-    from mtclust.primal import _compiled, _compiled_settle
+    from mtclust.primal import _compiled
 
     n, n_clusters = len(current.labels), W.shape[1]
     weights, constant = moments.on_raw(task, W)
     rows = source.whole(task) if n <= _AT_ONCE else None
     if rows is not None:
-        before, prices = current.labels.copy(), current.prices.copy()  # copies of a task share the array of prices
-        changed = _compiled_settle.settle(scores_of(rows, weights), constant, lower, upper, current.labels, prices)
-        if changed >= 0:
-            current.prices = prices
+        before = current.labels.copy()
+        found = settle_held(scores_of(rows, weights), constant, lower, upper, current.labels, current.prices)
+        if found is not None:
+            current.prices = found
             current.recount()
             _compiled.move_sums(rows, before, current.labels, current.sums)
-            return changed
+            return int(np.count_nonzero(current.labels != before))
+        current.labels[:] = before
     if current.gaps is not None:
         current.gaps.move_on(W, current.prices, float(moments.largest[task]))
         near = current.gaps.within(current.gaps.margin)

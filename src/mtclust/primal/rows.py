@@ -296,8 +296,6 @@ def raw_sums(source: Source, centre: bool) -> tuple[Array, Array, Array, Array]:
 
     With centring z₀ is the mean of the first rows of the task, or else 0.
     """
-    from mtclust.primal import _compiled
-
     m, r = len(source.offsets) - 1, source.n_features
     sums, grams, largest, around = np.zeros((m, r)), np.zeros((m, r, r)), np.zeros(m), np.zeros((m, r))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -309,7 +307,10 @@ def raw_sums(source: Source, centre: bool) -> tuple[Array, Array, Array, Array]:
                 grams[task] += rows.T @ rows
                 if centre and begin == 0 and np.all(np.isfinite(total)):
                     around[task] = total / end
-                largest[task] = max(largest[task], _compiled.largest_square(rows, around[task]))
+                squares = np.einsum("ij,ij->i", rows, rows)
+                if centre:  # ‖z − z₀‖², without a copy of the rows
+                    squares += around[task] @ around[task] - 2.0 * (rows @ around[task])
+                largest[task] = max(largest[task], float(squares.max()))
     require_finite(grams)
     return sums, grams, largest * _ROUNDED_UP, around
 

@@ -276,7 +276,8 @@ def _polish_task(data: Data, state: State, i: int, factor: Array, near: NearRows
     M.flat[:: len(M) + 1] += 2.0 / n
     before = near.labels[keep]
     labels = before.astype(np.int64)
-    P = (-2.0 / n) * (Phi @ state.W[i]).T - (2.0 / n) * rest
+    # in the order of the other callers' arrays: for another one the exchanges would be compiled again
+    P = np.ascontiguousarray((-2.0 / n) * (Phi @ state.W[i]).T - (2.0 / n) * rest)
     P[labels, np.arange(len(labels))] += (2.0 / n) * a
     seed = rng.integers(2**63, size=1, dtype=np.uint64)
     tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
