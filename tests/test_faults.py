@@ -162,6 +162,19 @@ def test_a_damaged_cache_costs_a_note_and_not_the_result(adder):
         assert adder()(1) == 2
 
 
+def test_a_function_is_compiled_again_when_one_that_it_calls_has_changed(tmp_path, monkeypatch):
+    """In another file, which numba by itself would not look at."""
+    code = "from mtclust._numba import njit\n{}\n@njit\ndef {}(x):\n    return {}\n"
+    (tmp_path / "outer.py").write_text(code.format("from inner import inner", "outer", "inner(x)"))
+    monkeypatch.syspath_prepend(tmp_path)
+    for number in (1, 20):
+        (tmp_path / "inner.py").write_text(code.format("", "inner", f"x + {number}"))
+        for name in ("inner", "outer"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.invalidate_caches()
+        assert importlib.import_module("outer").outer(1) == 1 + number
+
+
 def test_a_full_disk_under_the_cache_costs_a_note_and_not_the_result(adder, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")

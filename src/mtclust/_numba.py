@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from mtclust._warnings import warn_user
 
@@ -33,7 +33,20 @@ def _note(reason: object) -> None:
 
 
 class _ForgivingCache(FunctionCache):
-    """A cache whose failures cost time, not the result."""
+    """A cache whose failures cost time, not the result, and that knows the files of the functions called.
+
+    numba compiles these in, but looks for changes in the file of the calling function alone: without this, code of an
+    earlier version would be used where a file that it calls has been replaced.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        called = [function.__globals__.get(name) for name in function.__code__.co_names]
+        stamps = [getattr(getattr(item, "_cache", None), "stamp", None) for item in called]
+        self.stamp = (self._impl.locator.get_source_stamp(), *(stamp for stamp in stamps if stamp is not None))
+        self._cache_file = IndexDataCacheFile(
+            cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=self.stamp
+        )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

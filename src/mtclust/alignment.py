@@ -23,7 +23,6 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from mtclust.labels import SizeBounds
@@ -332,5 +331,16 @@ def names_by_agreement(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def groups_of_tasks(similarity: Array, threshold: float = GROUP_SIMILARITY) -> list[NDArray[np.int64]]:
     """Connected components of the tasks whose similarity exceeds the threshold."""
-    _, component = connected_components(similarity > threshold, directed=False)
-    return [np.flatnonzero(component == c) for c in range(component.max() + 1)]
+    alike = (similarity > threshold) | (threshold < similarity.T)
+    np.fill_diagonal(alike, True)
+    groups, left = [], np.ones(len(alike), dtype=bool)
+    while left.any():
+        members = alike[int(np.argmax(left))]
+        while True:
+            more = alike[members].any(axis=0)
+            if np.array_equal(more, members):
+                break
+            members = more
+        groups.append(np.flatnonzero(members))
+        left &= ~members
+    return groups

@@ -16,6 +16,7 @@ and has the closed-form step of Z for the models W that belong to given labels:
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -76,13 +77,33 @@ def symmetric_inverse(matrix: Array) -> Array:
     return inverse
 
 
+def symmetric_eigen(S: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors as :func:`scipy.linalg.eigh` gives them, without most of its checks.
+
+    For the small matrices of a coupling these take longer than LAPACK.
+    """
+    if not np.all(np.isfinite(S)):
+        raise ValueError("a coupling matrix has values that are not finite.")
+    work, int_work = _workspace(len(S))
+    eigenvalues, vectors, _, _, info = lapack.dsyevr(S, lower=1, lwork=work, liwork=int_work)
+    if info != 0:
+        raise np.linalg.LinAlgError(f"the eigenvalues of a coupling matrix were not found (dsyevr: {info}).")
+    return eigenvalues, vectors
+
+
+@lru_cache(maxsize=64)
+def _workspace(n: int) -> tuple[int, int]:
+    work, int_work, _ = lapack.dsyevr_lwork(n, lower=1)
+    return int(work), int(int_work)
+
+
 def trace_one_root(S: Array) -> Array:
     """S^½ / tr S^½ of a positive semidefinite S, kept away from singular; I/m where S is zero."""
     m = len(S)
     trace = float(np.trace(S))
     if not trace > 0:
         return np.eye(m) / m
-    eigenvalues, vectors = sla.eigh(S + (REVIVAL * trace / m) * np.eye(m))
+    eigenvalues, vectors = symmetric_eigen(S + (REVIVAL * trace / m) * np.eye(m))
     roots = np.sqrt(np.maximum(eigenvalues, 0.0))
     root = (vectors * roots) @ vectors.T
     return root / np.trace(root)

@@ -111,28 +111,31 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     """
     ids = task_ids(tasks, n_samples)
     try:
-        names, codes = _unique_by_runs(ids)
+        names, codes, lengths = _unique_by_runs(ids)
     except TypeError as error:
         kinds = sorted({type(value).__name__ for value in ids})
         raise TypeError(f"tasks mixes ids of types {', '.join(kinds)}; use one type for all.") from error
+    n = len(ids)
     is_sorted = bool(np.all(codes[1:] >= codes[:-1]))
+    sizes = np.bincount(codes, weights=lengths, minlength=len(names))
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    integer = np.int32 if _MANY_ROWS <= n < 2**31 else np.int64  # half the memory, where that counts
+    by_row = np.repeat(codes.astype(integer), lengths)
+    if is_sorted:
+        return TaskIndex(names, by_row, np.arange(n, dtype=integer), offsets, True)
     # numpy sorts 16-bit numbers by radix, in linear time
-    narrow = codes.astype(np.uint16) if len(names) < 2**16 else codes
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names)))]).astype(np.int64)
-    integer = np.int32 if _MANY_ROWS <= len(codes) < 2**31 else np.int64  # half the memory, where that counts
-    order = np.arange(len(codes), dtype=integer) if is_sorted else np.argsort(narrow, kind="stable").astype(integer)
-    return TaskIndex(names, codes.astype(integer, copy=False), order, offsets, is_sorted)
+    narrow = by_row.astype(np.uint16) if len(names) < 2**16 else by_row
+    return TaskIndex(names, by_row, np.argsort(narrow, kind="stable").astype(integer), offsets, False)
 
 
-def _unique_by_runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Distinct ids, sorted, and the position of every row's; rows that come task by task are looked at only once."""
+def _unique_by_runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct ids, sorted; for every run of rows with the same id its position among these, and the run's length."""
     if len(ids) == 0 or ids.dtype.kind == "O":
         names, codes = np.unique(ids, return_inverse=True)
-        return names, codes.reshape(-1).astype(np.int64)
+        return names, codes.reshape(-1).astype(np.int64), np.ones(len(ids), dtype=np.int64)
     begins = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
     names, codes = np.unique(ids[begins], return_inverse=True)
-    lengths = np.diff(np.append(begins, len(ids)))
-    return names, np.repeat(codes.reshape(-1), lengths).astype(np.int64, copy=False)
+    return names, codes.reshape(-1).astype(np.int64), np.diff(np.append(begins, len(ids)))
 
 
 def codes_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDArray[np.int64]:

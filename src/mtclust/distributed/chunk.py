@@ -98,7 +98,7 @@ def sums_of(raw: Any, codes: NDArray[Any], reading: Reading) -> tuple[Array, Arr
     """Sums, Gram matrices and largest squared norms of the tasks."""
     source = source_of(raw, codes, reading)
     require_numbers(source.rows if isinstance(source, KernelRows) else source.table)
-    return raw_sums(source)
+    return raw_sums(source, centre=False)[:3]
 
 
 def require_numbers(rows: NDArray[Any]) -> None:

@@ -21,16 +21,8 @@ from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
 from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk
 from mtclust.features import require_finite
-from mtclust.primal.labelling import (
-    TaskLabels,
-    first_gap_rank,
-    first_rows,
-    gap_of_rank,
-    gap_step,
-    prices_from,
-    settle,
-    sizes_fit,
-)
+from mtclust.primal.boundary import first_gap_rank, gap_of_rank, gap_step, settle, sizes_fit
+from mtclust.primal.labelling import TaskLabels, first_rows, prices_from
 from mtclust.primal.rows import Moments, RemoteSource, combine
 from mtclust.primal.search import Data, NearRows, State
 from mtclust.primal.systems import whitened
@@ -225,7 +217,7 @@ class ChunkedRows(RemoteSource):
     # -- the polish ----------------------------------------------------------------------------------------------
 
     def near(self, data: Data, state: State) -> Callable[[int], NearRows]:
-        factors = {i: whitened(state.solver.block(i)) for i in range(data.n_tasks)}
+        factors = whitened(state.solver.blocks())
         light = chunk.light_moments(data.moments)
 
         def ask(tasks: list[int]) -> tuple[exchange.Question, dict[int, exchange.Eager]]:

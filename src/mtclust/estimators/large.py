@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust._warnings import warn_user
-from mtclust.alignment import ids_by_first_appearance, renamed_like
+from mtclust.alignment import ids_by_first_position, names_by_agreement
 from mtclust.exceptions import NO_VARIATION, UncoupledWarning
 from mtclust.features import Kernel
 from mtclust.labels import SizeBounds, free_bounds, parse_sizes
@@ -232,15 +232,40 @@ def _with_plain_ids(
     index: TaskIndex, state: State, alone: Any, bounds: SizeBounds
 ) -> tuple[Any, Any, NDArray[np.int64] | None]:
     """Labels and those of the tasks alone in the order of the input, and the new ids of the clusters, if any."""
-    found, C, free = state.labels, bounds.n_clusters, bounds.interchangeable()
-    if isinstance(found, RemoteLabels):
-        return found.with_plain_ids(alone, C, free)
-    # 32-bit labels until the last step: these arrays are the memory that a fit takes beside the data
-    labels, single = index.to_input_order(found), index.to_input_order(alone)
-    new_ids = ids_by_first_appearance(labels, C) if free else None
-    if new_ids is not None:
-        labels = new_ids.astype(np.int32)[labels]
-    return labels.astype(np.int64), renamed_like(single, labels, C), new_ids
+    from mtclust.primal import _compiled
+
+    C, free = bounds.n_clusters, bounds.interchangeable()
+    if isinstance(alone, RemoteLabels):
+        return state.labels.with_plain_ids(alone, C, free)
+    # 32-bit labels until the last step, task by task: these arrays are the memory that a fit takes beside the data
+    parts = [task.labels for task in state.tasks]
+    new_ids = ids_by_first_position(_first_positions(index, parts, C)) if free else None
+    ids = np.arange(C) if new_ids is None else new_ids
+    pairs = np.zeros((C, C), dtype=np.int64)
+    for rows, found in zip(index.slices(), parts):
+        _compiled.count_pairs(alone[rows], found, pairs)
+    renamed = np.empty_like(pairs)
+    renamed[:, ids] = pairs
+    names = names_by_agreement(renamed)
+    labels, single = np.empty(len(alone), dtype=np.int64), np.empty(len(alone), dtype=np.int64)
+    for rows, found in zip(index.slices(), parts):
+        where = rows if index.is_sorted else index.order[rows]
+        labels[where], single[where] = ids[found], names[alone[rows]]
+    return labels, single, new_ids
+
+
+def _first_positions(index: TaskIndex, parts: list[NDArray[np.int32]], n_clusters: int) -> NDArray[np.int64]:
+    """Where in the input each cluster first appears, −1 where it has no rows."""
+    n = int(index.offsets[-1])
+    first = np.full(n_clusters, n)
+    for rows, found in zip(index.slices(), parts):
+        if index.is_sorted and first.max() <= rows.start:  # later rows cannot come first
+            break
+        for c in range(n_clusters):
+            mine = np.flatnonzero(found == c)
+            if len(mine):
+                first[c] = min(first[c], rows.start + mine[0] if index.is_sorted else index.order[rows][mine].min())
+    return np.where(first < n, first, -1)
 
 
 def _rename_all(state: State, new_ids: NDArray[np.int64]) -> None:

@@ -16,22 +16,21 @@ def choose(scores, prices, labels, gaps, counts):  # type: ignore[no-untyped-def
     n, C = scores.shape
     changed = 0
     for j in range(n):
-        best = -np.inf
+        best = scores[j, 0] - prices[0]
         second = -np.inf
         winner = 0
-        for c in range(C):
+        # selections, no branches: which cluster wins is unpredictable, and wrong guesses of the processor cost more
+        for c in range(1, C):
             value = scores[j, c] - prices[c]
-            if value > best:
-                second = best
-                best = value
-                winner = c
-            elif value > second:
-                second = value
+            higher = value > best
+            rival = best if higher else value
+            second = rival if rival > second else second
+            winner = c if higher else winner
+            best = value if higher else best
         gaps[j] = best - second
         counts[winner] += 1
-        if labels[j] != winner:
-            labels[j] = winner
-            changed += 1
+        changed += 1 if labels[j] != winner else 0
+        labels[j] = winner
     return changed
 
 
@@ -56,20 +55,20 @@ def two_best(cost, prices, first, second, gaps):  # type: ignore[no-untyped-def]
     """The two clusters of lowest cost + price of every row, and how far they are apart."""
     n, C = cost.shape
     for j in range(n):
-        best = np.inf
+        best = cost[j, 0] + prices[0]
         next_best = np.inf
         winner = 0
         rival = 0
-        for c in range(C):
+        for c in range(1, C):
             value = cost[j, c] + prices[c]
-            if value < best:
-                next_best = best
-                rival = winner
-                best = value
-                winner = c
-            elif value < next_best:
-                next_best = value
-                rival = c
+            lower = value < best
+            loser = best if lower else value
+            who = winner if lower else c
+            nearer = loser < next_best
+            rival = who if nearer else rival
+            next_best = loser if nearer else next_best
+            winner = c if lower else winner
+            best = value if lower else best
         first[j] = winner
         second[j] = rival
         gaps[j] = next_best - best
@@ -83,6 +82,13 @@ def count(labels, counts):  # type: ignore[no-untyped-def]
 
 
 @njit
+def count_pairs(labels, others, pairs):  # type: ignore[no-untyped-def]
+    """Add the number of rows with every two labels to ``pairs`` (C × C)."""
+    for j in range(len(labels)):
+        pairs[labels[j], others[j]] += 1
+
+
+@njit
 def eagerness(scores, prices, labels, wants):  # type: ignore[no-untyped-def]
     """How much better than its own the best other cluster is for every row, by score − price."""
     n, C = scores.shape
@@ -90,10 +96,9 @@ def eagerness(scores, prices, labels, wants):  # type: ignore[no-untyped-def]
         p = labels[j]
         best = -np.inf
         for c in range(C):
-            if c != p:
-                value = scores[j, c] - prices[c]
-                if value > best:
-                    best = value
+            value = scores[j, c] - prices[c]
+            value = -np.inf if c == p else value
+            best = value if value > best else best
         wants[j] = best - (scores[j, p] - prices[p])
 
 
@@ -105,7 +110,10 @@ def lower_prices(cost, labels, may_give, may_take, prices):  # type: ignore[no-u
     last price is that of "no constraint": a cluster that may take rows costs no more, one that may give no less.
     """
     n, C = cost.shape
-    exits = np.full((C + 1, C + 1), np.inf)
+    exits = np.empty((C + 1, C + 1))
+    for a in range(C + 1):
+        for b in range(C + 1):
+            exits[a, b] = np.inf
     for j in range(n):
         a = labels[j]
         for b in range(C):

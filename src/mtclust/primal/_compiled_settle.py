@@ -1,6 +1,7 @@
 """Exact labels within size bounds, compiled: what the batch step does for every task in every pass.
 
-Plain loops, since a task has few rows near its boundaries and calls of library functions would be most of the work.
+Plain loops, since a task has few rows near its boundaries and calls of library functions would be most of the work. No
+operations on whole arrays, no slices, no min and max: each would be compiled too, and that took longer than the rest.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import numpy as np
 
 from mtclust._compiled import augment
 from mtclust._numba import njit
-from mtclust.primal._compiled import choose, lower_prices, two_best
+from mtclust.primal._compiled import lower_prices, two_best
 
 #: rows near a boundary that are solved exactly, per row too many or too few, and at least
 UNDECIDED_PER_MISFIT = 9
@@ -34,10 +35,10 @@ _PATH_TOLERANCE = 1e-13
 
 
 @njit
-def smallest(values, rank):  # type: ignore[no-untyped-def]
-    """The value of this rank (0: the least); reorders the values."""
+def smallest(values, size, rank):  # type: ignore[no-untyped-def]
+    """The value of this rank (0: the least) among the first ``size``, which are reordered."""
     low = 0
-    high = len(values) - 1
+    high = size - 1
     while low < high:
         pivot = values[(low + high) // 2]
         i = low
@@ -63,130 +64,111 @@ def smallest(values, rank):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _solve(matrix, right, size):  # type: ignore[no-untyped-def]
-    """Solve the first ``size`` equations, whose matrix is positive definite, by elimination; ``right`` becomes x."""
+def _solve(matrix, right):  # type: ignore[no-untyped-def]
+    """Solve by elimination, in place: ``right`` becomes x. The matrix must be one for which no pivots are needed."""
+    size = len(right)
     for k in range(size):
         for i in range(k + 1, size):
             factor = matrix[i, k] / matrix[k, k]
-            if factor != 0.0:
-                for j in range(k, size):
-                    matrix[i, j] -= factor * matrix[k, j]
-                right[i] -= factor * right[k]
+            for j in range(k, size):
+                matrix[i, j] -= factor * matrix[k, j]
+            right[i] -= factor * right[k]
     for k in range(size - 1, -1, -1):
-        total = right[k]
         for j in range(k + 1, size):
-            total -= matrix[k, j] * right[j]
-        right[k] = total / matrix[k, k]
+            right[k] -= matrix[k, j] * right[j]
+        right[k] /= matrix[k, k]
 
 
 @njit
-def newton_prices(cost, low, high, start):  # type: ignore[no-untyped-def]
-    """Prices whose cluster sizes nearly meet the bounds.
+def newton_prices(cost, low, high, best):  # type: ignore[no-untyped-def]
+    """Change prices (``best``) so that the cluster sizes nearly meet the bounds.
 
     Raising a price by ε moves about as many rows to each rival as have it second best within ε: with these numbers per
     ε as weights, sizes answer to prices like a graph Laplacian, which is solved for the rows too many or too few.
     """
     n, C = cost.shape
-    best = start.copy()
     if n <= _ENOUGH:
-        return best
-    prices = start.copy()
+        return
+    prices = np.empty(C)
+    for c in range(C):
+        prices[c] = best[c]
     first = np.empty(n, dtype=np.int64)
     second = np.empty(n, dtype=np.int64)
     gaps = np.empty(n)
     held = np.empty(n)
     counts = np.empty(C, dtype=np.int64)
-    excess = np.empty(C)
-    active = np.empty(C, dtype=np.int64)
-    weights = np.empty((C, C))
+    step = np.empty(C)
     laplacian = np.empty((C, C))
     fewest = 2 * n + 1
     for _ in range(_NEWTON_STEPS):
         two_best(cost, prices, first, second, gaps)
-        counts[:] = 0
+        for c in range(C):
+            counts[c] = 0
         for j in range(n):
             counts[first[j]] += 1
+            held[j] = gaps[j]
         misfit = 0
+        all_active = True
         for c in range(C):
             # a price is 0 unless its cluster is held at a bound
+            goal = counts[c]
             if prices[c] > 0.0 or counts[c] > high[c]:
                 goal = high[c]
             elif prices[c] < 0.0 or counts[c] < low[c]:
                 goal = low[c]
-            else:
-                goal = counts[c]
-            excess[c] = counts[c] - goal
-            misfit += abs(counts[c] - goal)
+            step[c] = counts[c] - goal
+            misfit += counts[c] - goal if counts[c] > goal else goal - counts[c]
+            all_active = all_active and (step[c] != 0.0 or prices[c] != 0.0 or low[c] == high[c])
         if misfit < fewest:
-            best[:] = prices
+            for c in range(C):
+                best[c] = prices[c]
             fewest = misfit
         elif misfit > 2 * fewest:
-            break
+            return
         if misfit <= 2 * C:
-            break
-        for j in range(n):
-            held[j] = gaps[j]
-        delta = smallest(held, min(n - 1, max(_ENOUGH, 2 * misfit)))
+            return
+        rank = 2 * misfit if 2 * misfit > _ENOUGH else _ENOUGH
+        delta = smallest(held, n, rank if rank < n else n - 1)
         if not delta > 0.0:
-            break
-        weights[:, :] = 0.0
+            return
+        for p in range(C):
+            for q in range(C):
+                laplacian[p, q] = 0.0
         for j in range(n):
             if gaps[j] <= delta:
-                weights[first[j], second[j]] += 0.5 / delta
-                weights[second[j], first[j]] += 0.5 / delta
-        n_active = 0
-        for c in range(C):
-            if excess[c] != 0.0 or prices[c] != 0.0 or low[c] == high[c]:
-                active[n_active] = c
-                n_active += 1
+                p = first[j]
+                q = second[j]
+                laplacian[p, q] -= 0.5 / delta
+                laplacian[q, p] -= 0.5 / delta
+                laplacian[p, p] += 0.5 / delta
+                laplacian[q, q] += 0.5 / delta
         largest = 0.0
-        for a in range(n_active):
-            p = active[a]
-            degree = 0.0
-            for q in range(C):
-                if q != p:
-                    degree += weights[p, q]
-            for b in range(n_active):
-                laplacian[a, b] = -weights[p, active[b]]
-            laplacian[a, a] = degree
-            largest = max(largest, degree)
+        for c in range(C):
+            largest = laplacian[c, c] if laplacian[c, c] > largest else largest
         if not largest > 0.0:
-            break
+            return
         # prices that all rise alike change nothing: that direction is made stiff
-        stiff = largest / C if n_active == C else 0.0
-        for a in range(n_active):
-            for b in range(n_active):
-                laplacian[a, b] += stiff
-            laplacian[a, a] += _SINGULAR * largest
-        for a in range(n_active):
-            held[a] = excess[active[a]]
-        _solve(laplacian, held, n_active)
-        for a in range(n_active):
-            prices[active[a]] += min(max(held[a], -_LONGEST_STEP * delta), _LONGEST_STEP * delta)
-    return best
+        stiff = largest / C if all_active else 0.0
+        for p in range(C):
+            moves = step[p] != 0.0 or prices[p] != 0.0 or low[p] == high[p]
+            for q in range(C):
+                laplacian[p, q] = laplacian[p, q] + stiff if moves else 0.0
+            laplacian[p, p] += _SINGULAR * largest if moves else largest
+        _solve(laplacian, step)
+        longest = _LONGEST_STEP * delta
+        for c in range(C):
+            change = step[c] if step[c] < longest else longest
+            prices[c] += change if change > -longest else -longest
 
 
 @njit
-def exact(cost, low, high, prices, jitter):  # type: ignore[no-untyped-def]
-    """Optimal labels within the bounds and prices that prove it.
+def exact(cost, low, high, prices, labels):  # type: ignore[no-untyped-def]
+    """Optimal ``labels`` within the bounds, from prices and with ``prices`` that prove it; both are written.
 
-    First prices come from as many rows, evenly spread, as ``jitter`` (within 0 and 1) has entries.
+    The last of the C + 1 prices is that of no constraint, 0.
     """
     n, C = cost.shape
-    k = len(jitter)
-    if n > k:
-        few = np.empty((k, C))
-        for i in range(k):
-            few[i] = cost[np.int64((i + jitter[i]) * (n / k))]
-        share = k / n
-        lower = np.empty(C, dtype=np.int64)
-        upper = np.empty(C, dtype=np.int64)
-        for c in range(C):
-            lower[c] = np.int64(np.floor(low[c] * share))
-            upper[c] = np.int64(np.ceil(high[c] * share))
-        prices = newton_prices(few, lower, upper, prices)
-    prices = newton_prices(cost, low, high, prices)
-    labels = np.empty(n, dtype=np.int64)
+    newton_prices(cost, low, high, prices)
     counts = np.zeros(C, dtype=np.int64)
     least = np.inf
     most = -np.inf
@@ -194,120 +176,90 @@ def exact(cost, low, high, prices, jitter):  # type: ignore[no-untyped-def]
         best = np.inf
         winner = 0
         for c in range(C):
-            least = min(least, cost[j, c])
-            most = max(most, cost[j, c])
-            value = cost[j, c] + prices[c]
-            if value < best:
-                best = value
-                winner = c
+            value = cost[j, c]
+            least = value if value < least else least
+            most = value if value > most else most
+            value += prices[c]
+            winner = c if value < best else winner
+            best = value if value < best else best
         labels[j] = winner
         counts[winner] += 1
     augment(cost, labels, counts, low, high, _PATH_TOLERANCE * (most - least))
-    found = np.zeros(C + 1)
-    found[:C] = prices
-    lower_prices(cost, labels, counts > low, counts < high, found)
-    return labels, found[:C] - found[C]
+    may_give = np.empty(C, dtype=np.bool_)
+    may_take = np.empty(C, dtype=np.bool_)
+    for c in range(C):
+        may_give[c] = counts[c] > low[c]
+        may_take[c] = counts[c] < high[c]
+    prices[C] = 0.0
+    lower_prices(cost, labels, may_give, may_take, prices)
+    for c in range(C):
+        prices[c] -= prices[C]
+    prices[C] = 0.0
 
 
 @njit
-def sizes_fit(prices, counts, lower, upper):  # type: ignore[no-untyped-def]
-    """Whether the labels that prices alone give are optimal: sizes within bounds, and the prices belong to them.
+def misfit_of(prices, counts, lower, upper):  # type: ignore[no-untyped-def]
+    """How many rows too many and too few the labels that prices alone give have; −1 if they are optimal.
 
-    Above 0 only at the upper bound, below 0 only at the lower.
+    That is, if sizes are within bounds and the prices belong to them: above 0 only at the upper bound, below 0 only at
+    the lower.
     """
+    fits = True
+    misfit = 0
     for c in range(len(counts)):
-        if counts[c] < lower[c] or counts[c] > upper[c]:
-            return False
-        if counts[c] > lower[c] and prices[c] < 0.0:
-            return False
-        if counts[c] < upper[c] and prices[c] > 0.0:
-            return False
-    return True
+        if counts[c] > upper[c]:
+            misfit += counts[c] - upper[c]
+        elif counts[c] < lower[c]:
+            misfit += lower[c] - counts[c]
+        elif (counts[c] > lower[c] and prices[c] < 0.0) or (counts[c] < upper[c] and prices[c] > 0.0):
+            fits = False
+    return -1 if fits and misfit == 0 else misfit
 
 
 @njit
-def _gap_of_rank(gaps, rank, held):  # type: ignore[no-untyped-def]
-    """A gap that about ``rank`` rows do not exceed; of many rows every so many are looked at."""
+def gap_of_rank(gaps, rank, held):  # type: ignore[no-untyped-def]
+    """A gap that about ``rank`` rows do not exceed, from every so many of many rows; ``held`` is overwritten."""
     n = len(gaps)
     if rank >= n:
-        return np.max(gaps)
+        widest = gaps[0]
+        for j in range(1, n):
+            widest = gaps[j] if gaps[j] > widest else widest
+        return widest
     step = 1 if n <= SAMPLED_GAPS else n // SAMPLED_GAPS
-    size = 0
-    for j in range(0, n, step):
-        held[size] = gaps[j]
-        size += 1
-    if step > 1 or n > SAMPLED_GAPS:
-        rank = min(size - 1, -(-rank * size // n))
-    return smallest(held[:size], rank)
+    size = (n + step - 1) // step
+    for j in range(size):
+        held[j] = gaps[j * step]
+    if n > SAMPLED_GAPS:
+        rank = -(-rank * size // n)
+        rank = rank if rank < size else size - 1
+    return smallest(held, size, rank)
 
 
 @njit
-def settle(scores, constant, lower, upper, jitter, labels, prices):  # type: ignore[no-untyped-def]
-    """The best labels of a task within the bounds, by scores + constant; ``labels`` and ``prices`` change in place.
+def gather(scores, constant, labels, gaps, delta, undecided, cost, low, high):  # type: ignore[no-untyped-def]
+    """The rows with at most this gap, with their costs; ``low`` and ``high``, room without rows, become theirs.
 
-    As :func:`mtclust.primal.labelling.settle`. Returns how many labels changed, or −1, with nothing changed, where more
-    than ``MOST_ROWS`` rows are near a boundary.
+    Returns how many they are, −1 where there are more than ``undecided`` has room for, −2 where the bounds cannot be
+    met by them.
     """
-    n, C = scores.shape
-    given = labels.copy()
-    gaps = np.empty(n)
-    counts = np.zeros(C, dtype=np.int64)
-    changed = choose(scores, prices - constant, given, gaps, counts)
-    if sizes_fit(prices, counts, lower, upper):
-        labels[:] = given
-        return changed
-    misfit = 0
+    C = len(constant)
+    k = 0
+    for j in range(len(gaps)):
+        if gaps[j] <= delta:
+            if k == len(undecided):
+                return -1
+            undecided[k] = j
+            low[labels[j]] += 1
+            high[labels[j]] += 1
+            for c in range(C):
+                cost[k, c] = -constant[c] - scores[j, c]
+            k += 1
+    fewest = 0
+    most = 0
     for c in range(C):
-        misfit += max(counts[c] - upper[c], 0) + max(lower[c] - counts[c], 0)
-    held = np.empty(n)
-    undecided = np.empty(min(n, MOST_ROWS), dtype=np.int64)
-    low = np.empty(C, dtype=np.int64)
-    high = np.empty(C, dtype=np.int64)
-    delta = _gap_of_rank(gaps, UNDECIDED_PER_MISFIT * misfit + FEWEST_UNDECIDED, held)
-    while True:
-        k = 0
-        for j in range(n):
-            if gaps[j] <= delta:
-                if k == MOST_ROWS:
-                    return -1
-                undecided[k] = j
-                k += 1
-        low[:] = lower
-        high[:] = upper
-        for c in range(C):
-            low[c] -= counts[c]
-            high[c] -= counts[c]
-        for i in range(k):
-            low[given[undecided[i]]] += 1
-            high[given[undecided[i]]] += 1
-        fewest = 0
-        most = 0
-        possible = True
-        for c in range(C):
-            low[c] = max(low[c], 0)
-            possible = possible and high[c] >= 0
-            fewest += low[c]
-            most += high[c]
-        if possible and fewest <= k <= most:
-            cost = np.empty((k, C))
-            for i in range(k):
-                for c in range(C):
-                    cost[i, c] = -constant[c] - scores[undecided[i], c]
-            found, new_prices = exact(cost, low, high, prices, jitter)
-            change = new_prices - prices
-            span = np.max(change) - np.min(change)
-            if k == n or span <= delta * (1 + ROUNDING):
-                break
-            # those prices would move rows further from the boundary: take these in as well
-            delta = max(WIDER * delta, WIDER * span)
-        else:
-            delta = max(2 * delta, _gap_of_rank(gaps, 2 * k + 1, held))
-    for i in range(k):
-        given[undecided[i]] = found[i]
-    prices[:] = new_prices
-    changed = 0
-    for j in range(n):
-        if labels[j] != given[j]:
-            labels[j] = given[j]
-            changed += 1
-    return changed
+        if high[c] < 0:
+            return -2
+        low[c] = low[c] if low[c] > 0 else 0
+        fewest += low[c]
+        most += high[c]
+    return k if fewest <= k and k <= most else -2

@@ -36,9 +36,10 @@ def loo_score(data: Data, state: State, centred: bool, rng: np.random.Generator)
         for n in data.moments.sizes
     ]
     labels = type(state.tasks[0]).of_rows(state.tasks, chosen)
+    factors = whitened(state.solver.blocks())
     for i, (n, rows) in enumerate(zip(data.moments.sizes, take_all(data.source, chosen))):
         Phi = data.moments.centred(i, rows)
-        Psi = np.sqrt(2.0 / n) * (Phi @ whitened(state.solver.block(i)))
+        Psi = np.sqrt(2.0 / n) * (Phi @ factors[i])
         Y = _codes(labels[i], C)
         left = 1.0 - np.einsum("ij,ij->i", Psi, Psi)[:, None]
         residuals = Y - Phi @ state.W[i]

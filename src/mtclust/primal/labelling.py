@@ -9,24 +9,32 @@ are optimal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.assignment import assign
-from mtclust.primal.rows import Moments, Source
+from mtclust.primal.boundary import (
+    HeldBoundary,
+    NearBoundary,
+    TooFew,
+    exact_labels,
+    settle,
+    settle_held,
+    sizes_fit,
+    spread_positions,
+)
+from mtclust.primal.gaps import KnownGaps
+from mtclust.primal.rows import Moments, Source, block_rows
 
 Array = NDArray[np.float64]
 
-#: many rows near a boundary get their first prices from so many of them
-_SAMPLED_ROWS = 1500
 #: tasks with at most this many rows are labelled in one go, where their rows lie together
 _AT_ONCE = 20_000
+#: of larger tasks only rows near a boundary are looked at again, where these are at most this share
+_NEAR_SHARE = 0.5
 #: tasks with more rows than this get their first prices from so many of them
 _FEW_ENOUGH = 20_000
 _FIRST_ROWS = 6000
@@ -41,6 +49,8 @@ class TaskLabels:
     labels: NDArray[np.int32]
     prices: Array
     sums: Array
+    gaps: KnownGaps | None = None  # of large tasks, from the last pass
+    _known_counts: NDArray[np.int64] | None = None
 
     @classmethod
     def none(cls, n_rows: int, n_clusters: int, n_features: int) -> TaskLabels:
@@ -48,25 +58,36 @@ class TaskLabels:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        from mtclust.primal import _compiled
+        if self._known_counts is None:
+            from mtclust.primal import _compiled
 
-        counts = np.zeros(len(self.prices), dtype=np.int64)
-        _compiled.count(self.labels, counts)
-        return counts
+            self._known_counts = np.zeros(len(self.prices), dtype=np.int64)
+            _compiled.count(self.labels, self._known_counts)
+        return self._known_counts.copy()
+
+    def recount(self, counts: NDArray[np.int64] | None = None) -> None:
+        """Take the new sizes of the clusters, or count them when next asked, after ``labels`` were changed."""
+        self._known_counts = counts
 
     def put(self, positions: NDArray[np.int64], before: NDArray[np.int32], after: NDArray[np.int32]) -> None:
         """Give some rows other labels; the class sums are left to the caller."""
         self.labels[positions] = after
+        self.recount()
+        if self.gaps is not None:
+            self.gaps.forget(positions)
 
     def rename(self, new_ids: NDArray[np.int64]) -> None:
         """Give the clusters new ids, in place."""
         self.labels[:] = new_ids.astype(np.int32)[self.labels]
+        self.recount()
         self._rename_clusters(new_ids)
 
     def _rename_clusters(self, new_ids: NDArray[np.int64]) -> None:
         sums, prices = np.empty_like(self.sums), np.empty_like(self.prices)
         sums[new_ids], prices[new_ids] = self.sums, self.prices
         self.sums, self.prices = sums, prices
+        if self.gaps is not None:
+            self.gaps.rename(new_ids)
 
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> Any:
@@ -79,45 +100,6 @@ class TaskLabels:
         return [task.labels[where] for task, where in zip(tasks, positions)]
 
 
-class Boundary(Protocol):
-    """Rows of a task by their gap: how much better their cluster is than the second best."""
-
-    @property
-    def n_rows(self) -> int: ...
-
-    def gap_of_rank(self, rank: int) -> float:
-        """A gap that about ``rank`` rows do not exceed."""
-
-    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Positions, in ascending order, and labels of the rows with at most this gap."""
-
-    def cost_of(self, positions: NDArray[np.int64]) -> Array:
-        """Costs (k × C) of the rows that ``within`` gave last."""
-
-
-@dataclass(frozen=True)
-class HeldBoundary:
-    """Labels and gaps of all rows at hand."""
-
-    labels: NDArray[Any]
-    gaps: Array
-    cost_of: Callable[[NDArray[np.int64]], Array]
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.gaps)
-
-    def gap_of_rank(self, rank: int) -> float:
-        n = len(self.gaps)
-        if rank >= n:
-            return float(self.gaps.max())
-        return gap_of_rank(self.gaps[:: gap_step(n)], n, rank)
-
-    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        positions = np.flatnonzero(self.gaps <= gap)
-        return positions, self.labels[positions]
-
-
 def relabel(
     source: Source,
     task: int,
@@ -128,19 +110,28 @@ def relabel(
     upper: NDArray[np.int64],
 ) -> int:
     """The best labels of a task for its model W (r × C) within the bounds, in place; returns how many changed."""
-    from mtclust.primal import _compiled, _compiled_settle
+    from mtclust.primal import _compiled
 
     n, n_clusters = len(current.labels), W.shape[1]
     weights, constant = moments.on_raw(task, W)
     rows = source.whole(task) if n <= _AT_ONCE else None
     if rows is not None:
         before = current.labels.copy()
-        changed = _compiled_settle.settle(
-            scores_of(rows, weights), constant, lower, upper, _jitter(), current.labels, current.prices
-        )
-        if changed >= 0:
+        found = settle_held(scores_of(rows, weights), constant, lower, upper, current.labels, current.prices)
+        if found is not None:
+            current.prices = found
+            current.recount()
             _compiled.move_sums(rows, before, current.labels, current.sums)
-            return changed
+            return int(np.count_nonzero(current.labels != before))
+        current.labels[:] = before
+    if current.gaps is not None:
+        current.gaps.move_on(W, current.prices, float(moments.largest[task]))
+        near = current.gaps.within(current.gaps.margin)
+        if len(near) <= _NEAR_SHARE * n:
+            try:
+                return _relabel_near(source, task, (weights, constant), current, current.gaps, near, lower, upper)
+            except TooFew:
+                pass
     gaps, counts = np.empty(n), np.zeros(n_clusters, dtype=np.int64)
     at_first, changed = current.labels.copy(), 0
     for begin, end, block in source.blocks(task):
@@ -149,14 +140,23 @@ def relabel(
         scores = scores_of(block, weights)
         changed += _compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
         move_sums(block, before, part, current.sums)
+    current.recount(counts)
+    keep_gaps = n > _AT_ONCE and moments.largest[task] > 0  # that bound is not known of sparse tables
     if sizes_fit(current.prices, counts, lower, upper):
+        if keep_gaps:
+            current.gaps = KnownGaps.measured(gaps, W, current.prices, 0.0)
         return changed
 
     def cost_of(positions: NDArray[np.int64]) -> Array:
         return -constant - scores_of(source.take(task, positions), weights)
 
     boundary = HeldBoundary(current.labels, gaps, cost_of)
+    if keep_gaps:
+        current.gaps = KnownGaps.measured(gaps, W, current.prices, 0.0)
     undecided, labels, current.prices = settle(boundary, counts, lower, upper, current.prices)
+    if current.gaps is not None and keep_gaps:
+        current.gaps.margin = boundary.asked
+        current.gaps.forget(undecided)
     final = labels.astype(np.int32)
     moved = np.flatnonzero(final != current.labels[undecided])
     where = undecided[moved]
@@ -164,7 +164,43 @@ def relabel(
     old, given = at_first[where], current.labels[where]
     changed += int(np.count_nonzero(final[moved] != old)) - int(np.count_nonzero(given != old))
     current.labels[where] = final[moved]
+    current.recount()
     return changed
+
+
+def _relabel_near(
+    source: Source, task: int, scorer: tuple[Array, Array], current: TaskLabels, known: KnownGaps,
+    near: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64],
+) -> int:  # fmt: skip
+    """The same from the rows near a boundary alone; raises ``TooFew``, with nothing changed, where that takes more."""
+    from mtclust.primal import _compiled
+
+    weights, constant = scorer
+    C, step = len(constant), block_rows(source.n_features, 8)
+    costs = np.empty((len(near), C))
+    for first in range(0, len(near), step):
+        costs[first : first + step] = scores_of(source.take(task, near[first : first + step]), weights)
+    before = current.labels[near]
+    labels, gaps, counts = before.copy(), np.empty(len(near)), np.zeros(C, dtype=np.int64)
+    _compiled.choose(costs, current.prices - constant, labels, gaps, counts)
+    counts += current.counts - np.bincount(before, minlength=C)
+    prices, undecided = current.prices, np.empty(0, dtype=np.int64)
+    if not sizes_fit(prices, counts, lower, upper):
+        np.negative(costs, out=costs)
+        costs -= constant
+        boundary = NearBoundary(len(current.labels), near, labels, gaps, costs, known.margin)
+        undecided, found, prices = settle(boundary, counts, lower, upper, prices)
+        labels[np.searchsorted(near, undecided)] = found
+        known.margin = 2.0 * boundary.asked
+    known.measure(near, gaps)
+    known.forget(undecided)
+    moved = np.flatnonzero(labels != before)
+    where = near[moved]
+    move_sums(source.take(task, where), before[moved], labels[moved], current.sums)
+    current.labels[where] = labels[moved]
+    current.recount(counts if len(undecided) == 0 else None)
+    current.prices = prices
+    return len(moved)
 
 
 def move_sums(block: Any, old: NDArray[np.int32], new: NDArray[np.int32], sums: Array) -> None:
@@ -206,126 +242,16 @@ def first_rows(n: int) -> NDArray[np.int64]:
     """The rows of a task of n that first prices come from; none where the task has few."""
     if n <= _FEW_ENOUGH:
         return np.empty(0, dtype=np.int64)
-    return _spread(n, max(_FIRST_ROWS, round(n**_FIRST_POWER)))
+    return spread_positions(n, max(_FIRST_ROWS, round(n**_FIRST_POWER)))
 
 
 def prices_from(scores: Array, n: int, prices: Array, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> Array:
     """Prices of a task of n rows from the scores of some of them."""
     share = len(scores) / n
     low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
-    return _exact(-scores, low, high, prices, recurse=True)[1]
+    return exact_labels(-scores, low, high, prices, recurse=True)[1]
 
 
 def scores_of(block: NDArray[Any], weights: Array) -> Array:
     """Raw rows times weights; the constant of the centre is left to the prices."""
     return np.ascontiguousarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
-
-
-def first_gap_rank(counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> int:
-    """How many rows near the boundary are tried first, from the sizes that prices alone give."""
-    from mtclust.primal._compiled_settle import FEWEST_UNDECIDED, UNDECIDED_PER_MISFIT
-
-    misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
-    return UNDECIDED_PER_MISFIT * misfit + FEWEST_UNDECIDED
-
-
-def settle(
-    boundary: Boundary, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64], prices: Array
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:  # fmt: skip
-    """Labels that the size bounds allow from those that the prices alone give.
-
-    Returns the rows near a boundary, their labels, and prices that certify the whole.
-    """
-    from mtclust.primal._compiled_settle import ROUNDING, WIDER
-
-    n = boundary.n_rows
-    delta = boundary.gap_of_rank(first_gap_rank(counts, lower, upper))
-    while True:
-        undecided, labels = boundary.within(delta)
-        decided = counts - np.bincount(labels, minlength=len(counts))
-        low, high = np.maximum(lower - decided, 0), upper - decided
-        if np.all(high >= 0) and low.sum() <= len(undecided) <= high.sum():
-            fewer = len(undecided) < n
-            new_labels, new_prices = _exact(boundary.cost_of(undecided), low, high, prices, recurse=fewer)
-            span = float(np.ptp(new_prices - prices))
-            if len(undecided) == n or span <= delta * (1 + ROUNDING):
-                return undecided, new_labels, new_prices
-            # those prices would move rows further from the boundary: take these in as well
-            delta = max(WIDER * delta, WIDER * span)
-        else:
-            delta = max(2 * delta, boundary.gap_of_rank(2 * len(undecided) + 1))
-
-
-def _exact(
-    cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array, recurse: bool
-) -> tuple[NDArray[np.int64], Array]:
-    """Optimal labels within the bounds and prices that prove it; many rows are settled like a whole task."""
-    from mtclust.primal import _compiled, _compiled_settle
-
-    n = len(cost)
-    if n <= _compiled_settle.MOST_ROWS:
-        return _compiled_settle.exact(cost, low, high, prices, _jitter())
-    rows = _spread(n, _SAMPLED_ROWS)
-    share = len(rows) / n
-    lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
-    prices = _compiled_settle.newton_prices(cost[rows], lower, upper, prices)
-    prices = _compiled_settle.newton_prices(cost, low, high, prices)
-    if recurse:
-        labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
-        counts = np.zeros(len(low), dtype=np.int64)
-        _compiled.choose(-cost, prices, labels, gaps, counts)
-        if sizes_fit(prices, counts, low, high):
-            return labels.astype(np.int64), prices
-        boundary = HeldBoundary(labels, gaps, lambda rows: cost[rows])
-        undecided, few, prices = settle(boundary, counts, low, high, prices)
-        result = labels.astype(np.int64)
-        result[undecided] = few
-        return result, prices
-    best = assign(cost, low, high, prices=prices)
-    sizes = np.bincount(best, minlength=len(low))
-    found = np.append(prices, 0.0)
-    _compiled.lower_prices(cost, best, sizes > low, sizes < high, found)
-    return best, found[:-1] - found[-1]
-
-
-def sizes_fit(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
-    """Whether the labels that prices alone give are optimal: sizes within bounds, and the prices belong to them."""
-    return bool(np.all(counts >= lower) and np.all(counts <= upper)) and prices_agree(prices, counts, lower, upper)
-
-
-def prices_agree(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
-    """Whether prices belong to these sizes: above 0 only at the upper bound, below 0 only at the lower."""
-    floor = prices[counts > lower].min(initial=np.inf)
-    ceiling = prices[counts < upper].max(initial=-np.inf)
-    return bool(ceiling <= 0.0 <= floor)
-
-
-def gap_step(n: int) -> int:
-    """Every how many rows a gap is looked at to estimate the gap of a rank."""
-    from mtclust.primal._compiled_settle import SAMPLED_GAPS
-
-    return 1 if n <= SAMPLED_GAPS else n // SAMPLED_GAPS
-
-
-def gap_of_rank(sample: Array, n: int, rank: int) -> float:
-    """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps."""
-    from mtclust.primal._compiled_settle import SAMPLED_GAPS
-
-    if n <= SAMPLED_GAPS:
-        return float(np.partition(sample, rank)[rank])
-    position = min(len(sample) - 1, -(-rank * len(sample) // n))
-    return float(np.partition(sample, position)[position])
-
-
-@lru_cache(maxsize=1)
-def _jitter(k: int = _SAMPLED_ROWS) -> Array:
-    """How far evenly spread rows are moved on: plain strides miss clusters where rows come in a pattern."""
-    return np.random.default_rng(0).random(k)
-
-
-@lru_cache(maxsize=64)
-def _spread(n: int, k: int) -> NDArray[np.int64]:
-    """Some (k) of n positions, evenly spread with jitter."""
-    if n <= k:
-        return np.arange(n)
-    return ((np.arange(k) + np.random.default_rng(0).random(k)) * (n / k)).astype(np.int64)

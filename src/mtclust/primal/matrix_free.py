@@ -112,7 +112,7 @@ class MatrixFreeSolver:
         self._last = T
         return np.tensordot(self._root, T, axes=1)
 
-    def block(self, task: int) -> Array:
+    def blocks(self) -> Array:
         raise NotImplementedError("the inverse of a matrix-free system is not formed.")
 
 

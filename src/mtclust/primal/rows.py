@@ -31,6 +31,8 @@ _BLOCK_BYTES = 2**19
 _FEWEST_ROWS = 256
 #: tasks whose mean is this many standard deviations away from 0 are shifted before anything is squared or summed
 _FAR = 10.0
+#: the largest norms are bounds, also for what rows in single precision stand for
+_ROUNDED_UP = 1.0 + 1e-6
 #: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
 _CONSTANT = 1e-14
 
@@ -151,7 +153,7 @@ class TableRows:
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         where = positions + self.offsets[task]
-        return self._shifted(task, self.table[where if self.order is None else self.order[where]])
+        return self._shifted(task, self.table.take(where if self.order is None else self.order[where], axis=0))
 
     def whole(self, task: int) -> NDArray[Any] | None:
         if self.order is not None or self.shift is not None:
@@ -166,8 +168,12 @@ class TableRows:
         means, spreads = np.zeros((2, len(self.offsets) - 1, self.n_features))
         for task in range(len(means)):
             _, _, block = next(self.blocks(task))
-            with np.errstate(over="ignore"):
-                means[task], spreads[task] = (find(axis=0, dtype=np.float64) for find in (block.mean, block.std))
+            rows = np.asarray(block, dtype=np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                means[task] = np.ones(len(rows)) @ rows / len(rows)
+                # roughly, where means are large: then the rows are shifted in any case
+                squares = np.einsum("ij,ij->j", rows, rows) / len(rows)
+                spreads[task] = np.sqrt(np.maximum(squares - means[task] ** 2, 0.0))
         if not far_from_zero(means, spreads):
             return self
         return TableRows(self.table, self.offsets, self.order, means.astype(self.table.dtype))
@@ -281,34 +287,45 @@ def moments(source: Source, centre: bool, scale: float | None = None) -> Moments
     """Means, Gram matrices and the scale of the features, in one pass."""
     if isinstance(source, RemoteSource):
         return source.moments(centre, scale)
-    return combine(np.diff(source.offsets), *raw_sums(source), centre, scale)
+    sums, grams, largest, around = raw_sums(source, centre)
+    return combine(np.diff(source.offsets), sums, grams, largest, centre, scale, around)
 
 
-def raw_sums(source: Source) -> tuple[Array, Array, Array]:
-    """Sums, Gram matrices and largest ‖z‖² of the raw features of every task."""
+def raw_sums(source: Source, centre: bool) -> tuple[Array, Array, Array, Array]:
+    """Sums and Gram matrices of the raw features of every task, and the largest ‖z − z₀‖² with z₀ itself.
+
+    With centring z₀ is the mean of the first rows of the task, or else 0.
+    """
     m, r = len(source.offsets) - 1, source.n_features
-    sums, grams, largest = np.zeros((m, r)), np.zeros((m, r, r)), np.zeros(m)
+    sums, grams, largest, around = np.zeros((m, r)), np.zeros((m, r, r)), np.zeros(m), np.zeros((m, r))
     with np.errstate(over="ignore", invalid="ignore"):
         for task in range(m):
-            for _, _, block in source.blocks(task):
+            for begin, end, block in source.blocks(task):
                 rows = np.asarray(block, dtype=np.float64)
-                sums[task] += np.ones(len(rows)) @ rows  # quicker than sum(axis=0)
+                total = np.ones(len(rows)) @ rows  # quicker than sum(axis=0)
+                sums[task] += total
                 grams[task] += rows.T @ rows
-                largest[task] = max(largest[task], float(np.einsum("ij,ij->i", rows, rows).max()))
+                if centre and begin == 0 and np.all(np.isfinite(total)):
+                    around[task] = total / end
+                squares = np.einsum("ij,ij->i", rows, rows)
+                if centre:  # ‖z − z₀‖², without a copy of the rows
+                    squares += around[task] @ around[task] - 2.0 * (rows @ around[task])
+                largest[task] = max(largest[task], float(squares.max()))
     require_finite(grams)
-    return sums, grams, largest
+    return sums, grams, largest * _ROUNDED_UP, around
 
 
 def combine(
-    sizes: NDArray[np.int64], sums: Array, grams: Array, largest: Array, centre: bool, scale: float | None = None
-) -> Moments:
-    """Moments from raw sums, raw Gram matrices and the largest raw ‖z‖² of every task."""
+    sizes: NDArray[np.int64], sums: Array, grams: Array, largest: Array, centre: bool, scale: float | None = None,
+    around: Array | float = 0.0,
+) -> Moments:  # fmt: skip
+    """Moments from raw sums, raw Gram matrices and the largest ‖z − z₀‖² of every task (``around`` holds z₀)."""
     raw_level = float(np.einsum("irr->", grams)) / sizes.sum()
     mean = sums / sizes[:, None] if centre else np.zeros_like(sums)
     total = np.zeros_like(sums) if centre else sums
     if centre:
         grams = grams - np.einsum("ir,is->irs", mean, mean) * sizes[:, None, None]
-        largest = (np.sqrt(largest) + np.linalg.norm(mean, axis=1)) ** 2
+        largest = (np.sqrt(largest) + np.linalg.norm(mean - around, axis=1)) ** 2
     if scale is None:
         scale = float(np.einsum("irr->", grams)) / sizes.sum()
     if not scale > _CONSTANT * max(raw_level, SMALLEST_LEVEL):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mtclust.alignment import allowed_permutations, best_relabelling
 from mtclust.labels import SizeBounds
+from mtclust.primal.gaps import KnownGaps
 from mtclust.primal.labelling import TaskLabels, first_prices, move_sums, relabel, scores_of
 from mtclust.primal.rows import Moments, RemoteSource, Source
 from mtclust.primal.systems import Solver, System, objective, whitened
@@ -29,8 +30,9 @@ Array = NDArray[np.float64]
 SETTLED = 1e-3
 #: or when J falls by less than this share of ``tol``: equal rows can trade places for ever without any gain
 _STALLED = 1e-3
-#: steps of the coupling between two passes
+#: steps of the coupling between two passes, once the labels have settled and before
 _COUPLING_STEPS = 8
+_EARLY_STEPS = 2
 #: rows of a task that one polish takes up, those with most to gain first
 MOST_CANDIDATES = 1000
 #: tasks with fewer rows than this are polished whole
@@ -103,9 +105,16 @@ def code_scale(n_clusters: int) -> tuple[float, float]:
 
 def class_vector(moments: Moments, task: int, current: TaskLabels) -> Array:
     """b_i = 2Φ_iᵀY_i/n_i (r × C) from raw class sums."""
-    a, rest = code_scale(len(current.prices))
-    centred = (current.sums - current.counts[:, None] * moments.mean[task]) / moments.root_scale
-    return (2.0 / moments.sizes[task]) * (a * centred.T - rest * moments.total[task][:, None])
+    return class_vectors(moments, [task], [current])[0]
+
+
+def class_vectors(moments: Moments, which: list[int], tasks: list[TaskLabels]) -> Array:
+    """b_i of some tasks, whose labels are given, shape (k, r, C)."""
+    a, rest = code_scale(len(tasks[0].prices))
+    counts, sums = np.stack([task.counts for task in tasks]), np.stack([task.sums for task in tasks])
+    centred = (sums - counts[:, :, None] * moments.mean[which, None]) / moments.root_scale
+    per_row = (2.0 / moments.sizes[which])[:, None, None]
+    return per_row * (a * centred.transpose(0, 2, 1) - rest * moments.total[which][:, :, None])
 
 
 def begin(data: Data, system: System, Z: Array, W: Array, prices: list[Array] | None = None) -> State:
@@ -124,7 +133,7 @@ def begin(data: Data, system: System, Z: Array, W: Array, prices: list[Array] | 
 
 def state_of(data: Data, system: System, Z: Array, tasks: list[TaskLabels]) -> State:
     """The state of given labels."""
-    b = np.stack([class_vector(data.moments, i, task) for i, task in enumerate(tasks)])
+    b = class_vectors(data.moments, list(range(len(tasks))), tasks)
     solver = system.condition(Z)
     W = solver.models(b)
     return State(tasks, solver, b, W, objective(b, W))
@@ -145,17 +154,20 @@ def descend(
     for _ in range(max_rounds):
         before = state.value
         changed = _relabel_all(data, state, tasks)
-        for i in tasks:
-            state.b[i] = class_vector(data.moments, i, state.tasks[i])
+        state.b[tasks] = class_vectors(data.moments, tasks, [state.tasks[i] for i in tasks])
         _refresh(state)
         _record(state, stage, "labels")
+        settled = changed <= SETTLED * n_rows
         if learn:
-            _coupling_steps(system, state, tol, stage)
+            _coupling_steps(system, state, tol, stage, _COUPLING_STEPS if settled else _EARLY_STEPS)
+        state.n_rounds += 1
+        least = tol * abs(before) * (1.0 if settled else _STALLED)
+        if before - state.value > least:
+            continue
+        # names need the blocks of an inverse: they are looked at where the search would end
         if system.couples_labels:
             _rename(data, state, tasks, stage)
-        state.n_rounds += 1
-        gain = before - state.value
-        if gain <= tol * abs(before) * (1.0 if changed <= SETTLED * n_rows else _STALLED):
+        if before - state.value <= least:
             state.converged = True
             break
     for _ in range(polish_rounds):
@@ -184,10 +196,10 @@ def _record(state: State, stage: str, step: str) -> None:
     state.history.append({"stage": stage, "step": step, "objective": state.value})
 
 
-def _coupling_steps(system: System, state: State, tol: float, stage: str) -> None:
+def _coupling_steps(system: System, state: State, tol: float, stage: str, most: int = _COUPLING_STEPS) -> None:
     """Steps of the coupling while they lower J, accelerated where that pays; no pass over the rows."""
     accelerator = Accelerator()
-    for _ in range(_COUPLING_STEPS):
+    for _ in range(most):
         before = state.value
         target = system.closed_form(state.W)
         if isinstance(target, np.ndarray) and not _take(system, state, accelerator.propose(state.solver.Z, target)):
@@ -212,10 +224,14 @@ def _take(system: System, state: State, Z: Any) -> bool:
 
 def _rename(data: Data, state: State, tasks: list[int], stage: str) -> None:
     """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
-    renamed = False
+    renamed, blocks = False, state.solver.blocks()
+    profits = state.b.transpose(0, 2, 1) @ (state.W - blocks @ state.b)
+    as_they_are = np.all(profits <= np.einsum("icc->ic", profits)[:, :, None], axis=(1, 2))
     for i in tasks:
+        if as_they_are[i] and not renamed:  # every cluster has the best name for itself
+            continue
         own = state.b[i]
-        wanted = state.W[i] - state.solver.block(i) @ own
+        wanted = state.W[i] - blocks[i] @ own
         counts = state.tasks[i].counts
         new_ids = best_relabelling(own.T @ wanted, allowed_permutations(data.bounds, i, counts))
         if np.array_equal(new_ids, np.arange(len(new_ids))):
@@ -238,8 +254,8 @@ def polish(data: Data, state: State, tasks: list[int], rng: np.random.Generator)
         return True
     remote = data.source.near(data, state) if isinstance(data.source, RemoteSource) else None
     certified = True
-    for i in tasks:
-        factor = whitened(state.solver.block(i))
+    factors = whitened(state.solver.blocks()[tasks])
+    for i, factor in zip(tasks, factors):
         near = _near(data, state, i, factor) if remote is None else remote(i)
         certified &= _polish_task(data, state, i, factor, near, rng)
     return certified
@@ -260,7 +276,8 @@ def _polish_task(data: Data, state: State, i: int, factor: Array, near: NearRows
     M.flat[:: len(M) + 1] += 2.0 / n
     before = near.labels[keep]
     labels = before.astype(np.int64)
-    P = (-2.0 / n) * (Phi @ state.W[i]).T - (2.0 / n) * rest
+    # in the order of the other callers' arrays: for another one the exchanges would be compiled again
+    P = np.ascontiguousarray((-2.0 / n) * (Phi @ state.W[i]).T - (2.0 / n) * rest)
     P[labels, np.arange(len(labels))] += (2.0 / n) * a
     seed = rng.integers(2**63, size=1, dtype=np.uint64)
     tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
@@ -285,12 +302,39 @@ def _near(data: Data, state: State, i: int, factor: Array) -> NearRows:
     if n <= FEW_ROWS:
         near = np.arange(n)
         return NearRows(near, np.full(n, np.inf), data.source.take(i, near), task.labels.copy(), True)
+    pull = 2 * largest_pull(moments, i, factor, data.bounds.n_clusters)
+    if task.gaps is not None:
+        found = _near_by_gaps(data, state, i, pull, task.gaps)
+        if found is not None:
+            return found
     wants = wants_of(data.source, i, moments, state.W[i], task.prices, task.labels)
-    near = np.flatnonzero(wants + float(wants.max()) + 2 * largest_pull(moments, i, factor, data.bounds.n_clusters) > 0)
+    near = np.flatnonzero(wants + float(wants.max()) + pull > 0)
     complete = len(near) <= _MOST_NEAR
     if not complete:
         near = np.sort(near[np.argpartition(-wants[near], _MOST_NEAR)[:_MOST_NEAR]])
     return NearRows(near, wants[near], data.source.take(i, near), task.labels[near], complete)
+
+
+def _near_by_gaps(data: Data, state: State, i: int, pull: float, known: KnownGaps) -> NearRows | None:
+    """The same from rows that cannot be far from a boundary, without a pass; None where these are too many."""
+    from mtclust.primal import _compiled
+
+    moments, task = data.moments, state.tasks[i]
+    known.move_on(state.W[i], task.prices, float(moments.largest[i]))
+    weights, constant = moments.on_raw(i, state.W[i])
+    widest = pull
+    for _ in range(2):
+        near = known.within(widest)
+        if len(near) > _MOST_NEAR:
+            return None
+        rows, wants = data.source.take(i, near), np.empty(len(near))
+        _compiled.eagerness(scores_of(rows, weights), task.prices - constant, task.labels[near], wants)
+        most = float(wants.max(initial=-widest))
+        if most + pull <= widest:  # rows not looked at want less than −widest: no exchange with one of them gains
+            keep = np.flatnonzero(wants + most + pull > 0)
+            return NearRows(near[keep], wants[keep], rows[keep], task.labels[near[keep]], True)
+        widest = most + pull
+    return None
 
 
 def wants_of(source: Source, task: int, moments: Moments, W: Array, prices: Array, labels: NDArray[np.int32]) -> Array:

@@ -109,6 +109,8 @@ def solve(problem: PrimalProblem, options: PrimalOptions, rng: np.random.Generat
         # prices of the sample are near those of all rows; the models are the same functions
         state = begin(data, system, best.solver.Z, best.W, [task.prices for task in best.tasks])
         state = descend(data, system, state, rng, max_rounds=options.max_iter, tol=options.tol, stage="all rows")
+        for task in state.tasks:
+            task.gaps = None  # the memory is needed for the labels that are returned
     alone_labels = alone.labels
     if problem.method == "independent":
         alone_labels = state.labels
@@ -246,7 +248,7 @@ def _restarts_under_features(
 
 
 def _copies(state: State) -> list[TaskLabels]:
-    return [replace(task, labels=task.labels.copy(), sums=task.sums.copy()) for task in state.tasks]
+    return [replace(task, labels=task.labels.copy(), sums=task.sums.copy(), gaps=None) for task in state.tasks]
 
 
 def _better(best: State, other: State) -> State:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mtclust.labels import label_codes
 from mtclust.primal.sample import take_rows
 from mtclust.primal.search import Data, code_scale
 from mtclust.primal.systems import gain_root
@@ -85,18 +86,24 @@ def _starts(
     features: _Features, lower: NDArray[np.int64], upper: NDArray[np.int64], n_init: int, seed: int
 ) -> list[NDArray[np.int64]]:
     """Distinct labels that ``n_init`` random ones end in, lowest objective first: see :mod:`mtclust.solvers.pool`."""
-    from mtclust.primal import _compiled_starts
+    from mtclust import _compiled
 
     n, rng = features.n_rows, np.random.default_rng(seed)
     forms: Any = features.forms() if len(lower) > 1 else None
+    tolerances = [] if forms is None else [EXCHANGE_TOLERANCE * float(M.diagonal().mean()) for M in forms]
     found: dict[bytes, tuple[float, NDArray[np.int64]]] = {}
     for _ in range(n_init):
         labels = random_labels(n, lower, upper, rng)
         if forms is None:
             return [labels]
         state = rng.integers(2**63, size=1, dtype=np.uint64)
-        value = _compiled_starts.follow(forms, labels, lower, upper, EXCHANGE_TOLERANCE, state)
+        counts = np.bincount(labels, minlength=len(lower))
+        for M, tolerance in zip(forms, tolerances):
+            P = label_codes(labels, len(lower)).T @ M
+            _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, state)
         if n_init == 1:
             return [labels]
+        # ½⟨Y, MY⟩ up to a factor: the codes of a row add up to 0, and so do its entries of P
+        value = float(P[labels, np.arange(n)].sum())
         found.setdefault(partition_key(labels, len(lower)), (value, labels))
     return [labels for _, labels in sorted(found.values(), key=lambda item: item[0])]

@@ -19,6 +19,9 @@ from mtclust.coupling import REVIVAL, gain_matrix, trace_one_root
 
 Array = NDArray[np.float64]
 
+#: products of weights that are held at once
+_WEIGHTED_AT_ONCE = 2**17
+
 
 class System(Protocol):
     """One way of coupling: ``condition(Z)`` prepares the solves for one coupling matrix."""
@@ -40,8 +43,8 @@ class Solver(Protocol):
     def models(self, b: Array) -> Array:
         """W (m × r × C) of b (m × r × C)."""
 
-    def block(self, task: int) -> Array:
-        """Q_i (r × r): the task's own block of the inverse."""
+    def blocks(self) -> Array:
+        """Q_i of all tasks (m × r × r): their own blocks of the inverse."""
 
 
 class AloneSystem:
@@ -74,8 +77,8 @@ class BlockSolver:
     def models(self, b: Array) -> Array:
         return self.inverses @ b
 
-    def block(self, task: int) -> Array:
-        return self.inverses[task]
+    def blocks(self) -> Array:
+        return self.inverses
 
 
 class SharedSystem:
@@ -96,16 +99,36 @@ class SharedSystem:
         """G of one D."""
         return gain_matrix(Z, self.lambda1, self.lambda2)
 
-    def condition(self, Z: Array) -> BlockSolver:
-        root = gain_root(self.gain(Z))
+    def condition(self, Z: Array) -> SharedSolver:
+        root = root_of_gain(Z, self.lambda1, self.lambda2)
         inner = root @ self.grams @ root
         inner += np.eye(len(root))
-        inverses = root @ np.linalg.inv(inner) @ root
-        return BlockSolver(Z, 0.5 * (inverses + inverses.transpose(0, 2, 1)))
+        return SharedSolver(Z, root, inner)
 
     def closed_form(self, W: Array) -> Array:
         stacked = np.concatenate(list(W), axis=1)
         return trace_one_root(stacked @ stacked.T)
+
+
+@dataclass
+class SharedSolver:
+    """Given D every task stands alone; inverses are formed when the blocks are asked for."""
+
+    Z: Array
+    root: Array
+    inner: Array
+    _blocks: Array | None = None
+
+    def models(self, b: Array) -> Array:
+        if self._blocks is not None:
+            return self._blocks @ b
+        return np.asarray(self.root @ np.linalg.solve(self.inner, self.root @ b))
+
+    def blocks(self) -> Array:
+        if self._blocks is None:
+            inverses = self.root @ np.linalg.inv(self.inner) @ self.root
+            self._blocks = 0.5 * (inverses + inverses.transpose(0, 2, 1))
+        return self._blocks
 
 
 class TaskSystem:
@@ -136,12 +159,12 @@ class TaskSolver:
     def __init__(self, system: TaskSystem, Z: Array) -> None:
         m, r = system.grams.shape[:2]
         self.Z = Z
-        self.root = gain_root(gain_matrix(Z, system.lambda1, system.lambda2))
+        self.root = root_of_gain(Z, system.lambda1, system.lambda2)
         outer = (self.root[:, None, :] * self.root[None]).reshape(m * m, m)
         H = (outer @ system.grams.reshape(m, r * r)).reshape(m, m, r, r).transpose(0, 2, 1, 3).reshape(m * r, m * r)
         H.flat[:: m * r + 1] += 1.0
         self._factor = sla.cho_factor(H, lower=True, check_finite=False)
-        self._inverse: Array | None = None
+        self._blocks: Array | None = None
 
     def models(self, b: Array) -> Array:
         m, r, C = b.shape
@@ -149,11 +172,10 @@ class TaskSolver:
         T = sla.cho_solve(self._factor, right, check_finite=False).reshape(m, r, C)
         return np.tensordot(self.root, T, axes=1)
 
-    def block(self, task: int) -> Array:
-        m = len(self.root)
-        if self._inverse is None:
-            self._inverse = _split(_inverse_of(self._factor), m)
-        return _weighted(self._inverse, self.root[task])
+    def blocks(self) -> Array:
+        if self._blocks is None:
+            self._blocks = _weighted(_split(_inverse_of(self._factor), len(self.root)), self.root)
+        return self._blocks
 
 
 @dataclass(frozen=True)
@@ -243,7 +265,7 @@ class SpikedSolver:
         H = 0.5 * (H + H.T)
         H.flat[:: rho * r + 1] += 1.0
         self._factor = sla.cho_factor(H, lower=True, check_finite=False)
-        self._inverse: Array | None = None
+        self._blocks: Array | None = None
 
     def models(self, b: Array) -> Array:
         _, r, C = b.shape
@@ -253,14 +275,12 @@ class SpikedSolver:
         t = sla.cho_solve(self._factor, right, check_finite=False).reshape(rho, r, C)
         return self._T @ np.tensordot(self._V, t, axes=1) + self._flat_gain * own
 
-    def block(self, task: int) -> Array:
-        rho = self._V.shape[1]
-        if self._inverse is None:
-            self._inverse = _split(_inverse_of(self._factor), rho)
-        T = self._T[task]
-        middle = _weighted(self._inverse, self._V[task])
-        Q = self._flat_gain * T + T @ middle @ T.T
-        return 0.5 * (Q + Q.T)
+    def blocks(self) -> Array:
+        if self._blocks is None:
+            middle = _weighted(_split(_inverse_of(self._factor), self._V.shape[1]), self._V)
+            Q = self._flat_gain * self._T + self._T @ middle @ self._T.transpose(0, 2, 1)
+            self._blocks = 0.5 * (Q + Q.transpose(0, 2, 1))
+        return self._blocks
 
 
 def _inverse_of(factor: tuple[Array, bool]) -> Array:
@@ -279,9 +299,24 @@ def _split(matrix: Array, n_blocks: int) -> Array:
 
 
 def _weighted(blocks: Array, weights: Array) -> Array:
-    """Σ_kl w_k w_l B_kl."""
-    k, _, r, _ = blocks.shape
-    return (np.outer(weights, weights).reshape(-1) @ blocks.reshape(k * k, r * r)).reshape(r, r)
+    """Σ_kl w_ik w_il B_kl for every row i of the weights, shape (m, r, r)."""
+    (k, _, r, _), m = blocks.shape, len(weights)
+    flat, result = blocks.reshape(k * k, r * r), np.empty((m, r * r))
+    step = max(1, _WEIGHTED_AT_ONCE // (k * k))
+    for first in range(0, m, step):
+        part = weights[first : first + step]
+        np.matmul((part[:, :, None] * part[:, None, :]).reshape(len(part), -1), flat, out=result[first : first + step])
+    return result.reshape(m, r, r)
+
+
+def root_of_gain(Z: Array, lambda1: Array | float, lambda2: float) -> Array:
+    """G^½ with G = Z(λ₁Z + λ₂I)⁻¹, through the eigenvectors of Z unless λ₁ differs by task."""
+    ridge = np.asarray(lambda1)
+    if ridge.ndim and np.any(ridge != ridge[0]):
+        return gain_root(gain_matrix(Z, lambda1, lambda2))
+    values, vectors = np.linalg.eigh(Z)
+    values = np.maximum(values, 0.0)
+    return (vectors * np.sqrt(values / (ridge.flat[0] * values + lambda2))) @ vectors.T
 
 
 def gain_root(G: Array) -> Array:
@@ -316,9 +351,11 @@ def objective(b: Array, W: Array) -> float:
 
 
 def whitened(Q: Array) -> Array:
-    """A factor L with LLᵀ = Q."""
+    """A factor L with LLᵀ = Q; of a stack of matrices, a stack."""
     try:
         return np.linalg.cholesky(Q).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:  # Q is singular where the coupling is
+        if Q.ndim > 2:
+            return np.stack([whitened(part) for part in Q])
         eigenvalues, vectors = np.linalg.eigh(Q)
         return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))

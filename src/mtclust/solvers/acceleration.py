@@ -10,8 +10,9 @@ too small to lower the objective, and the search would take the standstill for i
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
+
+from mtclust.coupling import symmetric_eigen
 
 Array = NDArray[np.float64]
 
@@ -47,27 +48,27 @@ class Accelerator:
 
     def propose(self, Z: Array, target: Array) -> Array:
         """Extrapolated Z with trace 1."""
-        point, image = log_matrix(Z), log_matrix(target)
+        point, (image, smallest) = log_matrix(Z)[0], log_matrix(target)
+        floor = np.clip(smallest / np.trace(target), _REVIVAL / len(Z), _SMALL)
         self._points = [*self._points[-_MEMORY:], point]
         self._targets = [*self._targets[-_MEMORY:], image]
         if len(self._points) == 1:
-            return _exp_trace_one(point + _OVER_RELAXATION * (image - point), target)
+            return _exp_trace_one(point + _OVER_RELAXATION * (image - point), floor)
         residuals = np.array([(b - a).ravel() for a, b in zip(self._points, self._targets)])
         images = np.array([b.ravel() for b in self._targets])
         weights = np.linalg.lstsq(np.diff(residuals, axis=0).T, residuals[-1], rcond=_RANK)[0]
-        return _exp_trace_one(image - (weights @ np.diff(images, axis=0)).reshape(Z.shape), target)
+        return _exp_trace_one(image - (weights @ np.diff(images, axis=0)).reshape(Z.shape), floor)
 
 
-def log_matrix(Z: Array) -> Array:
-    """Logarithm of a positive semidefinite matrix, eigenvalues floored."""
-    eigenvalues, vectors = sla.eigh(Z)
-    return (vectors * np.log(np.maximum(eigenvalues, _LOG_FLOOR))) @ vectors.T
+def log_matrix(Z: Array) -> tuple[Array, float]:
+    """Logarithm of a positive semidefinite matrix, eigenvalues floored; and its smallest eigenvalue."""
+    eigenvalues, vectors = symmetric_eigen(Z)
+    return (vectors * np.log(np.maximum(eigenvalues, _LOG_FLOOR))) @ vectors.T, float(eigenvalues[0])
 
 
-def _exp_trace_one(L: Array, target: Array) -> Array:
-    """The exponential of L with trace 1, its small eigenvalues no smaller than those of the closed form."""
-    eigenvalues, vectors = sla.eigh(0.5 * (L + L.T))
+def _exp_trace_one(L: Array, floor: float) -> Array:
+    """The exponential of L with trace 1, small eigenvalues raised to ``floor``."""
+    eigenvalues, vectors = symmetric_eigen(0.5 * (L + L.T))
     values = np.exp(eigenvalues - eigenvalues.max())
-    smallest = sla.eigvalsh(target, subset_by_index=[0, 0])[0] / np.trace(target)
-    values = np.maximum(values / values.sum(), np.clip(smallest, _REVIVAL / len(L), _SMALL))
+    values = np.maximum(values / values.sum(), floor)
     return (vectors * (values / values.sum())) @ vectors.T

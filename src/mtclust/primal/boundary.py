@@ -1,0 +1,251 @@
+r"""Rows near the boundaries between clusters, and the labels that size bounds allow them.
+
+With class prices nearly all rows of a task are decided; only those whose two best clusters are nearly equal go to the
+exact solver. If the prices it ends with differ by no more than the gap that set these rows apart, no other row would
+change its mind: the labels are optimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.assignment import assign
+
+Array = NDArray[np.float64]
+
+#: many rows near a boundary get their first prices from so many of them
+_SAMPLED_ROWS = 1500
+
+
+class Boundary(Protocol):
+    """Rows of a task by their gap: how much better their cluster is than the second best."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def gap_of_rank(self, rank: int) -> float:
+        """A gap that about ``rank`` rows do not exceed."""
+
+    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Positions, in ascending order, and labels of the rows with at most this gap."""
+
+    def cost_of(self, positions: NDArray[np.int64]) -> Array:
+        """Costs (k × C) of the rows that ``within`` gave last."""
+
+
+@dataclass
+class HeldBoundary:
+    """Labels and gaps of all rows at hand."""
+
+    labels: NDArray[Any]
+    gaps: Array
+    cost_of: Callable[[NDArray[np.int64]], Array]
+    asked: float = 0.0  # the widest gap asked for
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.gaps)
+
+    def gap_of_rank(self, rank: int) -> float:
+        n = len(self.gaps)
+        if rank >= n:
+            return float(self.gaps.max())
+        return gap_of_rank(self.gaps[:: gap_step(n)], n, rank)
+
+    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        self.asked = max(self.asked, gap)
+        positions = np.flatnonzero(self.gaps <= gap)
+        return positions, self.labels[positions]
+
+
+class TooFew(Exception):
+    """The rows looked at do not suffice."""
+
+
+@dataclass
+class NearBoundary:
+    """Labels, gaps and scores of the rows with a gap of at most ``margin``, and of some with a larger one."""
+
+    n_rows: int
+    positions: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    gaps: Array
+    costs: Array
+    margin: float
+    asked: float = 0.0
+
+    def gap_of_rank(self, rank: int) -> float:
+        step = gap_step(self.n_rows)
+        size = -(-self.n_rows // step)
+        looked_at = self.gaps[self.positions % step == 0] if step > 1 else self.gaps
+        position = min(size - 1, -(-rank * size // self.n_rows)) if step > 1 else rank
+        if position >= len(looked_at):
+            raise TooFew
+        return self._covered(float(np.partition(looked_at, position)[position]))
+
+    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        self.asked = max(self.asked, self._covered(gap))
+        self._near = np.flatnonzero(self.gaps <= gap)
+        return self.positions[self._near], self.labels[self._near]
+
+    def cost_of(self, positions: NDArray[np.int64]) -> Array:
+        return self.costs[self._near]
+
+    def _covered(self, gap: float) -> float:
+        if gap > self.margin:
+            raise TooFew
+        return gap
+
+
+def first_gap_rank(counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> int:
+    """How many rows near the boundary are tried first, from the sizes that prices alone give."""
+    from mtclust.primal._compiled_settle import FEWEST_UNDECIDED, UNDECIDED_PER_MISFIT
+
+    misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
+    return UNDECIDED_PER_MISFIT * misfit + FEWEST_UNDECIDED
+
+
+def settle(
+    boundary: Boundary, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64], prices: Array
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:  # fmt: skip
+    """Labels that the size bounds allow from those that the prices alone give.
+
+    Returns the rows near a boundary, their labels, and prices that certify the whole.
+    """
+    from mtclust.primal._compiled_settle import ROUNDING, WIDER
+
+    n = boundary.n_rows
+    delta = boundary.gap_of_rank(first_gap_rank(counts, lower, upper))
+    while True:
+        undecided, labels = boundary.within(delta)
+        decided = counts - np.bincount(labels, minlength=len(counts))
+        low, high = np.maximum(lower - decided, 0), upper - decided
+        if np.all(high >= 0) and low.sum() <= len(undecided) <= high.sum():
+            fewer = len(undecided) < n
+            new_labels, new_prices = exact_labels(boundary.cost_of(undecided), low, high, prices, recurse=fewer)
+            span = float(np.ptp(new_prices - prices))
+            if len(undecided) == n or span <= delta * (1 + ROUNDING):
+                return undecided, new_labels, new_prices
+            # those prices would move rows further from the boundary: take these in as well
+            delta = max(WIDER * delta, WIDER * span)
+        else:
+            delta = max(2 * delta, boundary.gap_of_rank(2 * len(undecided) + 1))
+
+
+def settle_held(
+    scores: Array, constant: Array, lower: NDArray[np.int64], upper: NDArray[np.int64], labels: NDArray[np.int32],
+    prices: Array,
+) -> Array | None:  # fmt: skip
+    """The same as ``settle``, quicker, for a small task by scores + constant; ``labels`` are written.
+
+    Returns the prices that certify the whole; None, with labels that are not the best, where too many rows are near a
+    boundary.
+    """
+    from mtclust.primal import _compiled, _compiled_settle
+
+    n, C = scores.shape
+    gaps, held, counts = np.empty(n), np.empty(n), np.zeros(C, dtype=np.int64)
+    _compiled.choose(scores, prices - constant, labels, gaps, counts)
+    misfit = _compiled_settle.misfit_of(prices, counts, lower, upper)
+    if misfit < 0:
+        return prices
+    room = min(n, _compiled_settle.MOST_ROWS)
+    undecided, cost, found = np.empty(room, dtype=np.int64), np.empty((room, C)), np.append(prices, 0.0)
+    rank = _compiled_settle.UNDECIDED_PER_MISFIT * misfit + _compiled_settle.FEWEST_UNDECIDED
+    delta = _compiled_settle.gap_of_rank(gaps, rank, held)
+    while True:
+        low, high = lower - counts, upper - counts
+        k = _compiled_settle.gather(scores, constant, labels, gaps, delta, undecided, cost, low, high)
+        if k == -1:
+            return None
+        if k == -2:
+            taken = int(np.count_nonzero(gaps <= delta))
+            delta = max(2 * delta, _compiled_settle.gap_of_rank(gaps, 2 * taken + 1, held))
+            continue
+        found[:-1], new_labels = prices, np.empty(k, dtype=np.int64)
+        _compiled_settle.exact(cost[:k], low, high, found, new_labels)
+        change = (found[:-1] - prices).tolist()
+        span = max(change) - min(change)
+        if k == n or span <= delta * (1 + _compiled_settle.ROUNDING):
+            labels[undecided[:k]] = new_labels
+            return found[:-1]
+        # those prices would move rows further from the boundary: take these in as well
+        delta = _compiled_settle.WIDER * max(delta, span)
+
+
+def exact_labels(
+    cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array, recurse: bool
+) -> tuple[NDArray[np.int64], Array]:
+    """Optimal labels within the bounds and prices that prove it; many rows are settled like a whole task."""
+    from mtclust.primal import _compiled, _compiled_settle
+
+    n = len(cost)
+    if n <= _compiled_settle.MOST_ROWS:
+        labels, found = np.empty(n, dtype=np.int64), np.append(prices, 0.0)
+        _compiled_settle.exact(cost, low, high, found, labels)
+        return labels, found[:-1]
+    rows = spread_positions(n, _SAMPLED_ROWS)
+    share = len(rows) / n
+    lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
+    prices = prices.copy()
+    _compiled_settle.newton_prices(cost[rows], lower, upper, prices)
+    _compiled_settle.newton_prices(cost, low, high, prices)
+    if recurse:
+        labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
+        counts = np.zeros(len(low), dtype=np.int64)
+        _compiled.choose(-cost, prices, labels, gaps, counts)
+        if sizes_fit(prices, counts, low, high):
+            return labels.astype(np.int64), prices
+        boundary = HeldBoundary(labels, gaps, lambda rows: cost[rows])
+        undecided, few, prices = settle(boundary, counts, low, high, prices)
+        result = labels.astype(np.int64)
+        result[undecided] = few
+        return result, prices
+    best = assign(cost, low, high, prices=prices)
+    sizes = np.bincount(best, minlength=len(low))
+    found = np.append(prices, 0.0)
+    _compiled.lower_prices(cost, best, sizes > low, sizes < high, found)
+    return best, found[:-1] - found[-1]
+
+
+def sizes_fit(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
+    """Whether the labels that prices alone give are optimal: sizes within bounds, and the prices belong to them."""
+    return bool(np.all(counts >= lower) and np.all(counts <= upper)) and prices_agree(prices, counts, lower, upper)
+
+
+def prices_agree(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
+    """Whether prices belong to these sizes: above 0 only at the upper bound, below 0 only at the lower."""
+    floor = prices[counts > lower].min(initial=np.inf)
+    ceiling = prices[counts < upper].max(initial=-np.inf)
+    return bool(ceiling <= 0.0 <= floor)
+
+
+def gap_step(n: int) -> int:
+    """Every how many rows a gap is looked at to estimate the gap of a rank."""
+    from mtclust.primal._compiled_settle import SAMPLED_GAPS
+
+    return 1 if n <= SAMPLED_GAPS else n // SAMPLED_GAPS
+
+
+def gap_of_rank(sample: Array, n: int, rank: int) -> float:
+    """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps."""
+    from mtclust.primal._compiled_settle import SAMPLED_GAPS
+
+    if n <= SAMPLED_GAPS:
+        return float(np.partition(sample, rank)[rank])
+    position = min(len(sample) - 1, -(-rank * len(sample) // n))
+    return float(np.partition(sample, position)[position])
+
+
+@lru_cache(maxsize=64)
+def spread_positions(n: int, k: int) -> NDArray[np.int64]:
+    """Some (k) of n positions, evenly spread with jitter: plain strides miss clusters where rows come in a pattern."""
+    if n <= k:
+        return np.arange(n)
+    return ((np.arange(k) + np.random.default_rng(0).random(k)) * (n / k)).astype(np.int64)
