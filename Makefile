@@ -67,10 +67,11 @@ lint: $(DEV_STAMP)
 	$(BIN)/mypy
 	$(BIN)/python tools/audit.py
 
-# An interrupt inside the measurement itself blocks it, so that the test of interrupts is left out. Compiled loops are
-# invisible to it: a second, smaller part runs them as Python, where numbers that overflow on purpose warn.
+# An interrupt, a signal or a full disk inside the measurement itself breaks it, so that those tests are left out. Compiled
+# loops are invisible to it: a second, smaller part runs them as Python, where numbers that overflow on purpose warn.
 coverage: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n 2 -q -k "not interrupts_at_many_moments" \
+	$(BIN)/python -m pytest -n 2 -q -W "ignore::pytest.PytestUnraisableExceptionWarning" \
+		-k "not interrupts_at_many_moments and not a_full_disk_is_an_error" --ignore tests/kills/test_signals.py \
 		--cov=mtclust --cov-branch --cov-report= --cov-fail-under=0
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -q -W "ignore::RuntimeWarning" tests/test_compiled.py \
 		tests/properties/test_property_core.py tests/primal/test_primal_systems.py \

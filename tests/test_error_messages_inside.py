@@ -105,7 +105,7 @@ def test_conjugate_gradients_that_do_not_converge_name_what_to_raise(monkeypatch
 
 def test_a_matrix_free_system_says_that_it_has_no_inverse():
     with pytest.raises(NotImplementedError, match="the inverse of a matrix-free system is not formed"):
-        matrix_free.MatrixFreeSolver.block(types.SimpleNamespace(), 0)
+        matrix_free.MatrixFreeSolver.blocks(types.SimpleNamespace())
 
 
 def test_rows_elsewhere_say_that_they_are_not_read_here():

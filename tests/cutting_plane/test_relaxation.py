@@ -71,7 +71,7 @@ def test_labels_are_collapsed_if_nearly_zero_or_tied_in_many_rows(given, collaps
 @pytest.mark.parametrize(("init", "named"), [("random", "'random'"), ([0, 1], "the given labels")])
 def test_the_warning_says_how_far_and_from_where(init, named):
     with pytest.warns(DegenerateSolutionWarning) as caught:
-        warn_if_collapsed(relaxation(n_tied=3), init, stacklevel=2)
+        warn_if_collapsed(relaxation(n_tied=3), init)
     message = str(caught[0].message)
     for part in ("after 2 cuts", "|Ỹ| = 1 |Y|", "3 of 40 rows", "objective is 1.", f"({named})"):
         assert part in message
@@ -81,4 +81,4 @@ def test_the_warning_says_how_far_and_from_where(init, named):
 def test_labels_that_are_not_collapsed_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_if_collapsed(relaxation(), "random", stacklevel=1)
+        warn_if_collapsed(relaxation(), "random")
