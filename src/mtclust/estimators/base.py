@@ -39,7 +39,13 @@ from mtclust.exceptions import NO_VARIATION, SmallTaskWarning
 from mtclust.labels import label_codes
 from mtclust.model import build_model
 from mtclust.objective import loo_residuals, r_squared
-from mtclust.selection.n_clusters import CANDIDATES, ClusterNumberChoice, select_n_clusters, warn_unless_supported
+from mtclust.selection.n_clusters import (
+    CANDIDATES,
+    ClusterNumberChoice,
+    select_n_clusters,
+    warn_unless_supported,
+    words_of_choice,
+)
 from mtclust.selection.sizes import choose_sizes
 from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
@@ -136,7 +142,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
                 self._print_history()
                 return self
             prepared = self._prepare(features, index, clusters, rng)
-            prepared.selection.update(_words_of_choice(choice))
+            prepared.selection.update(words_of_choice(choice))
             if self.solver == "cutting-plane":
                 result = self._solve_relaxed(prepared, options, rng)
             else:
@@ -346,7 +352,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         self._print_history()
 
     def _add_choice(self, choice: ClusterNumberChoice | None) -> None:
-        self.selection_ |= _words_of_choice(choice)
+        self.selection_ |= words_of_choice(choice)
 
     def _print_history(self) -> None:
         for entry in self.history_ if self.verbose else ():
@@ -395,11 +401,3 @@ def _with_plain_ids(result: SolverResult, index: TaskIndex, n_clusters: int) -> 
     return replace(
         result, labels=labels, single_task_labels=renamed_like(result.single_task_labels, labels, n_clusters)
     )
-
-
-def _words_of_choice(choice: ClusterNumberChoice | None) -> dict[str, Any]:
-    """The entry of ``selection_`` for a number of clusters that was chosen."""
-    if choice is None:
-        return {}
-    gaps = dict(zip(choice.candidates, choice.gap.tolist()))
-    return {"n_clusters": {"chosen": choice.n_clusters, "reason": choice.reason, "gaps": gaps}}

@@ -165,6 +165,14 @@ def select_n_clusters(
     return ClusterNumberChoice(numbers[best], numbers, scores, null)
 
 
+def words_of_choice(choice: ClusterNumberChoice | None) -> dict[str, Any]:
+    """The entry of ``selection_`` for a number of clusters that was chosen."""
+    if choice is None:
+        return {}
+    gaps = dict(zip(choice.candidates, choice.gap.tolist()))
+    return {"n_clusters": {"chosen": choice.n_clusters, "reason": choice.reason, "gaps": gaps}}
+
+
 def warn_unless_supported(choice: ClusterNumberChoice) -> None:
     """Say it when no number of clusters separates the data better than noise."""
     if not choice.supported:
