@@ -45,8 +45,8 @@ def test_interrupts_at_many_moments_leave_the_estimator_as_it_was_and_usable(met
             unfitted = method(3, **options)
             for estimator, state in ((unfitted, vars(unfitted).copy()), (model, vars(model).copy())):
                 armed = True
-                signal.setitimer(signal.ITIMER_REAL, delay)
                 try:
+                    signal.setitimer(signal.ITIMER_REAL, delay)
                     estimator.fit(X, tasks=tasks)
                     armed = False
                 except KeyboardInterrupt:

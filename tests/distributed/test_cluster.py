@@ -118,6 +118,7 @@ def test_a_worker_killed_during_a_pass_changes_nothing(cluster_of_two, data, who
     assert set(cluster_of_two.run(os.getpid).values()) != set(processes.values())
 
 
+@pytest.mark.filterwarnings("ignore:`apply_async` is deprecated:DeprecationWarning")  # joblib of its own Dask backend
 def test_restarts_spread_over_the_cluster_by_joblib(cluster_of_two):
     rng = np.random.default_rng(0)
     X, tasks = rng.normal(size=(90, 3)) + 3 * rng.integers(3, size=(90, 1)), np.arange(90) % 3
