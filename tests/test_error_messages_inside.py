@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mtclust import DSTC
+import mtclust
+from mtclust import DSTC, coupling, features
 from mtclust.datasets._archives import read_members
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
@@ -154,3 +155,15 @@ def test_a_member_of_an_archive_that_ends_early(tmp_path, monkeypatch):
     monkeypatch.setattr(tarfile.TarFile, "extractfile", lambda *_: io.BytesIO(b"a"))
     with pytest.raises(ValueError, match=r"broken archive \(EOFError: a ends early\)\. Delete it"):
         read_members(path, re.compile("a"), max_bytes=10**6)
+
+
+@pytest.mark.parametrize("module", [mtclust, features])
+def test_a_module_names_the_attribute_that_it_does_not_have(module):
+    with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'speed'"):
+        assert module.speed
+
+
+def test_eigenvalues_that_are_not_found_are_an_error_that_says_so(monkeypatch):
+    monkeypatch.setattr(coupling.lapack, "dsyevr", lambda S, **_: (None, None, 0, None, 3))
+    with pytest.raises(np.linalg.LinAlgError, match=r"the eigenvalues of a coupling matrix were not found.*: 3"):
+        coupling.symmetric_eigen(np.eye(2))
