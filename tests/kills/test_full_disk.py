@@ -128,7 +128,7 @@ def test_a_table_that_cannot_grow_ends_with_a_whole_line(server, tmp_path):
     assert server.run("toy", str(tmp_path), 1).status == 0
     lines = finished_lines(table)
     size = table.stat().st_size
-    for limit in (size // 2, size // 2 + 7, size - 1):
+    for limit in (size // 2, size // 2 + 7, 3 * size // 4):  # seconds are not of the same length in every run
         for path in tmp_path.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         ended = server.run("toy", str(tmp_path), 1, limit=limit)
