@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mtclust.datasets import fetch_pendigits_tasks
-from mtclust.experiments.methods import fast_macro_nmi
+from mtclust.experiments.methods import fast_macro_nmi, labels_of_starts
 from mtclust.metrics import macro_nmi
 from mtclust.reference import REFERENCE_METHODS, ReferenceMethod
 
@@ -107,12 +107,7 @@ def measure(method: ReferenceMethod, setting: dict[str, Any], data: Any, restart
     start = time.perf_counter()
     model.fit(X, tasks=tasks)
     seconds = time.perf_counter() - start
-    clusterer = getattr(model, "estimator_", model)
-    if hasattr(clusterer, "restart_labels_"):
-        every_start = clusterer.restart_labels_
-    else:  # scikit-learn's k-means keeps only its best start
-        singles = (method.build(N_CLUSTERS, n_init=1, random_state=1000 * seed + r) for r in range(restarts))
-        every_start = np.stack([single.fit_predict(X, tasks=tasks) for single in singles])
+    every_start = labels_of_starts(method, model, data, N_CLUSTERS, restarts, seed)
     mean = np.mean([fast_macro_nmi(classes, labels, tasks) for labels in every_start])
     lowest = macro_nmi(classes, model.labels_, tasks)
     return [f"{mean:.5f}", f"{lowest:.5f}", f"{model.objective_:.8g}", f"{seconds:.3f}"]

@@ -144,9 +144,9 @@ def test_a_search_that_was_too_short_is_told_with_its_figure(monkeypatch):
     monkeypatch.setattr("mtclust.estimators.dmtrc.SEARCHED_TOO_LITTLE", np.inf)
     rows, _, tasks = gaussian_tasks(spread=1.2)
     said = ["(Z = ", "searched too little", 'Raise solver_options={"single_task_n_init": ...}']
-    check(
-        lambda: DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(rows, tasks=tasks), SearchWarning, said
-    )
+    model = DMTRC(3, kernel="linear", sizes="balanced", random_state=0)
+    record = check(lambda: model.fit(rows, tasks=tasks), SearchWarning, said)
+    assert f"(Z = {model.selection_['coupling']['statistic']:.2f}" in str(record.message)
 
 
 def test_the_page_of_messages_lists_every_warning_and_each_goes_to_the_user():

@@ -53,6 +53,7 @@ def test_sources_give_the_same_draw(tiny, no_data, tmp_path, write_archive):
     backwards = {f"./{name}": tiny[name] for name in sorted(tiny, reverse=True)}
     write_archive(tmp_path / "two" / "20news" / "20news-bydate.tar.gz", {"./README": b"x", **backwards})
     one = fetch_newsgroups_tasks(0.5, seed=1, data_home=tmp_path / "one")
+    assert len(one.rows) > 0
     equal(one, fetch_newsgroups_tasks(0.5, seed=1, data_home=tmp_path / "two"))
 
 

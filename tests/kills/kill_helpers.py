@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,6 +31,14 @@ CODES = {
     signal.SIGTERM: (143, -signal.SIGTERM),
 }
 counted: Counter[str] = Counter()
+
+
+def clear(place, earlier=None):
+    """An empty directory, or one with the results of an earlier fit in ``out``."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    if earlier is not None:
+        shutil.copytree(earlier, place / "out")
 
 
 def moments(name, share, few):

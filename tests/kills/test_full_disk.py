@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from kill_helpers import contents, count, defects, finished_lines, leftovers
+from kill_helpers import clear, contents, count, defects, finished_lines, leftovers
 from kill_tasks import fit_command
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and limits on the size of files")
@@ -51,10 +51,7 @@ def test_fit(server, fitted, tmp_path, earlier, fault):
     out = place / "out"
 
     def prepare():
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        if earlier:
-            shutil.copytree(old, out)
+        clear(place, earlier=old if earlier else None)
 
     prepare()
     task = ("command", *fit_command(data, out, *(["--overwrite"] if earlier else [])))

@@ -6,7 +6,7 @@ import signal
 import sys
 
 import pytest
-from kill_helpers import CODES, contents, count, defects, finished_lines, leftovers, moments, without_seconds
+from kill_helpers import CODES, clear, contents, count, defects, finished_lines, leftovers, moments, without_seconds
 from kill_tasks import fit_command
 
 import mtclust
@@ -113,10 +113,7 @@ def test_results_of_fit_are_absent_or_whole(server, fitted, tmp_path, earlier):
     out = place / "out"
 
     def prepare():
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        if earlier:
-            shutil.copytree(old, out)
+        clear(place, earlier=old if earlier else None)
 
     def check(done):
         found = contents(out) if out.exists() else None

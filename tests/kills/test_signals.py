@@ -1,11 +1,10 @@
 """Ctrl-C and a request to end, at random moments and at every operation on a file: tidy, and with their exit codes."""
 
-import shutil
 import signal
 import sys
 
 import pytest
-from kill_helpers import CODES, contents, count, defects, leftovers, moments
+from kill_helpers import CODES, clear, contents, count, defects, leftovers, moments
 from kill_tasks import fit_command
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and POSIX signals")
@@ -34,10 +33,7 @@ def test_fit_leaves_the_earlier_results_or_new_ones(server, fitted, tmp_path, ea
     kept = [contents(path)["labels.csv"] for path in (new, old)]
 
     def prepare():
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        if earlier:
-            shutil.copytree(old, out)
+        clear(place, earlier=old if earlier else None)
 
     def run(**fate):
         prepare()

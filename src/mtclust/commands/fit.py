@@ -15,6 +15,7 @@ from mtclust._atomic import atomic_write
 from mtclust.commands.labels import check_keys, labels_csv, row_margins
 from mtclust.commands.options import (
     add_reading_options,
+    add_verbose_option,
     clusters_argument,
     comma_list,
     coupling_argument,
@@ -147,9 +148,7 @@ def add_parser(commands: Any) -> None:
         help="show the key columns in the report; without, it knows rows by their numbers only",
     )
     written.add_argument("--quiet", action="store_true", help="no progress, no summary")
-    parser.add_argument(
-        "--verbose", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
-    )
+    add_verbose_option(parser)
     parser.set_defaults(run=run)
 
 

@@ -98,6 +98,13 @@ def separator_argument(text: str) -> str:
     return separator
 
 
+def add_verbose_option(parser: Any) -> None:
+    """``--verbose`` after the name of the command; before it, it is that of :func:`mtclust.cli.build_parser`."""
+    parser.add_argument(
+        "--verbose", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+    )
+
+
 def add_reading_options(parser: Any) -> None:
     """How files are read, where it cannot be found out."""
     parser.add_argument(

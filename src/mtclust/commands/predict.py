@@ -12,7 +12,7 @@ import numpy as np
 
 from mtclust._atomic import atomic_write
 from mtclust.commands.labels import check_keys, labels_csv, row_margins
-from mtclust.commands.options import add_reading_options, comma_list, read_options
+from mtclust.commands.options import add_reading_options, add_verbose_option, comma_list, read_options
 from mtclust.commands.output import MODEL_FILE, written_to
 from mtclust.commands.progress import Progress
 from mtclust.exceptions import CommandError, ModelFileError
@@ -58,9 +58,7 @@ def add_parser(commands: Any) -> None:
         "--safe-csv", action="store_true", help="put ' before cells that a spreadsheet would execute (= + - @)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress, no notes")
-    parser.add_argument(
-        "--verbose", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
-    )
+    add_verbose_option(parser)
     parser.set_defaults(run=run)
 
 

@@ -21,6 +21,7 @@ from mtclust.model import DecisionModel
 from mtclust.primal.features import FeatureMap, held_as
 from mtclust.primal.rows import RemoteTable, block_rows, far_from_zero
 from mtclust.primal.sample import ALL_ROWS
+from mtclust.selection.n_clusters import words_of_choice
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, task_ids
 
 
@@ -127,7 +128,7 @@ def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
     rng = np.random.default_rng(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
     with one_blas_thread():
         fit_large(estimator, rows, index, clusters, given_lambda1(estimator.lambda1, index), rng)
-    estimator._add_choice(choice)
+    estimator.selection_ |= words_of_choice(choice)
     estimator._print_history()
     return estimator
 

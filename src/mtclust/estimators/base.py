@@ -41,7 +41,6 @@ from mtclust.model import build_model
 from mtclust.objective import loo_residuals, r_squared
 from mtclust.selection.n_clusters import (
     CANDIDATES,
-    ClusterNumberChoice,
     select_n_clusters,
     warn_unless_supported,
     words_of_choice,
@@ -138,7 +137,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
                     fit_sparse_text(self, features, index, clusters, rng)
                 else:
                     fit_large(self, features, index, clusters, given_lambda1(self.lambda1, index), rng)
-                self._add_choice(choice)
+                self.selection_ |= words_of_choice(choice)
                 self._print_history()
                 return self
             prepared = self._prepare(features, index, clusters, rng)
@@ -350,9 +349,6 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         store_relaxation(self, index, result)
         self._store_extra(prepared, result)
         self._print_history()
-
-    def _add_choice(self, choice: ClusterNumberChoice | None) -> None:
-        self.selection_ |= words_of_choice(choice)
 
     def _print_history(self) -> None:
         for entry in self.history_ if self.verbose else ():

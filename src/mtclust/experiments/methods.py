@@ -14,7 +14,7 @@ from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.datasets import TaskData
 from mtclust.experiments.runner import DataUnavailable, Outcome
 from mtclust.metrics import nmi, per_task
-from mtclust.reference import REFERENCE_METHODS
+from mtclust.reference import REFERENCE_METHODS, ReferenceMethod
 
 OURS: Mapping[str, Any] = {"DSTC": DSTC, "DMTFC": DMTFC, "DMTRC": DMTRC}
 #: the rows one fit of DMTRC gives: the paper's model, always coupled, and our default, which may refuse to couple
@@ -103,6 +103,18 @@ def warm_up() -> None:
         estimator(2, kernel="linear", lambda1=0.1, random_state=0).fit(X, tasks=np.repeat([0, 1], 6))
 
 
+def labels_of_starts(
+    method: ReferenceMethod, model: Any, data: TaskData, n_clusters: int, n_init: int, seed: int
+) -> list[Any]:
+    """The labels of all random starts of a fitted reference method."""
+    clusterer = getattr(model, "estimator_", model)
+    if hasattr(clusterer, "restart_labels_"):
+        return list(clusterer.restart_labels_)
+    # scikit-learn's k-means keeps only its best start
+    singles = (method.build(n_clusters, n_init=1, random_state=1000 * seed + r) for r in range(n_init))
+    return [single.fit_predict(data.data, tasks=data.tasks) for single in singles]
+
+
 def fit_reference(
     name: str, data: TaskData, seed: int, n_init: int, setting: Mapping[str, Any] | None = None
 ) -> list[Outcome]:
@@ -113,12 +125,7 @@ def fit_reference(
     begin = time.process_time()
     model.fit(data.data, tasks=data.tasks)
     seconds = time.process_time() - begin
-    clusterer = getattr(model, "estimator_", model)
-    if hasattr(clusterer, "restart_labels_"):
-        every_start = clusterer.restart_labels_
-    else:  # scikit-learn's k-means keeps only its best start
-        singles = (method.build(n_clusters, n_init=1, random_state=1000 * seed + r) for r in range(n_init))
-        every_start = [single.fit_predict(data.data, tasks=data.tasks) for single in singles]
+    every_start = labels_of_starts(method, model, data, n_clusters, n_init, seed)
     outcome = Outcome(
         name,
         nmi_of_starts=float(np.mean([fast_macro_nmi(data.target, labels, data.tasks) for labels in every_start])),
