@@ -13,7 +13,7 @@ to predict. A cluster that no task holds beside another scores 0: clusters that 
 *separation* of labels is the mean of s_c over clusters and over the kernels, each at its best λ of a small grid, and
 the score that candidates are compared by is
 
-.. math:: \text{separation} - \kappa\sqrt{1 - \text{evenness}}
+.. math:: \text{separation} - \kappa\,(1 - \text{evenness})
 
 with the evenness H(π)/log C of the cluster sizes: neater clusters are not better where they are bought by one that
 takes nearly all. Nothing is drawn at random: the same data give the same judgement.
@@ -38,7 +38,7 @@ LAMBDAS = 2.0 ** np.arange(3, -12, -2)
 #: R² that the best 2 … 12 clusters of Gaussian rows reach
 NOISE = (0.75, 0.70, 0.66, 0.63, 0.60, 0.57, 0.54, 0.52, 0.50, 0.48, 0.46)
 #: weight κ of uneven sizes
-UNEVENNESS = 0.3
+UNEVENNESS = 0.6
 #: rows per task, and tasks, that are judged
 ROWS = 250
 TASKS = 60
@@ -158,7 +158,7 @@ class Judge:
         clusters = np.mean(by_cluster, axis=0)
         even = self._evenness(labels, n_clusters, common)
         separation = float(clusters.mean())
-        return Verdict(float(separation - UNEVENNESS * np.sqrt(1.0 - even)), separation, by_kernel, clusters, even)
+        return Verdict(separation - UNEVENNESS * (1.0 - even), separation, by_kernel, clusters, even)
 
     def _evenness(self, labels: Labels, n_clusters: int, common: bool) -> float:
         if common:
