@@ -34,8 +34,6 @@ Labels = NDArray[np.int64]
 
 #: weight of evenness: 1 is the paper's, 0 weighs every cluster alike
 GAMMA = 0.25
-#: rows a cluster keeps, where the task has that many for each
-LEAST_ROWS = 2
 #: sweeps over the rows of a task at most
 _SWEEPS = 50
 #: diag(R) is kept from 0: a row that fits any label of its own has no leave-one-out residual

@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 #: l of ``sizes="auto"``: sizes may differ by a fifth from balance with two clusters, more upwards with many
 AUTO_BALANCE = 0.1
+#: rows that every cluster of a task keeps under the size-neutral criterion
+LEAST_ROWS = 2
 #: keeps n(1-l)/C from being rounded past an integer it equals (n = 90, C = 3, l = .2)
 _ROUNDING = 1e-9
 
@@ -136,6 +138,16 @@ def free_bounds(sizes: NDArray[np.int64], present: NDArray[np.bool_], movable: b
     rows = sizes[:, None]
     enough = rows >= present.sum(axis=1)[:, None]
     return SizeBounds((present & enough).astype(np.int64), np.where(present, rows, 0), movable)
+
+
+def neutral_bounds(task_sizes: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
+    """No bound but that every cluster of a task keeps ``LEAST_ROWS`` rows, or what the task has for each."""
+    most = int(clusters.max())
+    present = np.arange(most) < clusters[:, None]
+    least = np.minimum(LEAST_ROWS, task_sizes // clusters)
+    return SizeBounds(
+        np.where(present, least[:, None], 0), np.where(present, task_sizes[:, None], 0), movable=bool(np.ptp(clusters))
+    )
 
 
 def parse_sizes(

@@ -37,6 +37,8 @@ class DecisionModel:
     intercept : ndarray of shape (m, C)
     present : ndarray of bool of shape (m, C)
         Which clusters a task has; the others have the score −∞ there.
+    centres : ndarray of shape (m, d), optional
+        Taken off the rows of every task before the kernel sees them.
     """
 
     kernel: Kernel
@@ -44,6 +46,7 @@ class DecisionModel:
     coefficients: Array
     intercept: Array
     present: NDArray[np.bool_]
+    centres: Array | None = None
 
     def scores(self, X: Any, task_codes: NDArray[np.int64]) -> Array:
         """F of every row for its own task, shape (n, C)."""
@@ -56,6 +59,8 @@ class DecisionModel:
     def _block_scores(self, X: Any, task_codes: NDArray[np.int64]) -> Array:
         result = np.empty((X.shape[0], self.intercept.shape[1]))
         linear = self.kernel.kind == "linear" and self.rows is None  # Nyström features of it have rows
+        if self.centres is not None:
+            X = (X.toarray() if sp.issparse(X) else X) - self.centres[task_codes]
         values = X if linear or self.kernel.kind == "precomputed" else self.kernel(X, self.rows)
         for task in np.unique(task_codes):
             mine = task_codes == task
@@ -71,6 +76,7 @@ def build_model(
     predictors: Array,
     input_order: NDArray[np.int64],
     present: NDArray[np.bool_],
+    centres: Array | None = None,
 ) -> DecisionModel:
     """Fold centring and scale into the coefficients.
 
@@ -82,6 +88,8 @@ def build_model(
         Rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input.
     present : ndarray of bool of shape (m, C)
         Which clusters a task has.
+    centres : ndarray of shape (m, d), optional
+        What was taken off the rows of every task to get ``rows``.
     """
     coefficients = np.zeros_like(predictors)
     if centred.scale > 0:
@@ -97,12 +105,14 @@ def build_model(
         if near is not rows:  # the task means are those of the rows as they were shifted
             parts = zip(centred.offsets[:-1], centred.offsets[1:])
             intercept = -np.stack([w @ rows[a:b].mean(axis=0) for w, (a, b) in zip(weights, parts)])
+        if centres is not None:
+            intercept = intercept - np.einsum("icd,id->ic", weights, centres)
         return DecisionModel(kernel, None, weights, intercept, present)
     if kernel.kind == "precomputed":
         in_input_order = np.empty_like(coefficients)
         in_input_order[:, input_order] = coefficients
         return DecisionModel(kernel, None, in_input_order, intercept, present)
-    return DecisionModel(kernel, rows, coefficients, intercept, present)
+    return DecisionModel(kernel, rows, coefficients, intercept, present, centres)
 
 
 def _transposed_product(rows: Any, part: Array) -> Array:

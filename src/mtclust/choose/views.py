@@ -38,19 +38,26 @@ class KernelSpec:
         return self.kind if self.width is None else f"RBF {self.width:g}"
 
 
-def candidate_kernels(kernel: Any, width: Any) -> tuple[KernelSpec, ...]:
-    """The kernels that the arguments ``kernel`` and ``width`` of an estimator leave to choose from."""
+def candidate_kernels(kernel: Any, width: Any, sparse: bool = False) -> tuple[KernelSpec, ...]:
+    """The kernels that the arguments ``kernel`` and ``width`` of an estimator leave to choose from.
+
+    Sparse rows are left to the linear kernel: nearly all distances between texts are equal.
+    """
     if not isinstance(kernel, str):
         return (KernelSpec("callable", function=kernel),)
     widths = WIDTHS if width == "auto" else (float(width),)
     narrow = tuple(KernelSpec("rbf", w) for w in widths)
+    if kernel == "auto" and sparse:
+        return (KernelSpec("linear"),)
     if kernel == "auto":
         return (KernelSpec("linear"), *narrow)
     return narrow if kernel == "rbf" else (KernelSpec(kernel),)
 
 
-def judging_kernels(kernel: Any) -> tuple[KernelSpec, ...]:
+def judging_kernels(kernel: Any, sparse: bool = False) -> tuple[KernelSpec, ...]:
     """The kernels that judge: several for rows, the kernel itself where rows are only known through it."""
+    if sparse and kernel in ("auto", "linear"):
+        return (KernelSpec("linear"),)
     if not isinstance(kernel, str) or kernel == "precomputed":
         return candidate_kernels(kernel, "auto")
     return (KernelSpec("linear"), *(KernelSpec("rbf", w) for w in JUDGING_WIDTHS))
@@ -86,12 +93,15 @@ class View:
     rows : array or CSR matrix of shape (N, d)
         The kernel matrix (N × N) where that is all there is.
     offsets : ndarray of shape (m + 1,)
+    order : ndarray of shape (N,), optional
+        Rows of the input in sorted order.
     centre : bool
         False for the paper's letter: nothing is centred, and there is one frame.
     """
 
     rows: Any
     offsets: NDArray[np.int64]
+    order: NDArray[np.int64] | None = None
     centre: bool = True
     _seen: dict[tuple[str, Frame], Seen] = field(default_factory=dict, repr=False)
     _distances: dict[Frame, tuple[Array, float]] = field(default_factory=dict, repr=False)
@@ -110,7 +120,7 @@ class View:
     def _look(self, spec: KernelSpec, frame: Frame) -> Seen:
         offsets = self.frame_offsets(frame)
         if spec.kind == "precomputed":
-            return Seen(Kernel("precomputed"), self.rows, centre_kernel(self.rows, offsets, self.centre), None)
+            return Seen(Kernel("precomputed"), self.rows, centre_kernel(self._precomputed(), offsets, self.centre), None)
         rows, centres = self._centred_rows(frame)
         if spec.kind == "rbf":
             squared, unit = self._distances_in(frame, rows)
@@ -121,6 +131,23 @@ class View:
             kernel = Kernel(spec.kind, function=spec.function)
             raw = kernel(rows, rows)
         return Seen(kernel, rows, centre_kernel(raw, offsets, self.centre), centres)
+
+    def _precomputed(self) -> Array:
+        """The kernel matrix with its columns, too, in the order of the tasks."""
+        rows = self.rows
+        if rows.shape[0] != rows.shape[1]:
+            raise ValueError(
+                f'X has shape {rows.shape}; kernel="precomputed" needs the square kernel matrix of all rows.'
+            )
+        matrix = rows.toarray() if sp.issparse(rows) else rows
+        matrix = matrix if self.order is None else matrix[:, self.order]
+        if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-8 * float(np.abs(matrix).max())):
+            apart = float(np.abs(matrix - matrix.T).max())
+            raise ValueError(
+                f"X is not symmetric (entries differ by up to {apart:.3g} from their mirror images); "
+                'kernel="precomputed" needs the kernel matrix of all rows with each other.'
+            )
+        return matrix
 
     def _centred_rows(self, frame: Frame) -> tuple[Any, Array | None]:
         if not self.centre or sp.issparse(self.rows):

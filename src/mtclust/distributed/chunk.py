@@ -155,7 +155,7 @@ class Models:
 
 def light_moments(own: Moments) -> Moments:
     """The moments without the Gram matrices, which no row needs."""
-    return Moments(own.sizes, own.mean, own.total, np.zeros((own.n_tasks, 0, 0)), own.scale, own.largest)
+    return Moments(own.sizes, own.mean, own.total, np.zeros((own.n_tasks, 0, 0)), own.scale, own.largest, own.offset)
 
 
 def scores(kept: dict[int, NDArray[Any]], reading: Reading, own: Moments, W: Array) -> dict[int, Array]:

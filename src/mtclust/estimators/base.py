@@ -29,7 +29,9 @@ from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.forms import FORMS, form_of
 from mtclust.estimators.new_tasks import NewTaskMixin
-from mtclust.estimators.problems import Prepared, clusters_per_task, prepare
+from mtclust.choose.settings import sample_rows
+from mtclust.choose.views import Frame
+from mtclust.estimators.problems import Prepared, clusters_per_task, prepare, search
 from mtclust.estimators.saving import SavingMixin
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
@@ -41,7 +43,6 @@ from mtclust.selection.n_clusters import (
     warn_unless_supported,
     words_of_choice,
 )
-from mtclust.selection.settings import search_with_sizes, settings_sample
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
 from mtclust.validation import read_rows
 
@@ -60,7 +61,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), Mapping, StrOptions({"auto"}), range],
-        "kernel": [StrOptions({"rbf", "linear", "precomputed"}), callable],
+        "kernel": [StrOptions({"auto", "rbf", "linear", "precomputed"}), callable],
         "width": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), Mapping],
         "lambda2": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
@@ -123,7 +124,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         self.n_clusters_ = int(clusters.max())
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         with one_blas_thread(), told(self):
-            prepared = prepare(self, rows, index, clusters, form, rng)
+            prepared = prepare(self, rows, index, clusters, form, options)
             prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, index, options, rng)
             store(self, prepared, index, outcome)
@@ -139,7 +140,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         if not isinstance(self.n_clusters, str | range):
             return None
         if form != "dual":
-            sample = settings_sample(rows, index, np.random.default_rng(0))
+            sample = sample_rows(rows, index)
             rows, tasks = sample.rows, sample.tasks[sample.index.codes]
         candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
         # a copy of this estimator, fitted on a sample of large data, keeps to the form
@@ -157,7 +158,11 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
             from mtclust.estimators.relaxed import solve_relaxed
 
             return solve_relaxed(self, prepared.problem, index, options, rng)
-        return search_with_sizes(prepared.problem, prepared.settings, options, rng, index)
+        return search(prepared, index, options, rng)
+
+    def _frames(self, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:
+        """The frames that tasks may be put in."""
+        return ("task",)
 
     def _method(self, n_tasks: int) -> Method:
         """How the tasks are coupled."""

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mtclust.choose.coupling import decide_coupling
+from mtclust.choose.views import Frame
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.new_tasks import correlation
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import decision_of_relaxation
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.outcome import Outcome
-from mtclust.selection.coupling import decide_coupling
 from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
@@ -34,7 +35,9 @@ class DMTRC(MultitaskClusterer):
         gives every task a number of its own: C is the largest, and the clusters of a smaller task are matched to some
         of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
         and zeros, says which these are.
-    kernel : {"rbf", "linear", "precomputed"} or callable, default="rbf"
+    kernel : {"auto", "rbf", "linear", "precomputed"} or callable, default="auto"
+        "auto" lets the linear kernel and RBF kernels of two widths compete, "rbf" the two widths; sparse rows are left
+        to the linear one.
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
         σ of the RBF kernel in units of the mean distance between two rows; "auto" takes the candidate
@@ -46,6 +49,11 @@ class DMTRC(MultitaskClusterer):
         "full" always learns Ω, "none" clusters every task alone, a number s in [0, 1] shrinks: sΩ + (1−s)I/m, and
         "auto" keeps the coupled labels unless the tasks look unrelated or their own data contradict them.
         Cutting planes know "full", which "auto" then means, and "none".
+    center : {"auto", "task", "all"}, default="auto"
+        Where the origin lies. "task" centres rows and features within each task: a shift of a whole task changes
+        nothing, and every task has all its clusters. "all" centres over all rows: the levels of the tasks count, one
+        model serves all of them, and a task may lack clusters. "auto" takes the one whose clusters are better separated
+        within tasks, and ``selection_`` says why.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
         Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" keeps the clusters of a task equally
         large unless letting sizes differ explains the data clearly better.
@@ -134,17 +142,19 @@ class DMTRC(MultitaskClusterer):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
         "coupling": [StrOptions({"auto", "full", "none"}), Interval(Real, 0, 1, closed="both")],
+        "center": [StrOptions({"auto", "task", "all"})],
     }
 
     def __init__(
         self,
         n_clusters: int | Mapping[Any, int] = 8,
         *,
-        kernel: KernelArgument = "rbf",
+        kernel: KernelArgument = "auto",
         width: float | str = "auto",
         lambda1: float | str | Mapping[Any, float] = "auto",
         lambda2: float | str = "auto",
         coupling: float | str = "auto",
+        center: str = "auto",
         sizes: Any = "auto",
         solver: str = "exchange",
         solver_options: dict[str, Any] | None = None,
@@ -164,6 +174,7 @@ class DMTRC(MultitaskClusterer):
         self.lambda1 = lambda1
         self.lambda2 = lambda2
         self.coupling = coupling
+        self.center = center
         self.sizes = sizes
         self.solver = solver
         self.solver_options = solver_options
@@ -186,8 +197,31 @@ class DMTRC(MultitaskClusterer):
             selection["coupling"] = decision_of_relaxation(self.coupling, index.n_tasks)
             return super()._solve(prepared, index, options, rng)
         outcome = super()._solve(prepared, index, options, rng)
-        outcome, selection["coupling"] = decide_coupling(self.coupling, outcome, index, options, rng)
+        if prepared.settings.frame == "all":
+            reason = "all tasks share one frame, and with it one model"
+            selection["coupling"] = {"decision": "full", "reason": reason}
+            return outcome
+        judge = prepared.settings.judge
+        outcome, selection["coupling"] = decide_coupling(self.coupling, outcome, judge, index, options)
         return outcome
+
+    def _frames(self, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:
+        if self.center == "task" or n_tasks == 1:
+            return ("task",)
+        possible = (
+            isinstance(self.sizes, str) and self.sizes == "auto" and self.fit_intercept and np.ptp(clusters) == 0
+            and self.solver == "exchange" and self.coupling in ("auto", "full", 1)
+        )  # fmt: skip
+        if self.center == "all":
+            if not possible:
+                raise ValueError(
+                    'center="all" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
+                    f'solver="exchange" and coupling="auto" or "full"; got sizes={self.sizes!r}, fit_intercept='
+                    f"{self.fit_intercept}, n_clusters={self.n_clusters!r}, solver={self.solver!r}, "
+                    f"coupling={self.coupling!r}."
+                )
+            return ("all",)
+        return ("task", "all") if possible else ("task",)
 
     def _store_coupling(self, problem: Any, point: Point) -> None:
         self.task_covariance_ = point.Z

@@ -28,7 +28,9 @@ class DSTC(MultitaskClusterer):
         gives every task a number of its own: C is the largest, and the clusters of a smaller task are matched to some
         of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
         and zeros, says which these are.
-    kernel : {"rbf", "linear", "precomputed"} or callable, default="rbf"
+    kernel : {"auto", "rbf", "linear", "precomputed"} or callable, default="auto"
+        "auto" lets the linear kernel and RBF kernels of two widths compete, "rbf" the two widths; sparse rows are left
+        to the linear one.
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
         σ of the RBF kernel in units of the mean distance between two rows; "auto" takes the candidate
@@ -93,7 +95,7 @@ class DSTC(MultitaskClusterer):
         self,
         n_clusters: int | Mapping[Any, int] = 8,
         *,
-        kernel: KernelArgument = "rbf",
+        kernel: KernelArgument = "auto",
         width: float | str = "auto",
         lambda1: float | str | Mapping[Any, float] = "auto",
         lambda2: float | str = "auto",

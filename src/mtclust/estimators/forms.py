@@ -10,8 +10,8 @@ from mtclust.memory import require_memory
 
 #: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
 #: since its Nyström features are an approximation
-_SMALL = 2000
-_SMALL_SPARSE = 4000
+_SMALL = 700
+_SMALL_SPARSE = 1500
 #: kernel matrices held at once by the exact form, beside one per candidate width
 _MATRICES = 6
 FORMS = ("auto", "dual", "primal")
@@ -43,9 +43,9 @@ def _is_large(estimator: Any, form: str, X: Any) -> bool:
     limit = _SMALL_SPARSE if sp.issparse(X) else _SMALL
     if form == "auto" and n > limit and not dual_only:
         return True
-    from mtclust.selection.kernel import WIDTHS
+    from mtclust.choose.views import JUDGING_WIDTHS
 
-    kernels = len(WIDTHS) if estimator.kernel == "rbf" and estimator.width == "auto" else 1
+    kernels = 1 + 2 * len(JUDGING_WIDTHS)
     way_out = (
         "Use fewer rows."
         if dual_only

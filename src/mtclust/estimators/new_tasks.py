@@ -12,8 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mtclust._threads import one_blas_thread
-from mtclust.labels import parse_sizes
+from mtclust.labels import SizeBounds, neutral_bounds, parse_sizes
 from mtclust.new_task import NewTask
+from mtclust.problem.common import CommonKept
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.new_task import cluster_new_task
 
@@ -61,7 +62,9 @@ class NewTaskMixin:
         rows = self._rows_of_new_task(X, kept.n_columns)
         if sizes is None:
             sizes = self.sizes if isinstance(self.sizes, str | Real | tuple) else "auto"
-        bounds = parse_sizes(sizes, [rows.shape[0]], self.n_clusters_)
+        if isinstance(kept, CommonKept):
+            return self._by_common_model(kept, rows)
+        bounds = self._bounds_of_new_task(kept, sizes, rows.shape[0])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         options = replace(self._read_search_options(), n_jobs=None)
         with one_blas_thread():
@@ -71,6 +74,18 @@ class NewTaskMixin:
             labels = problem.starts_of(point)[-1].labels
             assert labels is not None
             return NewTask(labels, covariance, row, point.value, problem.decision(point), rows.shape[1])
+
+    def _by_common_model(self, kept: CommonKept, rows: Any) -> NewTask:
+        """In a common frame the one model labels rows of any task."""
+        model, m = kept.model, len(kept.bounds.lower) + 1
+        labels = model.scores(rows, np.zeros(rows.shape[0], dtype=np.int64)).argmax(axis=1)
+        return NewTask(labels, np.full((m, m), 1.0 / m), np.ones(m), float("nan"), model, rows.shape[1])
+
+    def _bounds_of_new_task(self, kept: Any, sizes: Any, n_rows: int) -> SizeBounds:
+        left_open = isinstance(sizes, str) and sizes == "auto"
+        if kept.criterion == "E" and left_open:
+            return neutral_bounds(np.array([n_rows]), np.array([self.n_clusters_]))
+        return parse_sizes(sizes, [n_rows], self.n_clusters_)
 
     def _rows_of_new_task(self, X: Any, expected: int) -> Any:
         rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)

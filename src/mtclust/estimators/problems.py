@@ -1,9 +1,13 @@
-"""From checked rows to a problem that a search can take, in the form that suits them."""
+"""From checked rows to the outcome of a search, in the form that suits them.
+
+Settings are chosen on few rows, held as kernel matrices (:mod:`mtclust.choose.settings`). Where these are all rows, what the
+choice has found is the outcome; or else its labels are carried to all rows, held as features.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -12,15 +16,21 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust._warnings import warn_user
+from mtclust.alignment import groups_of_tasks
+from mtclust.choose.candidates import Candidate
+from mtclust.choose.settings import Sample, Settings, all_rows, choose_settings, sample_rows
 from mtclust.exceptions import NO_VARIATION
 from mtclust.features import Kernel, eigen_features
-from mtclust.labels import SizeBounds, parse_sizes
+from mtclust.labels import SizeBounds, free_bounds, neutral_bounds, parse_sizes
 from mtclust.memory import require_memory
+from mtclust.problem.common import CommonFrame, counts_by_task
 from mtclust.problem.kernels import KernelOrigin, KernelProblem
-from mtclust.problem.protocol import Problem
-from mtclust.selection.settings import Sample, Settings, all_rows, choose_settings, needs_sample, settings_sample
-from mtclust.selection.sizes import estimated_sizes
-from mtclust.tasks import TaskIndex, index_tasks
+from mtclust.problem.predictability import criterion_named
+from mtclust.problem.protocol import SearchOptions
+from mtclust.search.outcome import Outcome
+from mtclust.search.recipe import solve
+from mtclust.search.variants import released
+from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
@@ -34,17 +44,91 @@ class Prepared:
 
     problem: Any
     settings: Settings
+    sample: Sample
     form: str  # "dual", "primal" or "matrix-free"
 
 
 def prepare(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], form: str, rng: np.random.Generator
+    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], form: str, options: SearchOptions
 ) -> Prepared:
     """Choose the settings and build the problem of a form; ``clusters`` is the number of clusters of every task."""
+    if form == "primal":
+        _check_feature_memory(estimator, X, index, clusters)
+    elif form == "matrix-free":
+        _check_wide_memory(X, index, clusters)
+    most = _WIDE_ROWS if form == "matrix-free" else None
+    sample = all_rows(X, index) if form == "dual" else sample_rows(X, index, *([] if most is None else [most]))
+    settings = choose_settings(estimator, sample, index, clusters, options)
     build = {"dual": _kernel_problem, "primal": _feature_problem, "matrix-free": _wide_problem}[form]
-    problem, settings = build(estimator, X, index, clusters, rng)
+    problem = build(estimator, X, index, clusters, settings, sample)
     settings.selection["form"] = form
-    return Prepared(problem, settings, form)
+    return Prepared(problem, settings, sample, form)
+
+
+def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    """What the choice has found, on all rows; a search of its own where nothing or only the kernel was open."""
+    settings, problem, sample = prepared.settings, prepared.problem, prepared.sample
+    choice = settings.choice
+    covered = sample.complete or len(sample.tasks) == index.n_tasks
+    if choice is None or settings.sizes == "given" or not covered:
+        outcome = solve(problem, options, rng)
+        return released(outcome, options, rng) if settings.sizes == "released" else outcome
+    best = choice.best
+    if best.frame == "all":
+        single = _best_own_frame(choice.tried)
+        return _in_common_frame(prepared, best, single, index, options, rng)
+    if sample.complete:
+        return best.outcome
+    return _on_all_rows(prepared, best.outcome, options, rng)
+
+
+def _best_own_frame(tried: list[Candidate]) -> Candidate | None:
+    own = [candidate for candidate in tried if candidate.frame == "task"]
+    return own[0] if own else None
+
+
+def _on_all_rows(prepared: Prepared, few: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    """The outcome on a sample carried to all rows."""
+    problem, positions = prepared.problem, prepared.sample.positions
+    effort = options.effort("all rows", last=True)
+    labels, single = (np.asarray(point.labels, dtype=np.int64) for point in (few.point, few.single))
+    point = problem.descend(problem.carried_labels(positions, labels, few.point.Z), rng, effort)
+    alone = point
+    if problem.method != "independent":
+        alone = problem.alone().carried_labels(positions, single, problem.alone().uncoupled())
+    return replace(few, problem=problem, point=point, single=alone, few=few.problem, few_point=few.point)
+
+
+def _in_common_frame(
+    prepared: Prepared, best: Candidate, own: Candidate | None, index: TaskIndex, options: SearchOptions,
+    rng: np.random.Generator,
+) -> Outcome:  # fmt: skip
+    """All rows labelled by one model; the tasks alone keep what they had in their own frames."""
+    few, sample = best.outcome, prepared.sample
+    pooled, point, single = few.problem, few.point, None if own is None else own.outcome.single
+    similarity = np.eye(index.n_tasks) if own is None else own.outcome.similarity
+    few_single: Any = few.point if single is None else single
+    if not sample.complete:
+        pooled = prepared.problem
+        positions = [np.concatenate([part + a for a, part in zip(index.offsets, sample.positions or [])])]
+        labels = np.asarray(few.point.labels, dtype=np.int64)
+        carried = pooled.carried_labels(positions, labels, pooled.uncoupled())
+        point = pooled.descend(carried, rng, options.effort("all rows", last=True))
+        single = None
+    counts = counts_by_task(point.labels, index.offsets, pooled.bounds.n_clusters)
+    frame = CommonFrame(pooled, index.offsets, free_bounds(index.sizes, counts > 0))
+    whole = frame.point(point)
+    return Outcome(
+        frame, whole, whole if single is None else single, few.problem, few.point, few_single, similarity,
+        groups_of_tasks(similarity),
+    )  # fmt: skip
+
+
+def _bounds_of(settings: Settings, estimator: Any, sizes: NDArray[np.int64], clusters: NDArray[np.int64], names: Any) -> SizeBounds:
+    if settings.criterion == "E":
+        return neutral_bounds(sizes, clusters)
+    rule = estimator.sizes if settings.sizes == "given" else "balanced"
+    return parse_sizes(rule, sizes, clusters, names)
 
 
 def _warn_if_constant(scale: float) -> None:
@@ -53,56 +137,45 @@ def _warn_if_constant(scale: float) -> None:
 
 
 def _kernel_problem(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], rng: np.random.Generator
-) -> tuple[Problem, Settings]:
-    sample = all_rows(X, index)
-    settings = choose_settings(estimator, sample, index, clusters, rng)
-    bounds = parse_sizes(estimator.sizes, index.sizes, clusters, index.names)
-    problem = _of_sample(estimator, sample, settings, bounds, index.order)
-    _warn_if_constant(problem.origin.centred.scale)  # type: ignore[union-attr]
-    if problem.features is not None:
-        settings.selection["n_components"] = problem.features.rank
-    return problem, settings
-
-
-def _of_sample(
-    estimator: Any, sample: Sample, settings: Settings, bounds: SizeBounds, order: NDArray[np.int64]
+    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
 ) -> KernelProblem:
-    """The kernel problem of the rows that settings were chosen on."""
-    assert settings.centred is not None
-    method = estimator._method(sample.index.n_tasks)
-    matrix = settings.centred.matrix
-    features = eigen_features(matrix, estimator.n_components) if method == "features" else None
+    seen = settings.view.through(settings.spec, settings.frame)
+    _warn_if_constant(seen.centred.scale)
+    method = estimator._method(index.n_tasks)
+    features = eigen_features(seen.centred.matrix, estimator.n_components) if method == "features" else None
+    if features is not None:
+        settings.selection["n_components"] = features.rank
+    bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
     return KernelProblem(
-        matrix, sample.index.offsets, bounds, settings.lambda1, settings.lambda2, method, features,
-        origin=KernelOrigin(settings.kernel, sample.rows, settings.centred, order),
+        seen.centred.matrix, index.offsets, bounds, settings.lambda1, settings.lambda2, method, features,
+        criterion_named(settings.criterion),
+        origin=KernelOrigin(seen.kernel, seen.rows, seen.centred, index.order, seen.centres),
     )  # fmt: skip
 
 
 def _feature_problem(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], rng: np.random.Generator
-) -> tuple[Problem, Settings]:
+    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
+) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.primal.features import feature_map, source_of
     from mtclust.primal.rows import Data, moments
     from mtclust.problem.features import FeatureProblem
-    from mtclust.selection.sample_sizes import bounds_by_rule
 
-    _check_feature_memory(estimator, X, index, clusters)
-    sample = settings_sample(X, index, rng) if needs_sample(estimator, clusters) else None
-    settings = choose_settings(estimator, sample, index, clusters, rng)
-    features = feature_map(settings.kernel, X, index, estimator.n_components, rng)
+    method, lambda1, lambda2 = estimator._method(index.n_tasks), settings.lambda1, settings.lambda2
+    if settings.frame == "all":
+        index, clusters = index.as_one_task(), clusters[:1]
+        method, lambda1, lambda2 = "independent", lambda1[:1], lambda2
+    centres = None
+    if settings.kernel.kind == "rbf" and estimator.fit_intercept:
+        centres = index.means_of(X)
+    features = feature_map(settings.kernel, X, index, estimator.n_components, centres)
     source = source_of(features, X, index, estimator.fit_intercept)
     own = moments(source, estimator.fit_intercept)
     _warn_if_constant(own.scale)
-    if settings.sizes is None:
-        bounds = parse_sizes(estimator.sizes, index.sizes, clusters, index.names)
-    else:
-        bounds = bounds_by_rule(settings.sizes, source, own, clusters, rng)
     kind = "the {} columns of X" if features.projection is None else "{} Nyström features"
     settings.selection["features"] = kind.format(own.n_features)
-    method = estimator._method(index.n_tasks)
-    return FeatureProblem(Data(source, own, bounds), method, settings.lambda1, settings.lambda2, features), settings
+    bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
+    return FeatureProblem(Data(source, own, bounds), method, lambda1, lambda2, features, criterion=settings.criterion)
 
 
 def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
@@ -123,59 +196,31 @@ def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex, clusters: ND
     )
 
 
-def _wide_problem(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], rng: np.random.Generator
-) -> tuple[Problem, Settings]:
-    from mtclust.primal.features import FeatureMap
-    from mtclust.primal.matrix_free import sparse_moments, table_of
-    from mtclust.primal.rows import Data
-    from mtclust.problem.wide import WideSparseProblem
-
+def _check_wide_memory(X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
     C, m, d = int(clusters.max()), index.n_tasks, X.shape[1]
     require_memory(
         8.0 * (10 * m * d * C + 12 * _WIDE_ROWS**2) + 16.0 * X.nnz + 48.0 * X.shape[0],
         f"fit of {m} tasks with {d} columns and {C} clusters",
         "Use fewer columns (TaskTfidf has max_features) or n_components for Nyström features.",
     )
-    sample, positions = _wide_sample(X, index, rng)
-    settings = choose_settings(estimator, sample, index, clusters, rng)
-    few_bounds = parse_sizes("balanced", sample.index.sizes, np.minimum(clusters, sample.index.sizes))
-    few = _of_sample(estimator, sample, settings, few_bounds, np.arange(sample.rows.shape[0]))
-    _warn_if_constant(settings.centred.scale)  # type: ignore[union-attr]
+
+
+def _wide_problem(
+    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
+) -> Any:
+    from mtclust.primal.features import FeatureMap
+    from mtclust.primal.matrix_free import sparse_moments, table_of
+    from mtclust.primal.rows import Data
+    from mtclust.problem.wide import WideSparseProblem
+
+    few = _kernel_problem(estimator, sample.rows, sample.index, clusters, settings, sample)
     source = table_of(X, index.order, index.offsets)
     own = sparse_moments(source, estimator.fit_intercept)
-    data = Data(source, own, _wide_bounds(estimator, settings, few, index, clusters, rng))
-    problem = WideSparseProblem(
-        data, few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")), sample=few,
-        positions=positions,
+    bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
+    return WideSparseProblem(
+        Data(source, own, bounds), few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),
+        criterion=settings.criterion, sample=few, positions=sample.positions,
     )  # fmt: skip
-    return problem, settings
-
-
-def _wide_sample(X: Any, index: TaskIndex, rng: np.random.Generator) -> tuple[Sample, list[NDArray[np.int64]]]:
-    """Some rows of every task; and which rows of each task these are."""
-    wanted = np.minimum(index.sizes, np.maximum(1, index.sizes * _WIDE_ROWS // index.sizes.sum() + 1))
-    positions = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(index.sizes, wanted)]
-    rows = np.concatenate([index.order[a + part] for a, part in zip(index.offsets, positions)])
-    tasks = np.arange(index.n_tasks)
-    return Sample(X[rows].astype(np.float64), index_tasks(np.repeat(tasks, wanted), len(rows)), tasks), positions
-
-
-def _wide_bounds(
-    estimator: Any, settings: Settings, few: KernelProblem, index: TaskIndex, clusters: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> SizeBounds:  # fmt: skip
-    """Sizes of all rows: the estimator's own rule, or what was chosen on the sample."""
-    from mtclust.selection.sample_sizes import free_by_number
-
-    if settings.sizes == "free":
-        return free_by_number(index.sizes, clusters)
-    if settings.sizes == "estimated":
-        lower = estimated_sizes(few, rng).lower
-        wanted = lower / lower.sum(axis=1, keepdims=True) * index.sizes[:, None]
-        return SizeBounds(np.floor(wanted).astype(np.int64), np.ceil(wanted).astype(np.int64))
-    rule = estimator.sizes if settings.sizes is None else "balanced"
-    return parse_sizes(rule, index.sizes, clusters, index.names)
 
 
 def clusters_per_task(n_clusters: Any, index: TaskIndex) -> NDArray[np.int64]:

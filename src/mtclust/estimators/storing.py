@@ -29,7 +29,7 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     if new_ids is not None:
         outcome = _renamed(outcome, new_ids)
     problem, point = outcome.problem, outcome.point
-    _warn_of_search(estimator._read_search_options(), outcome)
+    _warn_of_search(estimator._read_search_options(), outcome, prepared.settings.criterion)
     if outcome.model_codes is None:
         estimator._model = problem.decision(point)
     else:
@@ -39,8 +39,9 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     estimator.labels_, estimator.single_task_labels_ = labels, single
     estimator.cluster_sizes_ = problem.class_counts(point)
     estimator.objective_ = point.value
-    judged, judged_point = (outcome.few, outcome.few_point) if problem.judged_on_few else (problem, point)
-    estimator.loo_score_ = judged.leave_one_out(judged_point, estimator.fit_intercept)
+    judge, common = prepared.settings.judge, prepared.settings.frame == "all"
+    verdict = judge(np.asarray(outcome.few_point.labels), bounds.n_clusters, common=common)
+    estimator.loo_score_ = verdict.separation
     estimator.intercept_ = estimator._model.intercept
     if estimator._model.kernel.kind == "linear" and estimator._model.rows is None:
         estimator.coef_ = estimator._model.coefficients
@@ -78,7 +79,7 @@ def _renamed_point(problem: Any, point: Point, new_ids: NDArray[np.int64]) -> Po
     return problem.renamed(point, np.tile(new_ids, (problem.n_tasks, 1)))
 
 
-def _warn_of_search(options: SearchOptions, outcome: Outcome) -> None:
+def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) -> None:
     """Say that a search did not converge, or that its objective cannot be right."""
     point, problem = outcome.point, outcome.problem
     if not point.converged and outcome.model_codes is None:  # max_cuts is no shortcoming but part of the model
@@ -87,7 +88,7 @@ def _warn_of_search(options: SearchOptions, outcome: Outcome) -> None:
             f"falling by more than tol={options.tol:g} a round; raise max_iter or tol.",
             ConvergenceWarning,
         )
-    if point.value < 0:
+    if point.value < 0 and criterion == "J":
         warn_user(
             f"the objective came out as {point.value:.3g}, below its lowest possible value 0: lambda1="
             f"{problem.lambda1.mean():g} and lambda2={problem.lambda2:g} are too small for double precision with "

@@ -26,13 +26,14 @@ from mtclust.model import DecisionModel
 from mtclust.persistence.codec import Decoder, Encoder, add_type, register
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
+from mtclust.problem.common import CommonKept
 from mtclust.problem.kept import FeatureKept, KernelKept
 
 ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in (DMTRC, DMTFC, DSTC)}
 #: where scikit-learn keeps what ``set_fit_request`` and its like were told
 _ROUTING = "_metadata_request"
 
-for _state in (Kernel, SizeBounds, DecisionModel, Moments, FeatureMap, KernelKept, FeatureKept):
+for _state in (Kernel, SizeBounds, DecisionModel, Moments, FeatureMap, KernelKept, FeatureKept, CommonKept):
     register(_state)
 
 
@@ -85,7 +86,7 @@ def _check_consistent(model: Any) -> None:
     if not isinstance(model._model, DecisionModel):
         raise ValueError("it holds no model that scores rows")
     kept = model._kept
-    if not isinstance(kept, KernelKept | FeatureKept):
+    if not isinstance(kept, KernelKept | FeatureKept | CommonKept):
         raise ValueError("it holds no state for new tasks")
     bounds = kept.bounds
     if bounds.lower.shape != (m, C) or bounds.upper.shape != (m, C) or bounds.lower.min() < 0:

@@ -43,6 +43,7 @@ class FeatureMap:
     kernel: Kernel
     landmarks: Any = None
     projection: Array | None = None
+    centres: Array | None = None  # (m, d), taken off the rows of every task before the kernel sees them
 
     def __call__(self, rows: Any) -> NDArray[Any]:
         if self.projection is None:
@@ -64,7 +65,7 @@ class FeatureMap:
         if self.projection is None:
             return DecisionModel(self.kernel, None, scaled.transpose(0, 2, 1).copy(), intercept, present)
         coefficients = np.stack([self.projection @ part for part in scaled])
-        return DecisionModel(self.kernel, self.landmarks, coefficients, intercept, present)
+        return DecisionModel(self.kernel, self.landmarks, coefficients, intercept, present, self.centres)
 
 
 def default_rank(n_rows: int) -> int:
@@ -84,24 +85,26 @@ def needs_landmarks(kernel: Kernel, X: Any, n_components: int | None) -> bool:
 
 
 def feature_map(
-    kernel: Kernel, X: Any, index: TaskIndex, n_components: int | None, rng: np.random.Generator
+    kernel: Kernel, X: Any, index: TaskIndex, n_components: int | None, centres: Array | None = None
 ) -> FeatureMap:
-    """Choose the features for a kernel."""
+    """Choose the features for a kernel; ``centres`` are taken off the rows of every task before it sees them."""
     if not needs_landmarks(kernel, X, n_components):
         return FeatureMap(kernel)
     n = X.shape[0]
     rank = default_rank(n) if n_components is None else min(n_components, n)
     # systematic sampling of the sorted rows: every task gets its share
-    positions = ((np.arange(rank) + rng.random()) * (n / rank)).astype(np.int64)
-    landmarks = X[index.order[np.minimum(positions, n - 1)]]
+    positions = ((np.arange(rank) + 0.5) * (n / rank)).astype(np.int64)
+    landmarks = X[index.order[positions]]
     if not sp.issparse(landmarks):
         landmarks = np.array(landmarks, dtype=np.float64)
+    if centres is not None:
+        landmarks = landmarks - centres[np.searchsorted(index.offsets, positions, side="right") - 1]
     gram = kernel(landmarks, landmarks)
     eigenvalues, vectors = sla.eigh(0.5 * (gram + gram.T))
     keep = eigenvalues > _NEGLIGIBLE * max(float(eigenvalues[-1]), 0.0)
     if not keep.any():
-        return FeatureMap(kernel, landmarks, np.zeros((rank, 1)))
-    return FeatureMap(kernel, landmarks, vectors[:, keep] / np.sqrt(eigenvalues[keep]))
+        return FeatureMap(kernel, landmarks, np.zeros((rank, 1)), centres)
+    return FeatureMap(kernel, landmarks, vectors[:, keep] / np.sqrt(eigenvalues[keep]), centres)
 
 
 def source_of(features: FeatureMap, X: Any, index: TaskIndex, centre: bool) -> Source:
@@ -110,7 +113,11 @@ def source_of(features: FeatureMap, X: Any, index: TaskIndex, centre: bool) -> S
         return X.source(features, centre)
     order = None if index.is_sorted else index.order
     if features.projection is not None:
-        return _held(KernelRows(X, index.offsets, features.kernel, features.landmarks, features.projection, order))
+        return _held(
+            KernelRows(
+                X, index.offsets, features.kernel, features.landmarks, features.projection, order, features.centres
+            )
+        )
     if sp.issparse(X):
         return SparseRows(X, index.offsets, order)
     rows = TableRows(X, index.offsets, order)

@@ -118,6 +118,7 @@ def relabel(
 
     n, n_clusters = len(current.labels), W.shape[1]
     weights, constant = moments.on_raw(task, W)
+    offset = moments.offset_of(task)
     rows = source.whole(task) if n <= _AT_ONCE else None
     if rows is not None:
         before = current.labels.copy()
@@ -129,7 +130,7 @@ def relabel(
             return int(np.count_nonzero(current.labels != before))
         current.labels[:] = before
     if current.gaps is not None:
-        current.gaps.move_on(W, current.prices, float(moments.largest[task]))
+        current.gaps.move_on(W, current.prices - offset, float(moments.largest[task]))
         near = current.gaps.within(current.gaps.margin)
         if len(near) <= _NEAR_SHARE * n:
             try:
@@ -148,7 +149,7 @@ def relabel(
     keep_gaps = n > _AT_ONCE and moments.largest[task] > 0  # that bound is not known of sparse tables
     if sizes_fit(current.prices, counts, lower, upper):
         if keep_gaps:
-            current.gaps = KnownGaps.measured(gaps, W, current.prices, 0.0)
+            current.gaps = KnownGaps.measured(gaps, W, current.prices - offset, 0.0)
         return changed
 
     def cost_of(positions: NDArray[np.int64]) -> Array:
@@ -156,7 +157,7 @@ def relabel(
 
     boundary = HeldBoundary(current.labels, gaps, cost_of)
     if keep_gaps:
-        current.gaps = KnownGaps.measured(gaps, W, current.prices, 0.0)
+        current.gaps = KnownGaps.measured(gaps, W, current.prices - offset, 0.0)
     undecided, labels, current.prices = settle(boundary, counts, lower, upper, current.prices)
     if current.gaps is not None and keep_gaps:
         current.gaps.margin = boundary.asked

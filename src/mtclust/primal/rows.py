@@ -223,6 +223,7 @@ class KernelRows:
     landmarks: Any
     projection: Array
     order: NDArray[np.int64] | None = None
+    centres: Array | None = None  # (m, d), taken off the rows of every task
 
     @property
     def n_features(self) -> int:
@@ -233,16 +234,18 @@ class KernelRows:
         step = block_rows(max(self.n_features, self.projection.shape[0]), 8) * 4
         for a in range(begin, end, step):
             b = min(end, a + step)
-            yield a - begin, b - begin, self._features(np.arange(a, b))
+            yield a - begin, b - begin, self._features(task, np.arange(a, b))
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        return self._features(positions + self.offsets[task])
+        return self._features(task, positions + self.offsets[task])
 
     def whole(self, task: int) -> None:
         return None
 
-    def _features(self, where: NDArray[np.int64]) -> Array:
+    def _features(self, task: int, where: NDArray[np.int64]) -> Array:
         rows = self.rows[where if self.order is None else self.order[where]]
+        if self.centres is not None:
+            rows = rows - self.centres[task]
         return self.kernel(rows, self.landmarks) @ self.projection
 
 
@@ -277,6 +280,8 @@ class Moments:
         s; 0 where the rows of no task differ.
     largest : ndarray of shape (m,)
         A bound of ‖φ‖² over the rows of the task.
+    offset : ndarray of shape (m, C), optional
+        Added to the scores of every row of a task.
     """
 
     sizes: NDArray[np.int64]
@@ -285,10 +290,15 @@ class Moments:
     gram: Array
     scale: float
     largest: Array
+    offset: Array | None = None
 
     @property
     def n_tasks(self) -> int:
         return len(self.sizes)
+
+    def offset_of(self, task: int) -> Array | float:
+        """What is added to the scores of a task's rows."""
+        return 0.0 if self.offset is None else self.offset[task]
 
     @property
     def n_features(self) -> int:
@@ -305,7 +315,7 @@ class Moments:
 
     def on_raw(self, task: int, W: Array) -> tuple[Array, Array]:
         """Weights and constant with which raw rows z of a task score as φ does with W: φᵀW = zᵀ·weights + constant."""
-        return W / self.root_scale, -(self.mean[task] @ W) / self.root_scale
+        return W / self.root_scale, self.offset_of(task) - (self.mean[task] @ W) / self.root_scale
 
     def centred(self, task: int, block: NDArray[Any]) -> Array:
         """φ of raw rows of a task."""

@@ -42,6 +42,10 @@ class TaskTerm(Protocol):
 class Criterion(Protocol):
     """Judges labels under one coupling."""
 
+    @property
+    def name(self) -> str:
+        """"J" or "E"."""
+
     def codes(self, labels: Labels, n_clusters: int) -> Array:
         """The targets (n × C) that models are fitted to."""
 
@@ -53,6 +57,9 @@ class Criterion(Protocol):
 
     def closed_form(self, at: Conditioned, codes: Array) -> Array:
         """The coupling matrix to try next for these labels."""
+
+    def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
+        """Scale and offset (m × C each) that turn models into scores of clusters; None where models are scores."""
 
     def starts_of_task(
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
@@ -86,6 +93,8 @@ class _QuadraticTerm:
 class PaperObjective:
     """J = ½⟨Y, MY⟩ (paper, eq. 20 with W eliminated): labels are exchanged within the cluster sizes."""
 
+    name: str = "J"
+
     def codes(self, labels: Labels, n_clusters: int) -> Array:
         return label_codes(labels, n_clusters)
 
@@ -98,6 +107,9 @@ class PaperObjective:
 
     def closed_form(self, at: Conditioned, codes: Array) -> Array:
         return at.closed_form(codes)
+
+    def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
+        return None
 
     def starts_of_task(
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int

@@ -112,13 +112,13 @@ def descend(data: Data, system: System, point: Point, rng: np.random.Generator, 
     point.record(stage, "start")
     for _ in range(effort.max_iter):
         before = point.value
-        changed = _relabel_all(data, fit, tasks)
+        changed = relabel_all(data, fit.W, fit.tasks, tasks)
         fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
         _refresh(point)
         point.record(stage, "labels")
         settled = changed <= SETTLED * n_rows
         if effort.learn:
-            _coupling_steps(system, point, tol, stage, _COUPLING_STEPS if settled else _EARLY_STEPS)
+            coupling_steps(system, point, tol, stage, _COUPLING_STEPS if settled else _EARLY_STEPS)
         point.n_iter += 1
         least = tol * abs(before) * (1.0 if settled else _STALLED)
         if before - point.value > least:
@@ -133,15 +133,16 @@ def descend(data: Data, system: System, point: Point, rng: np.random.Generator, 
         point.certified = polish(data, point, tasks, rng)
         point.record(stage, "polish")
         if effort.learn and not point.certified:
-            _coupling_steps(system, point, tol, stage)
+            coupling_steps(system, point, tol, stage)
     return point
 
 
-def _relabel_all(data: Data, fit: FeatureFit, tasks: list[int]) -> int:
+def relabel_all(data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
+    """The best labels of some tasks for models W, in place; returns how many changed."""
     if isinstance(data.source, RemoteSource):
-        return data.source.relabel(data, fit.W, fit.tasks)
+        return data.source.relabel(data, W, labels)
     lower, upper = data.bounds.lower, data.bounds.upper
-    return sum(relabel(data.source, i, data.moments, fit.W[i], fit.tasks[i], lower[i], upper[i]) for i in tasks)
+    return sum(relabel(data.source, i, data.moments, W[i], labels[i], lower[i], upper[i]) for i in tasks)
 
 
 def _refresh(point: Point) -> None:
@@ -150,7 +151,7 @@ def _refresh(point: Point) -> None:
     point.value = objective(fit.b, fit.W)
 
 
-def _coupling_steps(system: System, point: Point, tol: float, stage: str, most: int = _COUPLING_STEPS) -> None:
+def coupling_steps(system: System, point: Point, tol: float, stage: str, most: int = _COUPLING_STEPS) -> None:
     """Steps of the coupling while they lower J, accelerated where that pays; no pass over the rows."""
     accelerator = Accelerator()
     for _ in range(most):

@@ -22,12 +22,12 @@ from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels, move_sums
 from mtclust.primal.rows import Data, Moments, Source
 from mtclust.primal.systems import AloneSystem, SharedSystem, Solver, System, relationship_system
-from mtclust.problem import feature_descent
+from mtclust.problem import feature_descent, feature_predictability
 from mtclust.problem.feature_descent import best_labels, point_of_labels
 from mtclust.problem.feature_scores import loo_score, own_shares
 from mtclust.problem.feature_starts import first_models
 from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
-from mtclust.problem.sample import sample_of
+from mtclust.problem.sample import rows_at, sample_of
 
 Array = NDArray[np.float64]
 
@@ -50,6 +50,7 @@ class FeatureProblem:
         How rows become features, for models of new rows.
     all_rows : bool
         False for the few rows of a search.
+    criterion : {"J", "E"}
     """
 
     data: Data
@@ -58,6 +59,7 @@ class FeatureProblem:
     lambda2: float
     features: FeatureMap | None = None
     all_rows: bool = True
+    criterion: str = "J"
     _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     #: whether scores of labels are only known for the few rows of the search
@@ -140,12 +142,24 @@ class FeatureProblem:
     def carried(self, few: Any, point: Point) -> Point:
         if few.data.source is self.data.source:
             return point
-        # prices of the sample are near those of all rows; the models are the same functions
         fit = point.fit
-        found = best_labels(self.data, fit.W, [task.prices for task in fit.tasks])
+        if self.criterion == "E":
+            models, offset = feature_predictability.decision_models(fit)
+            found = best_labels(feature_predictability.scored_by(self.data, offset), models)
+        else:
+            # prices of the sample are near those of all rows; the models are the same functions
+            found = best_labels(self.data, fit.W, [task.prices for task in fit.tasks])
         other = point_of_labels(self.data, self.at(point.Z), found)
         other.n_iter = point.n_iter
         return other
+
+    def carried_labels(self, positions: list[NDArray[np.int64]], labels: NDArray[np.int64], Z: Array) -> Point:
+        """The point on all rows that continues labels of some rows of every task."""
+        few = replace(self, data=rows_at(self.data, positions), all_rows=False)
+        parts = zip(few.offsets[:-1], few.offsets[1:])
+        # D of another form is in other coordinates
+        Z = few.uncoupled() if self.method == "features" else Z
+        return self.carried(few, few.point_of([Start(labels[a:b]) for a, b in parts], Z))
 
     def proposing(self, starts: list[list[Start]]) -> FeatureProblem:
         return self  # the polish knows no proposals
@@ -213,6 +227,8 @@ class FeatureProblem:
     def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
         if self.method == "independent":
             effort = replace(effort, learn=False)
+        if self.criterion == "E":
+            return feature_predictability.descend(self.data, self.system, point, effort)
         return feature_descent.descend(self.data, self.system, point, rng, effort)
 
     def class_counts(self, point: Point) -> NDArray[np.int64]:
@@ -251,14 +267,18 @@ class FeatureProblem:
         own = self.data.moments
         return FeatureKept(
             self.features, own, point.fit.b, self.class_counts(point), self.bounds, self.method, self.lambda1,
-            self.lambda2, not np.any(own.total),
+            self.lambda2, not np.any(own.total), self.criterion,
         )  # fmt: skip
 
     def decision(self, point: Point) -> DecisionModel:
         """The model that scores new rows."""
         assert self.features is not None
         shift = getattr(self.data.source, "shift", None)
-        return self.features.decision(self.data.moments, shift, self.bounds.present, point.fit.W)
+        if self.criterion == "J":
+            return self.features.decision(self.data.moments, shift, self.bounds.present, point.fit.W)
+        models, offset = feature_predictability.decision_models(point.fit)
+        model = self.features.decision(self.data.moments, shift, self.bounds.present, models)
+        return replace(model, intercept=model.intercept + offset)
 
 
 @dataclass(frozen=True)

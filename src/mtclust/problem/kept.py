@@ -8,7 +8,7 @@ the new task begins as their equal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from mtclust.primal.systems import objective
 from mtclust.problem.feature_descent import FeatureFit, class_vector, code_scale
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.kernels import KernelOrigin, KernelProblem
+from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import Method, Point, Problem, Start
 
 Array = NDArray[np.float64]
@@ -51,6 +52,9 @@ class KernelKept:
     lambda2 : float
     rank : int or None
         Of the features that D weighs.
+    centred_rows : bool
+        Whether the rows of every task have its mean taken off.
+    criterion : {"J", "E"}
     """
 
     kernel: Kernel
@@ -64,6 +68,8 @@ class KernelKept:
     lambda1: Array
     lambda2: float
     rank: int | None = None
+    centred_rows: bool = False
+    criterion: str = "J"
 
     @property
     def n_columns(self) -> int:
@@ -84,7 +90,8 @@ class KernelKept:
             rows = sp.csr_matrix(rows)
         elif sp.issparse(rows) and not sp.issparse(self.rows):
             rows = rows.toarray()
-        both = [self.rows, rows]
+        mean = rows.mean(axis=0, keepdims=True) if self.centred_rows else None
+        both = [self.rows, rows if mean is None else rows - mean]
         everything: Any = sp.vstack(both, format="csr") if sp.issparse(rows) else np.concatenate(both)
         n, m = rows.shape[0], len(self.offsets) - 1
         offsets = np.append(self.offsets, self.offsets[-1] + n)
@@ -97,12 +104,14 @@ class KernelKept:
             weight *= features.rank / (self.rank or 1)
         problem = KernelProblem(
             centred.matrix, offsets, _joined(self.bounds, bounds), np.append(self.lambda1, self.lambda1.mean()), weight,
-            self.method, features, origin=KernelOrigin(self.kernel, everything, centred, np.arange(len(raw))),
+            self.method, features, criterion_named(self.criterion),
+            origin=KernelOrigin(self.kernel, everything, centred, np.arange(len(raw)), _last_centre(mean, m)),
         )  # fmt: skip
         block = np.ascontiguousarray(centred.matrix[offsets[m] :, offsets[m] :])
         alone = KernelProblem(
-            block, np.array([0, n]), bounds, self.lambda1.mean(keepdims=True), m * self.lambda2, "independent"
-        )
+            block, np.array([0, n]), bounds, self.lambda1.mean(keepdims=True), m * self.lambda2, "independent",
+            criterion=problem.criterion,
+        )  # fmt: skip
         return problem, alone
 
 
@@ -123,6 +132,7 @@ class FeatureKept:
     lambda1 : ndarray of shape (m,)
     lambda2 : float
     centred : bool
+    criterion : {"J", "E"}
     """
 
     features: FeatureMap
@@ -134,6 +144,7 @@ class FeatureKept:
     lambda1: Array
     lambda2: float
     centred: bool
+    criterion: str = "J"
 
     @property
     def n_columns(self) -> int:
@@ -146,24 +157,31 @@ class FeatureKept:
     def with_task(self, rows: Any, bounds: SizeBounds) -> tuple[Problem, Problem]:
         """All tasks with the new one as the last, and the new one alone; ``bounds`` are those of the new task."""
         m = self.moments.n_tasks
-        table = self.features(rows)
+        mean = None if self.features.centres is None else rows.mean(axis=0, keepdims=True)
+        table = self.features(rows if mean is None else rows - mean)
         source = TableRows(table, np.array([0, len(table)]))
         source = source.kept_near_zero() if self.centred else source
         new = moments(source, self.centred, scale=self.moments.scale or None)
         alone = FeatureProblem(
-            Data(source, new, bounds), "independent", self.lambda1.mean(keepdims=True), m * self.lambda2
-        )
+            Data(source, new, bounds), "independent", self.lambda1.mean(keepdims=True), m * self.lambda2,
+            criterion=self.criterion,
+        )  # fmt: skip
         both = _joined_moments(self.moments, new)
         offsets = np.concatenate([[0], np.cumsum(both.sizes)]).astype(np.int64)
         problem = _BesideKnown(
             Data(_LastTask(source, offsets), both, _joined(self.bounds, bounds)), self.method,
-            np.append(self.lambda1, self.lambda1.mean()), self.lambda2 * m / (m + 1), self.features,
-            known_b=self.b, known_counts=self.counts,
+            np.append(self.lambda1, self.lambda1.mean()), self.lambda2 * m / (m + 1),
+            replace(self.features, centres=_last_centre(mean, m)), criterion=self.criterion, known_b=self.b, known_counts=self.counts,
         )  # fmt: skip
         return problem, alone
 
 
 Kept = KernelKept | FeatureKept
+
+
+def _last_centre(mean: Array | None, n_known: int) -> Array | None:
+    """What is taken off rows of the new task, the last; the known tasks are not asked about any more."""
+    return None if mean is None else np.vstack([np.zeros((n_known, mean.shape[1])), mean])
 
 
 def _joined(known: SizeBounds, new: SizeBounds) -> SizeBounds:

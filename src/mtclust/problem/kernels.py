@@ -43,12 +43,15 @@ class KernelOrigin:
     centred : CentredKernel
     order : ndarray of shape (N,)
         Rows of the input in sorted order.
+    centres : ndarray of shape (m, d), optional
+        What was taken off the rows of every task before the kernel saw them.
     """
 
     kernel: Kernel
     rows: Any
     centred: CentredKernel
     order: NDArray[np.int64]
+    centres: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -283,7 +286,13 @@ class KernelProblem:
         else:
             present = np.ones_like(present)
         predictors = point.fit.at.predictors(codes)
-        return build_model(origin.kernel, origin.rows, origin.centred, predictors, origin.order, present)
+        weights = self.criterion.decision_weights(point.fit.at, codes)
+        if weights is not None:
+            predictors = predictors * weights[0][:, None, :]
+        model = build_model(
+            origin.kernel, origin.rows, origin.centred, predictors, origin.order, present, origin.centres
+        )
+        return model if weights is None else replace(model, intercept=model.intercept + weights[1])
 
     def kept(self, point: Point) -> Any:
         from mtclust.problem.kept import KernelKept
@@ -293,5 +302,6 @@ class KernelProblem:
         return KernelKept(
             origin.kernel, None if origin.kernel.kind == "precomputed" else origin.rows, self.offsets, centred.scale,
             centred.centred, point.labels, self.bounds.fitted(point.labels, self.offsets), self.method, self.lambda1,
-            self.lambda2, None if self.features is None else self.features.rank,
+            self.lambda2, None if self.features is None else self.features.rank, origin.centres is not None,
+            self.criterion.name,
         )  # fmt: skip

@@ -28,7 +28,13 @@ def sample_of(data: Data, rng: np.random.Generator) -> tuple[Data, bool]:
 def take_rows(data: Data, wanted: NDArray[np.int64], rng: np.random.Generator) -> Data:
     """Some rows of every task, at random, with the size bounds in proportion."""
     chosen = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(data.moments.sizes, wanted)]
-    parts = take_all(data.source, chosen)
+    return rows_at(data, chosen)
+
+
+def rows_at(data: Data, positions: list[NDArray[np.int64]]) -> Data:
+    """These rows of every task, held in memory, with the size bounds in proportion."""
+    wanted = np.array([len(part) for part in positions])
+    parts = take_all(data.source, positions)
     offsets = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
     source = TableRows(np.concatenate(parts), offsets)
     centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))

@@ -1,0 +1,288 @@
+"""Candidates for what is left open, and the choice among them.
+
+No single way to cluster is right on every table. The paper's J with a narrow kernel and near-equal sizes is right on digits
+and vowels, a size-neutral criterion or a linear kernel on ordinary tables, and where tasks lack clusters only a frame that
+they have in common can tell which. So there are several candidates, all of them answer to one judge
+(:mod:`mtclust.choose.judge`), and what each scored is kept:
+
+1. every task alone, under each kernel, by E with free sizes and by J with balanced sizes that are then released
+2. the most promising of them coupled
+3. all rows as one task in a frame common to all tasks, by E; clusters may be absent from a task there
+
+The search of a candidate takes the same random numbers whatever ``random_state`` is: the same data give the same choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust._progress import phase
+from mtclust.choose.judge import Judge, Verdict
+from mtclust.choose.views import Frame, KernelSpec, Seen, View
+from mtclust.features import eigen_features
+from mtclust.labels import neutral_bounds, parse_sizes
+from mtclust.problem.kernels import KernelOrigin, KernelProblem
+from mtclust.problem.predictability import criterion_named
+from mtclust.problem.protocol import Method, SearchOptions
+from mtclust.search.outcome import Outcome
+from mtclust.search.recipe import solve
+from mtclust.search.variants import released
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+#: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and 2λ for J with the others
+RIDGE = 0.125
+NARROW_LAMBDA = 2.0**-9
+#: candidates that are coupled
+COUPLED = 3
+#: lead in separation that the common frame must have, and what absent clusters add to that (times their share of all):
+#: tasks that hold fewer clusters are easier to predict
+COMMON_LEAD = 0.01
+ABSENT_LEAD = 0.3
+#: how hard candidates are searched
+_STARTS = 8
+_SEEDS = 2
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to cluster, what it found and what the judge says of that.
+
+    Attributes
+    ----------
+    criterion : {"E", "J"}
+    sizes : {"free", "balanced", "released", "given"}
+    kernel : str
+        Name of the kernel it was searched with.
+    frame : {"task", "all"}
+    outcome : Outcome
+    verdict : Verdict
+    coupled : bool
+    """
+
+    criterion: str
+    sizes: str
+    kernel: str
+    frame: Frame
+    outcome: Outcome
+    verdict: Verdict
+    coupled: bool
+
+    @property
+    def labels(self) -> Labels:
+        return np.asarray(self.outcome.point.labels)
+
+    @property
+    def name(self) -> str:
+        """In words, the same for the same settings."""
+        frame = "" if self.frame == "task" else ", common frame"
+        return f"{self.criterion}, {self.kernel}, {self.sizes} sizes{frame}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be chosen, and on which rows.
+
+    Attributes
+    ----------
+    view : View
+        Rows sorted by task.
+    kernels : tuple of KernelSpec
+        That a search may take.
+    judge : Judge
+    clusters : ndarray of shape (m,)
+        Number of clusters of every task.
+    method : {"relationship", "features", "independent"}
+    sizes : object
+        The argument of the estimator.
+    lambdas : tuple of (ndarray of shape (m,), float), optional
+        λ₁ by task and λ₂, where they are given.
+    frames : tuple of {"task", "all"}
+    n_components : int, optional
+        Rank of the features that D weighs.
+    criteria : tuple of {"E", "J"}
+        E where sizes are open: J is searched with balanced sizes then, which are released.
+    names : ndarray of shape (m,), optional
+        Of the tasks, for tables of sizes.
+    """
+
+    view: View
+    kernels: tuple[KernelSpec, ...]
+    judge: Judge
+    clusters: NDArray[np.int64]
+    method: Method
+    sizes: Any = "auto"
+    lambdas: tuple[Array, float] | None = None
+    frames: tuple[Frame, ...] = ("task", "all")
+    n_components: int | None = None
+    criteria: tuple[str, ...] = ("E", "J")
+    names: NDArray[Any] | None = None
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.view.offsets) - 1
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.clusters.max())
+
+    @property
+    def sizes_open(self) -> bool:
+        return "E" in self.criteria
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The candidate that was chosen, and all that were tried.
+
+    Attributes
+    ----------
+    best : Candidate
+    tried : list of Candidate
+        Highest score first.
+    reason : str
+    """
+
+    best: Candidate
+    tried: list[Candidate]
+    reason: str
+
+
+def choose(question: Question, options: SearchOptions) -> Choice:
+    """Search all candidates of a question and take the one that the judge prefers."""
+    options = replace(options, single_task_n_init=options.single_task_n_init or _STARTS, n_seeds=_SEEDS)
+    own = _own_frame(question, options) if "task" in question.frames else []
+    common = [_common(question, spec, options) for spec in question.kernels] if "all" in question.frames else []
+    tried = sorted([*own, *common], key=_score, reverse=True)
+    if not (own and common):
+        return Choice(tried[0], tried, _reason(tried))
+    best = max(own, key=_score)
+    # sizes are within tasks in one frame and over all rows in the other: only separation compares them
+    leads = [
+        candidate.verdict.separation - best.verdict.separation - ABSENT_LEAD * _absent(candidate.labels, question)
+        for candidate in common
+    ]
+    lead = max(leads)
+    if lead > COMMON_LEAD:
+        reason = f"all tasks in one frame separate clusters better than each around its own centre (by {lead:.2f})"
+        return Choice(common[leads.index(lead)], tried, reason)
+    return Choice(best, tried, _reason(sorted(own, key=_score, reverse=True)))
+
+
+def _score(candidate: Candidate) -> float:
+    return candidate.verdict.score
+
+
+def _reason(ordered: list[Candidate]) -> str:
+    best = ordered[0]
+    reason = f"{best.name}: membership of rows that are left out is predicted best (separation {best.verdict.separation:.2f}"
+    if len(ordered) == 1:
+        return reason + ")"
+    return reason + f", score {best.verdict.score:.2f}; next {ordered[1].name}, {ordered[1].verdict.score:.2f})"
+
+
+def _absent(labels: Labels, question: Question) -> float:
+    """Share of the pairs of a task and a cluster in which the task lacks the cluster."""
+    offsets, C = question.view.offsets, question.n_clusters
+    counts = np.stack([np.bincount(labels[a:b], minlength=C) for a, b in zip(offsets[:-1], offsets[1:])])
+    return float(np.mean(counts == 0))
+
+
+def _own_frame(question: Question, options: SearchOptions) -> list[Candidate]:
+    """Every candidate with the tasks alone; the best of them coupled."""
+    alone = []
+    for spec in question.kernels:
+        for criterion in question.criteria:
+            with phase(f"choosing: {criterion}, {spec.name}"):
+                alone += _search(question, spec, criterion, options, coupled=False)
+    if question.method == "independent":
+        return alone
+    promising: list[Candidate] = []
+    for candidate in sorted(alone, key=_score, reverse=True):
+        if all((candidate.kernel, candidate.criterion) != (known.kernel, known.criterion) for known in promising):
+            promising.append(candidate)
+    found = []
+    for candidate in promising[:COUPLED]:
+        spec = next(spec for spec in question.kernels if spec.name == candidate.kernel)
+        with phase(f"choosing: {candidate.criterion}, {candidate.kernel}, coupled"):
+            found += _search(question, spec, candidate.criterion, options, coupled=True)
+    return found
+
+
+def _search(
+    question: Question, spec: KernelSpec, criterion: str, options: SearchOptions, coupled: bool
+) -> list[Candidate]:
+    """Search one kernel and criterion; J has two candidates where sizes are open."""
+    problem = own_frame_problem(question, spec, criterion)
+    if not coupled:
+        problem = problem.alone()
+    rng = np.random.default_rng(0)
+    outcome = solve(problem, options, rng)
+    if criterion == "E":
+        return [_judged(question, outcome, criterion, "free", spec, coupled)]
+    if not question.sizes_open:
+        return [_judged(question, outcome, criterion, "given", spec, coupled)]
+    return [
+        _judged(question, outcome, criterion, "balanced", spec, coupled),
+        _judged(question, released(outcome, options, rng), criterion, "released", spec, coupled),
+    ]
+
+
+def _judged(
+    question: Question, outcome: Outcome, criterion: str, sizes: str, spec: KernelSpec, coupled: bool,
+    frame: Frame = "task",
+) -> Candidate:  # fmt: skip
+    labels = np.asarray(outcome.point.labels, dtype=np.int64)
+    verdict = question.judge(labels, question.n_clusters, common=frame == "all")
+    return Candidate(criterion, sizes, spec.name, frame, outcome, verdict, coupled)
+
+
+def own_frame_problem(question: Question, spec: KernelSpec, criterion: str) -> KernelProblem:
+    """The problem of one kernel and criterion, every task in its own frame."""
+    seen, offsets = question.view.through(spec, "task"), question.view.offsets
+    if criterion == "E":
+        bounds = neutral_bounds(np.diff(offsets), question.clusters)
+    else:
+        rule = "balanced" if question.sizes_open else question.sizes
+        bounds = parse_sizes(rule, np.diff(offsets), question.clusters, question.names)
+    lambda1, lambda2 = question.lambdas or constant_lambdas(question.n_tasks, spec, criterion)
+    features = eigen_features(seen.centred.matrix, question.n_components) if question.method == "features" else None
+    return KernelProblem(
+        seen.centred.matrix, offsets, bounds, lambda1, lambda2, question.method, features, criterion_named(criterion),
+        origin=_origin(question, seen),
+    )  # fmt: skip
+
+
+def _origin(question: Question, seen: Seen) -> KernelOrigin:
+    order = question.view.order
+    order = np.arange(len(seen.centred.matrix)) if order is None else order
+    return KernelOrigin(seen.kernel, seen.rows, seen.centred, order, seen.centres)
+
+
+def _common(question: Question, spec: KernelSpec, options: SearchOptions) -> Candidate:
+    """All rows as one task in the common frame."""
+    seen, n = question.view.through(spec, "all"), int(question.view.offsets[-1])
+    offsets = question.view.frame_offsets("all")
+    bounds = neutral_bounds(np.array([n]), np.array([question.n_clusters]))
+    lambda1, lambda2 = constant_lambdas(1, spec, "E")
+    problem = KernelProblem(
+        seen.centred.matrix, offsets, bounds, lambda1, lambda2, "independent", criterion=criterion_named("E"),
+        origin=_origin(question, seen),
+    )  # fmt: skip
+    with phase(f"choosing: E, {spec.name}, common frame"):
+        outcome = solve(problem, options, np.random.default_rng(0))
+    return _judged(question, outcome, "E", "free", spec, False, "all")
+
+
+def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: float = 1.0) -> tuple[Array, float]:
+    """λ₁ by task and λ₂ where they are not given: constants, never a draw.
+
+    The ridge of a task alone is λ₁ + m·share·λ₂.
+    """
+    value = RIDGE / (1.0 + n_tasks * share) if criterion == "E" or spec.kind == "linear" else NARROW_LAMBDA
+    return np.full(n_tasks, value), value

@@ -1,0 +1,109 @@
+"""Whether to couple the tasks: unless the judge says that the tasks' own data contradict the coupled labels.
+
+Coupled labels and those of every task alone answer to the same judge (:mod:`mtclust.choose.judge`), which looks at every task's
+own rows only. Coupling may break ties that a task's own data cannot decide, so that coupled labels are kept as long as
+their score is not clearly lower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust._warnings import warn_user
+from mtclust.choose.judge import Judge
+from mtclust.exceptions import UncoupledWarning
+from mtclust.problem.protocol import SearchOptions
+from mtclust.search.outcome import Outcome
+from mtclust.search.variants import shrunk, uncoupled
+from mtclust.tasks import TaskIndex
+
+Array = NDArray[np.float64]
+
+#: coupled labels are kept up to this loss of score
+LARGEST_LOSS = 0.05
+
+
+@dataclass(frozen=True)
+class CouplingTest:
+    """How coupled labels fare on the tasks' own rows.
+
+    Attributes
+    ----------
+    coupled, single : float
+        Score of the coupled labels and of those of every task alone.
+    similarity : float
+        Mean over tasks of the similarity V of the coupled labels' class means to the most similar other task.
+
+    Examples
+    --------
+    >>> CouplingTest(0.62, 0.60, 0.9).accepted, CouplingTest(0.40, 0.60, 0.1).accepted
+    (True, False)
+    """
+
+    coupled: float
+    single: float
+    similarity: float
+
+    @property
+    def loss(self) -> float:
+        """What coupling costs on the tasks' own rows; below 0 it gains."""
+        return self.single - self.coupled
+
+    @property
+    def accepted(self) -> bool:
+        return self.loss <= LARGEST_LOSS
+
+    @property
+    def reason(self) -> str:
+        """The decision in words."""
+        figures = f"score {self.coupled:.2f} together, {self.single:.2f} apart"
+        if not self.accepted:
+            return f"the tasks' own rows contradict the coupled labels ({figures})"
+        if self.loss <= 0:
+            return f"coupled labels fit the tasks' own rows as well as labels found apart, or better ({figures})"
+        return f"the tasks' own rows do not contradict the coupled labels ({figures}, limit {LARGEST_LOSS} below)"
+
+
+def decide_coupling(
+    coupling: float | str, outcome: Outcome, judge: Judge, index: TaskIndex, options: SearchOptions
+) -> tuple[Outcome, dict[str, Any]]:
+    """DMTRC's ``coupling``: forced, shrunk, or kept unless the tasks' own data contradict it.
+
+    Returns the outcome that was decided for, and the decision in words and figures.
+    """
+    m = index.n_tasks
+    if m == 1 or coupling in ("none", 0):
+        return outcome, {"decision": "none", "reason": "there is only one task" if m == 1 else "set by the user"}
+    rng = np.random.default_rng(0)
+    if coupling != "auto":
+        decision: dict[str, Any] = {"decision": coupling, "reason": "set by the user"}
+        return outcome if coupling in ("full", 1) else shrunk(outcome, float(coupling), options, rng), decision
+    C = outcome.problem.bounds.n_clusters
+    scores = [judge(np.asarray(point.labels), C).score for point in (outcome.few_point, outcome.few_single)]
+    test = CouplingTest(*scores, similarity_of_nearest(outcome.few.class_means(outcome.few_point), outcome.few.bounds))
+    decision = {
+        "decision": "full" if test.accepted else "none",
+        "reason": test.reason,
+        "statistic": test.loss,
+        "similarity": test.similarity,
+        "coupled_labels": index.to_input_order(outcome.point.labels).astype(np.int64),
+        "task_covariance": outcome.point.Z,
+    }
+    if test.accepted:
+        return outcome, decision
+    warn_user(
+        f"The tasks were clustered apart: {test.reason}. "
+        'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
+        UncoupledWarning,
+    )
+    return uncoupled(outcome, options, rng), decision
+
+
+def similarity_of_nearest(means: Any, bounds: Any) -> float:
+    """Mean over tasks of the similarity V of their class means to those of the most similar other task."""
+    _, V = means.aligned(bounds)
+    return float(np.where(np.eye(len(V), dtype=bool), -np.inf, V).max(axis=1).mean())

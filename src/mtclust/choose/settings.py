@@ -1,0 +1,258 @@
+"""What the arguments of an estimator leave open, chosen in one place for every form of the data.
+
+Everything is chosen on few rows, held as kernel matrices: all of them where there are few, or else a sample that does not
+depend on chance. With nothing left open only the judge is made ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtclust.choose.candidates import Choice, Question, choose, constant_lambdas
+from mtclust.choose.judge import Judge
+from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, judging_kernels
+from mtclust.features import Kernel
+from mtclust.problem.protocol import SearchOptions
+from mtclust.tasks import TaskIndex, index_tasks
+
+Array = NDArray[np.float64]
+
+#: rows that settings are chosen on, and the fewest of a task
+ROWS = 600
+_LEAST_ROWS = 15
+#: tasks that a sample takes rows of, the largest first
+_TASKS = 100
+#: candidates are searched with this share of ``n_init``
+_EFFORT = 4
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The few rows that settings are chosen on, sorted by task.
+
+    Attributes
+    ----------
+    rows : array or CSR matrix
+    index : TaskIndex
+        Of these rows.
+    tasks : ndarray
+        Which tasks these are.
+    positions : list of ndarrays, or None
+        Which rows of each of these tasks, in the order of the task; None for all.
+    """
+
+    rows: Any
+    index: TaskIndex
+    tasks: NDArray[np.int64]
+    positions: list[NDArray[np.int64]] | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.positions is None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was chosen, and from what.
+
+    Attributes
+    ----------
+    spec : KernelSpec
+    kernel : Kernel
+    frame : {"task", "all"}
+    criterion : {"J", "E"}
+    sizes : {"given", "balanced", "released", "free"}
+    lambda1 : ndarray of shape (m,)
+    lambda2 : float
+    view : View
+        Of the sample.
+    judge : Judge
+        Of the sample.
+    choice : Choice or None
+        None where nothing was open.
+    selection : dict
+        For ``selection_``.
+    """
+
+    spec: KernelSpec
+    kernel: Kernel
+    frame: Frame
+    criterion: str
+    sizes: str
+    lambda1: Array
+    lambda2: float
+    view: View
+    judge: Judge
+    choice: Choice | None
+    selection: dict[str, Any]
+
+
+def all_rows(X: Any, index: TaskIndex) -> Sample:
+    """Every row, as float64."""
+    rows = X[index.order]
+    if rows.dtype != np.float64:
+        rows = rows.astype(np.float64)
+    return Sample(rows, index, np.arange(index.n_tasks))
+
+
+def sample_rows(X: Any, index: TaskIndex, most: int = ROWS) -> Sample:
+    """About ``most`` rows, evenly spread over every task; of the largest tasks where there are very many."""
+    tasks = np.sort(np.argsort(-index.sizes, kind="stable")[:_TASKS])
+    wanted = np.minimum(index.sizes[tasks], max(_LEAST_ROWS, most // len(tasks)))
+    positions = [np.linspace(0, n - 1, k).astype(np.int64) for n, k in zip(index.sizes[tasks], wanted)]
+    rows = X[np.concatenate([index.order[index.offsets[i] + part] for i, part in zip(tasks, positions)])]
+    rows = rows.astype(np.float64) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+    return Sample(rows, index_tasks(np.repeat(tasks, wanted), int(wanted.sum())), tasks, positions)
+
+
+def choose_settings(
+    estimator: Any, sample: Sample, index: TaskIndex, clusters: NDArray[np.int64], options: SearchOptions
+) -> Settings:
+    """Choose what the estimator's arguments leave open; only its parameters are read.
+
+    Parameters
+    ----------
+    estimator : DMTRC, DMTFC or DSTC
+    sample : Sample
+        The rows to choose on.
+    index : TaskIndex
+        Of all rows.
+    clusters : ndarray of shape (m,)
+        Number of clusters of every task.
+    options : SearchOptions
+    """
+    m, order = index.n_tasks, index.order if sample.complete else np.arange(sample.rows.shape[0])
+    view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
+    given = given_lambdas(estimator, index)
+    question = _question(estimator, view, sample, clusters, given)
+    choice = None
+    if _is_open(question) and _varies(question):
+        choice = choose(question, replace(options, n_init=max(1, options.n_init // _EFFORT)))
+        best = choice.best
+        spec = next(spec for spec in question.kernels if spec.name == best.kernel)
+        frame, criterion, sizes = best.frame, best.criterion, best.sizes
+    else:
+        spec, frame, criterion = question.kernels[0], question.frames[0], question.criteria[0]
+        sizes = "free" if criterion == "E" else "given"
+    share = estimator._lambda2_share(m)
+    lambda1, lambda2 = given or constant_lambdas(m, spec, criterion, share)
+    kernel = view.through(spec, frame).kernel
+    selection = _words(estimator, question, choice, spec, frame, criterion, sizes)
+    by_task = isinstance(estimator.lambda1, Mapping)
+    selection["lambda1"] = dict(zip(index.names.tolist(), lambda1.tolist())) if by_task else float(lambda1[0])
+    selection["lambda2"] = lambda2
+    if not sample.complete:
+        selection["chosen_on"] = f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks"
+    return Settings(
+        spec, kernel, frame, criterion, sizes, lambda1, lambda2 * share, view, question.judge, choice, selection
+    )
+
+
+def _question(
+    estimator: Any, view: View, sample: Sample, clusters: NDArray[np.int64], given: tuple[Array, float] | None
+) -> Question:
+    method = estimator._method(sample.index.n_tasks)
+    centred = view if view.centre else View(view.rows, view.offsets, view.order)
+    specs = judging_kernels(estimator.kernel, sp.issparse(view.rows))
+    judge = Judge({spec.name: centred.through(spec, "task").centred.matrix for spec in specs}, view.offsets)
+    own = clusters if len(sample.tasks) == len(clusters) else clusters[sample.tasks]
+    lambdas = None
+    if given is not None:
+        m, few = len(given[0]), len(sample.tasks)
+        lambdas = given[0][sample.tasks], given[1] * estimator._lambda2_share(m) * m / few
+    return Question(
+        view, candidate_kernels(estimator.kernel, estimator.width, sp.issparse(view.rows)), judge, own, method,
+        estimator.sizes if sample.complete or _is_rule(estimator.sizes) else "balanced", lambdas,
+        estimator._frames(sample.index.n_tasks, clusters), estimator.n_components,
+        _criteria(estimator), sample.index.names,
+    )  # fmt: skip
+
+
+def _criteria(estimator: Any) -> tuple[str, ...]:
+    """E where sizes are open; it needs features that are centred, or else one big cluster would be best."""
+    left_open = isinstance(estimator.sizes, str) and estimator.sizes == "auto"
+    return ("E", "J") if left_open and estimator.fit_intercept and estimator.solver == "exchange" else ("J",)
+
+
+def _is_rule(sizes: Any) -> bool:
+    """Whether sizes are a rule for any number of rows, and not a table."""
+    return isinstance(sizes, str | float | int | tuple)
+
+
+def _is_open(question: Question) -> bool:
+    return len(question.kernels) > 1 or len(question.criteria) > 1 or len(question.frames) > 1
+
+
+def _varies(question: Question) -> bool:
+    """With one cluster, or rows that do not differ, there is nothing to choose from."""
+    if question.n_clusters == 1:
+        return False
+    return any(question.view.through(spec, question.frames[0]).centred.scale > 0 for spec in question.kernels)
+
+
+def given_lambdas(estimator: Any, index: TaskIndex) -> tuple[Array, float] | None:
+    """λ₁ by task and λ₂ as they are given; where one is, the other is the same."""
+    lambda1 = given_lambda1(estimator.lambda1, index)
+    lambda2 = None if estimator.lambda2 == "auto" else float(estimator.lambda2)
+    if lambda1 is None and lambda2 is None:
+        return None
+    lambda1 = np.full(index.n_tasks, lambda2) if lambda1 is None else lambda1
+    return lambda1, float(lambda1.mean()) if lambda2 is None else lambda2
+
+
+def given_lambda1(lambda1: Any, index: TaskIndex) -> Array | None:
+    """One λ₁ per task from a number or a mapping; None for "auto"."""
+    if not isinstance(lambda1, Mapping):
+        return None if lambda1 == "auto" else np.full(index.n_tasks, float(lambda1))
+    names = index.names.tolist()
+    missing, surplus = [n for n in names if n not in lambda1], [n for n in lambda1 if n not in names]
+    if missing or surplus:
+        raise ValueError(
+            f"lambda1 must have one entry per task; missing: {missing or 'none'}, not a task: {surplus or 'none'}."
+        )
+    values = np.array([float(lambda1[name]) for name in names])
+    if not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise ValueError(f"lambda1 must hold numbers >= 0; got {dict(lambda1)}.")
+    return values
+
+
+def _words(
+    estimator: Any, question: Question, choice: Choice | None, spec: KernelSpec, frame: Frame, criterion: str, sizes: str
+) -> dict[str, Any]:
+    """What ``selection_`` says."""
+    selection: dict[str, Any] = {"kernel": spec.name, "criterion": criterion, "center": frame, "sizes": estimator.sizes}
+    if spec.width is not None:
+        selection["width"] = spec.width
+    if question.sizes_open:
+        selection["sizes"] = {"chosen": sizes, "reason": _SIZES_IN_WORDS[sizes]}
+    if choice is not None:
+        selection["reason"] = choice.reason
+        selection["candidates"] = [
+            {
+                "name": candidate.name, "kernel": candidate.kernel, "criterion": candidate.criterion,
+                "sizes": candidate.sizes, "center": candidate.frame, "score": candidate.verdict.score,
+                "separation": candidate.verdict.separation,
+            }
+            for candidate in choice.tried
+        ]  # fmt: skip
+        if len({candidate.frame for candidate in choice.tried}) > 1:
+            selection["frame"] = _FRAME_IN_WORDS[frame]
+    return selection
+
+
+_SIZES_IN_WORDS = {
+    "free": "found with sizes left free, by how well membership is predicted",
+    "balanced": "clusters of equal size separate best",
+    "released": "found with equal sizes, which rows could then leave",
+    "given": "set by the user",
+}
+_FRAME_IN_WORDS = {
+    "task": "every task around its own centre: tasks may be shifted against each other, and have all clusters",
+    "all": "all tasks in one frame: the levels of the tasks count, and a task may lack clusters",
+}

@@ -1,0 +1,82 @@
+r"""Passes under the size-neutral criterion E (:mod:`mtclust.criterion`) over the rows of a source.
+
+With many rows leaving one out changes little, and E becomes Σ_c ω(n_c)·b_cᵀW_c with class sums b_c and models W_c. Moving a
+row x to cluster c gains, to first order, ω_c(f_c(x) − ½(1−γ)(1−2π_c)R²_c): scores with a constant of their own, so that a
+pass needs no search for prices. Values are −E, summed over tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.criterion import GAMMA, decision_weights
+from mtclust.primal.rows import Data
+from mtclust.primal.systems import System
+from mtclust.problem.feature_descent import FeatureFit, class_vectors, code_scale, coupling_steps, relabel_all
+from mtclust.problem.protocol import Effort, Point
+
+Array = NDArray[np.float64]
+
+#: the passes end when a smaller share of the rows changes its label
+SETTLED = 1e-3
+#: steps of the coupling after a pass
+_COUPLING_STEPS = 2
+
+
+def explained(fit: FeatureFit) -> tuple[Array, Array]:
+    """Shares π and R² of the training rows, per task and cluster (m × C)."""
+    counts = np.stack([task.counts for task in fit.tasks])
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    a, _ = code_scale(counts.shape[1])
+    spread = shares * (1 - shares)
+    # b = (2a/n)Φᵀz and W = a·(the model of z), so that bᵀW = (2a²/n)·(explained sum of squares)
+    sums = np.einsum("irc,irc->ic", fit.b, fit.W) / (2 * a**2)
+    return shares, np.divide(sums, spread, out=np.zeros_like(sums), where=spread > 0)
+
+
+def value_of(fit: FeatureFit) -> float:
+    shares, r_squared = explained(fit)
+    return -float(np.sum((4 * shares * (1 - shares)) ** GAMMA * r_squared))
+
+
+def decision_models(fit: FeatureFit) -> tuple[Array, Array]:
+    """Models (m × r × C) and constants (m × C) that score a row by what it would add to E."""
+    shares, r_squared = explained(fit)
+    a, _ = code_scale(shares.shape[1])
+    scale, offset = decision_weights(shares, r_squared)
+    return fit.W * (scale / a)[:, None, :], offset
+
+
+def scored_by(data: Data, offset: Array) -> Data:
+    """The same rows, whose scores get constants of their own."""
+    return replace(data, moments=replace(data.moments, offset=offset))
+
+
+def descend(data: Data, system: System, point: Point, effort: Effort) -> Point:
+    """Passes while E rises; the labels of the best are kept.
+
+    In place; only the tasks of the effort change their labels.
+    """
+    fit = point.fit
+    tasks = list(range(data.n_tasks)) if effort.tasks is None else list(effort.tasks)
+    n_rows = int(data.moments.sizes[tasks].sum())
+    point.value, point.converged = value_of(fit), False
+    point.record(effort.stage, "start")
+    for _ in range(effort.max_iter):
+        before = point.value
+        models, offset = decision_models(fit)
+        changed = relabel_all(scored_by(data, offset), models, fit.tasks, tasks)
+        fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
+        fit.W = fit.solver.models(fit.b)
+        if effort.learn:
+            coupling_steps(system, point, effort.tol, effort.stage, _COUPLING_STEPS)
+        point.value = value_of(fit)
+        point.record(effort.stage, "labels")
+        point.n_iter += 1
+        if changed <= SETTLED * n_rows or before - point.value <= effort.tol * abs(before):
+            point.converged = True
+            break
+    return point
