@@ -61,20 +61,35 @@ class Conditioned(Protocol):
         """Coefficients A (m × N × C): task i scores a row by its centred, scaled kernel row times A_i."""
 
 
-def symmetric_inverse(matrix: Array) -> Array:
-    """Inverse of a symmetric positive definite matrix, which is overwritten, through its Cholesky factor."""
+def upper_factor(matrix: Array) -> Array:
+    """Upper Cholesky factor of a symmetric positive definite matrix, which is overwritten."""
     # the transpose of a C-ordered matrix is the same matrix in the order LAPACK works in: nothing is copied
     factor, info = lapack.dpotrf(matrix.T, lower=0, clean=1, overwrite_a=1)
-    if info == 0:
-        upper, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
     if info != 0:
-        raise np.linalg.LinAlgError(
-            "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
-            "semidefinite; if it is, raise lambda1 and lambda2."
-        )
+        raise _not_positive()
+    return factor
+
+
+def inverse_of_factor(factor: Array) -> Array:
+    """The symmetric inverse from an upper Cholesky factor, which is overwritten."""
+    upper, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
+    if info != 0:
+        raise _not_positive()
     inverse = upper.T + upper
     inverse.flat[:: len(inverse) + 1] *= 0.5
     return inverse
+
+
+def symmetric_inverse(matrix: Array) -> Array:
+    """Inverse of a symmetric positive definite matrix, which is overwritten, through its Cholesky factor."""
+    return inverse_of_factor(upper_factor(matrix))
+
+
+def _not_positive() -> np.linalg.LinAlgError:
+    return np.linalg.LinAlgError(
+        "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
+        "semidefinite; if it is, raise lambda1 and lambda2."
+    )
 
 
 def symmetric_eigen(S: Array) -> tuple[Array, Array]:
@@ -153,13 +168,23 @@ class Relationship:
 
 
 class RelationshipState:
-    """M for one Ω."""
+    """M for one Ω; a factor, a third of the work of M, until labels are to be exchanged."""
 
     def __init__(self, coupling: Relationship, Z: Array) -> None:
         self.coupling = coupling
         self.Z = Z
-        self.M = symmetric_inverse(coupling.ridge_kernel(Z))
+        self._factor: Array | None = upper_factor(coupling.ridge_kernel(Z))
+        self._M: Array | None = None
         self._blocks: dict[int, Array] = {}
+
+    @property
+    def M(self) -> Array:
+        factor = self._factor  # read once: restarts in several threads share this
+        if self._M is None and factor is not None:
+            self._M = inverse_of_factor(factor.copy(order="F"))
+            self._factor = None
+        assert self._M is not None
+        return self._M
 
     def _slice(self, task: int) -> slice:
         return slice(int(self.coupling.offsets[task]), int(self.coupling.offsets[task + 1]))
@@ -175,10 +200,13 @@ class RelationshipState:
         return self.M[rows] @ codes - self.block(task) @ codes[rows]
 
     def alpha(self, codes: Array) -> Array:
-        return self.M @ codes
+        factor = self._factor
+        if factor is None:
+            return self.M @ codes
+        return np.ascontiguousarray(lapack.dpotrs(factor, codes, lower=0)[0])
 
     def objective(self, codes: Array) -> float:
-        return 0.5 * float(np.vdot(codes, self.M @ codes))
+        return 0.5 * float(np.vdot(codes, self.alpha(codes)))
 
     def diagonal(self) -> Array:
         return self.M.diagonal().copy()

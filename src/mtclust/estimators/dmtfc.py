@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.features import near_zero
@@ -100,6 +100,8 @@ class DMTFC(MultitaskClusterer):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        # one D for all tasks: λ₁ cannot differ by task
+        "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(

@@ -61,9 +61,10 @@ class DMTRC(MultitaskClusterer):
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
     solver_options : dict, optional
-        ``single_task_n_init`` (40): random starts of every task alone; ``n_seeds`` (4): labellings per task that seed
-        a restart of the others; ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose
-        cost is linear in the number of rows, "auto" (default) takes the dual form up to 2000 rows (4000 sparse ones).
+        ``single_task_n_init``: random starts of every task alone (40, with explicit features ``n_init``); ``n_seeds``
+        (4): labellings per task that seed a restart of the others; ``form``: "dual" solves with kernel matrices,
+        "primal" with explicit features, whose cost is linear in the number of rows, "auto" (default) takes the dual
+        form up to 2000 rows (4000 sparse ones).
         For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
         :class:`mtclust.solvers.relaxation.CuttingPlaneOptions`.
     n_components : int, optional
@@ -72,7 +73,7 @@ class DMTRC(MultitaskClusterer):
     fit_intercept : bool, default=True
         Centre the features within each task, which keeps differences between the tasks' means out of the coupling.
     n_init : int, default=8
-        Labellings of every task that enter the coupled search.
+        Labellings of every task that enter the coupled search; 1 stands for one start without restarts.
     max_iter : int, default=40
         Rounds of label and coupling steps of one descent.
     tol : float, default=1e-4
@@ -110,7 +111,7 @@ class DMTRC(MultitaskClusterer):
     history_ : list of dict
         Stage, step and objective; the objective never rises.
     n_iter_, converged_ : int, bool
-        Of the last descent.
+        Rounds of the descents that led to the result, and whether the last one ended by ``tol``.
     selection_ : dict
         What "auto" chose, from what, and why.
     n_features_in_, feature_names_in_

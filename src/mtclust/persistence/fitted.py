@@ -6,8 +6,8 @@ A saved estimator has four parts (format 2):
 parameters what the constructor was given
 fitted     the public attributes that ``fit`` sets, whose names end in an underscore
 decision   :class:`mtclust.model.DecisionModel`: what ``predict`` needs
-kept       :class:`~mtclust.problem.kept.KernelKept` or :class:`~mtclust.problem.kept.FeatureKept`: what ``fit_task``
-           needs
+kept       :class:`~mtclust.problem.kept.KernelKept` or :class:`~mtclust.problem.feature_kept.FeatureKept`: what
+           ``fit_task`` needs
 ========== =========================================================================================================
 
 and what it was told about metadata routing. No matrix between rows is part of it.
@@ -27,7 +27,8 @@ from mtclust.persistence.codec import Decoder, Encoder, add_type, register
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
-from mtclust.problem.kept import FeatureKept, KernelKept
+from mtclust.problem.feature_kept import FeatureKept
+from mtclust.problem.kept import KernelKept
 
 ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in (DMTRC, DMTFC, DSTC)}
 #: where scikit-learn keeps what ``set_fit_request`` and its like were told

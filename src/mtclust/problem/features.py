@@ -261,7 +261,7 @@ class FeatureProblem:
         return loo_score(self.data, point.fit, centred)
 
     def kept(self, point: Point) -> Any:
-        from mtclust.problem.kept import FeatureKept
+        from mtclust.problem.feature_kept import FeatureKept
 
         assert self.features is not None
         own = self.data.moments

@@ -244,5 +244,19 @@ class Problem(Protocol):
     def class_counts(self, point: Point) -> NDArray[np.int64]:
         """Cluster sizes (m × C)."""
 
-    def kept(self, point: Point) -> Any:
-        """What a fitted model keeps, for later tasks and for files: see :mod:`mtclust.problem.kept`."""
+    def kept(self, point: Point) -> Kept:
+        """What a fitted model keeps."""
+
+
+class Kept(Protocol):
+    """What a fitted model keeps for later tasks and for files."""
+
+    @property
+    def n_columns(self) -> int:
+        """Columns that rows of a new task must have."""
+
+    def starts(self) -> list[Start]:
+        """The known tasks."""
+
+    def with_task(self, rows: Any, bounds: SizeBounds) -> tuple[Problem, Problem]:
+        """All tasks with the new one as the last, and the new one alone; ``bounds`` are those of the new task."""

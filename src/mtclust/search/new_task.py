@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from mtclust.labels import SizeBounds
-from mtclust.problem.kept import Kept
-from mtclust.problem.protocol import Point, Problem, SearchOptions
+from mtclust.problem.protocol import Kept, Point, Problem, SearchOptions
 from mtclust.search.recipe import first_relationship
 
 

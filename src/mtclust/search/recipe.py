@@ -32,14 +32,15 @@ Array = NDArray[np.float64]
 
 #: smallest eigenvalue of the first Ω, relative to its largest possible (V has ones on its diagonal)
 _FIRST_EIGENVALUE = 0.02
-#: weight of the first Ω in the Ω of the restarts
-_RESTART_MIXTURE = 0.2
+#: rounds of restarts: the weight of the first Ω beside that of the best so far, and whether its seeds are the tasks
+#: alone or the best ends so far
+_ROUNDS = ((1.0, True), (0.2, True), (0.2, False))
+#: weight of the first Ω where groups of tasks are put together
+_GROUP_WEIGHT = 0.2
 #: restarts of a round, per start asked for, however many tasks there are
 _RESTARTS_PER_INIT = 2
-#: rounds of restarts: the first from the tasks alone, then from the best ends so far
-_ROUNDS = 2
 #: ends that seed the next round, and that go on to learn their coupling
-_KEPT = 3
+_KEPT = 2
 #: ends whose values differ by less (relative) count as one
 _SAME_VALUE = 1e-4
 #: shares of I/r in the D under which DMTFC clusters its tasks anew
@@ -186,9 +187,9 @@ def _restarts(
 ) -> Point:
     """Label all tasks through the model of one, for the best labellings of every task; then from the best ends.
 
-    All under one Ω, near the best so far; the best ends go on to learn their own.
+    The labels of a round are searched under one Ω, the first one and then one near the best so far: that costs one
+    factorisation each. Only the best ends go on to learn their own.
     """
-    Omega = (1 - _RESTART_MIXTURE) * best.Z + _RESTART_MIXTURE * first
     most = _RESTARTS_PER_INIT * options.n_init
     # the best labelling of every task first, then the second best: when the number is limited, all tasks have a say
     seeds = [
@@ -197,13 +198,16 @@ def _restarts(
         for task, starts in enumerate(beginning.starts)
         if k < len(starts)
     ]
-    ends = [_rough(problem, problem.point_of(problem.starts_of(best), Omega), options, rng, "restart", learn=False)]
-    for _ in range(_ROUNDS):
-        ends = distinct([*ends, *_ends(problem, seeds[:most], Omega, options, rng)])[:_KEPT]
-        # next, what coupling has made of the tasks in the best ends
-        seeds = [seed for end in ends for seed in enumerate(problem.starts_of(end))]
-    for end in _in_parallel(lambda end, own: _rough(problem, end, options, own, "restart"), ends, options, rng):
-        best = better(best, end)
+    known = [best]
+    for weight, anew in _ROUNDS:
+        if not anew:  # what coupling has made of the tasks in the best ends
+            seeds = [seed for point in known for seed in enumerate(problem.starts_of(point))]
+        Omega = (1 - weight) * best.Z + weight * first
+        ends = distinct(_ends(problem, seeds[:most], Omega, options, rng))[:_KEPT]
+        learned = _in_parallel(lambda end, own: _rough(problem, end, options, own, "restart"), ends, options, rng)
+        known = distinct([*known, *learned])[:_KEPT]
+        for point in learned:
+            best = better(best, point)
     return best
 
 
@@ -285,7 +289,7 @@ def _from_groups(
         Omega[np.ix_(group, group)] = solved.Z * len(group) / m
     joint = problem.point_of(starts, Omega)
     new_ids, _ = problem.class_means(joint).aligned(problem.bounds)
-    mixed = (1 - _RESTART_MIXTURE) * Omega + _RESTART_MIXTURE * first
+    mixed = (1 - _GROUP_WEIGHT) * Omega + _GROUP_WEIGHT * first
     realigned = problem.point_of([start.renamed(ids) for start, ids in zip(starts, new_ids)], mixed)
     best = better(best, _rough(problem, joint, options, rng, "from groups"))
     return better(best, _rough(problem, realigned, options, rng, "from aligned groups"))

@@ -190,7 +190,8 @@ def _settled(estimator: Any, rows: Any, tasks: Any, n_clusters: int, rng: np.ran
     parameters = model.get_params()
     if "coupling" in parameters:
         quick["coupling"] = "full" if parameters["coupling"] == "auto" else parameters["coupling"]
-        quick["solver_options"] = _QUICK
+        if parameters["solver"] == "exchange":
+            quick["solver_options"] = {**_QUICK, **(parameters["solver_options"] or {})}
     if isinstance(parameters["sizes"], str) and parameters["sizes"] == "auto":
         quick["sizes"] = _BALANCE
     model.set_params(**quick)

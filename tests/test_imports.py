@@ -1,0 +1,69 @@
+"""Imports go downwards only: every room of the library knows the rooms below it, never those above."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import mtclust
+
+ROOT = Path(mtclust.__file__).parent
+#: the rooms, lowest first; modules of the package itself that are not listed are the core
+ROOMS = {
+    "core": 0,
+    "primal": 1,
+    "problem": 2,
+    "search": 3,
+    "solvers": 4,
+    "selection": 5,
+    "estimators": 6,
+    "distributed": 6,  # a source of rows, which asks an estimator to fit them
+    "persistence": 7,
+}
+#: rooms above all of these, which nothing below may know
+ABOVE = ("commands", "tables", "report", "plotting", "experiments", "reference", "datasets", "cli", "demo", "__main__")
+#: late imports of what lies above, for the sake of a public method: estimators save themselves and fit Dask collections
+ALLOWED = {
+    ("estimators.saving", "persistence"),
+    ("selection.n_clusters", "plotting"),
+}
+
+
+def room_of(module):
+    return module.split(".")[0] if module.split(".")[0] in (*ROOMS, *ABOVE) else "core"
+
+
+def imports_of(path):
+    """Modules of the package that a file imports at any level, also late; what is only for typing does not count."""
+    tree = ast.parse(path.read_text())
+    typing = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("mtclust"):
+            for name in node.names:
+                full = f"{node.module}.{name.name}"
+                yield full if (ROOT.parent / full.replace(".", "/")).with_suffix(".py").exists() else node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name.startswith("mtclust"))
+
+
+FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] != "__init__.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_downwards_only(path):
+    own = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    if room_of(own) in ABOVE:
+        return
+    for imported in imports_of(path):
+        target = imported.removeprefix("mtclust").lstrip(".")
+        if not target or room_of(target) == room_of(own) or (own, room_of(target)) in ALLOWED:
+            continue
+        assert room_of(target) not in ABOVE, f"{own} imports {target}"
+        assert ROOMS[room_of(target)] <= ROOMS[room_of(own)], f"{own} imports {target}, which lies above it"
