@@ -1,15 +1,16 @@
 """Candidates for what is left open, and the choice among them.
 
-No single way to cluster is right on every table. The paper's J with a narrow kernel and near-equal sizes is right on digits
-and vowels, a size-neutral criterion or a linear kernel on ordinary tables, and where tasks lack clusters only a frame that
-they have in common can tell which. So there are several candidates, all of them answer to one judge
+No single way to cluster is right on every table. The paper's J with a narrow kernel and near-equal sizes is right on
+digits and vowels, a size-neutral criterion or a linear kernel on ordinary tables, and where tasks lack clusters only a
+frame that they have in common can tell which. So there are several candidates, all of them answer to one judge
 (:mod:`mtclust.choose.judge`), and what each scored is kept:
 
 1. every task alone, under each kernel, by E with free sizes and by J with balanced sizes that are then released
 2. the most promising of them coupled
 3. all rows as one task in a frame common to all tasks, by E; clusters may be absent from a task there
 
-The search of a candidate takes the same random numbers whatever ``random_state`` is: the same data give the same choice.
+The search of a candidate takes the same random numbers whatever ``random_state`` is: the same data give the same
+choice.
 """
 
 from __future__ import annotations
@@ -180,10 +181,11 @@ def _score(candidate: Candidate) -> float:
 
 def _reason(ordered: list[Candidate]) -> str:
     best = ordered[0]
-    reason = f"{best.name}: membership of rows that are left out is predicted best (separation {best.verdict.separation:.2f}"
+    figures = f"separation {best.verdict.separation:.2f}, score {best.verdict.score:.2f}"
+    reason = f"{best.name}: membership of rows that are left out is predicted best ({figures}"
     if len(ordered) == 1:
         return reason + ")"
-    return reason + f", score {best.verdict.score:.2f}; next {ordered[1].name}, {ordered[1].verdict.score:.2f})"
+    return f"{reason}; next {ordered[1].name}, {ordered[1].verdict.score:.2f})"
 
 
 def _absent(labels: Labels, question: Question) -> float:

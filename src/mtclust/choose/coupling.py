@@ -1,8 +1,8 @@
 """Whether to couple the tasks: unless the judge says that the tasks' own data contradict the coupled labels.
 
-Coupled labels and those of every task alone answer to the same judge (:mod:`mtclust.choose.judge`), which looks at every task's
-own rows only. Coupling may break ties that a task's own data cannot decide, so that coupled labels are kept as long as
-their score is not clearly lower.
+Coupled labels and those of every task alone answer to the same judge (:mod:`mtclust.choose.judge`), which looks at
+every task's own rows only. Coupling may break ties that a task's own data cannot decide, so that coupled labels are
+kept as long as their score is not clearly lower.
 """
 
 from __future__ import annotations
@@ -83,12 +83,15 @@ def decide_coupling(
         decision: dict[str, Any] = {"decision": coupling, "reason": "set by the user"}
         return outcome if coupling in ("full", 1) else shrunk(outcome, float(coupling), options, rng), decision
     C = outcome.problem.bounds.n_clusters
-    scores = [judge(np.asarray(point.labels), C).score for point in (outcome.few_point, outcome.few_single)]
-    test = CouplingTest(*scores, similarity_of_nearest(outcome.few.class_means(outcome.few_point), outcome.few.bounds))
+    coupled, single = (np.asarray(point.labels) for point in (outcome.few_point, outcome.few_single))
+    similarity = similarity_of_nearest(outcome.few.class_means(outcome.few_point), outcome.few.bounds)
+    test = CouplingTest(judge(coupled, C).score, judge(single, C).score, similarity)
+    ours, theirs = judge.by_task(coupled, C), judge.by_task(single, C)
     decision = {
         "decision": "full" if test.accepted else "none",
         "reason": test.reason,
         "statistic": test.loss,
+        "per_task": {index.names[i].item(): theirs[i] - ours[i] for i in ours if i < len(index.names)},
         "similarity": test.similarity,
         "coupled_labels": index.to_input_order(outcome.point.labels).astype(np.int64),
         "task_covariance": outcome.point.Z,

@@ -133,6 +133,7 @@ class Judge:
         tasks = np.flatnonzero(np.diff(offsets) > 1)
         if len(tasks) > TASKS:
             tasks = tasks[np.linspace(0, len(tasks) - 1, TASKS).astype(np.int64)]
+        self._tasks = tasks
         self._rows = [_spread(int(offsets[i]), int(offsets[i + 1])) for i in tasks]
         self._spectra = {
             name: [_spectrum(kernel[np.ix_(rows, rows)]) for rows in self._rows] for name, kernel in kernels.items()
@@ -140,25 +141,36 @@ class Judge:
 
     def __call__(self, labels: Labels, n_clusters: int, *, common: bool = False) -> Verdict:
         """Judge labels; sizes are compared within tasks, or over all rows if the tasks have a ``common`` frame."""
-        parts = [indicators(labels[rows], n_clusters) for rows in self._rows]
-        spreads = [len(z) * z.mean(axis=0) * (1 - z.mean(axis=0)) for z in parts]
-        total = np.sum(spreads, axis=0) if parts else np.zeros(n_clusters)
-        level = [spread * noise_level(int(np.count_nonzero(z.any(axis=0)))) for spread, z in zip(spreads, parts)]
-        held = total > 0
-        noise = np.divide(np.sum(level, axis=0) if parts else total, total, out=np.zeros(n_clusters), where=held)
-        by_kernel, by_cluster = {}, []
-        for name, spectra in self._spectra.items():
-            errors = np.sum([task.errors(z) for task, z in zip(spectra, parts)], axis=0)
-            own = np.zeros((len(LAMBDAS), n_clusters))
-            if parts:
-                own[:, held] = 1.0 - errors[:, held] / total[held]
-            best = int(own.mean(axis=1).argmax())
-            by_cluster.append(np.where(held, (own[best] - noise) / (1.0 - noise), 0.0))
-            by_kernel[name] = float(by_cluster[-1].mean())
-        clusters = np.mean(by_cluster, axis=0)
+        by_kernel = self._by_kernel(labels, n_clusters, range(len(self._rows)))
+        clusters = np.mean(list(by_kernel.values()), axis=0)
         even = self._evenness(labels, n_clusters, common)
         separation = float(clusters.mean())
-        return Verdict(separation - UNEVENNESS * (1.0 - even), separation, by_kernel, clusters, even)
+        score = separation - UNEVENNESS * (1.0 - even)
+        return Verdict(score, separation, {name: float(own.mean()) for name, own in by_kernel.items()}, clusters, even)
+
+    def by_task(self, labels: Labels, n_clusters: int) -> dict[int, float]:
+        """Separation within every task that is judged, by its own rows alone."""
+        parts = {int(task): self._by_kernel(labels, n_clusters, [k]) for k, task in enumerate(self._tasks)}
+        return {task: float(np.mean(list(by_kernel.values()))) for task, by_kernel in parts.items()}
+
+    def _by_kernel(self, labels: Labels, n_clusters: int, which: Sequence[int]) -> dict[str, Array]:
+        """s_c of every cluster under each kernel, from some of the judged tasks."""
+        if not which:
+            return {name: np.zeros(n_clusters) for name in self._spectra}
+        parts = [indicators(labels[self._rows[k]], n_clusters) for k in which]
+        spreads = [len(z) * z.mean(axis=0) * (1 - z.mean(axis=0)) for z in parts]
+        levels = [spread * noise_level(int(np.count_nonzero(z.any(axis=0)))) for spread, z in zip(spreads, parts)]
+        total = np.sum(spreads, axis=0)
+        held = total > 0
+        noise = np.divide(np.sum(levels, axis=0), total, out=np.zeros(n_clusters), where=held)
+        result = {}
+        for name, spectra in self._spectra.items():
+            errors = np.sum([spectra[k].errors(z) for k, z in zip(which, parts)], axis=0)
+            r_squared = np.zeros((len(LAMBDAS), n_clusters))
+            r_squared[:, held] = 1.0 - errors[:, held] / total[held]
+            best = r_squared[int(r_squared.mean(axis=1).argmax())]
+            result[name] = np.where(held, (best - noise) / (1.0 - noise), 0.0)
+        return result
 
     def _evenness(self, labels: Labels, n_clusters: int, common: bool) -> float:
         if common:

@@ -1,7 +1,7 @@
 """What the arguments of an estimator leave open, chosen in one place for every form of the data.
 
-Everything is chosen on few rows, held as kernel matrices: all of them where there are few, or else a sample that does not
-depend on chance. With nothing left open only the judge is made ready.
+Everything is chosen on few rows, held as kernel matrices: all of them where there are few, or else a sample that does
+not depend on chance. With nothing left open only the judge is made ready.
 """
 
 from __future__ import annotations
@@ -223,7 +223,13 @@ def given_lambda1(lambda1: Any, index: TaskIndex) -> Array | None:
 
 
 def _words(
-    estimator: Any, question: Question, choice: Choice | None, spec: KernelSpec, frame: Frame, criterion: str, sizes: str
+    estimator: Any,
+    question: Question,
+    choice: Choice | None,
+    spec: KernelSpec,
+    frame: Frame,
+    criterion: str,
+    sizes: str,
 ) -> dict[str, Any]:
     """What ``selection_`` says."""
     selection: dict[str, Any] = {"kernel": spec.name, "criterion": criterion, "center": frame, "sizes": estimator.sizes}

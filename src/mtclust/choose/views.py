@@ -120,7 +120,9 @@ class View:
     def _look(self, spec: KernelSpec, frame: Frame) -> Seen:
         offsets = self.frame_offsets(frame)
         if spec.kind == "precomputed":
-            return Seen(Kernel("precomputed"), self.rows, centre_kernel(self._precomputed(), offsets, self.centre), None)
+            return Seen(
+                Kernel("precomputed"), self.rows, centre_kernel(self._precomputed(), offsets, self.centre), None
+            )
         rows, centres = self._centred_rows(frame)
         if spec.kind == "rbf":
             squared, unit = self._distances_in(frame, rows)

@@ -24,13 +24,13 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust._progress import told
 from mtclust._threads import one_blas_thread
 from mtclust._warnings import warn_user
+from mtclust.choose.settings import sample_rows
+from mtclust.choose.views import Frame
 from mtclust.distributed import is_dask
 from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.forms import FORMS, form_of
 from mtclust.estimators.new_tasks import NewTaskMixin
-from mtclust.choose.settings import sample_rows
-from mtclust.choose.views import Frame
 from mtclust.estimators.problems import Prepared, clusters_per_task, prepare, search
 from mtclust.estimators.saving import SavingMixin
 from mtclust.estimators.storing import store

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mtclust._names import listing, shown_name
-from mtclust.selection.coupling import COUPLING_LIMIT, SIMILARITY_LIMIT
 
 #: a cluster is tiny with fewer rows, or a smaller share of what equal sizes would give it
 TINY_ROWS, TINY_SHARE = 5, 0.1
@@ -18,6 +17,10 @@ TINY_ROWS, TINY_SHARE = 5, 0.1
 FEW_ROWS = 5
 #: a task whose strongest correlation with another is below this shares little
 WEAK_CORRELATION = 0.3
+#: a task whose own rows lose more score than this by coupling is harmed by it
+HARMED = 0.1
+#: tasks whose nearest relatives are on average less similar than this look unrelated
+UNRELATED = 0.4
 #: how many tasks or clusters a sentence names
 _NAMED = 3
 
@@ -106,7 +109,7 @@ def _coupling(model: Any) -> list[Concern]:
         return [
             Concern("Tasks clustered apart", text, advice.format('coupling="full"'), advice.format("--coupling full"))
         ]
-    hurt = [name for name, t in coupling.get("per_task", {}).items() if t > COUPLING_LIMIT]
+    hurt = [name for name, t in coupling.get("per_task", {}).items() if t > HARMED]
     if hurt:
         text = (
             f"The shared clusters fit the own rows of {_tasks(hurt)} clearly worse than clusters found there alone. "
@@ -119,10 +122,10 @@ def _coupling(model: Any) -> list[Concern]:
     # "auto" couples such tasks only where it changes no label
     if model.coupling != "auto" and similarity is not None and not hasattr(model, "relaxed_labels_"):
         nearest = float(np.where(np.eye(m, dtype=bool), -np.inf, similarity).max(axis=1).mean())
-        if nearest < SIMILARITY_LIMIT:
+        if nearest < UNRELATED:
             text = (
                 f"The tasks look unrelated (similarity to the nearest task {nearest:.2f} on average, below "
-                f"{SIMILARITY_LIMIT}), but coupling={model.coupling!r} couples them: they may mislead each other."
+                f"{UNRELATED}), but coupling={model.coupling!r} couples them: they may mislead each other."
             )
             return [
                 Concern(

@@ -1,7 +1,7 @@
 """From checked rows to the outcome of a search, in the form that suits them.
 
-Settings are chosen on few rows, held as kernel matrices (:mod:`mtclust.choose.settings`). Where these are all rows, what the
-choice has found is the outcome; or else its labels are carried to all rows, held as features.
+Settings are chosen on few rows, held as kernel matrices (:mod:`mtclust.choose.settings`). Where these are all rows,
+what the choice has found is the outcome; or else its labels are carried to all rows, held as features.
 """
 
 from __future__ import annotations
@@ -124,7 +124,9 @@ def _in_common_frame(
     )  # fmt: skip
 
 
-def _bounds_of(settings: Settings, estimator: Any, sizes: NDArray[np.int64], clusters: NDArray[np.int64], names: Any) -> SizeBounds:
+def _bounds_of(
+    settings: Settings, estimator: Any, sizes: NDArray[np.int64], clusters: NDArray[np.int64], names: Any
+) -> SizeBounds:
     if settings.criterion == "E":
         return neutral_bounds(sizes, clusters)
     rule = estimator.sizes if settings.sizes == "given" else "balanced"

@@ -1,7 +1,7 @@
 """All tasks in one frame: one model for all of them, found with all rows as one task.
 
-A task may lack clusters there, and the levels of the tasks count. Seen as a coupling this is Ω = 11ᵀ/m: the tasks' models are
-the same.
+A task may lack clusters there, and the levels of the tasks count. Seen as a coupling this is Ω = 11ᵀ/m: the tasks'
+models are the same.
 """
 
 from __future__ import annotations
@@ -128,4 +128,3 @@ class CommonKept:
                 'Fit with kernel="rbf", "linear" or a callable.'
             )
         return int(model.coefficients.shape[2] if model.rows is None else model.rows.shape[1])
-

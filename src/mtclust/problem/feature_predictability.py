@@ -1,8 +1,8 @@
 r"""Passes under the size-neutral criterion E (:mod:`mtclust.criterion`) over the rows of a source.
 
-With many rows leaving one out changes little, and E becomes Σ_c ω(n_c)·b_cᵀW_c with class sums b_c and models W_c. Moving a
-row x to cluster c gains, to first order, ω_c(f_c(x) − ½(1−γ)(1−2π_c)R²_c): scores with a constant of their own, so that a
-pass needs no search for prices. Values are −E, summed over tasks.
+With many rows leaving one out changes little, and E becomes Σ_c ω(n_c)·b_cᵀW_c with class sums b_c and models W_c.
+Moving a row x to cluster c gains, to first order, ω_c(f_c(x) − ½(1−γ)(1−2π_c)R²_c): scores with a constant of their
+own, so that a pass needs no search for prices. Values are −E, summed over tasks.
 """
 
 from __future__ import annotations

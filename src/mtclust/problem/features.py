@@ -24,7 +24,6 @@ from mtclust.primal.rows import Data, Moments, Source
 from mtclust.primal.systems import AloneSystem, SharedSystem, Solver, System, relationship_system
 from mtclust.problem import feature_descent, feature_predictability
 from mtclust.problem.feature_descent import best_labels, point_of_labels
-from mtclust.problem.feature_scores import loo_score, own_shares
 from mtclust.problem.feature_starts import first_models
 from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
 from mtclust.problem.sample import rows_at, sample_of
@@ -250,15 +249,7 @@ class FeatureProblem:
                 table[i][:, ids] = table[i].copy()
         return point
 
-    # -- judging -------------------------------------------------------------------------------------------------
-
-    def own_shares(self, point: Point) -> list[Array]:
-        alone = self.alone()
-        return own_shares(self.data, point.fit, alone.at(alone.uncoupled()))
-
-    def leave_one_out(self, point: Point, centred: bool) -> float:
-        """R² of the label codes, some rows of every task left out in turn."""
-        return loo_score(self.data, point.fit, centred)
+    # -- what is kept --------------------------------------------------------------------------------------------
 
     def kept(self, point: Point) -> Any:
         from mtclust.problem.feature_kept import FeatureKept

@@ -18,7 +18,6 @@ from mtclust.coupling import Conditioned, Coupling, Independent, Relationship, S
 from mtclust.features import CentredKernel, EigenFeatures, Kernel
 from mtclust.labels import SizeBounds
 from mtclust.model import DecisionModel, build_model
-from mtclust.objective import loo_residuals, macro_r_squared, r_squared
 from mtclust.problem import kernel_descent
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.kernel_descent import KernelFit
@@ -250,29 +249,7 @@ class KernelProblem:
         fit = KernelFit(labels, point.fit.at, self.bounds.fitted(labels, self.offsets))
         return replace(point, fit=fit)
 
-    # -- judging -------------------------------------------------------------------------------------------------
-
-    def own_shares(self, point: Point) -> list[Array]:
-        alone = self.alone()
-        at, shares = alone.at(alone.uncoupled()), []
-        codes = self.codes(point.labels)
-        for task in range(self.n_tasks):
-            Y, M = codes[self.rows(task)], at.block(task)
-            shares.append(0.5 * np.einsum("nc,nc->n", Y, M @ Y - (2.0 / len(Y)) * Y))
-        return shares
-
-    def leave_one_out(self, point: Point, centred: bool) -> float:
-        """R² of the label codes, every row left out in turn."""
-        return r_squared(self._residuals(point, centred, fit_mean=False), self.codes(point.labels))
-
-    def macro_leave_one_out(self, point: Point) -> float:
-        """The same as a mean over tasks and clusters, with the mean of the codes fitted as well."""
-        residuals = self._residuals(point, True, fit_mean=True)
-        return macro_r_squared(residuals, point.labels, self.n_clusters, self.offsets)
-
-    def _residuals(self, point: Point, centred: bool, fit_mean: bool) -> Array:
-        codes, at = self.codes(point.labels), point.fit.at
-        return loo_residuals(codes, at.alpha(codes), at.diagonal(), np.diff(self.offsets), centred, fit_mean=fit_mean)
+    # -- what is kept --------------------------------------------------------------------------------------------
 
     def decision(self, point: Point, codes: Array | None = None) -> DecisionModel:
         """The model that scores new rows; ``codes`` are what it is fitted to, where these are not the labels.

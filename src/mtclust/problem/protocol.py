@@ -232,12 +232,6 @@ class Problem(Protocol):
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
         """Other names (m × C) of the clusters of every task, the value unchanged; the point given is used up."""
 
-    def leave_one_out(self, point: Point, centred: bool) -> float:
-        """Leave-one-out R² of the label codes; whether features were centred within tasks."""
-
-    def own_shares(self, point: Point) -> list[Array]:
-        """Every row's share of its task's own objective, task by task: see :mod:`mtclust.selection.coupling`."""
-
     def decision(self, point: Point) -> DecisionModel:
         """The model that scores new rows."""
 

@@ -1,17 +1,5 @@
-"""Choosing without labels: kernel width, λ, cluster sizes, number of clusters, and whether to couple the tasks."""
+"""Choosing without labels: the number of clusters. What else is left open is chosen by :mod:`mtclust.choose`."""
 
-from mtclust.selection.coupling import CouplingTest, coupling_statistic
-from mtclust.selection.kernel import KernelChoice, select_kernel
 from mtclust.selection.n_clusters import ClusterNumberChoice, select_n_clusters
-from mtclust.selection.sizes import SizeChoice, choose_sizes
 
-__all__ = [
-    "ClusterNumberChoice",
-    "CouplingTest",
-    "KernelChoice",
-    "SizeChoice",
-    "choose_sizes",
-    "coupling_statistic",
-    "select_kernel",
-    "select_n_clusters",
-]
+__all__ = ["ClusterNumberChoice", "select_n_clusters"]
