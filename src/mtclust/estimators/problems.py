@@ -116,7 +116,7 @@ def _in_common_frame(
         point = pooled.descend(carried, rng, options.effort("all rows", last=True))
         single = None
     counts = counts_by_task(point.labels, index.offsets, pooled.bounds.n_clusters)
-    frame = CommonFrame(pooled, index.offsets, free_bounds(index.sizes, counts > 0))
+    frame: Any = CommonFrame(pooled, index.offsets, free_bounds(index.sizes, counts > 0))
     whole = frame.point(point)
     return Outcome(
         frame, whole, whole if single is None else single, few.problem, few.point, few_single, similarity,

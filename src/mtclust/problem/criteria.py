@@ -44,7 +44,7 @@ class Criterion(Protocol):
 
     @property
     def name(self) -> str:
-        """ "J" or "E"."""
+        """One letter, J or E."""
 
     def codes(self, labels: Labels, n_clusters: int) -> Array:
         """The targets (n × C) that models are fitted to."""
