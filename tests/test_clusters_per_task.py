@@ -235,15 +235,31 @@ def test_a_new_task_may_have_all_clusters(method):
         ({"sizes": [[12] * 4] * 3}, r"sizes has shape \(3, 4\); expected \(3, 5\)"),
         ({"sizes": (0.3, 0.4)}, "4 clusters need low <= 0.25"),
         ({"solver": "cutting-plane"}, 'solver="cutting-plane" needs the same number of clusters in all tasks'),
+    ],
+)
+def test_bad_mappings_are_named(method, change, message):
+    with pytest.raises(ValueError, match=message):
+        method(**({"n_clusters": NUMBERS} | change)).fit(X, tasks=TASKS)
+
+
+@pytest.mark.parametrize("method", [DMTRC, DSTC])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
         ({"lambda1": {"a": 1.0, "b": 1.0}}, r"lambda1 must have one entry per task; missing: \['c'\]"),
         ({"lambda1": dict.fromkeys("abcd", 1.0)}, r"lambda1 must have one entry per task; .* not a task: \['d'\]"),
         ({"lambda1": {"a": 1.0, "b": -1.0, "c": 1.0}}, "lambda1 must hold numbers >= 0"),
         ({"lambda1": {"a": 1.0, "b": np.nan, "c": 1.0}}, "lambda1 must hold numbers >= 0"),
     ],
 )
-def test_bad_mappings_are_named(method, change, message):
+def test_bad_mappings_of_lambda1_are_named(method, change, message):
     with pytest.raises(ValueError, match=message):
         method(**({"n_clusters": NUMBERS} | change)).fit(X, tasks=TASKS)
+
+
+def test_lambda1_by_task_is_refused_where_one_d_serves_all_tasks():
+    with pytest.raises(ValueError, match=r"'lambda1' parameter of DMTFC must be a str among {'auto'} or a float"):
+        DMTFC(3, lambda1=dict.fromkeys(set(TASKS.tolist()), 0.1)).fit(X, tasks=TASKS)
 
 
 def test_tasks_with_fewer_rows_than_their_own_clusters_give_a_warning():
@@ -267,7 +283,7 @@ def test_bounds_move_with_the_labels_and_keep_unused_ids_where_they_are():
 # -- λ₁ by task ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ALL)
+@pytest.mark.parametrize("method", [DMTRC, DSTC])
 def test_equal_lambda1_by_task_is_the_same_as_one_number(method):
     data, _, tasks = gaussian_tasks(spread=1.0)
     kwargs = {"lambda2": 0.01, "random_state": 0}

@@ -161,11 +161,12 @@ def test_proposals_are_what_the_models_of_the_other_tasks_say():
     expected = [assign(-left_out, lower, upper)]
     expected += [assign(-problem.kernel[mine][:, rows] @ alpha[rows], lower, upper) for rows in np.s_[0:7, 13:18]]
     term = problem.criterion.term(point.fit.at, 1, codes)
-    np.testing.assert_array_equal(proposals(problem, point, 1, codes, term), expected)
+    assert len({labels.tobytes() for labels in (*expected, labels[mine])}) == 4  # each is proposed only once
+    np.testing.assert_array_equal(proposals(problem, point, 1, term, alpha), expected)
     wider = problem.proposing([[], [Start(np.array([2, 2, 1, 1, 0, 0]))], []])
     offered = np.concatenate([labels[:7], [2, 2, 1, 1, 0, 0], labels[13:]])
     named = min(renamings(offered, mine), key=lambda candidate: J(point, candidate))[mine]
-    found = proposals(wider, point, 1, codes, term)
+    found = proposals(wider, point, 1, term, alpha)
     np.testing.assert_array_equal(found, [*expected, named])
 
 

@@ -42,11 +42,14 @@ class Conditioned(Protocol):
     def block(self, task: int) -> Array:
         """M_ii, contiguous."""
 
-    def field(self, task: int, codes: Array) -> Array:
-        """L_i = (MY)_i − M_ii Y_i."""
+    def field(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
+        """L_i = (MY)_i − M_ii Y_i; MY is computed where ``alpha`` does not give it."""
 
     def alpha(self, codes: Array) -> Array:
         """MY."""
+
+    def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
+        """MY after the codes of one task have changed."""
 
     def objective(self, codes: Array) -> float:
         """½⟨Y, MY⟩."""
@@ -195,9 +198,14 @@ class RelationshipState:
             self._blocks[task] = np.ascontiguousarray(self.M[rows, rows])
         return self._blocks[task]
 
-    def field(self, task: int, codes: Array) -> Array:
+    def field(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
         rows = self._slice(task)
-        return self.M[rows] @ codes - self.block(task) @ codes[rows]
+        own = self.M[rows] @ codes if alpha is None else alpha[rows]
+        return own - self.block(task) @ codes[rows]
+
+    def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
+        """MY after the codes of one task have changed."""
+        return alpha + self.M[:, self._slice(task)] @ change
 
     def alpha(self, codes: Array) -> Array:
         factor = self._factor
@@ -241,11 +249,16 @@ class _BlockState:
     def block(self, task: int) -> Array:
         return self._blocks[task]
 
-    def field(self, task: int, codes: Array) -> Array:
+    def field(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
         return np.zeros((len(self._blocks[task]), codes.shape[1]))
 
     def alpha(self, codes: Array) -> Array:
         return np.concatenate([block @ codes[rows] for block, rows in zip(self._blocks, self._slices)])
+
+    def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
+        alpha = alpha.copy()
+        alpha[self._slices[task]] += self._blocks[task] @ change
+        return alpha
 
     def objective(self, codes: Array) -> float:
         return 0.5 * float(np.vdot(codes, self.alpha(codes)))

@@ -202,3 +202,13 @@ def test_options_of_the_cutting_planes_are_unknown_to_the_exchange_solver(digits
     X, _, tasks = digits
     with pytest.raises(ValueError, match="unknown keys"):
         DSTC(3, solver_options={"max_cuts": 5}).fit(X, tasks=tasks)
+
+
+@pytest.mark.parametrize("estimator", [DMTRC, DSTC])
+def test_the_number_of_clusters_may_be_left_open(estimator, digits):
+    X, _, tasks = digits
+    model = build(estimator).set_params(n_clusters=range(2, 4), solver_options={"max_cuts": 1, "init": "k-means"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, tasks=tasks)
+    assert model.n_clusters_ == model.selection_["n_clusters"]["chosen"] in (2, 3)

@@ -52,8 +52,8 @@ class Criterion(Protocol):
     def value(self, at: Conditioned, codes: Array) -> float:
         """Of all tasks; lower is better."""
 
-    def term(self, at: Conditioned, task: int, codes: Array) -> TaskTerm:
-        """The criterion seen by one task; ``codes`` are those of all rows."""
+    def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> TaskTerm:
+        """The criterion seen by one task; ``codes`` are those of all rows, ``alpha`` is M·codes where it is known."""
 
     def closed_form(self, at: Conditioned, codes: Array) -> Array:
         """The coupling matrix to try next for these labels."""
@@ -101,8 +101,8 @@ class PaperObjective:
     def value(self, at: Conditioned, codes: Array) -> float:
         return at.objective(codes)
 
-    def term(self, at: Conditioned, task: int, codes: Array) -> TaskTerm:
-        L = at.field(task, codes) if at.coupling.couples_labels else None
+    def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> TaskTerm:
+        L = at.field(task, codes, alpha) if at.coupling.couples_labels else None
         return _QuadraticTerm(at.block(task), L, codes.shape[1])
 
     def closed_form(self, at: Conditioned, codes: Array) -> Array:

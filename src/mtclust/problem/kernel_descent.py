@@ -121,44 +121,52 @@ def permute(problem: KernelProblem, point: Point, tasks: Sequence[int]) -> None:
 def transfer(problem: KernelProblem, point: Point, order: NDArray[np.int64], seed: NDArray[np.uint64]) -> None:
     """Propose whole labellings of a task from elsewhere, refine each, keep the best if the value falls."""
     fit, codes = point.fit, problem.codes(point.labels)
+    alpha = fit.at.alpha(codes) if problem.couples_labels else None
     for task in order.tolist():
         rows = problem.rows(task)
-        term = problem.criterion.term(fit.at, task, codes)
+        term = problem.criterion.term(fit.at, task, codes, alpha)
         best = term.value(fit.labels[rows]) - _ROUNDING * abs(point.value)
         chosen = None
-        for labels in proposals(problem, point, task, codes, term):
+        for labels in proposals(problem, point, task, term, alpha):
             lower, upper = fit.bounds.row(task, labels)
             value, _ = term.refine(labels, lower, upper, seed)
             if value < best:
                 best, chosen = value, labels
         if chosen is not None:
-            fit.labels[rows] = chosen
-            codes[rows] = problem.codes(chosen)
+            new = problem.codes(chosen)
+            if alpha is not None:
+                alpha = fit.at.alpha_after(alpha, task, new - codes[rows])
+            fit.labels[rows], codes[rows] = chosen, new
     fit.bounds = fit.bounds.fitted(fit.labels, problem.offsets)
 
 
-def proposals(problem: KernelProblem, point: Point, task: int, codes: Array, term: TaskTerm) -> list[Labels]:
-    """Labels for a task: what the other tasks' models say, and those it began with under the best naming."""
-    fit = point.fit
-    lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
-    result = []
-    if problem.couples_labels and term.linear_term is not None:
-        rows = problem.rows(task)
+def proposals(problem: KernelProblem, point: Point, task: int, term: TaskTerm, alpha: Array | None) -> list[Labels]:
+    """Labels for a task: what the other tasks' models say, and those it began with under the best naming.
+
+    Each once, and none that the task has already.
+    """
+    fit, rows = point.fit, problem.rows(task)
+    found = {fit.labels[rows].tobytes(): fit.labels[rows]}
+
+    def add(labels: Labels) -> None:
+        found.setdefault(labels.tobytes(), labels)
+
+    if alpha is not None and term.linear_term is not None:
+        lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
         leave_task_out = -sla.cho_solve(sla.cho_factor(fit.at.block(task)), term.linear_term)
-        result.append(assign(-leave_task_out, lower, upper))
-        alpha = fit.at.alpha(codes)
+        add(assign(-leave_task_out, lower, upper))
         for other in range(problem.n_tasks):
             if other != task:
                 scores = problem.kernel[rows, problem.rows(other)] @ alpha[problem.rows(other)]
-                result.append(assign(-scores, lower, upper))
+                add(assign(-scores, lower, upper))
     for labels in problem.proposed[task] if problem.proposed is not None else ():
         if term.linear_term is None:
-            result.append(labels.copy())
+            add(labels.copy())
             continue
         counts = np.bincount(labels, minlength=problem.n_clusters)
         allowed = allowed_permutations(fit.bounds, task, counts)
-        result.append(best_relabelling(-term.cost_of_names(labels), allowed)[labels])
-    return result
+        add(best_relabelling(-term.cost_of_names(labels), allowed)[labels])
+    return list(found.values())[1:]
 
 
 def step_coupling(problem: KernelProblem, point: Point, accelerator: Accelerator) -> bool:

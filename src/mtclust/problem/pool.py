@@ -50,14 +50,16 @@ def exchange_rows(
     if linear_term is not None:
         P += linear_term.T
     counts = np.bincount(labels, minlength=n_clusters)
-    tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
+    tolerance = EXCHANGE_TOLERANCE * float(M.trace()) / len(M)
     moves = 0
     if n_clusters > 1:
         moves, _ = _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, seed)
-    codes = label_codes(labels, n_clusters)
-    value = float(np.einsum("cn,nc->", P, codes))
+    # codes are a·indicator − rest
+    a, rest = (n_clusters / (n_clusters - 1), 1.0 / (n_clusters - 1)) if n_clusters > 1 else (1.0, 0.0)
+    rows = np.arange(len(labels))
+    value = a * float(P[labels, rows].sum()) - rest * float(P.sum())
     if linear_term is not None:
-        value += float(np.vdot(linear_term, codes))
+        value += a * float(linear_term[rows, labels].sum()) - rest * float(linear_term.sum())
     return 0.5 * value, moves
 
 

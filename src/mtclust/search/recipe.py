@@ -40,7 +40,7 @@ _GROUP_WEIGHT = 0.2
 #: restarts of a round, per start asked for, however many tasks there are
 _RESTARTS_PER_INIT = 2
 #: ends that seed the next round, and that go on to learn their coupling
-_KEPT = 2
+_KEPT = 3
 #: ends whose values differ by less (relative) count as one
 _SAME_VALUE = 1e-4
 #: shares of I/r in the D under which DMTFC clusters its tasks anew
