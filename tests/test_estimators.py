@@ -69,7 +69,7 @@ def test_decision_function_on_training_rows_is_labels_minus_scaled_residual(meth
     """F = Y − (n_i/2)α: the prediction path must agree with the solver's own algebra."""
     from mtclust.labels import label_codes
 
-    model = method(3, kernel=kernel, random_state=0).fit(X, tasks=TASKS)
+    model = method(3, kernel=kernel, sizes="balanced", random_state=0).fit(X, tasks=TASKS)
     codes = label_codes(model.labels_, 3)
     residual = codes - model.decision_function(X, tasks=TASKS)
     # ½⟨Y, α⟩ = Σ_i (1/n_i)⟨Y_i, Y_i − F_i⟩ is the objective
@@ -135,10 +135,11 @@ def test_with_one_task_dmtrc_equals_dstc(kernel):
 
 def test_uncoupled_dmtrc_equals_dstc_with_m_lambda2():
     noisy = X + np.random.default_rng(1).normal(size=X.shape)
-    kwargs = {"kernel": "linear", "lambda1": 0.01, "random_state": 3}
+    kwargs = {"kernel": "linear", "lambda1": 0.01, "random_state": 3, "center": "task"}
     uncoupled = DMTRC(3, lambda2=0.02, coupling="none", **kwargs).fit(noisy, tasks=TASKS)
+    kwargs.pop("center")
     alone = DSTC(3, lambda2=0.06, **kwargs).fit(noisy, tasks=TASKS)
-    full = DMTRC(3, lambda2=0.02, coupling="full", **kwargs).fit(noisy, tasks=TASKS)
+    full = DMTRC(3, lambda2=0.02, coupling="full", center="task", **kwargs).fit(noisy, tasks=TASKS)
     np.testing.assert_array_equal(uncoupled.labels_, alone.labels_)
     np.testing.assert_array_equal(full.single_task_labels_, alone.labels_)
     assert uncoupled.objective_ == pytest.approx(alone.objective_, rel=1e-10)
@@ -157,22 +158,19 @@ def test_a_number_as_coupling_shrinks_omega_towards_independence():
     np.testing.assert_allclose(models[0.0].task_covariance_, np.eye(3) / 3)
 
 
-def test_coupling_is_refused_when_the_tasks_own_data_contradict_it():
-    """Every task has clusters of its own; a weaker contrast that all tasks share must not override them."""
-    rng = np.random.default_rng(0)
-    rows, m = 100, 4
-    data, tasks = 0.3 * rng.normal(size=(m * rows, m + 1)), np.repeat(np.arange(m), rows)
-    for task in range(m):
-        own, common = (rng.permutation(np.arange(rows) % 2) * 2 - 1 for _ in range(2))
-        data[tasks == task, 0] += 0.95 * common
-        data[tasks == task, 1 + task] += own
-    with pytest.warns(UncoupledWarning, match="The tasks were clustered apart: the tasks look unrelated"):
-        model = DMTRC(2, kernel="linear", lambda1=4, lambda2=4, random_state=0).fit(data, tasks=tasks)
+def test_refused_coupling_leaves_every_task_its_own_labels_and_keeps_both(monkeypatch):
+    from mtclust.choose import coupling
+
+    monkeypatch.setattr(coupling, "LARGEST_LOSS", -10.0)  # whatever coupling gains is not enough
+    noisy = X + np.random.default_rng(1).normal(size=X.shape)
+    with pytest.warns(UncoupledWarning, match="apart: the tasks' own rows contradict the coupled labels"):
+        model = DMTRC(3, kernel="linear", center="task", random_state=0).fit(noisy, tasks=TASKS)
     choice = model.selection_["coupling"]
     assert choice["decision"] == "none"
-    assert choice["statistic"] > 1.645
+    assert choice["coupled_labels"].shape == model.labels_.shape
+    assert sorted(choice["per_task"]) == [0, 1, 2]
     np.testing.assert_array_equal(model.labels_, model.single_task_labels_)
-    assert macro_nmi(choice["coupled_labels"], model.labels_, tasks) < 0.9
+    np.testing.assert_allclose(model.task_covariance_, np.eye(3) / 3)
 
 
 @pytest.mark.filterwarnings("ignore::mtclust.exceptions.UncoupledWarning")

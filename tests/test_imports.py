@@ -15,6 +15,7 @@ ROOMS = {
     "problem": 2,
     "search": 3,
     "solvers": 4,
+    "choose": 5,
     "selection": 5,
     "estimators": 6,
     "distributed": 6,  # a source of rows, which asks an estimator to fit them

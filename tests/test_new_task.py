@@ -37,13 +37,13 @@ def test_a_few_rows_are_clustered_better_with_the_old_tasks_than_alone():
     """With nine noisy rows the new task leans on what the others have learned."""
     gains = []
     for seed in range(8):
-        data, y, tasks = gaussian_tasks(n_tasks=4, rows=30, spread=1.2, seed=seed, d=6)
+        data, y, tasks = gaussian_tasks(n_tasks=4, rows=40, spread=2.0, seed=seed, d=6)
         model = DMTRC(3, kernel="linear", sizes="balanced", coupling="full", random_state=0)
         model.fit(data[tasks < 3], tasks=tasks[tasks < 3])
         few = np.flatnonzero(tasks == 3)[:9]
         alone = DSTC(3, kernel="linear", sizes="balanced", random_state=0).fit(data[few])
         gains.append(nmi(y[few], model.fit_task(data[few]).labels_) - nmi(y[few], alone.labels_))
-    assert np.mean(gains) > 0.02
+    assert np.mean(gains) > 0.1
 
 
 def test_sparse_rows_and_sizes():

@@ -4,6 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from mtclust.selection.kernel import FALLBACK_LAMBDA, LAMBDAS, NEARLY
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.coupling import Independent
@@ -13,7 +14,6 @@ from mtclust.features import centre_kernel
 from mtclust.labels import label_codes, parse_sizes
 from mtclust.metrics import macro_nmi
 from mtclust.selection import coupling_statistic, select_kernel, select_n_clusters
-from mtclust.selection.kernel import FALLBACK_LAMBDA, LAMBDAS, NEARLY
 from mtclust.selection.n_clusters import warn_unless_supported
 from mtclust.selection.null import gaussian_kernel, gaussian_rows
 from tests.conftest import gaussian_tasks

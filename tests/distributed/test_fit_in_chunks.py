@@ -6,6 +6,8 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from mtclust.selection.sample_sizes import bounds_by_rule
+from mtclust.selection.settings import settings_sample
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.distributed.engine import Engine
@@ -15,8 +17,6 @@ from mtclust.exceptions import UncoupledWarning
 from mtclust.features import Kernel
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import TableRows, moments
-from mtclust.selection.sample_sizes import bounds_by_rule
-from mtclust.selection.settings import settings_sample
 from mtclust.tasks import index_tasks
 
 from .conftest import SETTINGS, overlapping_tasks

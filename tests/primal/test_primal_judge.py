@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from mtclust.problem.feature_scores import loo_score
+from mtclust.selection.coupling import coupling_statistic, coupling_test
 from primal_helpers import case, random_coupling
 
 from mtclust.problem import feature_scores
 from mtclust.problem.feature_descent import point_of_labels
-from mtclust.problem.feature_scores import loo_score
-from mtclust.selection.coupling import coupling_statistic, coupling_test
 
 
 def points(example, n_points=2):

@@ -26,7 +26,7 @@ from mtclust.choose.judge import Judge, Verdict
 from mtclust.choose.views import Frame, KernelSpec, Seen, View
 from mtclust.features import eigen_features
 from mtclust.labels import neutral_bounds, parse_sizes
-from mtclust.problem.kernels import KernelOrigin, KernelProblem
+from mtclust.problem.kernels import SINGLE_TASK_STARTS, KernelOrigin, KernelProblem
 from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import Method, SearchOptions
 from mtclust.search.outcome import Outcome
@@ -45,8 +45,8 @@ COUPLED = 3
 #: tasks that hold fewer clusters are easier to predict
 COMMON_LEAD = 0.01
 ABSENT_LEAD = 0.3
-#: how hard candidates are searched
-_STARTS = 8
+#: candidates are searched with this many times fewer starts of every task alone, and at most so many seeds
+_FEWER_STARTS = 5
 _SEEDS = 2
 
 
@@ -147,21 +147,25 @@ class Choice:
     tried : list of Candidate
         Highest score first.
     reason : str
+    alone : Candidate or None
+        The best with every task alone, where the tasks were put in frames of their own.
     """
 
     best: Candidate
     tried: list[Candidate]
     reason: str
+    alone: Candidate | None = None
 
 
 def choose(question: Question, options: SearchOptions) -> Choice:
     """Search all candidates of a question and take the one that the judge prefers."""
-    options = replace(options, single_task_n_init=options.single_task_n_init or _STARTS, n_seeds=_SEEDS)
-    own = _own_frame(question, options) if "task" in question.frames else []
+    starts = max(1, (options.single_task_n_init or SINGLE_TASK_STARTS) // _FEWER_STARTS)
+    options = replace(options, single_task_n_init=starts, n_seeds=min(options.n_seeds, _SEEDS))
+    alone, own = _own_frame(question, options) if "task" in question.frames else (None, [])
     common = [_common(question, spec, options) for spec in question.kernels] if "all" in question.frames else []
     tried = sorted([*own, *common], key=_score, reverse=True)
     if not (own and common):
-        return Choice(tried[0], tried, _reason(tried))
+        return Choice(tried[0], tried, _reason(tried), alone)
     best = max(own, key=_score)
     # sizes are within tasks in one frame and over all rows in the other: only separation compares them
     leads = [
@@ -171,12 +175,13 @@ def choose(question: Question, options: SearchOptions) -> Choice:
     lead = max(leads)
     if lead > COMMON_LEAD:
         reason = f"all tasks in one frame separate clusters better than each around its own centre (by {lead:.2f})"
-        return Choice(common[leads.index(lead)], tried, reason)
-    return Choice(best, tried, _reason(sorted(own, key=_score, reverse=True)))
+        return Choice(common[leads.index(lead)], tried, reason, alone)
+    return Choice(best, tried, _reason(sorted(own, key=_score, reverse=True)), alone)
 
 
 def _score(candidate: Candidate) -> float:
-    return candidate.verdict.score
+    """What candidates are compared by; below its last digit rounding would decide."""
+    return round(candidate.verdict.score, 6)
 
 
 def _reason(ordered: list[Candidate]) -> str:
@@ -195,15 +200,16 @@ def _absent(labels: Labels, question: Question) -> float:
     return float(np.mean(counts == 0))
 
 
-def _own_frame(question: Question, options: SearchOptions) -> list[Candidate]:
-    """Every candidate with the tasks alone; the best of them coupled."""
+def _own_frame(question: Question, options: SearchOptions) -> tuple[Candidate, list[Candidate]]:
+    """The best candidate with the tasks alone, and the candidates to choose from: the most promising, coupled."""
     alone = []
     for spec in question.kernels:
         for criterion in question.criteria:
             with phase(f"choosing: {criterion}, {spec.name}"):
                 alone += _search(question, spec, criterion, options, coupled=False)
+    best = max(alone, key=_score)
     if question.method == "independent":
-        return alone
+        return best, alone
     promising: list[Candidate] = []
     for candidate in sorted(alone, key=_score, reverse=True):
         if all((candidate.kernel, candidate.criterion) != (known.kernel, known.criterion) for known in promising):
@@ -213,7 +219,7 @@ def _own_frame(question: Question, options: SearchOptions) -> list[Candidate]:
         spec = next(spec for spec in question.kernels if spec.name == candidate.kernel)
         with phase(f"choosing: {candidate.criterion}, {candidate.kernel}, coupled"):
             found += _search(question, spec, candidate.criterion, options, coupled=True)
-    return found
+    return best, found
 
 
 def _search(

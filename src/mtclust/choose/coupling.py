@@ -7,7 +7,7 @@ kept as long as their score is not clearly lower.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from mtclust._warnings import warn_user
 from mtclust.choose.judge import Judge
 from mtclust.exceptions import UncoupledWarning
+from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
+from mtclust.search.borrow import with_borrowed
 from mtclust.search.outcome import Outcome
 from mtclust.search.variants import shrunk, uncoupled
 from mtclust.tasks import TaskIndex
@@ -81,7 +83,8 @@ def decide_coupling(
     rng = np.random.default_rng(0)
     if coupling != "auto":
         decision: dict[str, Any] = {"decision": coupling, "reason": "set by the user"}
-        return outcome if coupling in ("full", 1) else shrunk(outcome, float(coupling), options, rng), decision
+        full = coupling in ("full", 1)
+        return _borrowing(outcome) if full else shrunk(outcome, float(coupling), options, rng), decision
     C = outcome.problem.bounds.n_clusters
     coupled, single = (np.asarray(point.labels) for point in (outcome.few_point, outcome.few_single))
     similarity = similarity_of_nearest(outcome.few.class_means(outcome.few_point), outcome.few.bounds)
@@ -91,19 +94,27 @@ def decide_coupling(
         "decision": "full" if test.accepted else "none",
         "reason": test.reason,
         "statistic": test.loss,
-        "per_task": {index.names[i].item(): theirs[i] - ours[i] for i in ours if i < len(index.names)},
+        "per_task": {name: theirs[i] - ours[i] for i, name in enumerate(index.names.tolist()) if i in ours},
         "similarity": test.similarity,
         "coupled_labels": index.to_input_order(outcome.point.labels).astype(np.int64),
         "task_covariance": outcome.point.Z,
     }
     if test.accepted:
-        return outcome, decision
+        return _borrowing(outcome), decision
     warn_user(
         f"The tasks were clustered apart: {test.reason}. "
         'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
         UncoupledWarning,
     )
     return uncoupled(outcome, options, rng), decision
+
+
+def _borrowing(outcome: Outcome) -> Outcome:
+    """Small tasks take the labels that the others give them, where rows are held as kernel matrices."""
+    if not isinstance(outcome.problem, KernelProblem):
+        return outcome
+    point = with_borrowed(outcome.problem, outcome.point)
+    return replace(outcome, point=point, few_point=point) if outcome.few is outcome.problem else outcome
 
 
 def similarity_of_nearest(means: Any, bounds: Any) -> float:

@@ -80,6 +80,9 @@ class _Spectrum:
     def errors(self, z: Array) -> Array:
         """‖e_c‖² for every λ (row) and cluster (column)."""
         n, C = z.shape
+        if self.U.shape[1] == 0:  # rows that do not differ: nothing but the mean is predicted
+            residuals = (z - z.mean(axis=0)) / (1.0 - 1.0 / n)
+            return np.tile(np.einsum("nc,nc->c", residuals, residuals) * ((n - 1) / n) ** 2, (len(LAMBDAS), 1))
         filtered = self.filters[:, :, None] * (self.U.T @ z)  # (λ, r, C)
         fitted = (self.U @ filtered.transpose(1, 0, 2).reshape(len(self.U.T), -1)).reshape(n, len(self.filters), C)
         residuals = (z - z.mean(axis=0))[:, None, :] - fitted

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mtclust.choose.candidates import Choice, Question, choose, constant_lambdas
 from mtclust.choose.judge import Judge
-from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, judging_kernels
+from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, is_wide, judging_kernels
 from mtclust.features import Kernel
 from mtclust.problem.protocol import SearchOptions
 from mtclust.tasks import TaskIndex, index_tasks
@@ -159,7 +159,7 @@ def _question(
 ) -> Question:
     method = estimator._method(sample.index.n_tasks)
     centred = view if view.centre else View(view.rows, view.offsets, view.order)
-    specs = judging_kernels(estimator.kernel, sp.issparse(view.rows))
+    specs = judging_kernels(estimator.kernel, is_wide(view.rows))
     judge = Judge({spec.name: centred.through(spec, "task").centred.matrix for spec in specs}, view.offsets)
     own = clusters if len(sample.tasks) == len(clusters) else clusters[sample.tasks]
     lambdas = None
@@ -167,7 +167,7 @@ def _question(
         m, few = len(given[0]), len(sample.tasks)
         lambdas = given[0][sample.tasks], given[1] * estimator._lambda2_share(m) * m / few
     return Question(
-        view, candidate_kernels(estimator.kernel, estimator.width, sp.issparse(view.rows)), judge, own, method,
+        view, candidate_kernels(estimator.kernel, estimator.width, is_wide(view.rows)), judge, own, method,
         estimator.sizes if sample.complete or _is_rule(estimator.sizes) else "balanced", lambdas,
         estimator._frames(sample.index.n_tasks, clusters), estimator.n_components,
         _criteria(estimator), sample.index.names,

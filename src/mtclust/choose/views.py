@@ -2,8 +2,9 @@
 
 In the own frame rows and features are centred within each task, so that a shift of a whole task changes nothing; in the
 common frame they are centred over all rows, and the tasks' levels tell which clusters a task lacks. RBF kernels have
-the width w · (mean distance between two rows of one task). Sparse rows are not centred before distances are taken of
-them.
+the width w · (mean distance between two rows of one task). Small sparse tables are treated as dense ones; large ones
+(more than ``LARGEST_DENSE`` cells) are not centred before distances are taken of them, and "auto" leaves them to the
+linear kernel.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from mtclust.features import CentredKernel, Kernel, centre_kernel, rbf_from_dist
 Array = NDArray[np.float64]
 Frame = Literal["task", "all"]
 
+#: cells of a sparse table that is made dense to be centred
+LARGEST_DENSE = 2_000_000
 #: widths of the RBF kernels that a search may take, and of those that judge
 WIDTHS = (0.5, 1.0)
 JUDGING_WIDTHS = (0.5, 1.0, 2.0)
@@ -38,29 +41,34 @@ class KernelSpec:
         return self.kind if self.width is None else f"RBF {self.width:g}"
 
 
-def candidate_kernels(kernel: Any, width: Any, sparse: bool = False) -> tuple[KernelSpec, ...]:
+def candidate_kernels(kernel: Any, width: Any, wide: bool = False) -> tuple[KernelSpec, ...]:
     """The kernels that the arguments ``kernel`` and ``width`` of an estimator leave to choose from.
 
-    Sparse rows are left to the linear kernel: nearly all distances between texts are equal.
+    Large sparse tables are left to the linear kernel: nearly all distances between texts are equal.
     """
     if not isinstance(kernel, str):
         return (KernelSpec("callable", function=kernel),)
     widths = WIDTHS if width == "auto" else (float(width),)
     narrow = tuple(KernelSpec("rbf", w) for w in widths)
-    if kernel == "auto" and sparse:
+    if kernel == "auto" and wide:
         return (KernelSpec("linear"),)
     if kernel == "auto":
         return (KernelSpec("linear"), *narrow)
     return narrow if kernel == "rbf" else (KernelSpec(kernel),)
 
 
-def judging_kernels(kernel: Any, sparse: bool = False) -> tuple[KernelSpec, ...]:
+def judging_kernels(kernel: Any, wide: bool = False) -> tuple[KernelSpec, ...]:
     """The kernels that judge: several for rows, the kernel itself where rows are only known through it."""
-    if sparse and kernel in ("auto", "linear"):
+    if wide and kernel in ("auto", "linear"):
         return (KernelSpec("linear"),)
     if not isinstance(kernel, str) or kernel == "precomputed":
         return candidate_kernels(kernel, "auto")
     return (KernelSpec("linear"), *(KernelSpec("rbf", w) for w in JUDGING_WIDTHS))
+
+
+def is_wide(rows: Any) -> bool:
+    """Whether rows are a sparse table too large to be made dense."""
+    return bool(sp.issparse(rows) and np.prod(rows.shape) > LARGEST_DENSE)
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,8 @@ class View:
             return Seen(
                 Kernel("precomputed"), self.rows, centre_kernel(self._precomputed(), offsets, self.centre), None
             )
-        rows, centres = self._centred_rows(frame)
+        # a function of the user's own gets rows as they are
+        rows, centres = self._centred_rows(frame) if spec.kind in ("linear", "rbf") else (self.rows, None)
         if spec.kind == "rbf":
             squared, unit = self._distances_in(frame, rows)
             assert spec.width is not None
@@ -152,12 +161,14 @@ class View:
         return matrix
 
     def _centred_rows(self, frame: Frame) -> tuple[Any, Array | None]:
-        if not self.centre or sp.issparse(self.rows):
-            return self.rows, None
+        rows = self.rows
+        if not self.centre or is_wide(rows):
+            return rows, None
+        rows = rows.toarray() if sp.issparse(rows) else rows
         offsets = self.frame_offsets(frame)
         with np.errstate(over="ignore", invalid="ignore"):
-            means = require_finite(np.add.reduceat(self.rows, offsets[:-1], axis=0) / np.diff(offsets)[:, None])
-        rows = self.rows - np.repeat(means, np.diff(offsets), axis=0)
+            means = require_finite(np.add.reduceat(rows, offsets[:-1], axis=0) / np.diff(offsets)[:, None])
+        rows = rows - np.repeat(means, np.diff(offsets), axis=0)
         return rows, np.broadcast_to(means, (len(self.offsets) - 1, means.shape[1]))
 
     def _distances_in(self, frame: Frame, rows: Any) -> tuple[Array, float]:

@@ -75,16 +75,12 @@ def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np
         return released(outcome, options, rng) if settings.sizes == "released" else outcome
     best = choice.best
     if best.frame == "all":
-        single = _best_own_frame(choice.tried)
-        return _in_common_frame(prepared, best, single, index, options, rng)
-    if sample.complete:
-        return best.outcome
-    return _on_all_rows(prepared, best.outcome, options, rng)
-
-
-def _best_own_frame(tried: list[Candidate]) -> Candidate | None:
-    own = [candidate for candidate in tried if candidate.frame == "task"]
-    return own[0] if own else None
+        return _in_common_frame(prepared, best, choice.alone, index, options, rng)
+    outcome = best.outcome
+    if choice.alone is not None and problem.method != "independent":
+        single = choice.alone.outcome.point
+        outcome = replace(outcome, single=single, few_single=single)
+    return outcome if sample.complete else _on_all_rows(prepared, outcome, options, rng)
 
 
 def _on_all_rows(prepared: Prepared, few: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
@@ -105,7 +101,7 @@ def _in_common_frame(
 ) -> Outcome:  # fmt: skip
     """All rows labelled by one model; the tasks alone keep what they had in their own frames."""
     few, sample = best.outcome, prepared.sample
-    pooled, point, single = few.problem, few.point, None if own is None else own.outcome.single
+    pooled, point, single = few.problem, few.point, None if own is None else own.outcome.point
     similarity = np.eye(index.n_tasks) if own is None else own.outcome.similarity
     few_single: Any = few.point if single is None else single
     if not sample.complete:

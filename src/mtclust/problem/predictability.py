@@ -97,10 +97,10 @@ class Predictability:
             known[task] = leave_one_out_form(at.block(task))
         return known[task]
 
-    def term(self, at: Conditioned, task: int, codes: Array) -> TaskTerm:
+    def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> TaskTerm:
         form, L = self._form(at, task), None
         if at.coupling.couples_labels:
-            L = at.field(task, codes)
+            L = at.field(task, codes, alpha)
             n = len(L)
             R = np.maximum(0.5 * n * at.block(task).diagonal() - 1.0 / n, SMALLEST_RESIDUAL)
             form = replace(form, from_others=0.5 * n * L / R[:, None])

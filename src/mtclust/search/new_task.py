@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from mtclust.labels import SizeBounds
-from mtclust.problem.protocol import Kept, Point, Problem, SearchOptions
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.protocol import Kept, Point, Problem, SearchOptions, Start
+from mtclust.search.borrow import borrowed_labels, small_tasks
 from mtclust.search.recipe import first_relationship
 
 
@@ -27,4 +29,10 @@ def cluster_new_task(
     Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
     problem = problem.proposing([*([] for _ in known), starts[: options.n_init]])
     point = problem.point_of([*known, starts[0].renamed(new_ids)], Z)
-    return problem, problem.descend(point, rng, options.effort("new task", tasks=[len(known)]))
+    point = problem.descend(point, rng, options.effort("new task", tasks=[len(known)]))
+    if isinstance(problem, KernelProblem) and problem.couples_labels:
+        m = len(known)
+        if m in small_tasks(np.diff(problem.offsets)):
+            labels = borrowed_labels(problem, point.labels, m, np.arange(m))
+            point = problem.point_of([*known, Start(labels)], point.Z)
+    return problem, point
