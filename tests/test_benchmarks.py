@@ -54,3 +54,37 @@ def test_scale_in_small_measures_every_part_and_goes_on_where_it_stopped(tmp_pat
     again = run("scale.py", "--quick", "--out", str(tmp_path))
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "runs.csv").read_text() == runs
+
+
+def test_tables_in_small_scores_every_fit_once_and_goes_on_where_it_stopped(tmp_path):
+    choice = ["--sets", "iris", "blobs_80_15_5", "--methods", "DSTC", "k-means, pooled", "k-means, per task"]
+    result = run("tables.py", *choice, "--draws", "1", "--out", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    runs = (tmp_path / "runs.csv").read_text()
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 5  # one task has no need of "per task"
+    pooled = {row["set"]: row for row in rows if row["method"] == "k-means, pooled"}
+    assert float(pooled["blobs_80_15_5"]["pari"]) > 0.99
+    assert all(row["chosen"] for row in rows if row["method"] == "DSTC")
+    page = (tmp_path / "table.md").read_text()
+    assert page.startswith("Made by `python")
+    assert "Sets looked at while deciding" in page
+    assert "Sets run once at the end" not in page
+    again = run("tables.py", *choice, "--draws", "1", "--out", str(tmp_path))
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "runs.csv").read_text() == runs
+
+
+def test_the_two_groups_of_tables_are_apart_and_large_enough():
+    code = (
+        "import sys; sys.path.insert(0, 'benchmarks')\n"
+        "from collections import Counter\n"
+        "from _tables_sets import DECIDED_ON, HELD_OUT, SETS\n"
+        "assert set(DECIDED_ON) | set(HELD_OUT) == set(SETS) and not set(DECIDED_ON) & set(HELD_OUT)\n"
+        "for group in (DECIDED_ON, HELD_OUT):\n"
+        "    kinds = Counter(SETS[name].kind for name in group)\n"
+        "    assert kinds['single'] >= 5 and kinds['multi'] >= 5, kinds\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
