@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
+from _tables import made_by, markdown_table
 from _tables_methods import METHODS
 from _tables_sets import DECIDED_ON, HELD_OUT, SETS, SIXTEEN
 
@@ -29,8 +27,7 @@ _NOTES = (
 def write_report(rows: list[dict[str, str]], path: Path) -> None:
     frame = pd.DataFrame(rows).astype({**dict.fromkeys(_NUMBERS, float), "draw": int})
     frame["kind"] = [SETS[name].kind for name in frame["set"]]
-    command = " ".join(["python", *map(shlex.quote, sys.argv)])
-    page = [f"Made by `{command}`", "", _NOTES, ""]
+    page = [made_by(), "", _NOTES, ""]
     groups = (("Sets looked at while deciding", DECIDED_ON), ("Sets run once at the end", HELD_OUT))
     for title, names in groups:
         part = frame[frame["set"].isin(names)]
@@ -60,7 +57,7 @@ def _wide(frame: pd.DataFrame, measure: str) -> list[str]:
     digits = 2 if measure == "seconds" else 3
     lines = [[name, *(_number(value, digits) for value in row)] for name, row in zip(table.index, table.to_numpy())]
     mean = [_number(table[method].mean(skipna=False), digits) for method in methods]
-    return _markdown(["set", *methods], [*lines, ["**mean**", *mean]])
+    return markdown_table(["set", *methods], [*lines, ["**mean**", *mean]])
 
 
 def _number(value: float, digits: int) -> str:
@@ -80,9 +77,4 @@ def _choices(frame: pd.DataFrame) -> list[str]:
     if not len(told):
         return []
     lines = [[row.set, row.draw, row.method, row.chosen] for row in told.itertuples()]
-    return ["## What was chosen", "", *_markdown(["set", "draw", "method", "chosen"], lines)]
-
-
-def _markdown(header: list[str], lines: Iterable[list[object]]) -> list[str]:
-    body = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return body + ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]
+    return ["## What was chosen", "", *markdown_table(["set", "draw", "method", "chosen"], lines)]
