@@ -88,8 +88,11 @@ bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/number_of_clusters.py
 	$(BIN)/python benchmarks/reference_methods.py
 	$(BIN)/python benchmarks/cutting_plane.py
+	$(BIN)/python benchmarks/everyday.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/dask_cluster.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmarks]"
+	$(BIN)/python benchmarks/tables.py --group all
 
 docs: $(DEV_STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"

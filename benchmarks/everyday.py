@@ -66,17 +66,15 @@ def measure_sizes(rows: Rows, cases: list[str], draws: int) -> None:
 def measure_growth(rows: Rows, sizes: list[int], draws: int) -> None:
     for size in sizes:
         for seed in range(draws):
-            missing = [
-                name for name in GROWTH_METHODS if not rows.has(part="growth", case=size, method=name, draw=seed)
-            ]
-            data = draw(growth_cell(size), seed) if missing else None
-            for method in missing:
-                time_fit(rows, "growth", str(size), method, seed, data)
+            data = draw(growth_cell(size), seed)
+            for method in GROWTH_METHODS:
+                if not rows.has(part="growth", case=size, method=method, draw=seed):
+                    time_fit(rows, "growth", str(size), method, seed, data)
 
 
-def warm_up() -> None:
+def warm_up(sizes: tuple[int, ...]) -> None:
     """Compiled code is loaded before the clock starts."""
-    for cell in (Cell(100, 2), Cell(3000, 2)):
+    for cell in (Cell(size, 2) for size in sizes):
         data = draw(cell, 0)
         for method in ESTIMATORS:
             timed(lambda method=method, data=data: fit(method, data, 0))
@@ -98,7 +96,7 @@ def main() -> None:
     with threadpool_limits(1):
         if "starts" in options.parts:
             measure_starts(rows, options.draws, start)
-        warm_up()
+        warm_up((100,) if options.quick else (100, 3000))
         if "sizes" in options.parts:
             measure_sizes(rows, cases, options.draws)
         if "growth" in options.parts:

@@ -88,3 +88,15 @@ def test_the_two_groups_of_tables_are_apart_and_large_enough():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert result.returncode == 0, result.stderr
+
+
+def test_everyday_in_small_measures_every_part(tmp_path):
+    result = run("everyday.py", "--quick", "--out", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["part"] for row in rows} == {"import", "first fit", "sizes", "growth"}
+    assert {row["method"] for row in rows if row["part"] == "sizes"} == {"KMeans()", "DMTRC", "DMTFC", "DSTC"}
+    assert all(0 <= float(row["nmi"]) <= 1 for row in rows if row["part"] in ("sizes", "growth"))
+    assert "import mtclust beyond sklearn.cluster" in (tmp_path / "table.md").read_text()
+    assert (tmp_path / "growth.svg").stat().st_size > 0
