@@ -36,9 +36,12 @@ def growth_cell(rows: int) -> Cell:
 
 def load(name: str, seed: int) -> Mixture:
     """A draw of one of the sizes, or of the digits."""
-    if name in CELLS:
-        return draw(CELLS[name], seed)
-    X, y, tasks = load_digits_tasks(rows_per_class=DIGITS[name], seed=seed).X_y_tasks
+    return draw(CELLS[name], seed) if name in CELLS else digits(DIGITS[name], seed)
+
+
+def digits(rows_per_class: int | tuple[int, ...], seed: int) -> Mixture:
+    """Three tasks of five digits."""
+    X, y, tasks = load_digits_tasks(rows_per_class=rows_per_class, seed=seed).X_y_tasks
     tasks = np.asarray(tasks)
     offsets = np.flatnonzero(np.r_[True, tasks[1:] != tasks[:-1], True])
     return Mixture(np.asarray(X, float), np.asarray(y), tasks, offsets, len(np.unique(y)))

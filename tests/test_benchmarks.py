@@ -49,7 +49,6 @@ def test_scale_in_small_measures_every_part_and_goes_on_where_it_stopped(tmp_pat
     page = (tmp_path / "table.md").read_text()
     assert "| target | limit |" in page
     assert "not measured" in page  # the targets are about sizes that are not run here
-    assert (tmp_path / "growth.png").stat().st_size > 0
     assert (tmp_path / "growth.svg").read_text().lstrip().startswith("<?xml")
     again = run("scale.py", "--quick", "--out", str(tmp_path))
     assert again.returncode == 0, again.stderr
