@@ -99,3 +99,24 @@ def test_everyday_in_small_measures_every_part(tmp_path):
     assert all(0 <= float(row["nmi"]) <= 1 for row in rows if row["part"] in ("sizes", "growth"))
     assert "import mtclust beyond sklearn.cluster" in (tmp_path / "table.md").read_text()
     assert (tmp_path / "growth.svg").stat().st_size > 0
+
+
+def test_figures_of_a_release_are_kept_and_what_became_slower_or_worse_is_told(tmp_path):
+    code = (
+        "import sys; sys.path.insert(0, 'benchmarks')\n"
+        "from pathlib import Path\n"
+        "import watch\n"
+        f"path = Path({str(tmp_path)!r}) / 'new' / 'releases.csv'\n"
+        "assert watch.last_release(path) == ('none', {})\n"
+        "watch.keep(path, '1.0', {'a': (1.0, 0.9), 'b': (1.0, 0.9)})\n"
+        "watch.keep(path, '1.1', {'a': (2.0, 0.9), 'b': (1.0, 0.9)})\n"
+        "release, before = watch.last_release(path)\n"
+        "assert (release, before) == ('1.1', {'a': (2.0, 0.9), 'b': (1.0, 0.9)})\n"
+        "assert watch.compare(before, before, release) == 0\n"
+        "assert watch.compare({'a': (3.9, 0.89), 'b': (2.1, 0.9), 'new': (9.0, 0.1)}, before, release) == 1\n"
+        "assert watch.compare({'a': (2.0, 0.87), 'b': (1.0, 0.9)}, before, release) == 1\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+    assert "slower" in result.stdout
+    assert "worse" in result.stdout
