@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import sys
 
-from _everyday_fits import CELLS, fit
-from _scale_data import draw
+from _everyday_fits import fit, load
 from _scale_measure import timed
 
 
 def main(estimator: str, cell: str) -> None:
-    data = draw(CELLS[cell], 0)
+    data = load(cell, 0)
     found = timed(lambda: fit(estimator, data, 0))
     print(json.dumps({"cpu_seconds": found.cpu_seconds, "wall_seconds": found.wall_seconds}))
 

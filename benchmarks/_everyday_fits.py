@@ -24,6 +24,8 @@ CELLS = {
     "2 000 rows, 30 tasks": Cell(2000, 30),
     "30 tasks × 12 rows": Cell(360, 30, features=10, clusters=3),
 }
+QUICK_CELL = "90 rows, 3 tasks"
+QUICK_CELLS = {QUICK_CELL: Cell(90, 3, features=5, clusters=3)}
 #: rows of each digit in a task: real data beside the mixtures
 DIGITS = {"digits, 300 rows, 3 tasks": 20, "digits, 870 rows, 3 tasks": 58}
 #: on both sides of every size at which something in the library could change
@@ -36,7 +38,9 @@ def growth_cell(rows: int) -> Cell:
 
 def load(name: str, seed: int) -> Mixture:
     """A draw of one of the sizes, or of the digits."""
-    return draw(CELLS[name], seed) if name in CELLS else digits(DIGITS[name], seed)
+    if name in DIGITS:
+        return digits(DIGITS[name], seed)
+    return draw((CELLS | QUICK_CELLS)[name], seed)
 
 
 def digits(rows_per_class: int | tuple[int, ...], seed: int) -> Mixture:

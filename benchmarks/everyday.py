@@ -18,7 +18,18 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 import _one_thread
-from _everyday_fits import CELLS, DIGITS, ESTIMATORS, GROWTH_ROWS, METHODS, REFERENCE, fit, growth_cell, load
+from _everyday_fits import (
+    CELLS,
+    DIGITS,
+    ESTIMATORS,
+    GROWTH_ROWS,
+    METHODS,
+    QUICK_CELL,
+    REFERENCE,
+    fit,
+    growth_cell,
+    load,
+)
 from _everyday_report import write_report
 from _scale_data import Cell, Mixture, draw
 from _scale_measure import child, timed
@@ -91,7 +102,7 @@ def main() -> None:
     rows = Rows(options.out / "runs.csv", KEYS, VALUES)
     cases, sizes, start = [*CELLS, *DIGITS], [n for n in GROWTH_ROWS if n <= options.most_rows], "1 000 rows, 3 tasks"
     if options.quick:
-        cases, sizes, start, options.draws = cases[:1], list(GROWTH_ROWS[:2]), cases[0], 1
+        cases, sizes, start, options.draws = [QUICK_CELL], list(GROWTH_ROWS[:1]), QUICK_CELL, 1
     print(f"one thread: {' '.join(_one_thread.SETTINGS)}")
     with threadpool_limits(1):
         if "starts" in options.parts:

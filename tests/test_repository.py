@@ -81,3 +81,9 @@ def test_a_release_whose_tag_version_and_changelog_disagree_is_refused(project, 
 def test_the_tool_reads_the_version_of_the_package():
     result = run_tool("release_notes.py", "v0")
     assert f"the version is {mtclust.__version__}" in result.stderr
+
+
+def test_the_files_of_the_quick_tests_exist():
+    from tests.conftest import QUICK, TESTS
+
+    assert not [name for name in QUICK if not (TESTS / name).exists()]
