@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 import scipy.linalg as sla
 
-from mtclust.coupling import Relationship, SharedFeatures, gain_matrix, symmetric_eigen, trace_one_root
+from mtclust.coupling import Relationship, gain_matrix, symmetric_eigen, trace_one_root
 from mtclust.features import centre_kernel, eigen_features
 from mtclust.labels import label_codes, parse_sizes
-from mtclust.solvers.acceleration import Accelerator
-from mtclust.solvers.descent import Search, start, step_coupling
+from mtclust.problem.acceleration import Accelerator
+from mtclust.problem.kernel_descent import step_coupling
+from mtclust.problem.kernels import KernelProblem
 from tests.conftest import gaussian_tasks
 
 C, LAMBDA1, LAMBDA2 = 3, 0.05, 0.03
@@ -23,17 +24,21 @@ def problem(seed=0):
     return kernel, offsets, codes
 
 
-def converged(coupling, codes):
-    """Z for fixed labels, iterated to the end; the objective must fall at every step."""
+def coupled(kernel, offsets, method):
     bounds = parse_sizes(1.0, [8, 8, 8], C)
-    search = Search(coupling, bounds)
-    point = start(search, np.argmax(codes, axis=1), coupling.uncoupled())
+    features = eigen_features(kernel) if method == "features" else None
+    return KernelProblem(kernel, offsets, bounds, np.full(3, LAMBDA1), LAMBDA2, method, features)
+
+
+def converged(problem, codes):
+    """Z for fixed labels, iterated to the end; the objective must fall at every step."""
+    point = problem.point(np.argmax(codes, axis=1), problem.uncoupled())
     accelerator = Accelerator()
     for _ in range(200):
-        before = point.objective
-        if not step_coupling(search, point, accelerator):
+        before = point.value
+        if not step_coupling(problem, point, accelerator):
             break
-        assert point.objective <= before
+        assert point.value <= before
     return point
 
 
@@ -53,10 +58,10 @@ def minimum_by_cvxpy(Phi, offsets, codes, lambda2, stack):
 
 def test_labels_given_the_models_and_omega_equal_cvxpy():
     kernel, offsets, codes = problem()
-    point = converged(Relationship(kernel, offsets, LAMBDA1, LAMBDA2), codes)
+    point = converged(coupled(kernel, offsets, "relationship"), codes)
     columns = lambda W: cp.hstack([cp.reshape(w, (w.size, 1), order="F") for w in W])  # noqa: E731
     value, stacked = minimum_by_cvxpy(eigen_features(kernel).values, offsets, codes, LAMBDA2, columns)
-    assert point.objective == pytest.approx(value, rel=1e-6)
+    assert point.value == pytest.approx(value, rel=1e-6)
     expected = trace_one_root(np.asarray(stacked.value).T @ np.asarray(stacked.value))
     np.testing.assert_allclose(point.Z, expected, atol=2e-3)
 
@@ -64,9 +69,9 @@ def test_labels_given_the_models_and_omega_equal_cvxpy():
 def test_labels_given_the_models_and_d_equal_cvxpy():
     kernel, offsets, codes = problem()
     features = eigen_features(kernel)
-    point = converged(SharedFeatures(features, offsets, LAMBDA1, LAMBDA2), codes)
+    point = converged(coupled(kernel, offsets, "features"), codes)
     value, stacked = minimum_by_cvxpy(features.values, offsets, codes, LAMBDA2 * 3 / features.rank, cp.hstack)
-    assert point.objective == pytest.approx(value, rel=1e-6)
+    assert point.value == pytest.approx(value, rel=1e-6)
     expected = trace_one_root(np.asarray(stacked.value) @ np.asarray(stacked.value).T)
     np.testing.assert_allclose(point.Z, expected, atol=2e-3)
 
@@ -101,18 +106,18 @@ def test_gain_inverts_ridge_plus_inverse_coupling_with_one_lambda_per_task():
 
 def test_shared_features_do_not_see_a_permutation_of_clusters_within_a_task():
     kernel, offsets, codes = problem()
-    coupling = SharedFeatures(eigen_features(kernel), offsets, LAMBDA1, LAMBDA2)
+    coupling = coupled(kernel, offsets, "features")
     permuted = codes.copy()
     permuted[8:16] = codes[8:16][:, [2, 0, 1]]
-    assert converged(coupling, codes).objective == pytest.approx(converged(coupling, permuted).objective, rel=1e-9)
+    assert converged(coupling, codes).value == pytest.approx(converged(coupling, permuted).value, rel=1e-9)
 
 
 def test_relationship_does_see_it():
     kernel, offsets, codes = problem()
-    coupling = Relationship(kernel, offsets, LAMBDA1, LAMBDA2)
+    coupling = coupled(kernel, offsets, "relationship")
     permuted = codes.copy()
     permuted[8:16] = codes[8:16][:, [2, 0, 1]]
-    assert abs(converged(coupling, codes).objective - converged(coupling, permuted).objective) > 1e-4
+    assert abs(converged(coupling, codes).value - converged(coupling, permuted).value) > 1e-4
 
 
 def test_a_kernel_that_is_not_positive_is_refused():

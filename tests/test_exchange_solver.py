@@ -1,21 +1,22 @@
 """The whole solver: optimal on tiny problems, never rising, the same whatever the number of jobs."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.alignment import align, groups_of_tasks
-from mtclust.coupling import Relationship, SharedFeatures
 from mtclust.features import centre_kernel, eigen_features
 from mtclust.labels import label_codes, parse_sizes
 from mtclust.metrics import macro_nmi
-from mtclust.solvers.acceleration import Accelerator
-from mtclust.solvers.descent import Search, start, step_coupling
-from mtclust.solvers.exchange import solve_independent, solve_relationship, solve_shared_features
-from mtclust.solvers.pool import random_labels
-from mtclust.solvers.problem import Problem, SolverOptions
+from mtclust.problem.acceleration import Accelerator
+from mtclust.problem.kernel_descent import step_coupling
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.pool import random_labels
+from mtclust.problem.protocol import SearchOptions
+from mtclust.search.recipe import solve
 from tests.conftest import gaussian_tasks
 
 
@@ -25,7 +26,7 @@ def tiny_problem(seed, rows=5, n_tasks=2, n_clusters=2, sizes=1.0):
     offsets = np.arange(n_tasks + 1) * rows
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
     bounds = parse_sizes(sizes, [rows] * n_tasks, n_clusters)
-    return Problem(kernel, offsets, bounds, np.full(n_tasks, 0.05), 0.05)
+    return KernelProblem(kernel, offsets, bounds, np.full(n_tasks, 0.05), 0.05)
 
 
 def all_labellings(problem):
@@ -37,49 +38,46 @@ def all_labellings(problem):
             yield labels
 
 
-def best_value(problem, coupling, labels):
+def best_value(problem, labels):
     """min over Z for fixed labels."""
-    search = Search(coupling, problem.bounds)
-    point = start(search, labels, coupling.uncoupled())
+    point = problem.point(labels, problem.uncoupled())
     accelerator = Accelerator()
     for _ in range(60):
-        before = point.objective
-        if not step_coupling(search, point, accelerator) or before - point.objective < 1e-9 * before:
+        before = point.value
+        if not step_coupling(problem, point, accelerator) or before - point.value < 1e-9 * before:
             break
-    return point.objective
+    return point.value
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("sizes", [1.0, 0.0])
 def test_relationship_finds_the_global_optimum_of_tiny_problems(seed, sizes):
     problem = tiny_problem(seed, rows=4, sizes=sizes)
-    coupling = Relationship(problem.kernel, problem.offsets, problem.lambda1, problem.lambda2)
-    optimum = min(best_value(problem, coupling, labels) for labels in all_labellings(problem))
-    result = solve_relationship(problem, SolverOptions(tol=1e-8), np.random.default_rng(0))
-    assert result.objective == pytest.approx(optimum, rel=1e-5)
+    optimum = min(best_value(problem, labels) for labels in all_labellings(problem))
+    result = solve(problem, SearchOptions(tol=1e-8), np.random.default_rng(0))
+    assert result.point.value == pytest.approx(optimum, rel=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_shared_features_find_the_global_optimum_of_tiny_problems(seed):
     problem = tiny_problem(seed, rows=4)
-    features = eigen_features(problem.kernel)
-    coupling = SharedFeatures(features, problem.offsets, 0.05, 0.05)
+    problem = replace(problem, method="features", features=eigen_features(problem.kernel))
     optimum = min(
-        best_value(problem, coupling, labels)
+        best_value(problem, labels)
         for labels in all_labellings(problem)
         if labels[4] == 0  # the names of the clusters of a task do not matter
     )
-    result = solve_shared_features(problem, features, SolverOptions(tol=1e-8), np.random.default_rng(0))
-    assert best_value(problem, coupling, result.labels) == pytest.approx(optimum, rel=1e-4)
-    assert result.objective <= optimum * (1 + 1e-4)
+    result = solve(problem, SearchOptions(tol=1e-8), np.random.default_rng(0))
+    assert best_value(problem, result.point.labels) == pytest.approx(optimum, rel=1e-4)
+    assert result.point.value <= optimum * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("n_clusters", [2, 3])
 def test_single_tasks_find_the_global_optimum_of_tiny_problems(n_clusters):
     problem = tiny_problem(5, rows=8, n_tasks=1, n_clusters=n_clusters)
-    result = solve_independent(problem, SolverOptions(), np.random.default_rng(0))
-    optimum = min(result.state.objective(label_codes(labels, n_clusters)) for labels in all_labellings(problem))
-    assert result.objective == pytest.approx(optimum, rel=1e-9)
+    result = solve(problem.alone(), SearchOptions(), np.random.default_rng(0))
+    optimum = min(result.point.fit.at.objective(label_codes(labels, n_clusters)) for labels in all_labellings(problem))
+    assert result.point.value == pytest.approx(optimum, rel=1e-9)
 
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])

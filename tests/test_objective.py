@@ -8,7 +8,7 @@ from mtclust.coupling import Independent, Relationship, SharedFeatures
 from mtclust.features import centre_kernel, eigen_features
 from mtclust.labels import label_codes
 from mtclust.objective import loo_residuals, macro_r_squared, r_squared
-from mtclust.solvers.pool import exchange_rows
+from mtclust.problem.pool import exchange_rows
 from tests.conftest import gaussian_tasks
 
 C = 3

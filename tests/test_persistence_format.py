@@ -170,12 +170,17 @@ def test_a_changed_byte_is_noticed_or_changes_nothing(saved, tmp_path):
 
 def test_a_newer_format_is_named_with_the_version_that_wrote_it(saved, tmp_path):
     def newer(manifest):
-        manifest.update(version=2, mtclust="9.9")
+        manifest.update(version=3, mtclust="9.9")
 
-    with pytest.raises(ModelFileError, match=r"saved by mtclust 9.9 in format 2; this is mtclust .* reads format 1"):
+    with pytest.raises(ModelFileError, match=r"saved by mtclust 9.9 in format 3; this is mtclust .* reads format 2"):
         load_bytes(rewritten(saved, newer), tmp_path)
     with pytest.raises(ModelFileError, match="is not a model saved by mtclust"):
         load_bytes(rewritten(saved, lambda manifest: manifest.update(format="other")), tmp_path)
+
+
+def test_a_file_of_the_first_format_must_be_fitted_again(saved, tmp_path):
+    with pytest.raises(ModelFileError, match=r"saved by an earlier version of mtclust.*; fit the model again"):
+        load_bytes(rewritten(saved, lambda manifest: manifest.update(version=1, mtclust="0.1.0")), tmp_path)
 
 
 def npy(array, shape=None):
@@ -198,8 +203,8 @@ def put(value, *keys):
     return change
 
 
-def prepared(manifest):
-    return manifest["model"]["fitted"]["_prepared"]["fields"]
+def kept(manifest):
+    return manifest["model"]["kept"]["fields"]
 
 
 HOSTILE = {
@@ -215,7 +220,9 @@ HOSTILE = {
     "no model": (put({"type": "dict", "items": []}, "model"), None, "a dict in the place of a model"),
     "unknown parameter": (put(1, "model", "parameters", "shell"), None, "shell"),
     "method replaced": (put(1, "model", "fitted", "predict"), None, "'predict' is no attribute of a fitted DSTC"),
-    "private method replaced": (put(1, "model", "fitted", "_search"), None, "'_search' is no attribute"),
+    "private method replaced": (put(1, "model", "fitted", "_solve"), None, "'_solve' is no attribute"),
+    "state replaced": (put(1, "model", "kept"), None, "no state for new tasks"),
+    "model replaced": (put(1, "model", "decision"), None, "no model that scores rows"),
     "class replaced": (put(1, "model", "fitted", "__class__"), None, "'__class__' is no attribute"),
     "unknown dataclass": (
         put({"type": "dataclass", "name": "Popen", "fields": {"args": "ls"}}, "extra"), None, "unknown class 'Popen'",
@@ -229,13 +236,6 @@ HOSTILE = {
     "unhashable key": (put({"type": "dict", "items": [[[], 1]]}, "extra"), None, "unhashable"),
     "missing array": (put({"type": "array", "name": "arrays/999.npy"}, "extra"), None, "arrays/999.npy' is missing"),
     "wrong clusters": (put(2, "model", "fitted", "n_clusters_"), None, "no labels of 12 rows in 2 clusters"),
-    "rows of another model": (
-        lambda manifest: manifest["model"]["fitted"]["_prepared"]["fields"]["index"]["fields"].update(
-            offsets=manifest["model"]["fitted"]["_prepared"]["fields"]["index"]["fields"]["order"]
-        ),
-        None,
-        "not those of its problem",
-    ),
     "no array": (
         put({"type": "csr", "container": "csr_array", "shape": [1, 1], "data": 5, "indices": 5, "indptr": 5}, "extra"),
         None, "a int in the place of an array",
@@ -248,26 +248,19 @@ HOSTILE = {
         "a state of random numbers that is none",
     ),
     "tasks that overlap": (
-        lambda manifest: [
-            put(prepared(manifest)["index"]["fields"]["order"], part, "fields", "offsets")(prepared(manifest))
-            for part in ("index", "problem", "centred")
-        ],
+        lambda manifest: kept(manifest).update(offsets=kept(manifest)["labels"]), None,
+        "its rows are not those of 1 tasks",
+    ),
+    "labels of other clusters": (
+        lambda manifest: kept(manifest).update(labels=kept(manifest)["offsets"], offsets=kept(manifest)["offsets"]),
         None, "its rows are not those of 1 tasks",
     ),
-    "rows in no order": (
-        lambda manifest: put(prepared(manifest)["index"]["fields"]["codes"], "index", "fields", "order")(
-            prepared(manifest)
-        ),
-        None, "the order of its rows is none",
-    ),
     "sizes of other clusters": (
-        lambda manifest: put(
-            prepared(manifest)["index"]["fields"]["codes"], "problem", "fields", "bounds", "fields", "lower"
-        )(prepared(manifest)),
-        None, "sizes are not those of 1 tasks and 3 clusters",
+        lambda manifest: put(kept(manifest)["labels"], "bounds", "fields", "lower")(kept(manifest)), None,
+        "sizes are not those of 1 tasks and 3 clusters",
     ),
     "rows that are too few": (
-        lambda manifest: put(manifest["model"]["fitted"]["cluster_sizes_"], "rows")(prepared(manifest)), None,
+        lambda manifest: put(manifest["model"]["fitted"]["cluster_sizes_"], "rows")(kept(manifest)), None,
         "it has 1 rows but 12 labels",
     ),
     "lost attribute": (lambda manifest: manifest["model"]["fitted"].pop("labels_"), None, "labels_"),

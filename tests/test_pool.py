@@ -5,16 +5,17 @@ import pytest
 
 from mtclust.features import centre_kernel
 from mtclust.labels import SizeBounds, label_codes, parse_sizes
-from mtclust.solvers import pool
-from mtclust.solvers.pool import (
+from mtclust.problem import pool
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.pool import (
     PATH,
     exchange_rows,
     labels_along_path,
     quadratic_forms,
     random_labels,
-    single_task_pools,
     task_pool,
 )
+from mtclust.problem.protocol import SearchOptions
 from tests.conftest import gaussian_tasks
 
 
@@ -136,12 +137,13 @@ def test_every_task_has_the_pool_of_its_own_block_ridge_and_bounds():
     offsets, ridge = np.array([0, 12, 20]), np.array([0.01, 1.0])
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
     bounds = SizeBounds(np.array([[6, 3, 3], [2, 2, 2]]), np.array([[6, 3, 3], [4, 4, 4]]))
-    pools = single_task_pools(kernel, offsets, ridge, bounds, 5, np.random.default_rng(0))
+    problem = KernelProblem(kernel, offsets, bounds, ridge, 0.0, "independent")
+    pools = problem.starts(SearchOptions(single_task_n_init=5), np.random.default_rng(0))
     assert len(pools) == 2
     for task, found in enumerate(pools):
         rows = slice(offsets[task], offsets[task + 1])
         M = quadratic_forms(kernel[rows, rows], ridge[[task]])[0]
-        assert 1 <= len(found.labels) <= 5
-        for labels, objective in zip(found.labels, found.objectives):
-            assert bounds.respects(task, np.bincount(labels, minlength=3))
-            assert value(M, labels) == pytest.approx(objective, rel=1e-10)
+        assert 1 <= len(found) <= 5
+        for start in found:
+            assert bounds.respects(task, np.bincount(start.labels, minlength=3))
+            assert value(M, start.labels) == pytest.approx(start.value, rel=1e-10)

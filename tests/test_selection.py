@@ -247,7 +247,7 @@ def test_estimators_choose_the_number_of_clusters(n_clusters):
 
 
 def test_a_short_search_of_single_tasks_is_told(monkeypatch):
-    monkeypatch.setattr("mtclust.estimators.dmtrc.SEARCHED_TOO_LITTLE", np.inf)
+    monkeypatch.setattr("mtclust.selection.coupling.SEARCHED_TOO_LITTLE", np.inf)
     X, _, tasks = gaussian_tasks(spread=1.2)
     with pytest.warns(SearchWarning, match="single_task_labels_ were searched too little"):
         DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(X, tasks=tasks)

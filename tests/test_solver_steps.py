@@ -8,14 +8,13 @@ import pytest
 import scipy.linalg as sla
 
 from mtclust.assignment import assign
-from mtclust.coupling import Independent, Relationship
 from mtclust.features import centre_kernel
 from mtclust.labels import label_codes, parse_sizes
-from mtclust.solvers import descent, exchange
-from mtclust.solvers.acceleration import Accelerator, log_matrix
-from mtclust.solvers.descent import Search, descend, permute, settle, start, transfer
-from mtclust.solvers.pool import Pool
-from mtclust.solvers.problem import Problem, SolverOptions
+from mtclust.problem.acceleration import Accelerator, log_matrix
+from mtclust.problem.kernel_descent import exchange_until_stable, permute, proposals, take, transfer
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.protocol import Effort, SearchOptions, Start
+from mtclust.search import recipe
 from tests.conftest import gaussian_tasks
 
 C = 3
@@ -26,7 +25,7 @@ def small_problem(sizes=1.0, rows=(7, 6, 5), spread=1.0, seed=0):
     X, _, _ = gaussian_tasks(rows=6, d=3, spread=spread, seed=seed)
     offsets = np.concatenate([[0], np.cumsum(rows)])
     kernel = centre_kernel(X[: offsets[-1]] @ X[: offsets[-1]].T, offsets, True).matrix
-    return Problem(kernel, offsets, parse_sizes(sizes, rows, C), np.array([0.05, 0.1, 0.2]), 0.05)
+    return KernelProblem(kernel, offsets, parse_sizes(sizes, rows, C), np.array([0.05, 0.1, 0.2]), 0.05)
 
 
 def noise():
@@ -34,7 +33,7 @@ def noise():
     X = np.random.default_rng(0).normal(size=(30, 8))
     offsets = np.array([0, 16, 30])
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
-    return Problem(kernel, offsets, parse_sizes(0.3, [16, 14], C), np.full(2, 0.001), 0.001)
+    return KernelProblem(kernel, offsets, parse_sizes(0.3, [16, 14], C), np.full(2, 0.001), 0.001)
 
 
 def noise_labels(seed):
@@ -42,19 +41,22 @@ def noise_labels(seed):
     return np.concatenate([rng.permutation(np.arange(n) % C) for n in (16, 14)])
 
 
-def search_of(problem, **options):
-    coupling = Relationship(problem.kernel, problem.offsets, problem.lambda1, problem.lambda2)
-    return Search(coupling, problem.bounds, **options)
-
-
-def random_point(search, seed=0):
+def random_point(problem, seed=0):
     labels = np.random.default_rng(seed).integers(C, size=18)
     A = np.random.default_rng(seed).normal(size=(3, 3))
-    return start(search, labels, A @ A.T / np.trace(A @ A.T))
+    return problem.point(labels, A @ A.T / np.trace(A @ A.T))
+
+
+def all_tasks(problem):
+    return range(problem.n_tasks)
 
 
 def J(point, labels):
-    return point.state.objective(label_codes(labels, C))
+    return point.fit.at.objective(label_codes(labels, C))
+
+
+def descended(problem, point, seed=0, **effort):
+    return problem.descend(point, np.random.default_rng(seed), Effort("test", **effort))
 
 
 def renamings(labels, rows):
@@ -69,10 +71,10 @@ def renamings(labels, rows):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_permuting_a_task_finds_the_best_of_all_namings_of_its_clusters(seed):
-    search = search_of(small_problem(), active=[1])
-    point = random_point(search, seed)
+    problem = small_problem()
+    point = random_point(problem, seed)
     before = point.labels.copy()
-    permute(search, point)
+    permute(problem, point, [1])
     best = min(J(point, labels) for labels in renamings(before, slice(7, 13)))
     assert J(point, point.labels) == pytest.approx(best, rel=1e-12)
     np.testing.assert_array_equal(np.delete(point.labels, np.s_[7:13]), np.delete(before, np.s_[7:13]))
@@ -80,27 +82,26 @@ def test_permuting_a_task_finds_the_best_of_all_namings_of_its_clusters(seed):
 
 def test_permuting_keeps_the_sizes_that_every_name_must_have():
     problem = small_problem([[4, 2, 1], [3, 2, 1], [1, 1, 3]])
-    search = search_of(problem)
     labels = np.repeat([0, 1, 2, 0, 1, 2, 0, 1, 2], [4, 2, 1, 3, 2, 1, 1, 1, 3])
     for seed in range(5):
         rng = np.random.default_rng(seed)
         mixed = np.concatenate([rng.permutation(labels[problem.rows(i)]) for i in range(3)])
-        point = start(search, mixed, np.full((3, 3), 0.3) + 0.0333 * np.eye(3))
-        permute(search, point)
+        point = problem.point(mixed, np.full((3, 3), 0.3) + 0.0333 * np.eye(3))
+        permute(problem, point, all_tasks(problem))
         for task in range(3):
             assert problem.bounds.respects(task, np.bincount(point.labels[problem.rows(task)], minlength=C))
 
 
 @pytest.mark.parametrize("active", [None, [1]])
-def test_settled_rows_have_no_exchange_left_and_tasks_that_are_not_active_stay(active):
-    search = search_of(small_problem(), active=active)
-    point = random_point(search)
+def test_stable_rows_have_no_exchange_left_and_tasks_that_are_not_active_stay(active):
+    problem = small_problem()
+    point = random_point(problem)
     before = point.labels.copy()
-    settle(search, point, SEED.copy())
+    exchange_until_stable(problem, point, active or all_tasks(problem), SEED.copy())
     found = J(point, point.labels)
     assert found < J(point, before)
-    for task in search.tasks:
-        rows = range(search.rows(task).start, search.rows(task).stop)
+    for task in active or all_tasks(problem):
+        rows = range(problem.rows(task).start, problem.rows(task).stop)
         for j, k in itertools.combinations(rows, 2):
             swapped = point.labels.copy()
             swapped[[j, k]] = point.labels[[k, j]]
@@ -114,24 +115,23 @@ def test_settled_rows_have_no_exchange_left_and_tasks_that_are_not_active_stay(a
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_settling_again_changes_nothing(seed):
-    search = search_of(noise())
-    point = start(search, noise_labels(seed), np.array([[0.5, 0.45], [0.45, 0.5]]))
-    settle(search, point, SEED.copy())
+def test_exchanging_again_changes_nothing(seed):
+    problem = noise()
+    point = problem.point(noise_labels(seed), np.array([[0.5, 0.45], [0.45, 0.5]]))
+    exchange_until_stable(problem, point, [0, 1], SEED.copy())
     found = point.labels.copy()
-    settle(search, point, SEED.copy())
+    exchange_until_stable(problem, point, [0, 1], SEED.copy())
     np.testing.assert_array_equal(point.labels, found)
 
 
 def test_transfer_takes_a_labelling_of_the_pool_under_its_best_names():
     problem = small_problem()
     good = np.array([2, 0, 1, 2, 0, 1])  # every third row is of one cluster
-    pools = [Pool([], np.zeros(0)), Pool([good], np.zeros(1)), Pool([], np.zeros(0))]
-    search = search_of(problem, pools=pools, active=[1])
+    problem = problem.proposing([[], [Start(good)], []])
     truth = np.arange(18) % C
     truth[7:13] = 0
-    point = start(search, truth, np.full((3, 3), 0.3) + 0.0333 * np.eye(3))
-    transfer(search, point, np.array([1]), SEED.copy())
+    point = problem.point(truth, np.full((3, 3), 0.3) + 0.0333 * np.eye(3))
+    transfer(problem, point, np.array([1]), SEED.copy())
     offered = truth.copy()
     offered[7:13] = good
     assert J(point, point.labels) <= min(J(point, labels) for labels in renamings(offered, slice(7, 13))) + 1e-12
@@ -140,123 +140,118 @@ def test_transfer_takes_a_labelling_of_the_pool_under_its_best_names():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_transfer_never_raises_the_objective(seed):
-    search = search_of(noise())
-    point = start(search, noise_labels(seed), np.array([[0.5, 0.4], [0.4, 0.5]]))
-    settle(search, point, SEED.copy())
+    problem = noise()
+    point = problem.point(noise_labels(seed), np.array([[0.5, 0.4], [0.4, 0.5]]))
+    exchange_until_stable(problem, point, [0, 1], SEED.copy())
     before = J(point, point.labels)
-    transfer(search, point, np.array([1, 0]), SEED.copy())
+    transfer(problem, point, np.array([1, 0]), SEED.copy())
     assert J(point, point.labels) <= before
 
 
 def test_proposals_are_what_the_models_of_the_other_tasks_say():
     problem = small_problem("balanced")
-    search = search_of(problem)
     labels = np.concatenate([np.arange(n) % C for n in (7, 6, 5)])
-    point = start(search, labels, np.full((3, 3), 0.2) + 0.4 / 3 * np.eye(3))
-    codes, mine = search.codes(labels), np.arange(7, 13)
+    point = problem.point(labels, np.full((3, 3), 0.2) + 0.4 / 3 * np.eye(3))
+    codes, mine = problem.codes(labels), np.arange(7, 13)
     others = np.delete(np.arange(18), mine)
     lower, upper = problem.bounds.lower[1], problem.bounds.upper[1]
-    K = search.coupling.ridge_kernel(point.Z)
+    K = problem.coupling.ridge_kernel(point.Z)
     left_out = K[np.ix_(mine, others)] @ np.linalg.solve(K[np.ix_(others, others)], codes[others])
     alpha = np.linalg.solve(K, codes)
     expected = [assign(-left_out, lower, upper)]
     expected += [assign(-problem.kernel[mine][:, rows] @ alpha[rows], lower, upper) for rows in np.s_[0:7, 13:18]]
-    field = point.state.field(1, codes)
-    np.testing.assert_array_equal(descent._proposals(search, point, 1, codes, field), expected)
-    pools = [Pool([], np.zeros(0)), Pool([np.array([2, 2, 1, 1, 0, 0])], np.zeros(1))]
+    term = problem.criterion.term(point.fit.at, 1, codes)
+    np.testing.assert_array_equal(proposals(problem, point, 1, codes, term), expected)
+    wider = problem.proposing([[], [Start(np.array([2, 2, 1, 1, 0, 0]))], []])
     offered = np.concatenate([labels[:7], [2, 2, 1, 1, 0, 0], labels[13:]])
     named = min(renamings(offered, mine), key=lambda candidate: J(point, candidate))[mine]
-    found = descent._proposals(replace(search, pools=pools), point, 1, codes, field)
+    found = proposals(wider, point, 1, codes, term)
     np.testing.assert_array_equal(found, [*expected, named])
 
 
 def test_descent_stops_when_a_round_gains_less_than_tol_or_the_rounds_are_used_up():
-    search = search_of(small_problem(), max_iter=1, tol=0.0)
-    short = descend(search, random_point(search), np.random.default_rng(0), "short")
+    problem = small_problem()
+    short = descended(problem, random_point(problem), max_iter=1, tol=0.0)
     assert (short.n_iter, short.converged) == (1, False)
-    satisfied = descend(replace(search, tol=1.0), random_point(search), np.random.default_rng(0), "satisfied")
+    satisfied = descended(problem, random_point(problem), max_iter=1, tol=1.0)
     assert (satisfied.n_iter, satisfied.converged) == (1, True)
     assert [entry["step"] for entry in satisfied.history] == ["start", "labels", "coupling"]
-    long = descend(replace(search, max_iter=100, tol=1e-6), random_point(search), np.random.default_rng(0), "long")
+    long = descended(problem, random_point(problem), max_iter=100, tol=1e-6)
     assert long.converged
     assert 1 < long.n_iter < 100
-    assert long.objective < short.objective
+    assert long.value < short.value
     rounds = np.array([entry["objective"] for entry in long.history if entry["step"] == "labels"])
     assert len(rounds) == long.n_iter
     assert np.all(np.diff(rounds)[:-1] < 0)
 
 
 def test_descent_is_patient_by_default():
-    search = search_of(small_problem())
-    point = descend(search, random_point(search), np.random.default_rng(0), "default")
+    problem = small_problem()
+    point = descended(problem, random_point(problem))
     assert point.converged
     assert point.n_iter > 1
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rows_are_settled_after_every_round(seed):
-    search = search_of(small_problem(spread=2.0), max_iter=1, learn=False)
-    point = descend(search, random_point(search, seed), np.random.default_rng(seed), "one round")
+def test_rows_are_stable_after_every_round(seed):
+    problem = small_problem(spread=2.0)
+    point = descended(problem, random_point(problem, seed), seed, max_iter=1, learn=False)
     found = point.labels.copy()
-    settle(search, point, SEED.copy())
+    exchange_until_stable(problem, point, all_tasks(problem), SEED.copy())
     np.testing.assert_array_equal(point.labels, found)
 
 
 def test_descent_leaves_a_poor_optimum_for_a_labelling_of_the_pool_and_not_the_other_way_round():
-    problem = noise()
-    coupling = Independent(problem.kernel, problem.offsets, problem.ridge)
-    search = Search(coupling, problem.bounds, learn=False)
+    problem = noise().alone()
     ends = []
     for seed in range(12):
-        point = start(search, noise_labels(seed), coupling.uncoupled())
-        settle(search, point, SEED.copy())
+        point = problem.point(noise_labels(seed), problem.uncoupled())
+        exchange_until_stable(problem, point, [0, 1], SEED.copy())
         ends.append((J(point, point.labels), point.labels))
     (best, good), (worst, poor) = min(ends, key=lambda end: end[0]), max(ends, key=lambda end: end[0])
     assert best < worst * (1 - 1e-6)
     for begin, offered in ((poor, good), (good, poor)):
-        pools = [Pool([offered[problem.rows(i)]], np.zeros(1)) for i in range(2)]
-        point = start(search, begin, coupling.uncoupled())
-        found = descend(replace(search, pools=pools), point, np.random.default_rng(0), "with pools")
-        assert found.objective <= best * (1 + 1e-12)
+        wider = problem.proposing([[Start(offered[problem.rows(i)])] for i in range(2)])
+        found = descended(wider, wider.point(begin, problem.uncoupled()))
+        assert found.value <= best * (1 + 1e-12)
 
 
 def test_coupling_stays_unless_it_may_be_learned():
-    search = search_of(small_problem(), learn=False)
-    point = random_point(search)
+    problem = small_problem()
+    point = random_point(problem)
     Z = point.Z.copy()
-    descend(search, point, np.random.default_rng(0), "fixed")
+    descended(problem, point, learn=False)
     np.testing.assert_array_equal(point.Z, Z)
     assert {entry["step"] for entry in point.history} == {"start", "labels"}
 
 
 def test_coupling_takes_its_many_steps_only_in_rounds_that_change_no_label():
-    search = search_of(small_problem(), active=[], max_iter=1, coupling_steps=3)
-    point = descend(search, random_point(search), np.random.default_rng(0), "settled")
-    assert [entry["step"] for entry in point.history] == ["start", "labels", *["coupling"] * 3]
-    moving = replace(search, active=None)
-    point = descend(moving, random_point(moving), np.random.default_rng(0), "moving")
+    problem = small_problem()
+    point = descended(problem, random_point(problem), tasks=[], max_iter=1, last=True)
+    assert [entry["step"] for entry in point.history] == ["start", "labels", *["coupling"] * 5]
+    point = descended(problem, random_point(problem), max_iter=1, last=True)
     assert [entry["step"] for entry in point.history] == ["start", "labels", "coupling"]
 
 
 def test_a_step_of_the_coupling_that_does_not_lower_the_objective_is_not_taken():
-    search = search_of(small_problem())
-    point = random_point(search)
-    assert not descent._take(search, point, search.codes(point.labels), point.Z.copy())
-    best = point.state.closed_form(search.codes(point.labels))
-    before = point.objective
-    assert descent._take(search, point, search.codes(point.labels), best)
-    assert point.objective == J(point, point.labels) < before
+    problem = small_problem()
+    point = random_point(problem)
+    assert not take(problem, point, problem.codes(point.labels), point.Z.copy())
+    best = point.fit.at.closed_form(problem.codes(point.labels))
+    before = point.value
+    assert take(problem, point, problem.codes(point.labels), best)
+    assert point.value == J(point, point.labels) < before
     np.testing.assert_array_equal(point.Z, best)
 
 
 def test_clusters_of_coupled_tasks_stay_where_the_start_has_them():
     problem = replace(small_problem(), bounds=parse_sizes("balanced", [7, 6, 5], [3, 2, 1]))
     labels = np.concatenate([np.arange(7) % 3, np.array([0, 2] * 3), np.full(5, 1)])
-    coupled = start(search_of(problem), labels, np.eye(3) / 3).bounds
+    coupled = problem.point(labels, np.eye(3) / 3).fit.bounds
     assert coupled.present.tolist() == [[True] * 3, [True, False, True], [False, True, False]]
     assert not coupled.movable
-    alone = Independent(problem.kernel, problem.offsets, problem.ridge)
-    assert start(Search(alone, problem.bounds), labels, alone.uncoupled()).bounds.movable
+    alone = problem.alone()
+    assert alone.point(labels, alone.uncoupled()).fit.bounds.movable
 
 
 # -- acceleration -----------------------------------------------------------------------------------------------------
@@ -330,70 +325,72 @@ def test_a_part_of_the_tasks_keeps_kernel_sizes_and_the_ridge_of_every_task_alon
 
 
 def test_the_first_relationship_is_the_similarity_made_positive_definite():
-    np.testing.assert_allclose(exchange.first_relationship(np.array([[1.0, -0.4], [-0.4, 1.0]])), np.eye(2) / 2)
-    Omega = exchange.first_relationship(np.ones((2, 2)))
+    np.testing.assert_allclose(recipe.first_relationship(np.array([[1.0, -0.4], [-0.4, 1.0]])), np.eye(2) / 2)
+    Omega = recipe.first_relationship(np.ones((2, 2)))
     np.testing.assert_allclose(np.linalg.eigvalsh(Omega), np.array([0.02, 2.0]) / 2.02)
     similarity = np.array([[1.0, 0.8, 0.1], [0.8, 1.0, 0.2], [0.1, 0.2, 1.0]])
-    np.testing.assert_allclose(exchange.first_relationship(similarity), similarity / 3, atol=1e-12)
+    np.testing.assert_allclose(recipe.first_relationship(similarity), similarity / 3, atol=1e-12)
 
 
-def point_with(objective, *values):
-    search = search_of(small_problem())
-    point = random_point(search)
-    point.objective = objective
+def point_with(value, *values):
+    point = random_point(small_problem())
+    point.value = value
     point.history = [{"stage": "s", "step": "labels", "objective": value} for value in values]
     return point
 
 
 def test_of_two_points_the_lower_wins_and_its_history_never_rises():
     first, second = point_with(3.0, 5.0, 3.0), point_with(2.0, 6.0, 3.0, 2.5, 2.0)
-    assert exchange._better(first, point_with(3.0, 4.0, 3.0)) is first
-    winner = exchange._better(first, second)
+    assert recipe.better(first, point_with(3.0, 4.0, 3.0)) is first
+    winner = recipe.better(first, second)
     assert winner is second
     assert [entry["objective"] for entry in winner.history] == [5.0, 3.0, 2.5, 2.0]
 
 
 def test_points_of_the_same_objective_count_once():
     points = [point_with(value) for value in (2.0, 1.0, 2.0001, 1.5, 1.0)]
-    assert [point.objective for point in exchange._distinct(points)] == [1.0, 1.5, 2.0]
+    assert [point.value for point in recipe.distinct(points)] == [1.0, 1.5, 2.0]
 
 
-def test_polishing_keeps_that_a_point_had_converged_and_counts_all_rounds():
-    search = search_of(small_problem(), max_iter=1, tol=0.0)
-    for converged in (True, False):
-        point = random_point(search)
-        point.converged, point.n_iter = converged, 7
-        polished = exchange._polish(search, point, np.random.default_rng(0), SolverOptions(tol=0.0))
-        assert (polished.converged, polished.n_iter) == (converged, 8)
+def test_the_last_descent_goes_further_than_tol_has_converged_at_tol_and_counts_all_rounds():
+    problem = small_problem()
+    point = descended(problem, random_point(problem), tol=0.3)
+    rounds, value = point.n_iter, point.value
+    assert descended(problem, random_point(problem), tol=0.3, last=True).value < value
+    first = descended(problem, point, tol=0.3, last=True, max_iter=1)
+    assert (first.converged, first.n_iter) == (True, rounds + 1)
+    assert not descended(problem, random_point(problem), tol=0.0, last=True, max_iter=1).converged
 
 
 def test_a_labelled_task_labels_the_others_through_its_model():
     X, truth, _ = gaussian_tasks(rows=9, spread=0.1)
     offsets = np.array([0, 9, 18, 27])
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
-    problem = Problem(kernel, offsets, parse_sizes("balanced", [9] * 3, C), np.full(3, 0.01), 0.01)
-    independent = Independent(kernel, offsets, problem.ridge).condition(np.eye(3) / 3)
+    problem = KernelProblem(kernel, offsets, parse_sizes("balanced", [9] * 3, C), np.full(3, 0.01), 0.01)
     for task in range(3):
-        labels = exchange._seeded_labels(problem, independent.block(task), task, truth[problem.rows(task)])
-        np.testing.assert_array_equal(labels, truth)
+        point = problem.seeded(task, Start(truth[problem.rows(task)]), np.eye(3) / 3)
+        np.testing.assert_array_equal(point.labels, truth)
 
 
-def test_pools_take_the_names_that_agree_with_the_aligned_labels():
+def test_starts_take_the_names_that_agree_with_the_aligned_labels():
     problem = replace(small_problem(), bounds=parse_sizes("balanced", [7, 6, 5], [3, 2, 1]))
     aligned = np.concatenate([np.arange(7) % 3, np.array([0, 2] * 3), np.full(5, 1)])
     own = [np.array([1, 2, 0])[aligned[:7]], np.array([1, 0, 1, 0, 0, 1]), np.zeros(5, dtype=np.int64)]
-    fixed, pools = exchange._with_ids_of(aligned, problem, [Pool([labels], np.array([1.0])) for labels in own])
-    np.testing.assert_array_equal(pools[0].labels[0], aligned[:7])
-    np.testing.assert_array_equal(pools[1].labels[0], [0, 2, 0, 2, 2, 0])
-    np.testing.assert_array_equal(pools[2].labels[0], aligned[13:])
+    single = problem.alone().point(aligned, np.eye(3) / 3)
+    fixed, few, starts = recipe._with_ids_of(single, problem, problem, [[Start(labels)] for labels in own])
+    np.testing.assert_array_equal(starts[0][0].labels, aligned[:7])
+    np.testing.assert_array_equal(starts[1][0].labels, [0, 2, 0, 2, 2, 0])
+    np.testing.assert_array_equal(starts[2][0].labels, aligned[13:])
+    assert few is fixed
     assert not fixed.bounds.movable
     assert fixed.bounds.present.tolist() == [[True] * 3, [True, False, True], [False, True, False]]
 
 
 def test_tasks_alone_are_a_result_of_one_round_that_has_converged():
     problem = small_problem()
-    result = exchange.solve_independent(problem, SolverOptions(single_task_n_init=3), np.random.default_rng(0))
-    assert (result.converged, result.n_iter) == (True, 1)
-    assert [entry["step"] for entry in result.history] == ["labels"]
-    assert result.history[0]["objective"] == result.objective
+    result = recipe.solve(problem.alone(), SearchOptions(single_task_n_init=3), np.random.default_rng(0))
+    point = result.point
+    assert (point.converged, point.n_iter) == (True, 1)
+    assert [entry["step"] for entry in point.history] == ["start", "labels"]
+    assert {entry["objective"] for entry in point.history} == {point.value}
     assert sorted(np.concatenate(result.groups).tolist()) == [0, 1, 2]

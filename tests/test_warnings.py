@@ -141,7 +141,7 @@ def test_a_warning_has_figures_a_way_out_and_the_line_of_the_caller(name):
 
 
 def test_a_search_that_was_too_short_is_told_with_its_figure(monkeypatch):
-    monkeypatch.setattr("mtclust.estimators.dmtrc.SEARCHED_TOO_LITTLE", np.inf)
+    monkeypatch.setattr("mtclust.selection.coupling.SEARCHED_TOO_LITTLE", np.inf)
     rows, _, tasks = gaussian_tasks(spread=1.2)
     said = ["(Z = ", "searched too little", 'Raise solver_options={"single_task_n_init": ...}']
     model = DMTRC(3, kernel="linear", sizes="balanced", random_state=0)

@@ -243,3 +243,50 @@ def lead_over_rivals(cost, prices, c, lead):  # type: ignore[no-untyped-def]
                 if value < rival:
                     rival = value
         lead[j] = cost[j, c] - rival
+
+
+@njit
+def move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps):  # type: ignore[no-untyped-def]
+    """Move single rows of one task while that raises Σ_c weight[n_c] − unit[n_c]·‖e_c‖²; rows in the order given.
+
+    ``A`` is n×n symmetric and ‖e_c‖² = zᵀAz + 2zᵀF + const; ``P`` is C×n and holds (Az + F)ᵀ. A row j that leaves p
+    changes ‖e_p‖² by A_jj − 2P_pj, one that enters q changes ‖e_q‖² by A_jj + 2P_qj. ``P``, ``labels``, ``counts`` and
+    ``errors`` are changed in place. Returns the number of moves.
+    """
+    n = A.shape[0]
+    C = P.shape[0]
+    n_moves = 0
+    for _ in range(sweeps):
+        moved = False
+        for position in range(n):
+            j = order[position]
+            p = labels[j]
+            if counts[p] <= lower[p]:
+                continue
+            left = errors[p] - 2.0 * P[p, j] + A[j, j]
+            lost = weight[counts[p] - 1] - unit[counts[p] - 1] * left - weight[counts[p]] + unit[counts[p]] * errors[p]
+            best = 1e-10
+            target = -1
+            for q in range(C):
+                if q != p and counts[q] < upper[q]:
+                    entered = errors[q] + 2.0 * P[q, j] + A[j, j]
+                    gain = lost + weight[counts[q] + 1] - unit[counts[q] + 1] * entered
+                    gain += unit[counts[q]] * errors[q] - weight[counts[q]]
+                    if gain > best:
+                        best = gain
+                        target = q
+            if target < 0:
+                continue
+            moved = True
+            n_moves += 1
+            errors[p] = left
+            errors[target] += 2.0 * P[target, j] + A[j, j]
+            labels[j] = target
+            counts[p] -= 1
+            counts[target] += 1
+            for k in range(n):
+                P[p, k] -= A[j, k]
+                P[target, k] += A[j, k]
+        if not moved:
+            break
+    return n_moves

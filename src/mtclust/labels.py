@@ -94,8 +94,10 @@ class SizeBounds:
 
         Ids without rows stay as they are as far as possible.
         """
+        return self._row(task, np.bincount(labels, minlength=self.n_clusters) > 0)
+
+    def _row(self, task: int, used: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         lower, upper = self.lower[task], self.upper[task]
-        used = np.bincount(labels, minlength=self.n_clusters) > 0
         present = upper > 0
         if not self.movable or np.all(present | ~used):
             return lower, upper
@@ -108,9 +110,14 @@ class SizeBounds:
 
     def fitted(self, labels: NDArray[np.int64], offsets: NDArray[np.int64]) -> SizeBounds:
         """The bounds with each task's clusters where the labels of the sorted rows have them, if movable."""
+        parts = (labels[a:b] for a, b in zip(offsets[:-1], offsets[1:]))
+        return self.fitted_to(np.stack([np.bincount(part, minlength=self.n_clusters) for part in parts]))
+
+    def fitted_to(self, counts: NDArray[np.int64]) -> SizeBounds:
+        """The same from the cluster sizes (m × C) of the labels."""
         if not self.movable:
             return self
-        rows = [self.row(i, labels[a:b]) for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:]))]
+        rows = [self._row(i, used) for i, used in enumerate(counts > 0)]
         return SizeBounds(np.stack([lower for lower, _ in rows]), np.stack([upper for _, upper in rows]), True)
 
     def respects(self, task: int, counts: NDArray[np.int64]) -> bool:

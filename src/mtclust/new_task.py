@@ -1,9 +1,4 @@
-"""Clustering a task that was not in ``fit``, with everything learned so far held fixed.
-
-The new task's labels and the enlarged (m+1)×(m+1) coupling are found by the same descent, in which only the new task's
-labels may change. λ₂ is scaled by m/(m+1): with Ω shrunk by the same factor the models of the known tasks stay what
-they were, and the new task begins as their equal.
-"""
+"""A task that was not in ``fit``: what ``fit_task`` returns (:mod:`mtclust.search.new_task` finds it)."""
 
 from __future__ import annotations
 
@@ -13,15 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.alignment import align_task
-from mtclust.coupling import Coupling, Independent, Relationship, SharedFeatures
-from mtclust.features import CentredKernel, eigen_features
-from mtclust.labels import SizeBounds
 from mtclust.model import DecisionModel
-from mtclust.solvers.descent import Point, Search, descend, start
-from mtclust.solvers.exchange import first_relationship
-from mtclust.solvers.pool import Pool, task_pool
-from mtclust.solvers.problem import SolverOptions
 
 Array = NDArray[np.float64]
 
@@ -73,47 +60,3 @@ class NewTask:
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Clusters of further rows of the new task."""
         return np.argmax(self.decision_function(X), axis=1)
-
-
-def cluster_new_task(
-    method: str,
-    kernel: CentredKernel,
-    known_labels: NDArray[np.int64],
-    bounds: SizeBounds,
-    lambda1: Array,
-    lambda2: float,
-    rank: int | None,
-    options: SolverOptions,
-    rng: np.random.Generator,
-) -> Point:
-    """Labels of the last task of ``kernel`` with those of the others fixed.
-
-    ``lambda1``, ``lambda2`` and ``rank`` (of the features, DMTFC) are those of the fit on the first m tasks;
-    ``method`` is "relationship", "features" or "independent".
-    """
-    offsets = kernel.offsets
-    m = kernel.n_tasks - 1
-    ridge = float(lambda1.mean() + m * lambda2)
-    rows = slice(int(offsets[m]), int(offsets[m + 1]))
-    pool = task_pool(
-        kernel.matrix[rows, rows], ridge, bounds.lower[m], bounds.upper[m],
-        options.single_task_n_init, int(rng.integers(2**63)),
-    )  # fmt: skip
-    labels, similarity = align_task(kernel.matrix, offsets, np.concatenate([known_labels, pool.labels[0]]), bounds, m)
-    all_lambda1 = np.append(lambda1, lambda1.mean())
-    shrunk = lambda2 * m / (m + 1)
-    coupling: Coupling
-    if method == "relationship":
-        coupling = Relationship(kernel.matrix, offsets, all_lambda1, shrunk)
-        Z = first_relationship(similarity)
-    elif method == "features":
-        features = eigen_features(kernel.matrix, rank)
-        coupling = SharedFeatures(features, offsets, float(lambda1.mean()), shrunk * features.rank / (rank or 1))
-        Z = coupling.uncoupled()
-    else:
-        coupling = Independent(kernel.matrix, offsets, all_lambda1 + m * lambda2)
-        Z = coupling.uncoupled()
-    empty = Pool([], np.array([]))
-    own = Pool(pool.labels[: options.n_init], pool.objectives[: options.n_init])
-    search = Search(coupling, bounds, [empty] * m + [own], options.max_iter, options.tol, active=[m])
-    return descend(search, start(search, labels, Z), rng, "new task")

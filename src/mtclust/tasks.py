@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mtclust.alignment import ids_by_first_position, names_by_agreement, pair_counts
+
 #: the name of the only task when no task ids are given
 ONLY_TASK = 0
 #: from this many rows on the positions of rows are kept in 32 bits (up to 2³¹ rows)
@@ -58,6 +60,9 @@ class TaskIndex:
         """One slice of the sorted rows per task."""
         return [slice(int(a), int(b)) for a, b in zip(self.offsets[:-1], self.offsets[1:])]
 
+    #: whether the rows are at hand, or lie elsewhere
+    in_memory = True
+
     def to_input_order(self, sorted_values: NDArray[Any]) -> NDArray[Any]:
         """Undo the sorting: values of the sorted rows in the order the rows came in."""
         if self.is_sorted:
@@ -65,6 +70,41 @@ class TaskIndex:
         values = np.empty_like(sorted_values)
         values[self.order] = sorted_values
         return values
+
+    def with_plain_ids(
+        self, labels: Any, single: Any, n_clusters: int, free: bool
+    ) -> tuple[Any, Any, NDArray[np.int64] | None]:
+        """Labels in the order of the input, numbered as the clusters first appear there if ids are free.
+
+        ``single`` are other labels of the rows; they are named to agree with these as often as possible. Returns both
+        and the new ids, None if not free. Labels are taken task by task: they are the memory of a fit beside the data.
+        """
+        new_ids = ids_by_first_position(self._first_positions(labels, n_clusters)) if free else None
+        ids = np.arange(n_clusters) if new_ids is None else new_ids
+        pairs = np.zeros((n_clusters, n_clusters), dtype=np.int64)
+        for rows in self.slices():
+            pairs += pair_counts(single[rows].astype(np.int64), labels[rows].astype(np.int64), n_clusters)
+        renamed = np.empty_like(pairs)
+        renamed[:, ids] = pairs
+        names = names_by_agreement(renamed)
+        found, others = np.empty(len(labels), dtype=np.int64), np.empty(len(labels), dtype=np.int64)
+        for rows in self.slices():
+            where = rows if self.is_sorted else self.order[rows]
+            found[where], others[where] = ids[labels[rows]], names[single[rows]]
+        return found, others, new_ids
+
+    def _first_positions(self, labels: Any, n_clusters: int) -> NDArray[np.int64]:
+        """Where in the input each cluster first appears, −1 where it has no rows."""
+        n = int(self.offsets[-1])
+        first = np.full(n_clusters, n)
+        for rows in self.slices():
+            if self.is_sorted and first.max() <= rows.start:  # later rows cannot come first
+                break
+            for c in range(n_clusters):
+                mine = np.flatnonzero(labels[rows] == c)
+                if len(mine):
+                    first[c] = min(first[c], rows.start + mine[0] if self.is_sorted else self.order[rows][mine].min())
+        return np.where(first < n, first, -1)
 
 
 def task_ids(tasks: Any, n_samples: int) -> NDArray[Any]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from mtclust.coupling import Coupling, Independent, Relationship, SharedFeatures
+from mtclust.coupling import Coupling, Independent, Relationship
 from mtclust.features import centre_kernel, eigen_features
 from mtclust.labels import SizeBounds, parse_sizes
-from mtclust.solvers.problem import Problem
+from mtclust.problem.kernels import KernelProblem
 from mtclust.solvers.relaxation import CuttingPlaneOptions
 
 LAMBDA1, LAMBDA2 = 0.1, 0.2
@@ -19,7 +19,7 @@ EXACT = CuttingPlaneOptions(init="random", max_cuts=200, gap_tol=3e-6, level_tol
 
 @dataclass(frozen=True)
 class Small:
-    problem: Problem
+    problem: KernelProblem
     coupling: Coupling
     features: np.ndarray  # ΦΦᵀ is the kernel
 
@@ -40,16 +40,9 @@ def small_problem(method, *, sizes="balanced", task_sizes=(8, 6), n_clusters=3, 
     kernel = centre_kernel(X @ X.T, offsets, centre)
     m = len(task_sizes)
     bounds = sizes if isinstance(sizes, SizeBounds) else parse_sizes(sizes, task_sizes, n_clusters)
-    problem = Problem(kernel.matrix, offsets, bounds, np.full(m, LAMBDA1), LAMBDA2)
-    return Small(problem, coupling_of(method, problem), X / np.sqrt(kernel.scale))
-
-
-def coupling_of(method, problem):
-    if method == "relationship":
-        return Relationship(problem.kernel, problem.offsets, problem.lambda1, problem.lambda2)
-    if method == "features":
-        return SharedFeatures(eigen_features(problem.kernel), problem.offsets, LAMBDA1, problem.lambda2)
-    return Independent(problem.kernel, problem.offsets, problem.ridge)
+    features = eigen_features(kernel.matrix) if method == "features" else None
+    problem = KernelProblem(kernel.matrix, offsets, bounds, np.full(m, LAMBDA1), LAMBDA2, method, features)
+    return Small(problem, problem.coupling, X / np.sqrt(kernel.scale))
 
 
 def hull(problem):

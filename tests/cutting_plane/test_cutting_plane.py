@@ -5,12 +5,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from relaxation_helpers import EXACT, coupling_of, hull, mixtures, reference_optimum, small_problem
+from relaxation_helpers import EXACT, hull, mixtures, reference_optimum, small_problem
 
-from mtclust.coupling import Independent
 from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.protocol import SearchOptions
 from mtclust.solvers.cutting_plane import Reduced, solve_cutting_plane, solve_relaxation
-from mtclust.solvers.problem import Problem, SolverOptions
 from mtclust.solvers.relaxation import CuttingPlaneOptions
 from mtclust.solvers.starts import starting_labels
 
@@ -41,9 +41,9 @@ def test_asymmetric_bounds_without_intercept_equal_cvxpy(method, case):
     optimum = reference_optimum(small, *hull(small.problem))
     result = solve(small)
     assert optimum > 1e-3
-    assert result.converged
-    assert result.objective == pytest.approx(optimum, rel=1e-5)
-    for entry in result.history:
+    assert result.point.converged
+    assert result.point.value == pytest.approx(optimum, rel=1e-5)
+    for entry in result.point.history:
         assert entry["objective"] >= optimum * (1 - 1e-7)
         assert entry["lower_bound"] <= optimum * (1 + 1e-7)
         assert entry["lower_bound"] <= entry["pool_bound"] * (1 + 1e-12)  # the pools are a part of the hull
@@ -58,8 +58,8 @@ def test_symmetric_bounds_have_the_value_zero(method, case):
     optimum = reference_optimum(small, *hull(small.problem))
     result = solve(small)
     assert abs(optimum) <= 1e-8
-    assert result.converged
-    assert abs(result.objective - optimum) <= 1e-8
+    assert result.point.converged
+    assert abs(result.point.value - optimum) <= 1e-8
     assert result.relaxation.lower_bound == 0.0
     assert result.relaxation.shrinkage < 1e-3
 
@@ -68,12 +68,14 @@ def test_symmetric_bounds_have_the_value_zero(method, case):
 def test_objective_falls_and_bounds_never_cross(method):
     small = small_problem(method, task_sizes=(30, 24, 18), d=8)
     result = solve(small, replace(EXACT, max_cuts=6, level_tol=1e-3))
-    objective, lower = (np.array([entry[key] for entry in result.history]) for key in ("objective", "lower_bound"))
+    objective, lower = (
+        np.array([entry[key] for entry in result.point.history]) for key in ("objective", "lower_bound")
+    )
     assert np.all(np.diff(objective) < 0)
     assert np.all(np.diff(lower) >= 0)
     assert np.all(lower <= objective)
-    np.testing.assert_allclose([entry["gap"] for entry in result.history], objective - lower)
-    assert [entry["step"] for entry in result.history] == [f"cut {k}" for k in range(len(result.history))]
+    np.testing.assert_allclose([entry["gap"] for entry in result.point.history], objective - lower)
+    assert [entry["step"] for entry in result.point.history] == [f"cut {k}" for k in range(len(result.point.history))]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -117,7 +119,7 @@ def test_relaxed_labels_are_the_mixture_of_the_pools():
         mixture = sum(w * label_codes(labels, 3) for w, labels in zip(weights, pool))
         np.testing.assert_allclose(relaxation.codes[rows], mixture, atol=1e-12)
         assert len({labels.tobytes() for labels in pool}) == len(pool)
-    assert [len(pool) for pool in relaxation.pools] == result.history[-1]["pool_sizes"]
+    assert [len(pool) for pool in relaxation.pools] == result.point.history[-1]["pool_sizes"]
 
 
 def test_pools_hold_allowed_labellings_only():
@@ -133,25 +135,25 @@ def test_value_on_the_final_pools_equals_cvxpy(method):
     small = small_problem(method, sizes=np.array([[6, 4, 2], [2, 4, 3]]), task_sizes=(12, 9), d=4)
     result = solve(small, replace(EXACT, max_cuts=3))
     optimum = reference_optimum(small, *mixtures(small.problem, result.relaxation.pools))
-    assert not result.converged
-    assert result.objective == pytest.approx(optimum, rel=1e-5)
+    assert not result.point.converged
+    assert result.point.value == pytest.approx(optimum, rel=1e-5)
 
 
 def test_scores_are_those_of_the_models_and_labels_their_argmax():
     small = small_problem("relationship", task_sizes=(12, 9))
     result = solve(small, replace(EXACT, max_cuts=2, level_tol=1e-3))
-    predictors = result.state.predictors(result.model_codes)
+    predictors = result.point.fit.at.predictors(result.model_codes)
     for task, rows in enumerate(small.parts):
         np.testing.assert_allclose(
             result.relaxation.scores[rows], small.problem.kernel[rows] @ predictors[task], atol=1e-9
         )
-    np.testing.assert_array_equal(result.labels, result.relaxation.scores.argmax(axis=1))
+    np.testing.assert_array_equal(result.point.labels, result.relaxation.scores.argmax(axis=1))
 
 
 def test_fewer_cuts_are_the_first_cuts_of_a_longer_run():
     small = small_problem("relationship", task_sizes=(15, 12), sizes=np.array([[8, 4, 3], [2, 9, 1]]))
     short, long = (solve(small, CuttingPlaneOptions(max_cuts=k)) for k in (1, 3))
-    for a, b in zip(short.history, long.history):
+    for a, b in zip(short.point.history, long.point.history):
         assert a["objective"] == b["objective"]
         np.testing.assert_array_equal(a["labels"], b["labels"])
 
@@ -161,15 +163,15 @@ def test_no_cuts_is_the_model_of_the_start():
     result = solve(small, CuttingPlaneOptions(max_cuts=0))
     np.testing.assert_array_equal(result.relaxation.codes, label_codes(result.relaxation.start, 3))
     assert result.relaxation.shrinkage == pytest.approx(1.0)
-    assert len(result.history) == 1
+    assert len(result.point.history) == 1
 
 
 def test_two_clusters_collapse_within_two_cuts():
     """The oracle looks for the opposite of the labels, and the mean of both is zero."""
     small = small_problem("relationship", sizes="balanced", n_clusters=2, task_sizes=(20, 20), centre=True)
     result = solve(small, CuttingPlaneOptions(max_cuts=5))
-    assert result.converged
-    assert result.n_iter <= 2
+    assert result.point.converged
+    assert result.point.n_iter <= 2
     assert result.relaxation.collapsed
     assert result.relaxation.shrinkage < 1e-3
 
@@ -177,7 +179,7 @@ def test_two_clusters_collapse_within_two_cuts():
 def test_one_cluster_needs_no_cuts():
     small = small_problem("independent", n_clusters=1, sizes="balanced")
     result = solve(small)
-    assert np.all(result.labels == 0)
+    assert np.all(result.point.labels == 0)
     assert not result.relaxation.collapsed
 
 
@@ -185,31 +187,27 @@ def test_one_cluster_needs_no_cuts():
 def test_refined_labels_obey_the_sizes_and_are_a_local_optimum(method):
     small = small_problem(method, task_sizes=(18, 15), d=4, centre=True)
     options = CuttingPlaneOptions(init="k-means", max_cuts=1, refine="exchange")
-    plain = solve_cutting_plane(
-        small.problem, small.coupling, replace(options, refine=None), SolverOptions(), np.random.default_rng(0)
-    )
-    result = solve_cutting_plane(small.problem, small.coupling, options, SolverOptions(), np.random.default_rng(0))
+    plain = solve_cutting_plane(small.problem, replace(options, refine=None), SearchOptions(), np.random.default_rng(0))
+    result = solve_cutting_plane(small.problem, options, SearchOptions(), np.random.default_rng(0))
     for task, rows in enumerate(small.parts):
-        assert small.problem.bounds.respects(task, np.bincount(result.labels[rows], minlength=3))
+        assert small.problem.bounds.respects(task, np.bincount(result.point.labels[rows], minlength=3))
     assert result.model_codes is None
     assert result.relaxation is not None
-    assert [entry["objective"] for entry in result.history[: len(plain.history)]] == [
-        entry["objective"] for entry in plain.history
+    assert [entry["objective"] for entry in result.point.history[: len(plain.point.history)]] == [
+        entry["objective"] for entry in plain.point.history
     ]
-    assert result.history[-1]["stage"] == "exchange from cutting planes"
-    exchanged = [entry["objective"] for entry in result.history if entry["stage"] != "cutting planes"]
+    assert result.point.history[-1]["stage"] == "exchange from cutting planes"
+    exchanged = [entry["objective"] for entry in result.point.history if entry["stage"] != "cutting planes"]
     assert np.all(np.diff(exchanged) <= 1e-12)
-    assert result.objective == pytest.approx(result.state.objective(label_codes(result.labels, 3)))
+    assert result.point.value == pytest.approx(result.point.fit.at.objective(label_codes(result.point.labels, 3)))
 
 
 def test_single_task_labels_are_those_of_independent_tasks():
     small = small_problem("relationship", task_sizes=(15, 12))
     options = CuttingPlaneOptions(init="random", max_cuts=1)
-    result = solve_cutting_plane(small.problem, small.coupling, options, SolverOptions(), np.random.default_rng(3))
-    alone = solve_cutting_plane(
-        small.problem, coupling_of("independent", small.problem), options, SolverOptions(), np.random.default_rng(3)
-    )
-    np.testing.assert_array_equal(result.single_task_labels, alone.labels)
+    result = solve_cutting_plane(small.problem, options, SearchOptions(), np.random.default_rng(3))
+    alone = solve_cutting_plane(small.problem.alone(), options, SearchOptions(), np.random.default_rng(3))
+    np.testing.assert_array_equal(result.single.labels, alone.point.labels)
 
 
 @pytest.mark.parametrize("lambda1", [(0.1, 0.2), (0.0, 0.0)])
@@ -217,20 +215,17 @@ def test_lambda1_that_differs_by_task_or_is_zero_is_refused(lambda1):
     small = small_problem("relationship")
     problem = replace(small.problem, lambda1=np.array(lambda1))
     with pytest.raises(ValueError, match="the same lambda1 > 0 in all"):
-        solve_cutting_plane(
-            problem, coupling_of("relationship", problem), EXACT, SolverOptions(), np.random.default_rng(0)
-        )
+        solve_cutting_plane(problem, EXACT, SearchOptions(), np.random.default_rng(0))
 
 
 def test_constant_rows_do_no_harm():
     offsets = np.array([0, 6, 12])
     bounds = parse_sizes("balanced", [6, 6], 3)
-    problem = Problem(np.zeros((12, 12)), offsets, bounds, np.full(2, 0.1), 0.1)
-    coupling = Independent(problem.kernel, offsets, problem.ridge)
+    problem = KernelProblem(np.zeros((12, 12)), offsets, bounds, np.full(2, 0.1), 0.1, "independent")
     for init in ("k-means", "spectral", "random"):
         options = CuttingPlaneOptions(init=init, max_cuts=1)
-        result = solve_cutting_plane(problem, coupling, options, SolverOptions(), np.random.default_rng(0))
-        assert np.isfinite(result.objective)
+        result = solve_cutting_plane(problem, options, SearchOptions(), np.random.default_rng(0))
+        assert np.isfinite(result.point.value)
 
 
 @pytest.mark.parametrize("init", ["k-means", "spectral", "random"])
@@ -251,6 +246,6 @@ def test_starts_find_separated_clusters(init):
     X[:30] -= X[:30].mean(axis=0)
     X[30:] -= X[30:].mean(axis=0)
     bounds = SizeBounds(np.full((2, 3), 5), np.full((2, 3), 20))
-    problem = Problem(X @ X.T, offsets, bounds, np.full(2, 0.1), 0.1)
+    problem = KernelProblem(X @ X.T, offsets, bounds, np.full(2, 0.1), 0.1)
     labels = starting_labels(problem, init, rng)
     assert len(set(zip(labels.tolist(), truth.tolist()))) == 3  # ids agree over tasks, too

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from relaxation_helpers import mixtures, reference_optimum, small_problem
 
+from mtclust.problem.pool import random_labels
 from mtclust.solvers.cutting_plane import Reduced
 from mtclust.solvers.level_method import Cut, Evaluation, minimise
-from mtclust.solvers.pool import random_labels
 
 
 def quadratic(rng, n):

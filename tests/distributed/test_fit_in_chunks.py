@@ -15,8 +15,8 @@ from mtclust.exceptions import UncoupledWarning
 from mtclust.features import Kernel
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import TableRows, moments
-from mtclust.primal.settings import settings_sample
-from mtclust.primal.sizes import bounds_by_rule
+from mtclust.selection.sample_sizes import bounds_by_rule
+from mtclust.selection.settings import settings_sample
 from mtclust.tasks import index_tasks
 
 from .conftest import SETTINGS, overlapping_tasks

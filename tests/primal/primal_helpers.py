@@ -9,9 +9,8 @@ from mtclust.coupling import Independent, Relationship, SharedFeatures
 from mtclust.features import EigenFeatures
 from mtclust.labels import label_codes, parse_sizes
 from mtclust.primal.labelling import TaskLabels
-from mtclust.primal.rows import TableRows, moments
-from mtclust.primal.search import Data
-from mtclust.primal.solve import PrimalProblem
+from mtclust.primal.rows import Data, TableRows, moments
+from mtclust.problem.features import FeatureProblem
 
 
 def blobs(sizes, n_clusters=3, d=5, spread=1.0, seed=0, shift=1.0):
@@ -36,7 +35,7 @@ def stacked(sizes, **options):
 class Case:
     """A primal problem beside the explicit features that dense oracles work on."""
 
-    problem: PrimalProblem
+    problem: FeatureProblem
     Phi: np.ndarray
     offsets: np.ndarray
     labels: np.ndarray
@@ -112,7 +111,7 @@ def case(
     bounds = parse_sizes(rule, sizes, n_clusters)
     rng = np.random.default_rng(seed + 1)
     labels = np.concatenate([rng.permutation(np.arange(n) % n_clusters) for n in sizes])
-    return Case(PrimalProblem(Data(source, own, bounds), method, by_task, lambda2), Phi, offsets, labels)
+    return Case(FeatureProblem(Data(source, own, bounds), method, by_task, lambda2), Phi, offsets, labels)
 
 
 def random_coupling(m, rng, smallest=None):

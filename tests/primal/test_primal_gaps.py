@@ -8,9 +8,10 @@ from mtclust.labels import parse_sizes
 from mtclust.primal import labelling
 from mtclust.primal.gaps import KnownGaps
 from mtclust.primal.labelling import TaskLabels, relabel
-from mtclust.primal.rows import TableRows, moments
-from mtclust.primal.search import Data, begin, descend, polish
-from mtclust.primal.systems import AloneSystem
+from mtclust.primal.rows import Data, TableRows, moments
+from mtclust.problem.feature_descent import best_labels, point_of_labels, polish
+from mtclust.problem.features import FeatureProblem
+from mtclust.problem.protocol import Effort
 
 
 @pytest.fixture
@@ -85,23 +86,24 @@ def test_a_search_ends_in_the_same_labels_with_and_without_known_gaps(form, larg
     X, offsets, _ = blobs((3000, 2500), n_clusters=3, d=4, seed=1)
     source = TableRows(X, offsets)
     data = Data(source, moments(source, centre=True), parse_sizes("balanced", [3000, 2500], 3))
-    system = AloneSystem(data.moments.normalised_gram, np.array([0.02, 0.02]))
+    problem = FeatureProblem(data, "independent", np.array([0.02, 0.02]), 0.0)
     W = np.random.default_rng(5).normal(size=(2, 4, 3))
 
     def search():
-        state = begin(data, system, system.uncoupled(), W)
+        point = point_of_labels(data, problem.at(problem.uncoupled()), best_labels(data, W))
         rng = np.random.default_rng(0)
-        state = descend(data, system, state, rng, max_rounds=30, tol=1e-6, stage="", learn=False, polish_rounds=2)
-        return state, polish(data, state, [0, 1], rng)
+        for _ in range(2):
+            point = problem.descend(point, rng, Effort("", max_iter=30, tol=1e-6))
+        return point, polish(data, point, [0, 1], rng)
 
     large_from(500)
-    state, certified = search()
-    assert all(task.gaps is not None for task in state.tasks)
+    point, certified = search()
+    assert all(task.gaps is not None for task in point.fit.tasks)
     if form == "at once":
         large_from(10_000)
     else:
         monkeypatch.setattr(labelling, "_NEAR_SHARE", -1.0)
     plain, plainly_certified = search()
-    np.testing.assert_array_equal(state.labels, plain.labels)
-    assert state.value == pytest.approx(plain.value, rel=1e-12)
+    np.testing.assert_array_equal(point.labels, plain.labels)
+    assert point.value == pytest.approx(plain.value, rel=1e-12)
     assert certified == plainly_certified

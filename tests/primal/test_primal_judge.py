@@ -4,30 +4,30 @@ import numpy as np
 import pytest
 from primal_helpers import case, random_coupling
 
-from mtclust.primal.judge import coupling_statistic, loo_score
-from mtclust.primal.search import state_of
-from mtclust.selection.coupling import coupling_statistic as dual_statistic
+from mtclust.problem import feature_scores
+from mtclust.problem.feature_descent import point_of_labels
+from mtclust.problem.feature_scores import loo_score
+from mtclust.selection.coupling import coupling_statistic, coupling_test
 
 
-def states(example, n_states=2):
-    """States of different labels under one coupling."""
-    system = example.problem.system()
+def points(example, n_points=2):
+    """Points of different labels under one coupling."""
     Z = random_coupling(example.data.n_tasks, np.random.default_rng(0))
     found = []
-    for seed in range(n_states):
+    for seed in range(n_points):
         rng = np.random.default_rng(seed)
         example.labels = np.concatenate([rng.permutation(example.labels[rows]) for rows in example.slices()])
-        found.append((state_of(example.data, system, Z, example.task_labels()), example.codes))
+        found.append((point_of_labels(example.data, example.problem.at(Z), example.task_labels()), example.codes))
     return found
 
 
 def test_the_coupling_statistic_equals_that_of_the_dual_form():
     example = case()
-    (coupled, first), (single, second) = states(example)
+    (coupled, first), (single, second) = points(example)
     similarity = np.array([[1, 0.3, 0.2], [0.3, 1, 0.9], [0.2, 0.9, 1]])
     ridge = example.problem.ridge
-    found = coupling_statistic(example.data, ridge, coupled, single, similarity)
-    expected = dual_statistic(example.kernel, example.offsets, ridge, first, second, similarity)
+    found = coupling_test(*map(example.problem.own_shares, (coupled, single)), similarity)
+    expected = coupling_statistic(example.kernel, example.offsets, ridge, first, second, similarity)
     assert found.statistic == pytest.approx(expected.statistic, rel=1e-8)
     np.testing.assert_allclose(found.per_task, expected.per_task, rtol=1e-8)
     assert found.similarity == pytest.approx(expected.similarity)
@@ -36,9 +36,9 @@ def test_the_coupling_statistic_equals_that_of_the_dual_form():
 def test_leave_one_out_equals_refitting_without_the_row():
     """Without an intercept: Ω, the scale and n_i kept, the row left out of its task."""
     example = case(sizes=(12, 15), centre=False)
-    ((state, codes),) = states(example, 1)
+    ((point, codes),) = points(example, 1)
     problem, r = example.problem, example.Phi.shape[1]
-    Ginv = np.linalg.inv(state.solver.Z) * problem.lambda2 + np.diag(problem.lambda1)
+    Ginv = np.linalg.inv(point.Z) * problem.lambda2 + np.diag(problem.lambda1)
     errors = 0.0
     for i, rows in enumerate(example.slices()):
         for j in range(rows.start, rows.stop):
@@ -52,14 +52,12 @@ def test_leave_one_out_equals_refitting_without_the_row():
             W = np.linalg.solve(system, right)[i * r : (i + 1) * r]
             errors += np.sum((codes[j] - example.Phi[j] @ W) ** 2)
     expected = 1 - errors / np.sum(codes**2)
-    assert loo_score(example.data, state, False, np.random.default_rng(0)) == pytest.approx(expected, rel=1e-8)
+    assert loo_score(example.data, point.fit, False) == pytest.approx(expected, rel=1e-8)
 
 
 def test_leave_one_out_on_some_of_many_rows_is_near_that_on_all(monkeypatch):
-    import mtclust.primal.judge as judge
-
     example = case("independent", sizes=(3000, 2500), spread=0.5)
-    ((state, _),) = states(example, 1)
-    some = loo_score(example.data, state, True, np.random.default_rng(0))
-    monkeypatch.setattr(judge, "_LOO_ROWS", 10_000)
-    assert some == pytest.approx(loo_score(example.data, state, True, np.random.default_rng(0)), abs=0.02)
+    ((point, _),) = points(example, 1)
+    some = loo_score(example.data, point.fit, True)
+    monkeypatch.setattr(feature_scores, "_LOO_ROWS", 10_000)
+    assert some == pytest.approx(loo_score(example.data, point.fit, True), abs=0.02)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mtclust.alignment import align_means
+from mtclust.class_means import align_many
 from mtclust.labels import SizeBounds
-from mtclust.primal.many_tasks import align_many
 
 
 def _free(m: int, C: int) -> SizeBounds:

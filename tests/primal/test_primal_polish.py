@@ -5,9 +5,11 @@ import pytest
 from primal_helpers import Case, case, centred_directly, dense_form, gains_of_exchanges, random_coupling
 
 from mtclust.labels import parse_sizes
-from mtclust.primal.rows import TableRows, moments
-from mtclust.primal.search import Data, descend, polish, state_of
-from mtclust.primal.solve import PrimalOptions, PrimalProblem, solve
+from mtclust.primal.rows import Data, TableRows, moments
+from mtclust.problem.feature_descent import point_of_labels, polish
+from mtclust.problem.features import FeatureProblem
+from mtclust.problem.protocol import Effort, SearchOptions
+from mtclust.search.recipe import solve
 
 METHODS = ["relationship", "features", "independent"]
 #: J relative to its size at the level of rounding
@@ -15,35 +17,34 @@ ROUNDING = 1e-9
 
 
 def begun(example, seed=0):
-    """The state of the example's labels under a random coupling."""
-    system = example.problem.system()
+    """The point of the example's labels under a random coupling."""
     size = example.Phi.shape[1] if example.problem.method == "features" else example.data.n_tasks
     Z = random_coupling(size, np.random.default_rng(seed))
-    return system, state_of(example.data, system, Z, example.task_labels())
+    return point_of_labels(example.data, example.problem.at(Z), example.task_labels())
 
 
-def take(example, state):
-    example.labels = state.labels.astype(np.int64)
+def take(example, point):
+    example.labels = point.labels.astype(np.int64)
 
 
-def best_exchange(example, state):
+def best_exchange(example, point):
     """The change of J by the best single exchange, by brute force on the dense dual form."""
-    take(example, state)
-    M = dense_form(example.dual(state.solver.Z), example.offsets)
+    take(example, point)
+    M = dense_form(example.dual(point.Z), example.offsets)
     bounds = example.data.bounds
     return min(gains_of_exchanges(M, example.codes, example.labels, example.offsets, bounds.lower, bounds.upper))
 
 
-def polished(example, state, rounds=60):
+def polished(example, point, rounds=60):
     """Polish until it says that nothing is left."""
     tasks, rng = list(range(example.data.n_tasks)), np.random.default_rng(0)
     for _ in range(rounds):
-        before = state.value
-        certified = polish(example.data, state, tasks, rng)
-        assert state.value <= before + ROUNDING
-        take(example, state)
-        dual = example.dual(state.solver.Z)
-        assert state.value == pytest.approx(dual.objective(example.codes), rel=1e-8)
+        before = point.value
+        certified = polish(example.data, point, tasks, rng)
+        assert point.value <= before + ROUNDING
+        take(example, point)
+        dual = example.dual(point.Z)
+        assert point.value == pytest.approx(dual.objective(example.codes), rel=1e-8)
         if certified:
             return True
     return False
@@ -77,11 +78,11 @@ def test_brute_force_itself_is_right():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_polish_lowers_j_exactly_and_leaves_no_exchange_where_it_says_so(method, rule, seed):
     example = case(method, sizes=(30, 24, 41), rule=rule, seed=seed, spread=1.5)
-    _, state = begun(example, seed)
-    start = state.value
-    assert polished(example, state)
-    assert state.value < start
-    assert best_exchange(example, state) >= -ROUNDING
+    point = begun(example, seed)
+    start = point.value
+    assert polished(example, point)
+    assert point.value < start
+    assert best_exchange(example, point) >= -ROUNDING
 
 
 @pytest.mark.parametrize("method", ["relationship", "independent"])
@@ -89,15 +90,15 @@ def test_polish_lowers_j_exactly_and_leaves_no_exchange_where_it_says_so(method,
 @pytest.mark.parametrize("seed", [0, 1])
 def test_certificates_hold_where_only_some_rows_are_looked_at(method, rule, seed):
     example = case(method, sizes=(400, 330), rule=rule, seed=seed, spread=1.5)
-    system, state = begun(example, seed)
+    point = begun(example, seed)
     rng = np.random.default_rng(seed)
-    for _ in range(10):
-        descend(example.data, system, state, rng, max_rounds=40, tol=0.0, stage="test", learn=False, polish_rounds=20)
-        if state.certified:
+    for _ in range(200):
+        example.problem.descend(point, rng, Effort("test", tol=0.0, learn=False))
+        if point.certified:
             break
-    assert state.certified
-    assert best_exchange(example, state) >= -ROUNDING
-    values = [entry["objective"] for entry in state.history]
+    assert point.certified
+    assert best_exchange(example, point) >= -ROUNDING
+    values = [entry["objective"] for entry in point.history]
     assert np.diff(values).max() <= ROUNDING
 
 
@@ -108,13 +109,13 @@ def test_what_the_whole_search_certifies_holds(method, rule):
     claimed = 0
     for seed in range(4):
         example = case(method, sizes=(40, 170, 200), rule=rule, seed=seed, spread=1.2)
-        state = solve(example.problem, PrimalOptions(n_init=2), np.random.default_rng(seed)).state
-        claimed += state.certified
-        best = best_exchange(example, state)
-        if state.certified:
+        point = solve(example.problem, SearchOptions(n_init=2), np.random.default_rng(seed)).point
+        claimed += point.certified
+        best = best_exchange(example, point)
+        if point.certified:
             assert best >= -ROUNDING
-        assert state.value == pytest.approx(example.dual(state.solver.Z).objective(example.codes), rel=1e-8)
-        values = [entry["objective"] for entry in state.history]
+        assert point.value == pytest.approx(example.dual(point.Z).objective(example.codes), rel=1e-8)
+        values = [entry["objective"] for entry in point.history]
         assert np.diff(values).max(initial=0.0) <= ROUNDING
     assert claimed
 
@@ -128,25 +129,22 @@ def test_a_single_row_with_something_to_gain_is_moved():
     source = TableRows(X, offsets)
     data = Data(source, moments(source, True), parse_sizes(1.0, [n], 2))
     labels = (X[:, 0] > 0).astype(int)
-    problem = PrimalProblem(data, "independent", np.array([0.01]), 0.01)
+    problem = FeatureProblem(data, "independent", np.array([0.01]), 0.01)
     right = Case(problem, centred_directly(X, offsets)[0], offsets, labels.copy())
     wrong = Case(problem, right.Phi, offsets, np.append(labels[:-1], 0))
-    best, state = begun(right)[1], begun(wrong)[1]
-    assert state.value > best.value
-    assert not polish(data, state, [0], np.random.default_rng(0))
-    np.testing.assert_array_equal(state.labels, labels)
-    assert state.value == pytest.approx(best.value, rel=1e-9)
-    assert polish(data, state, [0], np.random.default_rng(0))
+    best, point = begun(right), begun(wrong)
+    assert point.value > best.value
+    assert not polish(data, point, [0], np.random.default_rng(0))
+    np.testing.assert_array_equal(point.labels, labels)
+    assert point.value == pytest.approx(best.value, rel=1e-9)
+    assert polish(data, point, [0], np.random.default_rng(0))
 
 
 def test_only_active_tasks_change_their_labels():
     example = case(sizes=(40, 40, 40))
-    system, state = begun(example)
-    before = [task.labels.copy() for task in state.tasks]
-    descend(
-        example.data, system, state, np.random.default_rng(0), max_rounds=5, tol=1e-6, stage="test", active=[1],
-        polish_rounds=3,
-    )  # fmt: skip
-    np.testing.assert_array_equal(state.tasks[0].labels, before[0])
-    np.testing.assert_array_equal(state.tasks[2].labels, before[2])
-    assert np.any(state.tasks[1].labels != before[1])
+    point = begun(example)
+    before = [task.labels.copy() for task in point.fit.tasks]
+    example.problem.descend(point, np.random.default_rng(0), Effort("test", max_iter=5, tol=1e-6, tasks=[1]))
+    np.testing.assert_array_equal(point.fit.tasks[0].labels, before[0])
+    np.testing.assert_array_equal(point.fit.tasks[2].labels, before[2])
+    assert np.any(point.fit.tasks[1].labels != before[1])

@@ -38,7 +38,7 @@ def test_estimated_sizes_of_many_rows_are_those_of_all_of_them():
     """Not those of a sample, whose shares are off by a percent."""
     from mtclust.labels import SizeBounds
     from mtclust.primal.rows import TableRows, moments
-    from mtclust.primal.sizes import bounds_by_rule
+    from mtclust.selection.sample_sizes import bounds_by_rule
 
     X, y, tasks = skewed(20_000, seed=2)
     source = TableRows(X, np.array([0, 20_000, 40_000]))

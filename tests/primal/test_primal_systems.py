@@ -52,7 +52,7 @@ def test_objective_and_models_equal_the_dense_dual_form(method, lambda1, smalles
     Z = coupling_matrix(method, example, np.random.default_rng(seed), smallest)
     dual = example.dual(Z)
     b = example.b()
-    W = example.problem.system().condition(Z).models(b)
+    W = example.problem.system.condition(Z).models(b)
     assert objective(b, W) == pytest.approx(dual.objective(example.codes), rel=1e-8)
     expected = np.stack([example.Phi.T @ part for part in dual.predictors(example.codes)])
     np.testing.assert_allclose(W, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
@@ -63,7 +63,7 @@ def test_objective_and_models_equal_the_dense_dual_form(method, lambda1, smalles
 def test_blocks_are_those_of_the_inverse(method, smallest):
     example = case(method)
     Z = coupling_matrix(method, example, np.random.default_rng(3), smallest)
-    solver = example.problem.system().condition(Z)
+    solver = example.problem.system.condition(Z)
     inverse, r = dense_inverse(example, Z), example.Phi.shape[1]
     for i in range(3):
         expected = inverse[i * r : (i + 1) * r, i * r : (i + 1) * r]

@@ -18,7 +18,7 @@ from mtclust.assignment import assign
 from mtclust.coupling import Independent, Relationship, SharedFeatures, gain_matrix, trace_one_root
 from mtclust.features import centre_kernel, eigen_features
 from mtclust.labels import SizeBounds, balance_bounds, label_codes, parse_sizes
-from mtclust.solvers.pool import exchange_rows, random_labels
+from mtclust.problem.pool import exchange_rows, random_labels
 from mtclust.tasks import index_tasks, split_by_task
 
 seeds = st.integers(0, 2**32 - 1)

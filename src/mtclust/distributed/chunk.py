@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import scores_of
-from mtclust.primal.rows import KernelRows, Moments, Source, TableRows, raw_sums
-from mtclust.primal.sizes import nearest_counts
+from mtclust.primal.rows import KernelRows, Moments, Source, TableRows, nearest_counts, raw_sums
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]

@@ -7,21 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from mtclust._extras import require
-from mtclust._threads import one_blas_thread
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, picked
-from mtclust.estimators.large import fit_large
-from mtclust.estimators.preparation import clusters_per_task, given_lambda1
 from mtclust.model import DecisionModel
 from mtclust.primal.features import FeatureMap, held_as
 from mtclust.primal.rows import RemoteTable, block_rows, far_from_zero
-from mtclust.primal.sample import ALL_ROWS
-from mtclust.selection.n_clusters import words_of_choice
+from mtclust.problem.sample import ALL_ROWS
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, task_ids
 
 
@@ -90,8 +85,15 @@ class ChunkedTable(RemoteTable):
 class ChunkedIndex(TaskIndex):
     """Tasks of rows in chunks: rows are named by their position in the order of the tasks."""
 
+    in_memory = False
+
     def to_input_order(self, sorted_values: Any) -> Any:
         return sorted_values.in_input_order()
+
+    def with_plain_ids(
+        self, labels: Any, single: Any, n_clusters: int, free: bool
+    ) -> tuple[Any, Any, NDArray[np.int64] | None]:
+        return labels.with_plain_ids(single, n_clusters, free)
 
 
 class _AsTheyAre:
@@ -118,19 +120,7 @@ def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
     engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
     if n <= ALL_ROWS:
         return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
-    index = chunked_index(layout)
-    rows = ChunkedTable(engine, table, layout)
-    choice = estimator._choose_n_clusters(rows, None, index, True)
-    clusters = clusters_per_task(estimator.n_clusters if choice is None else choice.n_clusters, index)
-    estimator._read_solver_options()
-    estimator._check_clusters(index, clusters)
-    estimator.n_clusters_ = int(clusters.max())
-    rng = np.random.default_rng(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
-    with one_blas_thread():
-        fit_large(estimator, rows, index, clusters, given_lambda1(estimator.lambda1, index), rng)
-    estimator.selection_ |= words_of_choice(choice)
-    estimator._print_history()
-    return estimator
+    return estimator._fit_rows(ChunkedTable(engine, table, layout), chunked_index(layout), "primal", None)
 
 
 def _check_possible(estimator: Any) -> None:

@@ -6,6 +6,7 @@ here and applied wherever the labels are read.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from mtclust.alignment import ids_by_first_position, names_by_agreement, pair_counts
 from mtclust.distributed import chunk
 from mtclust.primal.labelling import TaskLabels
-from mtclust.primal.rows import RemoteLabels
 
 if TYPE_CHECKING:
     from mtclust.distributed.source import ChunkedRows
@@ -34,6 +34,11 @@ class ChunkedTaskLabels(TaskLabels):
         self.settled: list[Any] | None = None
         self._counts = np.zeros(len(prices), dtype=np.int64)
         self._forget_changes()
+
+    def copy(self) -> ChunkedTaskLabels:
+        other = copy(self)
+        other._changed = dict(self._changed)
+        return other
 
     def _forget_changes(self) -> None:
         self._new_ids: NDArray[np.int64] | None = None
@@ -121,7 +126,7 @@ def changes_by_chunk(tasks: list[TaskLabels]) -> list[Changes]:
 
 
 @dataclass(frozen=True)
-class ChunkedLabels(RemoteLabels):
+class ChunkedLabels:
     """Labels of all rows as they were at one moment."""
 
     source: ChunkedRows
@@ -143,6 +148,7 @@ class ChunkedLabels(RemoteLabels):
         return self.source.as_array(self.parts())
 
     def with_plain_ids(self, single: Any, n_clusters: int, free: bool) -> tuple[Any, Any, NDArray[np.int64] | None]:
+        """These and the single-task labels in the order of the input, ids by first appearance where they are free."""
         engine = self.source.engine
         own, alone = self.parts(), single.parts()
         seen = engine.gather([engine.step(_seen, a, b, n_clusters) for a, b in zip(own, alone)])

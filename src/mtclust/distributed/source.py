@@ -23,8 +23,7 @@ from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk
 from mtclust.features import require_finite
 from mtclust.primal.boundary import first_gap_rank, gap_of_rank, gap_step, settle, sizes_fit
 from mtclust.primal.labelling import TaskLabels, first_rows, prices_from
-from mtclust.primal.rows import Moments, RemoteSource, combine
-from mtclust.primal.search import Data, NearRows, State
+from mtclust.primal.rows import Data, Moments, NearRows, RemoteSource, combine
 from mtclust.primal.systems import whitened
 
 Array = NDArray[np.float64]
@@ -116,7 +115,7 @@ class ChunkedRows(RemoteSource):
 
     # -- the batch step ------------------------------------------------------------------------------------------
 
-    def begin(self, data: Data, W: Array, prices: list[Array] | None) -> list[TaskLabels]:
+    def best_labels(self, data: Data, W: Array, prices: list[Array] | None) -> list[TaskLabels]:
         C, own = data.bounds.n_clusters, data.moments
         warm = [np.zeros(C) if prices is None else prices[i].copy() for i in range(data.n_tasks)]
         tasks: list[TaskLabels] = [ChunkedTaskLabels(self, warm[i], self.width) for i in range(data.n_tasks)]
@@ -216,16 +215,16 @@ class ChunkedRows(RemoteSource):
 
     # -- the polish ----------------------------------------------------------------------------------------------
 
-    def near(self, data: Data, state: State) -> Callable[[int], NearRows]:
-        factors = whitened(state.solver.blocks())
+    def near(self, data: Data, fit: Any) -> Callable[[int], NearRows]:
+        factors = whitened(fit.solver.blocks())
         light = chunk.light_moments(data.moments)
 
         def ask(tasks: list[int]) -> tuple[exchange.Question, dict[int, exchange.Eager]]:
             start = time.perf_counter()
-            prices = np.stack([task.prices for task in state.tasks])
+            prices = np.stack([task.prices for task in fit.tasks])
             mine = {i: factors[i] for i in tasks}
-            question = exchange.Question(light, tasks, state.W.copy(), prices, mine)
-            found = self._most_eager(question, state.tasks)
+            question = exchange.Question(light, tasks, fit.W.copy(), prices, mine)
+            found = self._most_eager(question, fit.tasks)
             self._say(f"polish: {sum(len(part.positions) for part in found.values())} rows", start)
             return question, found
 
@@ -233,10 +232,10 @@ class ChunkedRows(RemoteSource):
 
         def near_rows(task: int) -> NearRows:
             nonlocal answer
-            rows = exchange.near_rows(answer[0], task, answer[1][task], state.W[task])
+            rows = exchange.near_rows(answer[0], task, answer[1][task], fit.W[task])
             if rows is None:  # exchanges in other tasks have changed this task's model too much
                 answer = ask(list(range(task, data.n_tasks)))
-                rows = exchange.near_rows(answer[0], task, answer[1][task], state.W[task])
+                rows = exchange.near_rows(answer[0], task, answer[1][task], fit.W[task])
                 assert rows is not None
             return rows
 

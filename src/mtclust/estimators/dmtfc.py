@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from mtclust.coupling import Coupling, SharedFeatures
 from mtclust.estimators.base import MultitaskClusterer
-from mtclust.estimators.preparation import Prepared
-from mtclust.features import EigenFeatures, eigen_features, near_zero
-from mtclust.solvers.exchange import solve_shared_features
-from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
+from mtclust.features import near_zero
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.protocol import Method, Point
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -141,47 +139,24 @@ class DMTFC(MultitaskClusterer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _search(
-        self, prepared: Prepared, problem: Problem, options: SolverOptions, rng: np.random.Generator
-    ) -> SolverResult:
-        return solve_shared_features(problem, self._learn_features(prepared), options, rng)
-
-    def _coupling_of(self, prepared: Prepared) -> Coupling:
-        problem = prepared.problem
-        features = self._learn_features(prepared)
-        return SharedFeatures(features, problem.offsets, float(problem.lambda1.mean()), problem.lambda2)
-
-    def _learn_features(self, prepared: Prepared) -> EigenFeatures:
-        self._features = eigen_features(prepared.problem.kernel, self.n_components)
-        prepared.selection["n_components"] = self._features.rank
-        return self._features
-
-    _coupled_by_tasks = False
-
-    def _primal_method(self, n_tasks: int) -> str:
+    def _method(self, n_tasks: int) -> Method:
         return "features"
 
-    def _primal_effort(self) -> dict[str, Any]:
-        return {"max_iter": self.max_iter, "tol": self.tol}
-
-    def _store_coupling(self, Z: Array) -> None:
-        self.feature_covariance_ = Z
-        self.selection_["n_components"] = len(Z)
-
-    def _store_extra(self, prepared: Prepared, result: SolverResult) -> None:
-        self.feature_covariance_ = _in_input_coordinates(prepared, self._features, result.Z)
-
-    def _new_task_method(self) -> tuple[str, int | None]:
-        return "features", self._features.rank
+    def _store_coupling(self, problem: Any, point: Point) -> None:
+        self.feature_covariance_ = point.Z
+        self.selection_["n_components"] = len(point.Z)
+        if isinstance(problem, KernelProblem):
+            self.feature_covariance_ = _in_input_coordinates(problem, point.Z)
 
 
-def _in_input_coordinates(prepared: Prepared, features: EigenFeatures, D: Array) -> Array:
+def _in_input_coordinates(problem: KernelProblem, D: Array) -> Array:
     """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
-    d = prepared.rows.shape[1]
-    if prepared.kernel.kind != "linear" or d > LARGEST_FEATURE_COVARIANCE or prepared.centred.scale == 0:
+    assert problem.origin is not None
+    assert problem.features is not None
+    kernel, rows, centred = problem.origin.kernel, problem.origin.rows, problem.origin.centred
+    if kernel.kind != "linear" or rows.shape[1] > LARGEST_FEATURE_COVARIANCE or centred.scale == 0:
         return D
-    rows = prepared.rows
-    if prepared.centred.centred:  # the projection's columns then sum to 0 within every task: any shift will do
-        rows = near_zero(rows, prepared.index.offsets)
-    V = rows.T @ features.projection / np.sqrt(prepared.centred.scale)
+    if centred.centred:  # the projection's columns then sum to 0 within every task: any shift will do
+        rows = near_zero(rows, problem.offsets)
+    V = rows.T @ problem.features.projection / np.sqrt(centred.scale)
     return np.asarray(V @ D @ V.T)

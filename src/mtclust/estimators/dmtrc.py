@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mtclust._warnings import warn_user
-from mtclust.coupling import Coupling, Relationship
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.new_tasks import correlation
-from mtclust.estimators.preparation import Prepared
-from mtclust.exceptions import SearchWarning, UncoupledWarning
-from mtclust.labels import label_codes
-from mtclust.selection.coupling import SEARCHED_TOO_LITTLE, coupling_statistic
-from mtclust.solvers.descent import Search, descend, start
-from mtclust.solvers.exchange import independent_result, solve_independent, solve_relationship
-from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
+from mtclust.estimators.problems import Prepared
+from mtclust.estimators.relaxed import decision_of_relaxation
+from mtclust.problem.protocol import Method, Point, SearchOptions
+from mtclust.search.outcome import Outcome
+from mtclust.selection.coupling import decide_coupling
 from mtclust.tasks import TaskIndex
-
-if TYPE_CHECKING:
-    from mtclust.primal.solve import PrimalOptions, PrimalResult
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -184,101 +177,18 @@ class DMTRC(MultitaskClusterer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _search(
-        self, prepared: Prepared, problem: Problem, options: SolverOptions, rng: np.random.Generator
-    ) -> SolverResult:
-        if problem.n_tasks == 1 or self.coupling in ("none", 0):
-            return solve_independent(problem, options, rng)
-        return solve_relationship(problem, options, rng)
-
-    def _coupling_of(self, prepared: Prepared) -> Coupling:
-        from mtclust.estimators.relaxed import relationship
-
-        return relationship(self.coupling, prepared)
-
-    def _judge(
-        self, prepared: Prepared, result: SolverResult, options: SolverOptions, rng: np.random.Generator
-    ) -> SolverResult:
-        problem = prepared.problem
-        if problem.n_tasks == 1 or self.coupling in ("none", 0):
-            reason = "there is only one task" if problem.n_tasks == 1 else "set by the user"
-            prepared.selection["coupling"] = {"decision": "none", "reason": reason}
-            return result
-        if self.coupling == "auto":
-            return self._unless_contradicted(prepared, result)
-        prepared.selection["coupling"] = {"decision": self.coupling, "reason": "set by the user"}
-        if self.coupling in ("full", 1):
-            return result
-        return _shrunk(problem, result, float(self.coupling), options, rng)
-
-    def _unless_contradicted(self, prepared: Prepared, result: SolverResult) -> SolverResult:
-        """Keep the coupled labels unless the tasks' own data contradict them."""
-        problem = prepared.problem
-        coupled, single = (label_codes(y, problem.n_clusters) for y in (result.labels, result.single_task_labels))
-        test = coupling_statistic(problem.kernel, problem.offsets, problem.ridge, coupled, single, result.similarity)
-        prepared.selection["coupling"] = {
-            "decision": "full" if test.accepted else "none",
-            "reason": test.reason,
-            "statistic": test.statistic,
-            "per_task": dict(zip(prepared.index.names.tolist(), test.per_task.tolist())),
-            "similarity": test.similarity,
-            "coupled_labels": prepared.index.to_input_order(result.labels),
-            "task_covariance": result.Z,
-        }
-        if test.statistic < SEARCHED_TOO_LITTLE:
-            warn_user(
-                "The coupled search found clearly better labels for the tasks' own data than searching each task "
-                f"alone (Z = {test.statistic:.2f}): single_task_labels_ were searched too little. Raise "
-                'solver_options={"single_task_n_init": ...}.',
-                SearchWarning,
-            )
-        if test.accepted:
-            return result
-        warn_user(
-            f"The tasks were clustered apart: {test.reason}. "
-            'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
-            UncoupledWarning,
-        )
-        return independent_result(problem, result.single_task_labels, result.similarity)
-
-    def _store_extra(self, prepared: Prepared, result: SolverResult) -> None:
-        self._store_coupling(result.Z)
-
-    def _store_coupling(self, Z: Array) -> None:
-        self.task_covariance_ = Z
-        self.task_correlation_ = correlation(Z)
-
-    def _primal_method(self, n_tasks: int) -> str:
+    def _method(self, n_tasks: int) -> Method:
         return "independent" if n_tasks == 1 or self.coupling in ("none", 0) else "relationship"
 
-    def _primal_effort(self) -> dict[str, Any]:
-        return {"max_iter": self.max_iter, "tol": self.tol}
+    def _solve(self, prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+        selection = prepared.settings.selection
+        if self.solver == "cutting-plane":
+            selection["coupling"] = decision_of_relaxation(self.coupling, index.n_tasks)
+            return super()._solve(prepared, index, options, rng)
+        outcome = super()._solve(prepared, index, options, rng)
+        outcome, selection["coupling"] = decide_coupling(self.coupling, outcome, index, options, rng)
+        return outcome
 
-    def _judge_large(
-        self, result: PrimalResult, index: TaskIndex, options: PrimalOptions, rng: np.random.Generator,
-        selection: dict[str, Any],
-    ) -> PrimalResult:  # fmt: skip
-        from mtclust.estimators.large import judge_relationship
-
-        return judge_relationship(self, result, index, options, rng, selection)
-
-    def _new_task_method(self) -> tuple[str, int | None]:
-        return ("independent" if self.selection_["coupling"]["decision"] == "none" else "relationship"), None
-
-
-def _shrunk(
-    problem: Problem, result: SolverResult, s: float, options: SolverOptions, rng: np.random.Generator
-) -> SolverResult:
-    """Labels re-optimised under the fixed Ω_s = sΩ + (1−s)I/m, from the coupled and from the single-task labels."""
-    coupling = Relationship(problem.kernel, problem.offsets, problem.lambda1, problem.lambda2)
-    Omega = s * result.Z + (1 - s) * coupling.uncoupled()
-    search = Search(coupling, problem.bounds, None, options.max_iter, options.tol, learn=False)
-    points = [
-        descend(search, start(search, labels, Omega), rng, f"coupling {s:g}")
-        for labels in (result.labels, result.single_task_labels)
-    ]
-    best = min(points, key=lambda point: point.objective)
-    return SolverResult(
-        best.labels, Omega, best.state, best.objective, best.history, best.converged, best.n_iter,
-        result.single_task_labels, result.similarity, result.groups,
-    )  # fmt: skip
+    def _store_coupling(self, problem: Any, point: Point) -> None:
+        self.task_covariance_ = point.Z
+        self.task_correlation_ = correlation(point.Z)

@@ -8,11 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.coupling import Coupling, Independent
 from mtclust.estimators.base import MultitaskClusterer
-from mtclust.estimators.preparation import Prepared
-from mtclust.solvers.exchange import solve_independent
-from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
+from mtclust.problem.protocol import SearchOptions
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -127,18 +124,9 @@ class DSTC(MultitaskClusterer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _read_solver_options(self) -> SolverOptions:
+    def _read_search_options(self) -> SearchOptions:
         self._exchange_options(())
-        return SolverOptions(single_task_n_init=self.n_init, n_jobs=self.n_jobs)
-
-    def _search(
-        self, prepared: Prepared, problem: Problem, options: SolverOptions, rng: np.random.Generator
-    ) -> SolverResult:
-        return solve_independent(problem, options, rng)
-
-    def _coupling_of(self, prepared: Prepared) -> Coupling:
-        problem = prepared.problem
-        return Independent(problem.kernel, problem.offsets, problem.ridge)
+        return SearchOptions(n_init=self.n_init, single_task_n_init=self.n_init, n_jobs=self.n_jobs)
 
     def _lambda2_share(self, n_tasks: int) -> float:
         return 1.0 / n_tasks

@@ -15,10 +15,21 @@ _SMALL_SPARSE = 4000
 #: kernel matrices held at once by the exact form, beside one per candidate width
 _MATRICES = 6
 FORMS = ("auto", "dual", "primal")
+#: sparse tables with more columns than this are solved matrix-free
+MANY_COLUMNS = 1000
 
 
-def is_large(estimator: Any, form: str, X: Any) -> bool:
-    """Whether to use the primal form; checks that the dual one has the memory it needs."""
+def form_of(estimator: Any, form: str, X: Any) -> str:
+    """The form to use: "dual", "primal" or "matrix-free"; checks that the dual one has the memory it needs."""
+    if not _is_large(estimator, form, X):
+        return "dual"
+    wide = sp.issparse(X) and X.shape[1] > MANY_COLUMNS
+    # D needs explicit features
+    exact = estimator.kernel == "linear" and estimator._method(2) != "features" and estimator.n_components is None
+    return "matrix-free" if wide and exact else "primal"
+
+
+def _is_large(estimator: Any, form: str, X: Any) -> bool:
     n = X.shape[0]
     dual_only = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
     dual_only = dual_only or estimator.solver == "cutting-plane"

@@ -7,17 +7,15 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mtclust._threads import one_blas_thread
-from mtclust.features import centre_kernel, raw_kernel
-from mtclust.labels import SizeBounds, label_codes, parse_sizes
-from mtclust.model import build_model
-from mtclust.new_task import NewTask, cluster_new_task
-from mtclust.solvers.problem import SolverOptions
+from mtclust.labels import parse_sizes
+from mtclust.new_task import NewTask
+from mtclust.problem.protocol import SearchOptions
+from mtclust.search.new_task import cluster_new_task
 
 Array = NDArray[np.float64]
 
@@ -27,21 +25,12 @@ class NewTaskMixin:
 
     sizes: Any
     n_clusters_: int
-    cluster_sizes_: NDArray[np.int64]
     random_state: Any
-    fit_intercept: bool
-    n_init: int
-    _prepared: Any
-    _result_labels: Any
-    _large: Any
-    _sample: Any
-    _lambdas: tuple[Array, float]
+    _kept: Any
 
     if TYPE_CHECKING:
 
-        def _read_solver_options(self) -> SolverOptions: ...
-
-        def _primal_effort(self) -> dict[str, Any]: ...
+        def _read_search_options(self) -> SearchOptions: ...
 
     def fit_task(self, X: Any, *, sizes: Any = None) -> NewTask:
         """Cluster the rows of a task that was not in ``fit``; the labels of the fitted tasks stay as they are.
@@ -68,82 +57,26 @@ class NewTaskMixin:
         array([1, 0, 0, 1])
         """
         check_is_fitted(self, "labels_")
-        if self._sample is not None:
-            return self._sample.fit_task(X, sizes=sizes)
+        kept = self._kept
+        rows = self._rows_of_new_task(X, kept.n_columns)
         if sizes is None:
             sizes = self.sizes if isinstance(self.sizes, str | Real | tuple) else "auto"
+        bounds = parse_sizes(sizes, [rows.shape[0]], self.n_clusters_)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        options = replace(self._read_search_options(), n_jobs=None)
         with one_blas_thread():
-            return self._new_task(X, sizes, rng) if self._large is None else self._new_large_task(X, sizes, rng)
-
-    def _new_task(self, X: Any, sizes: Any, rng: np.random.Generator) -> NewTask:
-        """Exactly, with the rows of all tasks."""
-        prepared = self._prepared
-        if prepared.kernel.kind == "precomputed":
-            raise ValueError(
-                'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
-                'Fit with kernel="rbf", "linear" or a callable.'
-            )
-        rows = self._rows_of_new_task(X, prepared.rows.shape[1])
-        if sp.issparse(prepared.rows) and not sp.issparse(rows):
-            rows = sp.csr_matrix(rows)
-        elif sp.issparse(rows) and not sp.issparse(prepared.rows):
-            rows = rows.toarray()
-        own = parse_sizes(sizes, [rows.shape[0]], self.n_clusters_)
-        known = prepared.problem.bounds
-        bounds = SizeBounds(
-            np.vstack([known.lower, own.lower]),
-            np.vstack([known.upper, own.upper]),
-            movable=known.movable and own.interchangeable(),
-        )
-        offsets = np.append(prepared.index.offsets, prepared.index.offsets[-1] + rows.shape[0])
-        both = [prepared.rows, rows]
-        everything: Any = sp.vstack(both, format="csr") if sp.issparse(rows) else np.concatenate(both)
-        raw = raw_kernel(prepared.kernel, everything, offsets, self.fit_intercept)
-        centred = centre_kernel(raw, offsets, self.fit_intercept, scale=prepared.centred.scale)
-        lambda1, lambda2 = self._lambdas
-        method, rank = self._new_task_method()
-        options = replace(self._read_solver_options(), n_jobs=None)
-        point = cluster_new_task(method, centred, self._result_labels, bounds, lambda1, lambda2, rank, options, rng)
-        predictors = point.state.predictors(label_codes(point.labels, self.n_clusters_))
-        order = np.arange(len(raw))
-        model = build_model(prepared.kernel, everything, centred, predictors, order, bounds.present)
-        covariance = point.Z if method == "relationship" else None
-        row = None if covariance is None else correlation(covariance)[-1]
-        labels = point.labels[offsets[-2] :]
-        return NewTask(labels, covariance, row, point.objective, model, rows.shape[1])
-
-    def _new_large_task(self, X: Any, sizes: Any, rng: np.random.Generator) -> NewTask:
-        """From the moments and class vectors that a fit at scale keeps."""
-        from mtclust.primal.model import decision_model
-        from mtclust.primal.new_task import Known
-        from mtclust.primal.new_task import cluster_new_task as cluster_new_large_task
-        from mtclust.primal.solve import PrimalOptions
-
-        large = self._large
-        n_features = (large.moments.mean if large.features.landmarks is None else large.features.landmarks).shape[1]
-        rows = self._rows_of_new_task(X, n_features)
-        own = parse_sizes(sizes, [rows.shape[0]], self.n_clusters_)
-        known = Known(large.moments, large.b, self.cluster_sizes_, large.bounds)
-        options = PrimalOptions(n_init=self.n_init, **self._primal_effort())
-        state, data, shift = cluster_new_large_task(
-            known, large.method, large.features(rows), own, large.lambda1, large.lambda2, self.fit_intercept, options,
-            rng,
-        )  # fmt: skip
-        covariance = state.solver.Z if large.method == "relationship" else None
-        row = None if covariance is None else correlation(covariance)[-1]
-        model = decision_model(large.features, data.moments, shift, data.bounds.present, state.W)
-        labels = state.tasks[-1].labels.astype(np.int64)
-        return NewTask(labels, covariance, row, state.value, model, rows.shape[1])
+            problem, point = cluster_new_task(kept, rows, bounds, options, rng)
+            covariance = point.Z if problem.method == "relationship" else None
+            row = None if covariance is None else correlation(covariance)[-1]
+            labels = problem.starts_of(point)[-1].labels
+            assert labels is not None
+            return NewTask(labels, covariance, row, point.value, problem.decision(point), rows.shape[1])
 
     def _rows_of_new_task(self, X: Any, expected: int) -> Any:
         rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
         if rows.shape[1] != expected:
             raise ValueError(f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted on {expected}.")
         return rows
-
-    def _new_task_method(self) -> tuple[str, int | None]:
-        return "independent", None
 
 
 def correlation(covariance: Array) -> Array:

@@ -3,58 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from mtclust.coupling import Coupling, Independent, Relationship
-from mtclust.solvers.problem import SolverOptions, SolverResult
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.protocol import SearchOptions
+from mtclust.search.outcome import Outcome
 from mtclust.solvers.relaxation import CuttingPlaneOptions, warn_if_collapsed
 from mtclust.tasks import TaskIndex
-
-if TYPE_CHECKING:
-    from mtclust.estimators.preparation import Prepared
 
 #: attributes that only this solver sets
 _ATTRIBUTES = ("relaxed_labels_", "mixture_weights_", "init_labels_", "lower_bound_")
 
 
 def solve_relaxed(
-    prepared: Prepared,
-    coupling: Coupling,
-    given: dict[str, Any] | None,
-    exchange: SolverOptions,
-    rng: np.random.Generator,
-) -> SolverResult:
+    estimator: Any, problem: KernelProblem, index: TaskIndex, exchange: SearchOptions, rng: np.random.Generator
+) -> Outcome:
     """Run the cutting-plane solver with the ``solver_options`` of a user; labels to start from come in input order."""
     from mtclust.solvers.cutting_plane import solve_cutting_plane  # not needed by fits that only store their result
 
-    options = CuttingPlaneOptions.from_dict(given)
+    options = CuttingPlaneOptions.from_dict(estimator.solver_options)
     if not isinstance(options.init, str):
         init = np.asarray(options.init)
-        order = prepared.index.order
-        options = replace(options, init=init[order] if init.shape == order.shape else init)
-    return solve_cutting_plane(prepared.problem, coupling, options, exchange, rng)
+        options = replace(options, init=init[index.order] if init.shape == index.order.shape else init)
+    return solve_cutting_plane(problem, options, exchange, rng)
 
 
-def relationship(coupling: float | str, prepared: Prepared) -> Coupling:
+def decision_of_relaxation(coupling: float | str, n_tasks: int) -> dict[str, Any]:
     """What the ``coupling`` of DMTRC means for cutting planes: they learn Ω or leave the tasks apart."""
-    problem = prepared.problem
-    if problem.n_tasks == 1 or coupling in ("none", 0):
-        reason = "there is only one task" if problem.n_tasks == 1 else "set by the user"
-        prepared.selection["coupling"] = {"decision": "none", "reason": reason}
-        return Independent(problem.kernel, problem.offsets, problem.ridge)
+    if n_tasks == 1 or coupling in ("none", 0):
+        return {"decision": "none", "reason": "there is only one task" if n_tasks == 1 else "set by the user"}
     if coupling not in ("auto", "full", 1):
         raise ValueError(
             f'coupling={coupling!r} needs solver="exchange"; '
             'cutting planes know "full", which "auto" means for them, and "none".'
         )
     reason = "set by the user" if coupling != "auto" else "cutting planes always couple, as in the paper"
-    prepared.selection["coupling"] = {"decision": "full", "reason": reason}
-    return Relationship(problem.kernel, problem.offsets, problem.lambda1, problem.lambda2)
+    return {"decision": "full", "reason": reason}
 
 
-def store_relaxation(estimator: Any, index: TaskIndex, result: SolverResult) -> None:
+def store_relaxation(estimator: Any, index: TaskIndex, result: Outcome) -> None:
     """Set the attributes of the relaxation, or remove those of an earlier fit."""
     relaxation = result.relaxation
     if relaxation is None:
@@ -67,7 +56,7 @@ def store_relaxation(estimator: Any, index: TaskIndex, result: SolverResult) -> 
     estimator.lower_bound_ = relaxation.lower_bound
     estimator.history_ = [
         entry | {"labels": index.to_input_order(entry["labels"])} if "labels" in entry else entry
-        for entry in result.history
+        for entry in result.point.history
     ]
     if result.model_codes is not None:  # refined labels do not come from the relaxed ones
         init = (estimator.solver_options or {}).get("init", CuttingPlaneOptions.init)

@@ -19,7 +19,7 @@ from mtclust.persistence.fitted import ESTIMATORS
 #: what the manifest begins with
 FORMAT = "mtclust model"
 #: raised when older versions of mtclust could not read a new file correctly
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
@@ -154,6 +154,11 @@ def _check_format(manifest: Any, path: str | os.PathLike[str]) -> None:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelFileError(f"{os.fspath(path)!r} is not a model saved by mtclust (model.save).")
     found = manifest.get("version")
+    if found == 1:
+        raise ModelFileError(
+            f"{os.fspath(path)!r} was saved by an earlier version of mtclust, whose files held its internals; fit the "
+            "model again and save it."
+        )
     if found != FORMAT_VERSION:
         raise ModelFileError(
             f"{os.fspath(path)!r} was saved by mtclust {manifest.get('mtclust')} in format {found!r}; this is mtclust "

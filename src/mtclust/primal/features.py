@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from mtclust.features import Kernel
 from mtclust.memory import available_memory
-from mtclust.primal.rows import KernelRows, RemoteTable, Source, TableRows, held_in_memory
+from mtclust.model import DecisionModel
+from mtclust.primal.rows import KernelRows, Moments, RemoteTable, Source, TableRows, held_in_memory
 from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
@@ -47,6 +48,23 @@ class FeatureMap:
         if self.projection is None:
             return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
         return self.kernel(rows, self.landmarks) @ self.projection
+
+    @property
+    def n_columns(self) -> int | None:
+        """Columns of the rows, where the map knows them."""
+        return None if self.landmarks is None else int(self.landmarks.shape[1])
+
+    def decision(
+        self, moments: Moments, shift: NDArray[Any] | None, present: NDArray[np.bool_], W: Array
+    ) -> DecisionModel:
+        """f(x) = (z(x) − μ_i)ᵀW_i/√s as a model on X or on kernel values with the landmarks."""
+        scaled = W / moments.root_scale
+        centre = moments.mean if shift is None else moments.mean + shift
+        intercept = -np.einsum("ir,irc->ic", centre, scaled)
+        if self.projection is None:
+            return DecisionModel(self.kernel, None, scaled.transpose(0, 2, 1).copy(), intercept, present)
+        coefficients = np.stack([self.projection @ part for part in scaled])
+        return DecisionModel(self.kernel, self.landmarks, coefficients, intercept, present)
 
 
 def default_rank(n_rows: int) -> int:

@@ -9,7 +9,7 @@ are optimal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,10 @@ class TaskLabels:
     @classmethod
     def none(cls, n_rows: int, n_clusters: int, n_features: int) -> TaskLabels:
         return cls(np.full(n_rows, -1, dtype=np.int32), np.zeros(n_clusters), np.zeros((n_clusters, n_features)))
+
+    def copy(self) -> TaskLabels:
+        """The same labels, apart from these; gaps are not taken along."""
+        return replace(self, labels=self.labels.copy(), prices=self.prices.copy(), sums=self.sums.copy(), gaps=None)
 
     @property
     def counts(self) -> NDArray[np.int64]:

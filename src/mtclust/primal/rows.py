@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.features import SMALLEST_LEVEL, Kernel, require_finite
+from mtclust.labels import SizeBounds
 
 if TYPE_CHECKING:
     from mtclust.primal.labelling import TaskLabels
-    from mtclust.primal.search import Data, NearRows, State
 
 Array = NDArray[np.float64]
 
@@ -35,6 +35,43 @@ _FAR = 10.0
 _ROUNDED_UP = 1.0 + 1e-6
 #: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
 _CONSTANT = 1e-14
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows, their moments, and the sizes their clusters may have."""
+
+    source: Source
+    moments: Moments
+    bounds: SizeBounds
+
+    @property
+    def n_tasks(self) -> int:
+        return self.moments.n_tasks
+
+
+@dataclass(frozen=True)
+class NearRows:
+    """Rows of a task that a gainful exchange could involve.
+
+    Attributes
+    ----------
+    positions : ndarray of shape (k,)
+        In ascending order.
+    wants : ndarray of shape (k,)
+        How much better the best other cluster is for the row than its own.
+    rows : ndarray of shape (k, r)
+        Raw features.
+    labels : ndarray of shape (k,)
+    complete : bool
+        Whether these are all of them.
+    """
+
+    positions: NDArray[np.int64]
+    wants: Array
+    rows: NDArray[Any]
+    labels: NDArray[np.int32]
+    complete: bool
 
 
 class Source(Protocol):
@@ -83,7 +120,7 @@ class RemoteSource(ABC):
     def moments(self, centre: bool, scale: float | None) -> Moments: ...
 
     @abstractmethod
-    def begin(self, data: Data, W: Array, prices: list[Array] | None) -> list[TaskLabels]:
+    def best_labels(self, data: Data, W: Array, prices: list[Array] | None) -> list[TaskLabels]:
         """The best labels under models W."""
 
     @abstractmethod
@@ -95,7 +132,7 @@ class RemoteSource(ABC):
         """How many rows of every task are nearest to each of its centres."""
 
     @abstractmethod
-    def near(self, data: Data, state: State) -> Callable[[int], NearRows]:
+    def near(self, data: Data, fit: Any) -> Callable[[int], NearRows]:
         """For every task, in turn, the rows that a gainful exchange could involve."""
 
 
@@ -110,14 +147,6 @@ class RemoteTable(ABC):
     @abstractmethod
     def source(self, features: Any, centre: bool) -> RemoteSource:
         """The rows as a source of these features, which may be shifted if they are to be centred."""
-
-
-class RemoteLabels(ABC):
-    """Labels of rows that lie elsewhere."""
-
-    @abstractmethod
-    def with_plain_ids(self, single: Any, n_clusters: int, free: bool) -> tuple[Any, Any, NDArray[np.int64] | None]:
-        """These and the single-task labels in the order of the input, ids by first appearance where they are free."""
 
 
 def take_all(source: Source, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
@@ -331,3 +360,12 @@ def combine(
     if not scale > _CONSTANT * max(raw_level, SMALLEST_LEVEL):
         return Moments(sizes, mean, total, np.zeros_like(grams), 0.0, np.zeros_like(largest))
     return Moments(sizes, mean, total / np.sqrt(scale), grams / scale, scale, largest / scale)
+
+
+def nearest_counts(source: Source, own: Moments, task: int, centres: Array) -> NDArray[np.int64]:
+    """How many rows of a task are nearest to each centre."""
+    counts = np.zeros(len(centres), dtype=np.int64)
+    for _, _, block in source.blocks(task):
+        nearness = own.centred(task, block) @ centres.T - 0.5 * np.sum(centres**2, axis=1)
+        counts += np.bincount(nearness.argmax(axis=1), minlength=len(centres))
+    return counts

@@ -14,11 +14,19 @@ nearest relative must resemble each other (:mod:`mtclust.alignment`), or couplin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.coupling import Independent
+from mtclust._warnings import warn_user
+from mtclust.exceptions import SearchWarning, UncoupledWarning
+from mtclust.labels import free_bounds
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.protocol import SearchOptions
+from mtclust.search.outcome import Outcome
+from mtclust.search.variants import shrunk, uncoupled
+from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
@@ -123,16 +131,64 @@ def coupling_statistic(
     >>> test.accepted, bool(test.per_task[0] > 2), float(test.per_task[1])
     (False, True, 0.0)
     """
-    m = len(offsets) - 1
-    state = Independent(kernel, offsets, ridge).condition(np.eye(m))
+    # λ₂ = 0: the ridge is λ₁ alone
+    bounds = free_bounds(np.diff(offsets), np.ones((len(offsets) - 1, coupled.shape[1]), dtype=bool))
+    problem = KernelProblem(kernel, offsets, bounds, ridge, 0.0, "independent")
+    ours, theirs = (
+        problem.own_shares(problem.point(codes.argmax(axis=1), problem.uncoupled())) for codes in (coupled, single)
+    )
+    return coupling_test(ours, theirs, similarity)
+
+
+def coupling_test(coupled: list[Array], single: list[Array], similarity: Array) -> CouplingTest:
+    """Z and V from every row's share of its task's own objective, task by task, under either labelling."""
+    m = len(coupled)
     t = np.zeros(m)
-    for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
-        n = b - a
-        M = state.block(i) - (2.0 / n) * np.eye(n)
-        share = [0.5 * np.einsum("nc,nc->n", codes[a:b], M @ codes[a:b]) for codes in (coupled, single)]
-        difference = share[0] - share[1]
+    for i, (ours, theirs) in enumerate(zip(coupled, single)):
+        difference = ours - theirs
         spread = difference.std()
-        if spread > 1e-12 * np.abs(share[1]).mean():
-            t[i] = difference.sum() / (np.sqrt(n) * spread)
+        if spread > 1e-12 * np.abs(theirs).mean():
+            t[i] = difference.sum() / (np.sqrt(len(difference)) * spread)
     nearest = np.where(np.eye(m, dtype=bool), -np.inf, similarity).max(axis=1)
     return CouplingTest(float(t.sum() / np.sqrt(m)), t, float(nearest.mean()))
+
+
+def decide_coupling(
+    coupling: float | str, outcome: Outcome, index: TaskIndex, options: SearchOptions, rng: np.random.Generator
+) -> tuple[Outcome, dict[str, Any]]:
+    """DMTRC's ``coupling``: forced, shrunk, or kept unless the tasks' own data contradict it.
+
+    Returns the outcome that was decided for, and the decision in words and figures.
+    """
+    m = index.n_tasks
+    if m == 1 or coupling in ("none", 0):
+        return outcome, {"decision": "none", "reason": "there is only one task" if m == 1 else "set by the user"}
+    if coupling != "auto":
+        decision: dict[str, Any] = {"decision": coupling, "reason": "set by the user"}
+        return outcome if coupling in ("full", 1) else shrunk(outcome, float(coupling), options, rng), decision
+    ours, theirs = (outcome.few.own_shares(point) for point in (outcome.few_point, outcome.few_single))
+    test = coupling_test(ours, theirs, outcome.similarity)
+    decision = {
+        "decision": "full" if test.accepted else "none",
+        "reason": test.reason,
+        "statistic": test.statistic,
+        "per_task": dict(zip(index.names.tolist(), test.per_task.tolist())),
+        "similarity": test.similarity,
+        "coupled_labels": index.to_input_order(outcome.point.labels).astype(np.int64),
+        "task_covariance": outcome.point.Z,
+    }
+    if test.statistic < SEARCHED_TOO_LITTLE:
+        warn_user(
+            "The coupled search found clearly better labels for the tasks' own data than searching each task "
+            f"alone (Z = {test.statistic:.2f}): single_task_labels_ were searched too little. Raise "
+            'solver_options={"single_task_n_init": ...}.',
+            SearchWarning,
+        )
+    if test.accepted:
+        return outcome, decision
+    warn_user(
+        f"The tasks were clustered apart: {test.reason}. "
+        'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',
+        UncoupledWarning,
+    )
+    return uncoupled(outcome, options, rng), decision

@@ -21,8 +21,8 @@ from mtclust._progress import counted
 from mtclust.features import CentredKernel, centre_kernel, mean_distance, rbf_from_distances
 from mtclust.labels import SizeBounds, label_codes
 from mtclust.objective import loo_residuals
+from mtclust.problem.pool import labels_along_path
 from mtclust.selection.null import gaussian_kernel
-from mtclust.solvers.pool import labels_along_path
 
 Array = NDArray[np.float64]
 

@@ -19,12 +19,12 @@ from sklearn.cluster import KMeans
 
 from mtclust._progress import phase
 from mtclust.alignment import align
-from mtclust.coupling import Independent
 from mtclust.features import eigen_features
-from mtclust.labels import SizeBounds, free_bounds, label_codes, parse_sizes
-from mtclust.objective import loo_residuals, macro_r_squared
-from mtclust.solvers.descent import Search, descend, start
-from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
+from mtclust.labels import SizeBounds, free_bounds, parse_sizes
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.protocol import SearchOptions
+from mtclust.search.outcome import Outcome
+from mtclust.search.variants import released
 
 #: a constraint is kept if it costs less than this in macro leave-one-out R²
 TOLERANCE = 0.01
@@ -56,8 +56,8 @@ class SizeChoice:
     (['balanced', 'estimated', 'free', 'released'], [[6, 2]])
     """
 
-    problem: Problem
-    result: SolverResult
+    problem: KernelProblem
+    result: Outcome
     chosen: str
     scores: dict[str, float]
     labels: dict[str, NDArray[np.int64]]
@@ -72,25 +72,25 @@ class SizeChoice:
         return f"{self.chosen} sizes predict cluster membership nearly as well as {best} ones ({own:.3f}, {top:.3f})"
 
 
-def _free_bounds_of(problem: Problem) -> SizeBounds:
+def _free_bounds_of(problem: KernelProblem) -> SizeBounds:
     return free_bounds(np.diff(problem.offsets), problem.bounds.present, problem.bounds.movable)
 
 
 def choose_sizes(
-    problem: Problem,
-    solve: Callable[[Problem], SolverResult],
-    options: SolverOptions,
+    problem: KernelProblem,
+    solve: Callable[[KernelProblem], Outcome],
+    options: SearchOptions,
     rng: np.random.Generator,
 ) -> SizeChoice:
     """Solve under every candidate's sizes and take the most constrained solution that is nearly the best.
 
     Parameters
     ----------
-    problem : mtclust.solvers.problem.Problem
+    problem : mtclust.problem.kernels.KernelProblem
         Its bounds say which clusters a task has.
     solve : callable
         The method's own search, from a problem to its solution.
-    options : mtclust.solvers.problem.SolverOptions
+    options : mtclust.problem.protocol.SearchOptions
     rng : numpy Generator
 
     Returns
@@ -102,15 +102,16 @@ def choose_sizes(
     >>> import numpy as np
     >>> from mtclust.features import centre_kernel
     >>> from mtclust.labels import parse_sizes
+    >>> from mtclust.problem.kernels import KernelProblem
+    >>> from mtclust.problem.protocol import SearchOptions
+    >>> from mtclust.search.recipe import solve
     >>> from mtclust.selection import choose_sizes
-    >>> from mtclust.solvers.exchange import solve_independent
-    >>> from mtclust.solvers.problem import Problem, SolverOptions
     >>> X, offsets = np.array([[0.0], [0.1], [0.2], [0.3], [0.4], [0.5], [9.0], [9.1]]), np.array([0, 8])
     >>> kernel = centre_kernel(X @ X.T, offsets, centre=True).matrix
-    >>> problem = Problem(kernel, offsets, parse_sizes("balanced", [8], 2), np.array([0.01]), 0.01)
-    >>> options, rng = SolverOptions(), np.random.default_rng(0)
-    >>> choice = choose_sizes(problem, lambda part: solve_independent(part, options, rng), options, rng)
-    >>> np.bincount(choice.result.labels).tolist() in ([6, 2], [2, 6])
+    >>> problem = KernelProblem(kernel, offsets, parse_sizes("balanced", [8], 2), np.array([0.01]), 0.01).alone()
+    >>> options, rng = SearchOptions(), np.random.default_rng(0)
+    >>> choice = choose_sizes(problem, lambda part: solve(part, options, rng), options, rng)
+    >>> np.bincount(choice.result.point.labels).tolist() in ([6, 2], [2, 6])
     True
     """
     clusters = problem.bounds.present.sum(axis=1)
@@ -120,18 +121,18 @@ def choose_sizes(
         first = solve(balanced)
     estimated = replace(problem, bounds=estimated_sizes(problem, rng))
     with phase("released sizes"):
-        released = _released(free, first, options, rng)
-    candidates: dict[str, tuple[Problem, SolverResult]] = {"balanced": (balanced, first), "released": (free, released)}
+        second = released(first, options, rng)
+    candidates: dict[str, tuple[KernelProblem, Outcome]] = {"balanced": (balanced, first), "released": (free, second)}
     for name, part in (("free", free), ("estimated", estimated)):
         with phase(f"{name} sizes"):
             candidates[name] = part, solve(part)
-    scores = {name: _macro_score(*candidate) for name, candidate in candidates.items()}
+    scores = {name: part.macro_leave_one_out(found.point) for name, (part, found) in candidates.items()}
     chosen = next(name for name in candidates if scores[name] >= max(scores.values()) - TOLERANCE)
-    labels = {name: result.labels for name, (_, result) in candidates.items()}
+    labels = {name: found.point.labels for name, (_, found) in candidates.items()}
     return SizeChoice(*candidates[chosen], chosen, scores, labels)
 
 
-def estimated_sizes(problem: Problem, rng: np.random.Generator) -> SizeBounds:
+def estimated_sizes(problem: KernelProblem, rng: np.random.Generator) -> SizeBounds:
     """The cluster sizes of k-means in feature space, every task alone, cluster ids aligned over tasks."""
     labels = []
     for task in range(problem.n_tasks):
@@ -145,36 +146,3 @@ def estimated_sizes(problem: Problem, rng: np.random.Generator) -> SizeBounds:
     parts = (aligned[problem.rows(task)] for task in range(problem.n_tasks))
     counts = np.stack([np.bincount(part, minlength=problem.n_clusters) for part in parts])
     return SizeBounds(counts, counts)
-
-
-def _macro_score(problem: Problem, result: SolverResult) -> float:
-    codes = label_codes(result.labels, problem.n_clusters)
-    alpha, diagonal = result.state.alpha(codes), result.state.diagonal()
-    residuals = loo_residuals(codes, alpha, diagonal, np.diff(problem.offsets), centred=True, fit_mean=True)
-    return macro_r_squared(residuals, result.labels, problem.n_clusters, problem.offsets)
-
-
-def _released(
-    problem: Problem, balanced: SolverResult, options: SolverOptions, rng: np.random.Generator
-) -> SolverResult:
-    """Descend from the balanced solution with sizes free; the single-task labels likewise."""
-    coupling = balanced.state.coupling
-    search = Search(coupling, problem.bounds, None, options.max_iter, options.tol)
-    point = descend(search, start(search, balanced.labels, balanced.Z), rng, "released from balance")
-    single = point.labels
-    if not isinstance(coupling, Independent):
-        alone = Search(Independent(problem.kernel, problem.offsets, problem.ridge), problem.bounds, learn=False)
-        single = descend(
-            alone, start(alone, balanced.single_task_labels, balanced.Z), rng, "single tasks released"
-        ).labels
-    return replace(
-        balanced,
-        labels=point.labels,
-        Z=point.Z,
-        state=point.state,
-        objective=point.objective,
-        history=balanced.history + point.history,
-        converged=point.converged,
-        n_iter=balanced.n_iter + point.n_iter,
-        single_task_labels=single,
-    )

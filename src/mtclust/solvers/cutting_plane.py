@@ -33,10 +33,12 @@ from mtclust.alignment import align, groups_of_tasks
 from mtclust.assignment import assign
 from mtclust.coupling import Conditioned, Coupling, Independent
 from mtclust.labels import SizeBounds, label_codes
+from mtclust.problem.kernel_descent import KernelFit
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.protocol import Point, SearchOptions
+from mtclust.search.outcome import Outcome
 from mtclust.solvers.alternation import InnerSolution, solve_inner
-from mtclust.solvers.descent import Search, descend, start
 from mtclust.solvers.level_method import Cut, Evaluation, LevelResult, minimise
-from mtclust.solvers.problem import Problem, SolverOptions, SolverResult
 from mtclust.solvers.relaxation import CuttingPlaneOptions, Relaxation, shrinkage
 from mtclust.solvers.starts import starting_labels
 
@@ -122,13 +124,13 @@ class Reduced:
 
 
 def solve_cutting_plane(
-    problem: Problem,
-    coupling: Coupling,
+    problem: KernelProblem,
     options: CuttingPlaneOptions,
-    exchange: SolverOptions,
+    exchange: SearchOptions,
     rng: np.random.Generator,
-) -> SolverResult:
+) -> Outcome:
     """Start, cutting planes, the same for every task alone (for comparison), and the exchange solver if wanted."""
+    coupling = problem.coupling
     if not isinstance(coupling, Independent) and not (np.ptp(problem.lambda1) == 0 and problem.lambda1[0] > 0):
         raise ValueError(
             f"lambda1={problem.lambda1.tolist()}: cutting planes that learn a coupling need the same lambda1 > 0 in "
@@ -138,13 +140,13 @@ def solve_cutting_plane(
     result = solve_relaxation(problem, coupling, labels, options)
     if not isinstance(coupling, Independent):
         independent = Independent(problem.kernel, problem.offsets, problem.ridge)
-        result.single_task_labels = solve_relaxation(problem, independent, labels, options).labels
-    return refined(problem, coupling, result, exchange, rng) if options.refine == "exchange" else result
+        result.single = solve_relaxation(problem, independent, labels, options).point
+    return refined(problem, result, exchange, rng) if options.refine == "exchange" else result
 
 
 def solve_relaxation(
-    problem: Problem, coupling: Coupling, labels: NDArray[np.int64], options: CuttingPlaneOptions
-) -> SolverResult:
+    problem: KernelProblem, coupling: Coupling, labels: NDArray[np.int64], options: CuttingPlaneOptions
+) -> Outcome:
     """Cutting planes from given labels until the gap closes or ``max_cuts`` is reached."""
     reduced = Reduced(coupling, problem.bounds, labels)
     n_clusters = problem.n_clusters
@@ -194,40 +196,26 @@ def solve_relaxation(
     relaxation = Relaxation(codes, reduced.split(mu), reduced.pools, labels, scores, best.value, lower, n_cuts)
     found = history[n_cuts]["labels"]
     _, similarity = align(problem.kernel, problem.offsets, found, problem.bounds)
-    return SolverResult(
-        found, best.state.Z, best.state, best.value, list(history.values()), converged, n_cuts,
-        found, similarity, groups_of_tasks(similarity), model_codes=codes, relaxation=relaxation,
-    )  # fmt: skip
+    point = Point(KernelFit(found, best.state, problem.bounds), best.value, list(history.values()), converged, n_cuts)
+    groups = groups_of_tasks(similarity)
+    return Outcome(problem, point, point, problem, point, point, similarity, groups, codes, relaxation)
 
 
-def _scores(problem: Problem, codes: Array, best: InnerSolution) -> Array:
+def _scores(problem: KernelProblem, codes: Array, best: InnerSolution) -> Array:
     """F = Ỹ − (n_i/2)MỸ, the fitted values."""
     sizes = np.diff(problem.offsets)
     return codes - 0.5 * np.repeat(sizes, sizes)[:, None] * best.state.alpha(codes)
 
 
-def refined(
-    problem: Problem, coupling: Coupling, result: SolverResult, exchange: SolverOptions, rng: np.random.Generator
-) -> SolverResult:
+def refined(problem: KernelProblem, result: Outcome, exchange: SearchOptions, rng: np.random.Generator) -> Outcome:
     """Integer labels by the exchange solver's descent, from the labels of the relaxation put within the size bounds."""
     assert result.relaxation is not None
     parts = []
     for task in range(problem.n_tasks):
         cost = -result.relaxation.scores[problem.rows(task)]
         parts.append(assign(cost, problem.bounds.lower[task], problem.bounds.upper[task]))
-    learn = not isinstance(coupling, Independent)
-    search = Search(coupling, problem.bounds, None, exchange.max_iter, exchange.tol, learn=learn)
     # Z of the relaxation may be singular, and directions without weight would not come back
-    begin = start(search, np.concatenate(parts), coupling.uncoupled())
-    point = descend(search, begin, rng, "exchange from cutting planes")
-    return replace(
-        result,
-        labels=point.labels,
-        Z=point.Z,
-        state=point.state,
-        objective=point.objective,
-        history=result.history + point.history,
-        converged=point.converged,
-        n_iter=point.n_iter,
-        model_codes=None,
-    )
+    point = problem.point(np.concatenate(parts), problem.uncoupled())
+    point = problem.descend(point, rng, exchange.effort("exchange from cutting planes"))
+    point.history = result.point.history + point.history
+    return replace(result, point=point, few_point=point, model_codes=None)

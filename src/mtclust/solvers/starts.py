@@ -19,8 +19,8 @@ from mtclust.alignment import align
 from mtclust.assignment import assign
 from mtclust.features import eigen_features
 from mtclust.labels import SizeBounds
-from mtclust.solvers.pool import random_labels
-from mtclust.solvers.problem import Problem
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.pool import random_labels
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 _N_INIT = 10
 
 
-def starting_labels(problem: Problem, init: Any, rng: np.random.Generator) -> NDArray[np.int64]:
+def starting_labels(problem: KernelProblem, init: Any, rng: np.random.Generator) -> NDArray[np.int64]:
     """Labels of the sorted rows within the size bounds; ``init`` names a method or holds labels."""
     if not isinstance(init, str):
         return _checked(np.asarray(init), problem)
@@ -63,7 +63,7 @@ def _spectral_map(block: Array, n_clusters: int) -> Array:
     return np.asarray(sla.eigh(centred, subset_by_index=(n - wanted, n - 1))[1])
 
 
-def _checked(labels: NDArray[Any], problem: Problem) -> NDArray[np.int64]:
+def _checked(labels: NDArray[Any], problem: KernelProblem) -> NDArray[np.int64]:
     n, n_clusters = len(problem.kernel), problem.n_clusters
     if labels.shape != (n,):
         raise ValueError(f"solver_options['init'] has shape {labels.shape}; expected one label per row, {(n,)}.")
@@ -83,7 +83,7 @@ def _checked(labels: NDArray[Any], problem: Problem) -> NDArray[np.int64]:
     return whole
 
 
-def _check_sizes(labels: NDArray[np.int64], problem: Problem, bounds: SizeBounds) -> None:
+def _check_sizes(labels: NDArray[np.int64], problem: KernelProblem, bounds: SizeBounds) -> None:
     for task in range(problem.n_tasks):
         counts = np.bincount(labels[problem.rows(task)], minlength=problem.n_clusters)
         if not bounds.respects(task, counts):

@@ -9,20 +9,20 @@ exactly, and where none is left the labels are certified optimal for single exch
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.alignment import allowed_permutations, best_relabelling
-from mtclust.labels import SizeBounds
 from mtclust.primal.gaps import KnownGaps
 from mtclust.primal.labelling import TaskLabels, first_prices, move_sums, relabel, scores_of
-from mtclust.primal.rows import Moments, RemoteSource, Source
+from mtclust.primal.rows import Data, Moments, NearRows, RemoteSource, Source
 from mtclust.primal.systems import Solver, System, objective, whitened
-from mtclust.solvers.acceleration import Accelerator
-from mtclust.solvers.pool import EXCHANGE_TOLERANCE
+from mtclust.problem.acceleration import Accelerator
+from mtclust.problem.pool import EXCHANGE_TOLERANCE
+from mtclust.problem.protocol import Effort, Point
 
 Array = NDArray[np.float64]
 
@@ -42,60 +42,22 @@ _MOST_NEAR = 20_000
 
 
 @dataclass
-class Data:
-    """Rows, their moments, and the sizes their clusters may have."""
-
-    source: Source
-    moments: Moments
-    bounds: SizeBounds
-
-    @property
-    def n_tasks(self) -> int:
-        return self.moments.n_tasks
-
-
-@dataclass
-class State:
-    """Labels of every task, the coupling and the models that belong to them."""
+class FeatureFit:
+    """Labels of every task, the factorised system of one coupling and the models that belong to them."""
 
     tasks: list[TaskLabels]
     solver: Solver
     b: Array
     W: Array
-    value: float
-    history: list[dict[str, Any]] = field(default_factory=list)
-    n_rounds: int = 0
-    converged: bool = False
-    certified: bool = False
 
     @property
     def labels(self) -> Any:
         """Labels of all rows, sorted by task; a handle to them where the rows lie elsewhere."""
         return type(self.tasks[0]).joined(self.tasks)
 
-
-@dataclass(frozen=True)
-class NearRows:
-    """Rows of a task that a gainful exchange could involve.
-
-    Attributes
-    ----------
-    positions : ndarray of shape (k,)
-        In ascending order.
-    wants : ndarray of shape (k,)
-        How much better the best other cluster is for the row than its own.
-    rows : ndarray of shape (k, r)
-        Raw features.
-    labels : ndarray of shape (k,)
-    complete : bool
-        Whether these are all of them.
-    """
-
-    positions: NDArray[np.int64]
-    wants: Array
-    rows: NDArray[Any]
-    labels: NDArray[np.int32]
-    complete: bool
+    @property
+    def Z(self) -> Array:
+        return self.solver.Z
 
 
 def code_scale(n_clusters: int) -> tuple[float, float]:
@@ -117,10 +79,10 @@ def class_vectors(moments: Moments, which: list[int], tasks: list[TaskLabels]) -
     return per_row * (a * centred.transpose(0, 2, 1) - rest * moments.total[which][:, :, None])
 
 
-def begin(data: Data, system: System, Z: Array, W: Array, prices: list[Array] | None = None) -> State:
-    """The state of the best labels under given models; costs one pass. ``prices`` (of a sample) make it quicker."""
+def best_labels(data: Data, W: Array, prices: list[Array] | None = None) -> list[TaskLabels]:
+    """The best labels under given models; costs one pass. ``prices`` (of a sample) make it quicker."""
     if isinstance(data.source, RemoteSource):
-        return state_of(data, system, Z, data.source.begin(data, W, prices))
+        return data.source.best_labels(data, W, prices)
     C, r = data.bounds.n_clusters, data.moments.n_features
     tasks = [TaskLabels.none(int(n), C, r) for n in data.moments.sizes]
     for i, task in enumerate(tasks):
@@ -128,143 +90,138 @@ def begin(data: Data, system: System, Z: Array, W: Array, prices: list[Array] | 
         warm = task.prices if prices is None else prices[i].copy()
         task.prices = first_prices(data.source, i, data.moments, W[i], warm, lower, upper)
         relabel(data.source, i, data.moments, W[i], task, lower, upper)
-    return state_of(data, system, Z, tasks)
+    return tasks
 
 
-def state_of(data: Data, system: System, Z: Array, tasks: list[TaskLabels]) -> State:
-    """The state of given labels."""
+def point_of_labels(data: Data, solver: Solver, tasks: list[TaskLabels]) -> Point:
+    """The point of given labels under the coupling of a solver."""
     b = class_vectors(data.moments, list(range(len(tasks))), tasks)
-    solver = system.condition(Z)
     W = solver.models(b)
-    return State(tasks, solver, b, W, objective(b, W))
+    return Point(FeatureFit(tasks, solver, b, W), objective(b, W))
 
 
-def descend(
-    data: Data, system: System, state: State, rng: np.random.Generator, *, max_rounds: int, tol: float, stage: str,
-    learn: bool = True, polish_rounds: int = 1, active: list[int] | None = None,
-) -> State:  # fmt: skip
+def descend(data: Data, system: System, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
     """Rounds until fewer than ``SETTLED`` of the rows move and J falls by less than ``tol``, then the polish.
 
-    In place; only the tasks in ``active`` (all by default) change their labels.
+    In place; only the tasks of the effort change their labels.
     """
-    tasks = list(range(data.n_tasks)) if active is None else active
+    fit, tol, stage = point.fit, effort.tol, effort.stage
+    tasks = list(range(data.n_tasks)) if effort.tasks is None else list(effort.tasks)
     n_rows = int(data.moments.sizes[tasks].sum())
-    state.converged = False
-    _record(state, stage, "start")
-    for _ in range(max_rounds):
-        before = state.value
-        changed = _relabel_all(data, state, tasks)
-        state.b[tasks] = class_vectors(data.moments, tasks, [state.tasks[i] for i in tasks])
-        _refresh(state)
-        _record(state, stage, "labels")
+    point.converged = False
+    point.record(stage, "start")
+    for _ in range(effort.max_iter):
+        before = point.value
+        changed = _relabel_all(data, fit, tasks)
+        fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
+        _refresh(point)
+        point.record(stage, "labels")
         settled = changed <= SETTLED * n_rows
-        if learn:
-            _coupling_steps(system, state, tol, stage, _COUPLING_STEPS if settled else _EARLY_STEPS)
-        state.n_rounds += 1
+        if effort.learn:
+            _coupling_steps(system, point, tol, stage, _COUPLING_STEPS if settled else _EARLY_STEPS)
+        point.n_iter += 1
         least = tol * abs(before) * (1.0 if settled else _STALLED)
-        if before - state.value > least:
+        if before - point.value > least:
             continue
         # names need the blocks of an inverse: they are looked at where the search would end
         if system.couples_labels:
-            _rename(data, state, tasks, stage)
-        if before - state.value <= least:
-            state.converged = True
+            _rename(data, point, tasks, stage)
+        if before - point.value <= least:
+            point.converged = True
             break
-    for _ in range(polish_rounds):
-        state.certified = polish(data, state, tasks, rng)
-        _record(state, stage, "polish")
-        if state.certified:
-            break
-        if learn:
-            _coupling_steps(system, state, tol, stage)
-    return state
+    if effort.exact:
+        point.certified = polish(data, point, tasks, rng)
+        point.record(stage, "polish")
+        if effort.learn and not point.certified:
+            _coupling_steps(system, point, tol, stage)
+    return point
 
 
-def _relabel_all(data: Data, state: State, tasks: list[int]) -> int:
+def _relabel_all(data: Data, fit: FeatureFit, tasks: list[int]) -> int:
     if isinstance(data.source, RemoteSource):
-        return data.source.relabel(data, state.W, state.tasks)
+        return data.source.relabel(data, fit.W, fit.tasks)
     lower, upper = data.bounds.lower, data.bounds.upper
-    return sum(relabel(data.source, i, data.moments, state.W[i], state.tasks[i], lower[i], upper[i]) for i in tasks)
+    return sum(relabel(data.source, i, data.moments, fit.W[i], fit.tasks[i], lower[i], upper[i]) for i in tasks)
 
 
-def _refresh(state: State) -> None:
-    state.W = state.solver.models(state.b)
-    state.value = objective(state.b, state.W)
+def _refresh(point: Point) -> None:
+    fit = point.fit
+    fit.W = fit.solver.models(fit.b)
+    point.value = objective(fit.b, fit.W)
 
 
-def _record(state: State, stage: str, step: str) -> None:
-    state.history.append({"stage": stage, "step": step, "objective": state.value})
-
-
-def _coupling_steps(system: System, state: State, tol: float, stage: str, most: int = _COUPLING_STEPS) -> None:
+def _coupling_steps(system: System, point: Point, tol: float, stage: str, most: int = _COUPLING_STEPS) -> None:
     """Steps of the coupling while they lower J, accelerated where that pays; no pass over the rows."""
     accelerator = Accelerator()
     for _ in range(most):
-        before = state.value
-        target = system.closed_form(state.W)
-        if isinstance(target, np.ndarray) and not _take(system, state, accelerator.propose(state.solver.Z, target)):
+        before = point.value
+        target = system.closed_form(point.fit.W)
+        if isinstance(target, np.ndarray) and not _take(system, point, accelerator.propose(point.Z, target)):
             accelerator.restart()
-        if state.value == before and not _take(system, state, target):
+        if point.value == before and not _take(system, point, target):
             break
-        if before - state.value <= tol * abs(before):
+        if before - point.value <= tol * abs(before):
             break
-    _record(state, stage, "coupling")
+    point.record(stage, "coupling")
 
 
-def _take(system: System, state: State, Z: Any) -> bool:
+def _take(system: System, point: Point, Z: Any) -> bool:
     """Move to another coupling if that lowers J."""
-    solver = system.condition(Z)
-    W = solver.models(state.b)
-    value = objective(state.b, W)
-    if value >= state.value:
+    solver, fit = system.condition(Z), point.fit
+    W = solver.models(fit.b)
+    value = objective(fit.b, W)
+    if value >= point.value:
         return False
-    state.solver, state.W, state.value = solver, W, value
+    fit.solver, fit.W, point.value = solver, W, value
     return True
 
 
-def _rename(data: Data, state: State, tasks: list[int], stage: str) -> None:
+def _rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
     """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
-    renamed, blocks = False, state.solver.blocks()
-    profits = state.b.transpose(0, 2, 1) @ (state.W - blocks @ state.b)
+    fit = point.fit
+    renamed, blocks = False, fit.solver.blocks()
+    profits = fit.b.transpose(0, 2, 1) @ (fit.W - blocks @ fit.b)
     as_they_are = np.all(profits <= np.einsum("icc->ic", profits)[:, :, None], axis=(1, 2))
     for i in tasks:
         if as_they_are[i] and not renamed:  # every cluster has the best name for itself
             continue
-        own = state.b[i]
-        wanted = state.W[i] - blocks[i] @ own
-        counts = state.tasks[i].counts
-        new_ids = best_relabelling(own.T @ wanted, allowed_permutations(data.bounds, i, counts))
+        b_i = fit.b[i]
+        asked_for = fit.W[i] - blocks[i] @ b_i
+        counts = fit.tasks[i].counts
+        new_ids = best_relabelling(b_i.T @ asked_for, allowed_permutations(data.bounds, i, counts))
         if np.array_equal(new_ids, np.arange(len(new_ids))):
             continue
-        b = state.b.copy()
-        b[i][:, new_ids] = own
-        W = state.solver.models(b)
+        b = fit.b.copy()
+        b[i][:, new_ids] = b_i
+        W = fit.solver.models(b)
         value = objective(b, W)
-        if value >= state.value:
+        if value >= point.value:
             continue
-        state.b, state.W, state.value, renamed = b, W, value, True
-        state.tasks[i].rename(new_ids)
+        fit.b, fit.W, point.value, renamed = b, W, value, True
+        fit.tasks[i].rename(new_ids)
     if renamed:
-        _record(state, stage, "rename")
+        point.record(stage, "rename")
 
 
-def polish(data: Data, state: State, tasks: list[int], rng: np.random.Generator) -> bool:
+def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator) -> bool:
     """Exchange rows near the boundaries one by one, exactly; one pass. True if no task had an exchange left."""
     if data.bounds.n_clusters == 1 or data.moments.scale == 0:
         return True
-    remote = data.source.near(data, state) if isinstance(data.source, RemoteSource) else None
+    fit = point.fit
+    remote = data.source.near(data, fit) if isinstance(data.source, RemoteSource) else None
     certified = True
-    factors = whitened(state.solver.blocks()[tasks])
+    factors = whitened(fit.solver.blocks()[tasks])
     for i, factor in zip(tasks, factors):
-        near = _near(data, state, i, factor) if remote is None else remote(i)
-        certified &= _polish_task(data, state, i, factor, near, rng)
+        near = _near(data, fit, i, factor) if remote is None else remote(i)
+        certified &= _polish_task(data, point, i, factor, near, rng)
     return certified
 
 
-def _polish_task(data: Data, state: State, i: int, factor: Array, near: NearRows, rng: np.random.Generator) -> bool:
+def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows, rng: np.random.Generator) -> bool:
     from mtclust import _compiled
 
-    moments, task, n = data.moments, state.tasks[i], int(data.moments.sizes[i])
+    fit, moments, n = point.fit, data.moments, int(data.moments.sizes[i])
+    task = fit.tasks[i]
     a, rest = code_scale(data.bounds.n_clusters)
     keep, complete = _candidates(moments, i, factor, near, data.bounds.n_clusters)
     if len(keep) == 0:
@@ -277,7 +234,7 @@ def _polish_task(data: Data, state: State, i: int, factor: Array, near: NearRows
     before = near.labels[keep]
     labels = before.astype(np.int64)
     # in the order of the other callers' arrays: for another one the exchanges would be compiled again
-    P = np.ascontiguousarray((-2.0 / n) * (Phi @ state.W[i]).T - (2.0 / n) * rest)
+    P = np.ascontiguousarray((-2.0 / n) * (Phi @ fit.W[i]).T - (2.0 / n) * rest)
     P[labels, np.arange(len(labels))] += (2.0 / n) * a
     seed = rng.integers(2**63, size=1, dtype=np.uint64)
     tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
@@ -287,27 +244,27 @@ def _polish_task(data: Data, state: State, i: int, factor: Array, near: NearRows
         after = labels.astype(np.int32)
         move_sums(rows, before, after, task.sums)
         task.put(candidates, before, after)
-        state.b[i] = class_vector(moments, i, task)
-        _refresh(state)
+        fit.b[i] = class_vector(moments, i, task)
+        _refresh(point)
     return complete and n_exchanges == 0
 
 
-def _near(data: Data, state: State, i: int, factor: Array) -> NearRows:
+def _near(data: Data, fit: FeatureFit, i: int, factor: Array) -> NearRows:
     """Rows that a gainful exchange could involve, by a bound on how much they pull their own model.
 
     An exchange of j and k gains at most e_j + e_k, e = (how much better another cluster is for the row) + 2a‖ψ‖²; with
     ‖ψ‖² ≤ (2/n)‖φ‖²·(largest row sum of |Q_i|) most rows need no second look.
     """
-    moments, task, n = data.moments, state.tasks[i], int(data.moments.sizes[i])
+    moments, task, n = data.moments, fit.tasks[i], int(data.moments.sizes[i])
     if n <= FEW_ROWS:
         near = np.arange(n)
         return NearRows(near, np.full(n, np.inf), data.source.take(i, near), task.labels.copy(), True)
     pull = 2 * largest_pull(moments, i, factor, data.bounds.n_clusters)
     if task.gaps is not None:
-        found = _near_by_gaps(data, state, i, pull, task.gaps)
+        found = _near_by_gaps(data, fit, i, pull, task.gaps)
         if found is not None:
             return found
-    wants = wants_of(data.source, i, moments, state.W[i], task.prices, task.labels)
+    wants = wants_of(data.source, i, moments, fit.W[i], task.prices, task.labels)
     near = np.flatnonzero(wants + float(wants.max()) + pull > 0)
     complete = len(near) <= _MOST_NEAR
     if not complete:
@@ -315,13 +272,13 @@ def _near(data: Data, state: State, i: int, factor: Array) -> NearRows:
     return NearRows(near, wants[near], data.source.take(i, near), task.labels[near], complete)
 
 
-def _near_by_gaps(data: Data, state: State, i: int, pull: float, known: KnownGaps) -> NearRows | None:
+def _near_by_gaps(data: Data, fit: FeatureFit, i: int, pull: float, known: KnownGaps) -> NearRows | None:
     """The same from rows that cannot be far from a boundary, without a pass; None where these are too many."""
     from mtclust.primal import _compiled
 
-    moments, task = data.moments, state.tasks[i]
-    known.move_on(state.W[i], task.prices, float(moments.largest[i]))
-    weights, constant = moments.on_raw(i, state.W[i])
+    moments, task = data.moments, fit.tasks[i]
+    known.move_on(fit.W[i], task.prices, float(moments.largest[i]))
+    weights, constant = moments.on_raw(i, fit.W[i])
     widest = pull
     for _ in range(2):
         near = known.within(widest)

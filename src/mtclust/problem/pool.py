@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sla
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mtclust._progress import counted
-from mtclust.labels import SizeBounds, label_codes
+from mtclust.labels import label_codes
 
 Array = NDArray[np.float64]
 
@@ -34,11 +32,11 @@ class Pool:
 
 def exchange_rows(
     M: Array,
-    field: Array | None,
+    linear_term: Array | None,
     labels: NDArray[np.int64],
     lower: NDArray[np.int64],
     upper: NDArray[np.int64],
-    state: NDArray[np.uint64],
+    seed: NDArray[np.uint64],
 ) -> tuple[float, int]:
     """Swap and move rows of one task until nothing improves; ``labels`` change in place.
 
@@ -49,17 +47,17 @@ def exchange_rows(
     n_clusters = len(lower)
     codes = label_codes(labels, n_clusters)
     P = codes.T @ M
-    if field is not None:
-        P += field.T
+    if linear_term is not None:
+        P += linear_term.T
     counts = np.bincount(labels, minlength=n_clusters)
     tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
     moves = 0
     if n_clusters > 1:
-        moves, _ = _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, state)
+        moves, _ = _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, seed)
     codes = label_codes(labels, n_clusters)
     value = float(np.einsum("cn,nc->", P, codes))
-    if field is not None:
-        value += float(np.vdot(field, codes))
+    if linear_term is not None:
+        value += float(np.vdot(linear_term, codes))
     return 0.5 * value, moves
 
 
@@ -134,21 +132,3 @@ def partition_key(labels: NDArray[np.int64], n_clusters: int) -> bytes:
     clusters, first = np.unique(labels, return_index=True)
     order[clusters[np.argsort(first)]] = np.arange(len(clusters))
     return order[labels].astype(np.int32).tobytes()
-
-
-def single_task_pools(
-    kernel: Array,
-    offsets: NDArray[np.int64],
-    ridge: Array,
-    bounds: SizeBounds,
-    n_init: int,
-    rng: np.random.Generator,
-    n_jobs: int | None = None,
-) -> list[Pool]:
-    """One pool per task; the same whatever ``n_jobs`` is."""
-    seeds = rng.integers(2**63, size=len(offsets) - 1)
-    jobs = (
-        delayed(task_pool)(kernel[a:b, a:b], float(ridge[i]), bounds.lower[i], bounds.upper[i], n_init, int(seeds[i]))
-        for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:]))
-    )
-    return list(Parallel(n_jobs=n_jobs, prefer="threads")(counted(jobs, "clustering alone: task", len(seeds))))

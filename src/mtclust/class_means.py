@@ -1,16 +1,26 @@
-r"""Common cluster ids for many tasks, where comparing every two of them would be most of the work.
+r"""Class means of all tasks, and common cluster ids from them.
 
-:mod:`mtclust.alignment` matches all pairs of tasks. Here tasks are matched to one of them; those that do not resemble
-it to one of the rest, and so on; then every task is matched to the mean of all others, weighted by V², until nothing
-changes. With the ids settled the similarity of two tasks is the cosine of their class means, without any matching.
+:mod:`mtclust.alignment` matches all pairs of tasks. For many tasks comparing every two of them would be most of the
+work: there tasks are matched to one of them; those that do not resemble it to one of the rest, and so on; then every
+task is matched to the mean of all others, weighted by V², until nothing changes. With the ids fixed the similarity of
+two tasks is the cosine of their class means, without any matching.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.alignment import GROUP_SIMILARITY, allowed_permutations, best_relabelling
+from mtclust.alignment import (
+    GROUP_SIMILARITY,
+    align_means,
+    align_task_means,
+    allowed_permutations,
+    best_relabelling,
+    products_of_means,
+)
 from mtclust.labels import SizeBounds
 
 Array = NDArray[np.float64]
@@ -18,6 +28,40 @@ Array = NDArray[np.float64]
 #: with more tasks than this
 MANY = 50
 _SWEEPS = 5
+
+
+@dataclass(frozen=True)
+class ClassMeans:
+    """Class means of all tasks, by their inner products or in coordinates.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (m, C)
+        Cluster sizes; the mean of an empty cluster is 0.
+    products : ndarray of shape (m, m, C, C), optional
+    coordinates : ndarray of shape (m, C, r), optional
+        One of the two is given.
+    """
+
+    counts: NDArray[np.int64]
+    products: Array | None = None
+    coordinates: Array | None = None
+
+    def aligned(self, bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
+        """New ids (m × C) that mean the same in all tasks, and the similarity V of the tasks."""
+        if self.coordinates is not None and len(self.counts) > MANY and not bounds.movable:
+            return align_many(self.coordinates, self.counts, bounds)
+        return align_means(self._products(), self.counts, bounds)
+
+    def last_aligned(self, bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
+        """New ids of the last task that fit the others, whose ids stay, and the similarity V of the tasks."""
+        return align_task_means(self._products(), self.counts, bounds, len(self.counts) - 1)
+
+    def _products(self) -> Array:
+        if self.products is not None:
+            return self.products
+        assert self.coordinates is not None
+        return products_of_means(self.coordinates)
 
 
 def align_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:

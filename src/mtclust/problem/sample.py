@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.labels import SizeBounds
-from mtclust.primal.rows import TableRows, moments, take_all
-from mtclust.primal.search import Data
+from mtclust.primal.rows import Data, TableRows, moments, take_all
 
 #: up to this many rows the search runs on all of them
 ALL_ROWS = 30_000
@@ -33,8 +32,8 @@ def take_rows(data: Data, wanted: NDArray[np.int64], rng: np.random.Generator) -
     offsets = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
     source = TableRows(np.concatenate(parts), offsets)
     centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))
-    own = moments(source, centre, scale=data.moments.scale or None)
-    return Data(source, own, proportional(data.bounds, data.moments.sizes, wanted))
+    of_sample = moments(source, centre, scale=data.moments.scale or None)
+    return Data(source, of_sample, proportional(data.bounds, data.moments.sizes, wanted))
 
 
 def proportional(bounds: SizeBounds, sizes: NDArray[np.int64], wanted: NDArray[np.int64]) -> SizeBounds:

@@ -8,9 +8,8 @@ from sklearn.cluster import KMeans
 
 from mtclust.alignment import align_means, products_of_means
 from mtclust.labels import SizeBounds, free_bounds, parse_sizes
-from mtclust.primal.rows import Moments, RemoteSource, Source
-from mtclust.primal.sample import take_rows
-from mtclust.primal.search import Data
+from mtclust.primal.rows import Data, Moments, RemoteSource, Source, nearest_counts
+from mtclust.problem.sample import take_rows
 
 Array = NDArray[np.float64]
 
@@ -25,9 +24,14 @@ def bounds_by_rule(
     """Bounds of a rule to begin with: balanced (also for released sizes), free, or the sizes that k-means finds."""
     if rule in ("balanced", "released"):
         return parse_sizes("balanced", own.sizes, clusters)
-    present = np.arange(int(clusters.max())) < clusters[:, None]
-    free = free_bounds(own.sizes, present, movable=bool(np.ptp(clusters) > 0))
+    free = free_by_number(own.sizes, clusters)
     return estimated_bounds(Data(source, own, free), clusters, rng) if rule == "estimated" else free
+
+
+def free_by_number(sizes: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
+    """No bounds but the number of clusters of every task."""
+    present = np.arange(int(clusters.max())) < clusters[:, None]
+    return free_bounds(sizes, present, movable=bool(np.ptp(clusters) > 0))
 
 
 def estimated_bounds(data: Data, clusters: NDArray[np.int64], rng: np.random.Generator) -> SizeBounds:
@@ -43,7 +47,7 @@ def estimated_bounds(data: Data, clusters: NDArray[np.int64], rng: np.random.Gen
         means[i, : len(centres[i])] = centres[i]
     for i, found in enumerate(_nearest_counts(data.source, few.moments, centres)):
         counts[i, : len(found)] = found
-    new_ids, _ = align_means(products_of_means(means), counts, few.bounds)
+    new_ids, _ = align_means(products_of_means(means), counts, data.bounds)
     sizes = np.zeros_like(counts)
     for i, ids in enumerate(new_ids):
         sizes[i, ids] = counts[i]
@@ -54,12 +58,3 @@ def _nearest_counts(source: Source, own: Moments, centres: list[Array]) -> list[
     if isinstance(source, RemoteSource):
         return source.nearest_counts(own, centres)
     return [nearest_counts(source, own, task, part) for task, part in enumerate(centres)]
-
-
-def nearest_counts(source: Source, own: Moments, task: int, centres: Array) -> NDArray[np.int64]:
-    """How many rows of a task are nearest to each centre."""
-    counts = np.zeros(len(centres), dtype=np.int64)
-    for _, _, block in source.blocks(task):
-        nearness = own.centred(task, block) @ centres.T - 0.5 * np.sum(centres**2, axis=1)
-        counts += np.bincount(nearness.argmax(axis=1), minlength=len(centres))
-    return counts

@@ -9,24 +9,23 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mtclust.labels import label_codes
-from mtclust.primal.sample import take_rows
-from mtclust.primal.search import Data, code_scale
+from mtclust.primal.rows import Data
 from mtclust.primal.systems import gain_root
-from mtclust.solvers.pool import EXCHANGE_TOLERANCE, PATH, partition_key, random_labels
+from mtclust.problem.feature_descent import code_scale
+from mtclust.problem.pool import EXCHANGE_TOLERANCE, PATH, partition_key, random_labels
+from mtclust.problem.sample import take_rows
 
 Array = NDArray[np.float64]
 
 #: rows of a task for its random starts; per cluster, at least, at most
 _ROWS_PER_CLUSTER = 12
 _ROWS = (60, 200)
-#: starts of a task that are carried to the sample
-_CARRIED = 4
 
 
 def first_models(
-    ridge: Array, sample: Data, n_init: int, rng: np.random.Generator, gain: Array | None = None
+    ridge: Array, sample: Data, n_init: int, carried: int, rng: np.random.Generator, gain: Array | None = None
 ) -> list[list[Array]]:
-    """For every task the models of its best random starts on a few of its rows, best first.
+    """For every task the models of its best random starts on a few of its rows, best first, at most ``carried``.
 
     Every task alone with its ridge, or under the gain matrix G of DMTFC.
     """
@@ -37,7 +36,6 @@ def first_models(
     if n_init > 1:  # small tasks are searched whole
         wanted = np.where(sample.moments.sizes <= high, sample.moments.sizes, wanted)
     few = sample if np.array_equal(wanted, sample.moments.sizes) else take_rows(sample, wanted, rng)
-    carried = min(_CARRIED, n_init)
     result = []
     for i, n in enumerate(few.moments.sizes):
         Phi = few.moments.centred(i, few.source.take(i, np.arange(n)))
@@ -85,7 +83,7 @@ class _Features:
 def _starts(
     features: _Features, lower: NDArray[np.int64], upper: NDArray[np.int64], n_init: int, seed: int
 ) -> list[NDArray[np.int64]]:
-    """Distinct labels that ``n_init`` random ones end in, lowest objective first: see :mod:`mtclust.solvers.pool`."""
+    """Distinct labels that ``n_init`` random ones end in, lowest objective first: see :mod:`mtclust.problem.pool`."""
     from mtclust import _compiled
 
     n, rng = features.n_rows, np.random.default_rng(seed)

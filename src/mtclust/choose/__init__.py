@@ -1,0 +1,1 @@
+"""Choices without labels: candidates for kernel, sizes and frame, and the one judge they answer to."""

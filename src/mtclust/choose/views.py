@@ -1,0 +1,148 @@
+"""Rows seen through every kernel that may be chosen, in the frame of each task and in one common to all.
+
+In the own frame rows and features are centred within each task, so that a shift of a whole task changes nothing; in the
+common frame they are centred over all rows, and the tasks' levels tell which clusters a task lacks. RBF kernels have
+the width w · (mean distance between two rows of one task). Sparse rows are not centred before distances are taken of
+them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtclust.features import CentredKernel, Kernel, centre_kernel, rbf_from_distances, require_finite, squared_distances
+
+Array = NDArray[np.float64]
+Frame = Literal["task", "all"]
+
+#: widths of the RBF kernels that a search may take, and of those that judge
+WIDTHS = (0.5, 1.0)
+JUDGING_WIDTHS = (0.5, 1.0, 2.0)
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel before its rows are known: its kind, and for RBF its width in units of the mean distance."""
+
+    kind: str
+    width: float | None = None
+    function: Any = None
+
+    @property
+    def name(self) -> str:
+        return self.kind if self.width is None else f"RBF {self.width:g}"
+
+
+def candidate_kernels(kernel: Any, width: Any) -> tuple[KernelSpec, ...]:
+    """The kernels that the arguments ``kernel`` and ``width`` of an estimator leave to choose from."""
+    if not isinstance(kernel, str):
+        return (KernelSpec("callable", function=kernel),)
+    widths = WIDTHS if width == "auto" else (float(width),)
+    narrow = tuple(KernelSpec("rbf", w) for w in widths)
+    if kernel == "auto":
+        return (KernelSpec("linear"), *narrow)
+    return narrow if kernel == "rbf" else (KernelSpec(kernel),)
+
+
+def judging_kernels(kernel: Any) -> tuple[KernelSpec, ...]:
+    """The kernels that judge: several for rows, the kernel itself where rows are only known through it."""
+    if not isinstance(kernel, str) or kernel == "precomputed":
+        return candidate_kernels(kernel, "auto")
+    return (KernelSpec("linear"), *(KernelSpec("rbf", w) for w in JUDGING_WIDTHS))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Rows through one kernel in one frame.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : array or CSR matrix
+        Centred rows that the kernel is taken of.
+    centred : CentredKernel
+        With one task in the common frame.
+    centres : ndarray of shape (m, d) or None
+        What was taken off the rows of every task.
+    """
+
+    kernel: Kernel
+    rows: Any
+    centred: CentredKernel
+    centres: Array | None
+
+
+@dataclass
+class View:
+    """Rows sorted by task.
+
+    Parameters
+    ----------
+    rows : array or CSR matrix of shape (N, d)
+        The kernel matrix (N × N) where that is all there is.
+    offsets : ndarray of shape (m + 1,)
+    centre : bool
+        False for the paper's letter: nothing is centred, and there is one frame.
+    """
+
+    rows: Any
+    offsets: NDArray[np.int64]
+    centre: bool = True
+    _seen: dict[tuple[str, Frame], Seen] = field(default_factory=dict, repr=False)
+    _distances: dict[Frame, tuple[Array, float]] = field(default_factory=dict, repr=False)
+
+    def through(self, spec: KernelSpec, frame: Frame) -> Seen:
+        """The rows through one kernel; computed once."""
+        key = spec.name, frame
+        if key not in self._seen:
+            self._seen[key] = self._look(spec, frame)
+        return self._seen[key]
+
+    def frame_offsets(self, frame: Frame) -> NDArray[np.int64]:
+        """Where the rows of every task begin; all rows are one task in the common frame."""
+        return self.offsets if frame == "task" else self.offsets[[0, -1]]
+
+    def _look(self, spec: KernelSpec, frame: Frame) -> Seen:
+        offsets = self.frame_offsets(frame)
+        if spec.kind == "precomputed":
+            return Seen(Kernel("precomputed"), self.rows, centre_kernel(self.rows, offsets, self.centre), None)
+        rows, centres = self._centred_rows(frame)
+        if spec.kind == "rbf":
+            squared, unit = self._distances_in(frame, rows)
+            assert spec.width is not None
+            kernel = Kernel("rbf", sigma=spec.width * unit)
+            raw = rbf_from_distances(squared, spec.width * unit)
+        else:
+            kernel = Kernel(spec.kind, function=spec.function)
+            raw = kernel(rows, rows)
+        return Seen(kernel, rows, centre_kernel(raw, offsets, self.centre), centres)
+
+    def _centred_rows(self, frame: Frame) -> tuple[Any, Array | None]:
+        if not self.centre or sp.issparse(self.rows):
+            return self.rows, None
+        offsets = self.frame_offsets(frame)
+        with np.errstate(over="ignore", invalid="ignore"):
+            means = require_finite(np.add.reduceat(self.rows, offsets[:-1], axis=0) / np.diff(offsets)[:, None])
+        rows = self.rows - np.repeat(means, np.diff(offsets), axis=0)
+        return rows, np.broadcast_to(means, (len(self.offsets) - 1, means.shape[1]))
+
+    def _distances_in(self, frame: Frame, rows: Any) -> tuple[Array, float]:
+        """Squared distances, and the mean distance between two rows of one task (1 where all are equal)."""
+        if frame not in self._distances:
+            squared = squared_distances(rows)
+            self._distances[frame] = squared, mean_distance_within(squared, self.frame_offsets(frame)) or 1.0
+        return self._distances[frame]
+
+
+def mean_distance_within(squared: Array, offsets: NDArray[np.int64]) -> float:
+    """Mean distance between two different rows of one task, over all such pairs; 0 where there are none."""
+    total, pairs = 0.0, 0
+    for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
+        total += float(np.sqrt(np.maximum(squared[a:b, a:b], 0.0)).sum())
+        pairs += (b - a) * (b - a - 1)
+    return total / pairs if pairs else 0.0

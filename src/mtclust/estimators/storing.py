@@ -1,0 +1,96 @@
+"""From the outcome of a search to the attributes of a fitted estimator, and what it keeps for later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mtclust._warnings import warn_user
+from mtclust.estimators.problems import Prepared
+from mtclust.estimators.relaxed import store_relaxation
+from mtclust.labels import SizeBounds
+from mtclust.problem.protocol import Point, SearchOptions
+from mtclust.search.outcome import Outcome
+from mtclust.tasks import TaskIndex
+
+Array = NDArray[np.float64]
+
+
+def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome) -> None:
+    """Set the attributes of a fitted estimator."""
+    bounds = prepared.problem.bounds
+    # which of many equal namings the search ends in is chance
+    free = outcome.model_codes is None and (bounds.interchangeable() or bounds.movable)
+    labels, single, new_ids = index.with_plain_ids(outcome.point.labels, outcome.single.labels, bounds.n_clusters, free)
+    if new_ids is not None:
+        outcome = _renamed(outcome, new_ids)
+    problem, point = outcome.problem, outcome.point
+    _warn_of_search(estimator._read_search_options(), outcome)
+    if outcome.model_codes is None:
+        estimator._model = problem.decision(point)
+    else:
+        estimator._model = problem.decision(point, outcome.model_codes)  # type: ignore[call-arg]
+    estimator._kept = outcome.few.kept(outcome.few_point) if problem.judged_on_few else problem.kept(point)
+    estimator.tasks_ = index.names
+    estimator.labels_, estimator.single_task_labels_ = labels, single
+    estimator.cluster_sizes_ = problem.class_counts(point)
+    estimator.objective_ = point.value
+    judged, judged_point = (outcome.few, outcome.few_point) if problem.judged_on_few else (problem, point)
+    estimator.loo_score_ = judged.leave_one_out(judged_point, estimator.fit_intercept)
+    estimator.intercept_ = estimator._model.intercept
+    if estimator._model.kernel.kind == "linear" and estimator._model.rows is None:
+        estimator.coef_ = estimator._model.coefficients
+    elif hasattr(estimator, "coef_"):
+        del estimator.coef_
+    estimator.task_groups_ = [index.names[group].tolist() for group in outcome.groups]
+    estimator.history_ = point.history
+    estimator.n_iter_, estimator.converged_ = point.n_iter, point.converged
+    estimator.selection_ = prepared.settings.selection | {"task_similarity": outcome.similarity}
+    if prepared.form != "dual":
+        estimator.selection_["certified"] = point.certified
+    store_relaxation(estimator, index, outcome)
+    estimator._store_coupling(problem, point)
+
+
+def _renamed(outcome: Outcome, new_ids: NDArray[np.int64]) -> Outcome:
+    """The same new ids in all tasks, on all rows and on the few of the search."""
+    problem = outcome.problem.with_bounds(_renamed_bounds(outcome.problem.bounds, new_ids))
+    point = _renamed_point(problem, outcome.point, new_ids)
+    if outcome.few is outcome.problem:
+        return replace(outcome, problem=problem, point=point, few=problem, few_point=point)
+    few = outcome.few.with_bounds(_renamed_bounds(outcome.few.bounds, new_ids))
+    return replace(
+        outcome, problem=problem, point=point, few=few, few_point=_renamed_point(few, outcome.few_point, new_ids)
+    )
+
+
+def _renamed_bounds(bounds: SizeBounds, new_ids: NDArray[np.int64]) -> SizeBounds:
+    lower, upper = np.empty_like(bounds.lower), np.empty_like(bounds.upper)
+    lower[:, new_ids], upper[:, new_ids] = bounds.lower, bounds.upper
+    return replace(bounds, lower=lower, upper=upper)
+
+
+def _renamed_point(problem: Any, point: Point, new_ids: NDArray[np.int64]) -> Point:
+    return problem.renamed(point, np.tile(new_ids, (problem.n_tasks, 1)))
+
+
+def _warn_of_search(options: SearchOptions, outcome: Outcome) -> None:
+    """Say that a search did not converge, or that its objective cannot be right."""
+    point, problem = outcome.point, outcome.problem
+    if not point.converged and outcome.model_codes is None:  # max_cuts is no shortcoming but part of the model
+        warn_user(
+            f"fit stopped after max_iter={options.max_iter} rounds with the objective at {point.value:.6g} and still "
+            f"falling by more than tol={options.tol:g} a round; raise max_iter or tol.",
+            ConvergenceWarning,
+        )
+    if point.value < 0:
+        warn_user(
+            f"the objective came out as {point.value:.3g}, below its lowest possible value 0: lambda1="
+            f"{problem.lambda1.mean():g} and lambda2={problem.lambda2:g} are too small for double precision with "
+            'these features. Raise them, or set solver_options={"form": "dual"}.',
+            ConvergenceWarning,
+        )

@@ -1,0 +1,106 @@
+r"""What labels are judged by when tasks are held as kernel matrices.
+
+A search moves labels only through a :class:`Criterion`: it says what a labelling is worth under one coupling, how the
+labels of one task are refined while those of the others stay, and what its tasks can begin with.
+:class:`PaperObjective` is the paper's J, whose labels change by exchanges within the cluster sizes. Values are to be
+lowered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.coupling import Conditioned
+from mtclust.labels import label_codes
+from mtclust.problem.pool import exchange_rows, task_pool
+from mtclust.problem.protocol import Start
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+class TaskTerm(Protocol):
+    """A criterion as a function of the labels of one task, those of the others fixed."""
+
+    @property
+    def linear_term(self) -> Array | None:
+        """L_i, what the other tasks say; None where they say nothing."""
+
+    def value(self, labels: Labels) -> float: ...
+
+    def refine(self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64]) -> tuple[float, int]:
+        """Improve labels within the sizes, in place, until nothing does; the value and how often they changed."""
+
+    def cost_of_names(self, labels: Labels) -> Array:
+        """What naming cluster c (row) as d (column) adds to the value, up to a constant."""
+
+
+class Criterion(Protocol):
+    """Judges labels under one coupling."""
+
+    def codes(self, labels: Labels, n_clusters: int) -> Array:
+        """The targets (n × C) that models are fitted to."""
+
+    def value(self, at: Conditioned, codes: Array) -> float:
+        """Of all tasks; lower is better."""
+
+    def term(self, at: Conditioned, task: int, codes: Array) -> TaskTerm:
+        """The criterion seen by one task; ``codes`` are those of all rows."""
+
+    def closed_form(self, at: Conditioned, codes: Array) -> Array:
+        """The coupling matrix to try next for these labels."""
+
+    def starts_of_task(
+        self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
+    ) -> list[Start]:
+        """Distinct good labellings of one task alone, best first."""
+
+
+@dataclass(frozen=True)
+class _QuadraticTerm:
+    """½⟨Y, MY⟩ + ⟨Y, L⟩ of one task."""
+
+    M: Array
+    linear_term: Array | None
+    n_clusters: int
+
+    def value(self, labels: Labels) -> float:
+        Y = label_codes(labels, self.n_clusters)
+        linear = 0.0 if self.linear_term is None else float(np.vdot(Y, self.linear_term))
+        return 0.5 * float(np.vdot(Y, self.M @ Y)) + linear
+
+    def refine(self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64]) -> tuple[float, int]:
+        return exchange_rows(self.M, self.linear_term, labels, lower, upper, seed)
+
+    def cost_of_names(self, labels: Labels) -> Array:
+        if self.linear_term is None:
+            return np.zeros((self.n_clusters, self.n_clusters))
+        return label_codes(labels, self.n_clusters).T @ self.linear_term
+
+
+@dataclass(frozen=True)
+class PaperObjective:
+    """J = ½⟨Y, MY⟩ (paper, eq. 20 with W eliminated): labels are exchanged within the cluster sizes."""
+
+    def codes(self, labels: Labels, n_clusters: int) -> Array:
+        return label_codes(labels, n_clusters)
+
+    def value(self, at: Conditioned, codes: Array) -> float:
+        return at.objective(codes)
+
+    def term(self, at: Conditioned, task: int, codes: Array) -> TaskTerm:
+        L = at.field(task, codes) if at.coupling.couples_labels else None
+        return _QuadraticTerm(at.block(task), L, codes.shape[1])
+
+    def closed_form(self, at: Conditioned, codes: Array) -> Array:
+        return at.closed_form(codes)
+
+    def starts_of_task(
+        self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
+    ) -> list[Start]:
+        pool = task_pool(kernel, ridge, lower, upper, n_init, seed)
+        return [Start(labels, float(value)) for labels, value in zip(pool.labels, pool.objectives)]

@@ -1,0 +1,294 @@
+"""Rows held as explicit features, read from any source: search on few of them, finish on all.
+
+A pass over the rows finds the best labels of all of them for given models; models and coupling need only class sums
+(:mod:`mtclust.problem.feature_descent`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust._progress import counted
+from mtclust.class_means import ClassMeans
+from mtclust.labels import SizeBounds
+from mtclust.model import DecisionModel
+from mtclust.primal.boundary import prices_agree
+from mtclust.primal.features import FeatureMap
+from mtclust.primal.labelling import TaskLabels, move_sums
+from mtclust.primal.rows import Data, Moments, Source
+from mtclust.primal.systems import AloneSystem, SharedSystem, Solver, System, relationship_system
+from mtclust.problem import feature_descent
+from mtclust.problem.feature_descent import best_labels, point_of_labels
+from mtclust.problem.feature_scores import loo_score, own_shares
+from mtclust.problem.feature_starts import first_models
+from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
+from mtclust.problem.sample import sample_of
+
+Array = NDArray[np.float64]
+
+#: descents of the tasks alone stop at this multiple of ``tol``
+_ROUGH = 10.0
+
+
+@dataclass(frozen=True)
+class FeatureProblem:
+    """Rows with their moments, size bounds and coupling.
+
+    Attributes
+    ----------
+    data : Data
+        A source of rows, their moments, and the sizes clusters may have.
+    method : {"relationship", "features", "independent"}
+    lambda1 : ndarray of shape (m,)
+    lambda2 : float
+    features : FeatureMap, optional
+        How rows become features, for models of new rows.
+    all_rows : bool
+        False for the few rows of a search.
+    """
+
+    data: Data
+    method: Method
+    lambda1: Array
+    lambda2: float
+    features: FeatureMap | None = None
+    all_rows: bool = True
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    #: whether scores of labels are only known for the few rows of the search
+    judged_on_few = False
+
+    @property
+    def bounds(self) -> SizeBounds:
+        return self.data.bounds
+
+    @property
+    def n_tasks(self) -> int:
+        return self.data.n_tasks
+
+    @property
+    def n_clusters(self) -> int:
+        return self.bounds.n_clusters
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        return self.data.source.offsets
+
+    @property
+    def ridge(self) -> Array:
+        """λ₁ + mλ₂: the ridge of every task alone."""
+        return self.lambda1 + self.n_tasks * self.lambda2
+
+    @property
+    def couples_labels(self) -> bool:
+        return self.system.couples_labels
+
+    @property
+    def exact_search(self) -> bool:
+        return self.all_rows
+
+    @property
+    def system(self) -> System:
+        """The equations of the models, for every coupling matrix."""
+        if "system" not in self._known:
+            self._known["system"] = self._system()
+        return self._known["system"]
+
+    def _system(self) -> System:
+        grams = self.data.moments.normalised_gram
+        if self.method == "relationship":
+            return relationship_system(grams, self.lambda1, self.lambda2)
+        if self.method == "features":
+            return SharedSystem(grams, float(self.lambda1.mean()), self.lambda2)
+        return AloneSystem(grams, self.ridge)
+
+    def at(self, Z: Array) -> Solver:
+        """The factorised system of one coupling matrix; the last one is kept, for restarts share it."""
+        last = self._known.get("at")
+        if last is None or last[0] is not Z:
+            last = self._known["at"] = Z, self.system.condition(Z)
+        return last[1]
+
+    def uncoupled(self) -> Array:
+        return self.system.uncoupled()
+
+    # -- other problems ------------------------------------------------------------------------------------------
+
+    def alone(self) -> FeatureProblem:
+        if self.method == "independent":
+            return self
+        if "alone" not in self._known:
+            self._known["alone"] = replace(self, method="independent")
+        return self._known["alone"]
+
+    def restrict(self, tasks: NDArray[np.int64]) -> FeatureProblem:
+        weight = self.lambda2 * self.n_tasks / len(tasks)
+        return replace(self, data=_restricted(self.data, tasks), lambda1=self.lambda1[tasks], lambda2=weight)
+
+    def with_bounds(self, bounds: SizeBounds) -> FeatureProblem:
+        return replace(self, data=replace(self.data, bounds=bounds))
+
+    def few(self, rng: np.random.Generator) -> FeatureProblem:
+        sample, sampled = sample_of(self.data, rng)
+        return replace(self, data=sample, all_rows=False) if sampled else self
+
+    def carried(self, few: Any, point: Point) -> Point:
+        if few.data.source is self.data.source:
+            return point
+        # prices of the sample are near those of all rows; the models are the same functions
+        fit = point.fit
+        found = best_labels(self.data, fit.W, [task.prices for task in fit.tasks])
+        other = point_of_labels(self.data, self.at(point.Z), found)
+        other.n_iter = point.n_iter
+        return other
+
+    def proposing(self, starts: list[list[Start]]) -> FeatureProblem:
+        return self  # the polish knows no proposals
+
+    # -- points --------------------------------------------------------------------------------------------------
+
+    def starts(self, options: SearchOptions, rng: np.random.Generator, Z: Array | None = None) -> list[list[Start]]:
+        if Z is not None:
+            assert isinstance(self.system, SharedSystem)
+            models = first_models(self.ridge, self.data, options.n_init, 1, rng, self.system.gain(Z))
+            return [[Start(None, model=W) for W in task] for task in models]
+        n_init = options.single_task_n_init or options.n_init
+        models = first_models(self.ridge, self.data, n_init, min(options.n_seeds, options.n_init, n_init), rng)
+        alone = self.alone()
+        rounds = range(max(len(task) for task in models))
+        found: list[list[Start]] = []
+        for k in counted(rounds, "clustering alone: start", len(rounds)):
+            point = alone.point_of(
+                [Start(None, model=task[min(k, len(task) - 1)]) for task in models], alone.uncoupled()
+            )
+            effort = options.effort("single tasks", tol=options.tol * _ROUGH, learn=False, exact=self.exact_search)
+            found.append(alone.starts_of(alone.descend(point, rng, effort)))
+        return [
+            sorted((start[i] for start in found[: len(models[i])]), key=lambda start: start.value)
+            for i in range(self.n_tasks)
+        ]
+
+    def continued(self, point: Point, Z: Array) -> Point:
+        tasks = [task.copy() for task in point.fit.tasks]
+        for i, task in enumerate(tasks):
+            if not prices_agree(task.prices, task.counts, self.bounds.lower[i], self.bounds.upper[i]):
+                task.prices = np.zeros_like(task.prices)  # they are of other bounds
+        return point_of_labels(self.data, self.at(Z), tasks)
+
+    def point_of(self, starts: Sequence[Start], Z: Array) -> Point:
+        if any(start.labels is None for start in starts):
+            models = [start.model for start in starts if start.model is not None]
+            return point_of_labels(self.data, self.at(Z), best_labels(self.data, np.stack(models)))
+        return point_of_labels(self.data, self.at(Z), [self._labels_of(i, start) for i, start in enumerate(starts)])
+
+    def _labels_of(self, task: int, start: Start) -> TaskLabels:
+        """Labels with their class sums, which cost one pass over the task."""
+        assert start.labels is not None
+        C, r = self.n_clusters, self.data.moments.n_features
+        prices = np.zeros(C) if start.prices is None else start.prices.copy()
+        result = TaskLabels(start.labels.astype(np.int32), prices, np.zeros((C, r)))
+        none = np.full(len(start.labels), -1, dtype=np.int32)
+        for first, last, block in self.data.source.blocks(task):
+            move_sums(block, none[first:last], result.labels[first:last], result.sums)
+        return result
+
+    def seeded(self, task: int, start: Start, Z: Array) -> Point:
+        assert start.model is not None
+        W = np.broadcast_to(start.model, (self.n_tasks, *start.model.shape))
+        return point_of_labels(self.data, self.at(Z), best_labels(self.data, W))
+
+    def starts_of(self, point: Point) -> list[Start]:
+        fit = point.fit
+        gains = np.einsum("irc,irc->i", fit.b, fit.W)
+        return [
+            Start(task.labels.astype(np.int64), -0.5 * float(gain), W.copy(), task.prices.copy())
+            for task, gain, W in zip(fit.tasks, gains, fit.W)
+        ]
+
+    def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
+        if self.method == "independent":
+            effort = replace(effort, learn=False)
+        return feature_descent.descend(self.data, self.system, point, rng, effort)
+
+    def class_counts(self, point: Point) -> NDArray[np.int64]:
+        return np.stack([task.counts for task in point.fit.tasks])
+
+    def class_means(self, point: Point) -> ClassMeans:
+        counts = self.class_counts(point)
+        sums = np.stack([task.sums for task in point.fit.tasks])
+        own = self.data.moments
+        means = (sums - counts[:, :, None] * own.mean[:, None]) / own.root_scale
+        return ClassMeans(counts, coordinates=means / np.maximum(counts, 1)[:, :, None])
+
+    def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
+        """In place: labels of very many rows are not copied."""
+        fit = point.fit
+        for i, ids in enumerate(new_ids):
+            fit.tasks[i].rename(ids)
+            for table in (fit.b, fit.W):
+                table[i][:, ids] = table[i].copy()
+        return point
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def own_shares(self, point: Point) -> list[Array]:
+        alone = self.alone()
+        return own_shares(self.data, point.fit, alone.at(alone.uncoupled()))
+
+    def leave_one_out(self, point: Point, centred: bool) -> float:
+        """R² of the label codes, some rows of every task left out in turn."""
+        return loo_score(self.data, point.fit, centred)
+
+    def kept(self, point: Point) -> Any:
+        from mtclust.problem.kept import FeatureKept
+
+        assert self.features is not None
+        own = self.data.moments
+        return FeatureKept(
+            self.features, own, point.fit.b, self.class_counts(point), self.bounds, self.method, self.lambda1,
+            self.lambda2, not np.any(own.total),
+        )  # fmt: skip
+
+    def decision(self, point: Point) -> DecisionModel:
+        """The model that scores new rows."""
+        assert self.features is not None
+        shift = getattr(self.data.source, "shift", None)
+        return self.features.decision(self.data.moments, shift, self.bounds.present, point.fit.W)
+
+
+@dataclass(frozen=True)
+class _SomeTasks:
+    """Some tasks of a source."""
+
+    source: Source
+    tasks: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @property
+    def n_features(self) -> int:
+        return self.source.n_features
+
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        return self.source.blocks(int(self.tasks[task]))
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
+        return self.source.take(int(self.tasks[task]), positions)
+
+    def whole(self, task: int) -> NDArray[Any] | None:
+        return self.source.whole(int(self.tasks[task]))
+
+
+def _restricted(data: Data, tasks: NDArray[np.int64]) -> Data:
+    """Some of the tasks."""
+    all_tasks = data.moments
+    part = Moments(
+        all_tasks.sizes[tasks], all_tasks.mean[tasks], all_tasks.total[tasks], all_tasks.gram[tasks], all_tasks.scale,
+        all_tasks.largest[tasks],
+    )  # fmt: skip
+    offsets = np.concatenate([[0], np.cumsum(part.sizes)]).astype(np.int64)
+    return Data(_SomeTasks(data.source, tasks, offsets), part, data.bounds.restrict(tasks))

@@ -1,0 +1,236 @@
+"""What a fitted model keeps, for later tasks and for files: no kernel matrix, and rows only where they are needed.
+
+Either way a task that was not in the fit becomes the last of m + 1 tasks of a problem in which only its labels may
+change. λ₂ is scaled by m/(m+1): with Ω shrunk by the same factor the models of the known tasks stay what they were, and
+the new task begins as their equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtclust.class_means import ClassMeans
+from mtclust.features import Kernel, centre_kernel, eigen_features, raw_kernel
+from mtclust.labels import SizeBounds
+from mtclust.primal.features import FeatureMap
+from mtclust.primal.labelling import TaskLabels
+from mtclust.primal.rows import Data, Moments, TableRows, moments
+from mtclust.primal.systems import objective
+from mtclust.problem.feature_descent import FeatureFit, class_vector, code_scale
+from mtclust.problem.features import FeatureProblem
+from mtclust.problem.kernels import KernelOrigin, KernelProblem
+from mtclust.problem.protocol import Method, Point, Problem, Start
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class KernelKept:
+    """Of a fit with kernel matrices: its rows and labels, sorted by task.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : array or CSR matrix of shape (N, d), or None
+        None for a precomputed kernel.
+    offsets : ndarray of shape (m + 1,)
+    scale : float
+        Mean diagonal that the centred kernel was divided by.
+    centred : bool
+        Whether features were centred within tasks.
+    labels : ndarray of shape (N,)
+    bounds : SizeBounds
+    method : {"relationship", "features", "independent"}
+    lambda1 : ndarray of shape (m,)
+    lambda2 : float
+    rank : int or None
+        Of the features that D weighs.
+    """
+
+    kernel: Kernel
+    rows: Any
+    offsets: NDArray[np.int64]
+    scale: float
+    centred: bool
+    labels: NDArray[np.int64]
+    bounds: SizeBounds
+    method: Method
+    lambda1: Array
+    lambda2: float
+    rank: int | None = None
+
+    @property
+    def n_columns(self) -> int:
+        if self.rows is None:
+            raise ValueError(
+                'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
+                'Fit with kernel="rbf", "linear" or a callable.'
+            )
+        return int(self.rows.shape[1])
+
+    def starts(self) -> list[Start]:
+        """The labels of the known tasks."""
+        return [Start(self.labels[a:b]) for a, b in zip(self.offsets[:-1], self.offsets[1:])]
+
+    def with_task(self, rows: Any, bounds: SizeBounds) -> tuple[Problem, Problem]:
+        """All tasks with the new one as the last, and the new one alone; ``bounds`` are those of the new task."""
+        if sp.issparse(self.rows) and not sp.issparse(rows):
+            rows = sp.csr_matrix(rows)
+        elif sp.issparse(rows) and not sp.issparse(self.rows):
+            rows = rows.toarray()
+        both = [self.rows, rows]
+        everything: Any = sp.vstack(both, format="csr") if sp.issparse(rows) else np.concatenate(both)
+        n, m = rows.shape[0], len(self.offsets) - 1
+        offsets = np.append(self.offsets, self.offsets[-1] + n)
+        raw = raw_kernel(self.kernel, everything, offsets, self.centred)
+        centred = centre_kernel(raw, offsets, self.centred, scale=self.scale)
+        weight = self.lambda2 * m / (m + 1)
+        features = None
+        if self.method == "features":
+            features = eigen_features(centred.matrix, self.rank)
+            weight *= features.rank / (self.rank or 1)
+        problem = KernelProblem(
+            centred.matrix, offsets, _joined(self.bounds, bounds), np.append(self.lambda1, self.lambda1.mean()), weight,
+            self.method, features, origin=KernelOrigin(self.kernel, everything, centred, np.arange(len(raw))),
+        )  # fmt: skip
+        block = np.ascontiguousarray(centred.matrix[offsets[m] :, offsets[m] :])
+        alone = KernelProblem(
+            block, np.array([0, n]), bounds, self.lambda1.mean(keepdims=True), m * self.lambda2, "independent"
+        )
+        return problem, alone
+
+
+@dataclass(frozen=True)
+class FeatureKept:
+    """Of a fit with explicit features: no rows, only moments and class vectors of the tasks.
+
+    Attributes
+    ----------
+    features : FeatureMap
+    moments : Moments
+    b : ndarray of shape (m, r, C)
+        2Φ_iᵀY_i/n_i.
+    counts : ndarray of shape (m, C)
+        Cluster sizes.
+    bounds : SizeBounds
+    method : {"relationship", "features", "independent"}
+    lambda1 : ndarray of shape (m,)
+    lambda2 : float
+    centred : bool
+    """
+
+    features: FeatureMap
+    moments: Moments
+    b: Array
+    counts: NDArray[np.int64]
+    bounds: SizeBounds
+    method: Method
+    lambda1: Array
+    lambda2: float
+    centred: bool
+
+    @property
+    def n_columns(self) -> int:
+        return self.features.n_columns or self.moments.n_features
+
+    def starts(self) -> list[Start]:
+        """The known tasks: their labels are in the class vectors."""
+        return [Start(np.empty(0, dtype=np.int64))] * self.moments.n_tasks
+
+    def with_task(self, rows: Any, bounds: SizeBounds) -> tuple[Problem, Problem]:
+        """All tasks with the new one as the last, and the new one alone; ``bounds`` are those of the new task."""
+        m = self.moments.n_tasks
+        table = self.features(rows)
+        source = TableRows(table, np.array([0, len(table)]))
+        source = source.kept_near_zero() if self.centred else source
+        new = moments(source, self.centred, scale=self.moments.scale or None)
+        alone = FeatureProblem(
+            Data(source, new, bounds), "independent", self.lambda1.mean(keepdims=True), m * self.lambda2
+        )
+        both = _joined_moments(self.moments, new)
+        offsets = np.concatenate([[0], np.cumsum(both.sizes)]).astype(np.int64)
+        problem = _BesideKnown(
+            Data(_LastTask(source, offsets), both, _joined(self.bounds, bounds)), self.method,
+            np.append(self.lambda1, self.lambda1.mean()), self.lambda2 * m / (m + 1), self.features,
+            known_b=self.b, known_counts=self.counts,
+        )  # fmt: skip
+        return problem, alone
+
+
+Kept = KernelKept | FeatureKept
+
+
+def _joined(known: SizeBounds, new: SizeBounds) -> SizeBounds:
+    lower, upper = np.vstack([known.lower, new.lower]), np.vstack([known.upper, new.upper])
+    return SizeBounds(lower, upper, movable=known.movable and new.interchangeable())
+
+
+def _joined_moments(known: Moments, new: Moments) -> Moments:
+    return Moments(
+        np.append(known.sizes, new.sizes),
+        np.vstack([known.mean, new.mean]),
+        np.vstack([known.total, new.total]),
+        np.concatenate([known.gram, new.gram]),
+        known.scale,
+        np.append(known.largest, new.largest),
+    )
+
+
+@dataclass(frozen=True)
+class _LastTask:
+    """A source whose last task has rows; those of the others are gone."""
+
+    rows: TableRows
+    offsets: NDArray[np.int64]
+
+    @property
+    def n_features(self) -> int:
+        return self.rows.n_features
+
+    @property
+    def shift(self) -> NDArray[Any] | None:
+        if self.rows.shift is None:
+            return None
+        return np.vstack([np.zeros((len(self.offsets) - 2, self.n_features)), self.rows.shift])
+
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        return self.rows.blocks(0) if task == len(self.offsets) - 2 else iter(())
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
+        assert task == len(self.offsets) - 2
+        return self.rows.take(0, positions)
+
+    def whole(self, task: int) -> NDArray[Any] | None:
+        return self.rows.whole(0)
+
+
+@dataclass(frozen=True)
+class _BesideKnown(FeatureProblem):
+    """A new task, the last, beside tasks of which only class vectors are left."""
+
+    known_b: Array | None = None
+    known_counts: NDArray[np.int64] | None = None
+
+    def point_of(self, starts: Sequence[Start], Z: Array) -> Point:
+        assert self.known_b is not None
+        task, m = self._labels_of(self.n_tasks - 1, starts[-1]), self.n_tasks - 1
+        b = np.concatenate([self.known_b, class_vector(self.data.moments, m, task)[None]])
+        solver = self.at(Z)
+        W = solver.models(b)
+        gone = TaskLabels.none(0, self.n_clusters, self.data.moments.n_features)
+        return Point(FeatureFit([gone] * m + [task], solver, b, W), objective(b, W))
+
+    def class_means(self, point: Point) -> ClassMeans:
+        assert self.known_counts is not None
+        counts, known = np.vstack([self.known_counts, point.fit.tasks[-1].counts]), self.data.moments
+        a, rest = code_scale(self.n_clusters)
+        # b = (2/n)(a·class sums − rest·total): back to class means
+        scaled = 0.5 * known.sizes[:, None, None] * point.fit.b
+        means = (scaled + rest * known.total[:, :, None]) / (a * np.maximum(counts, 1))[:, None, :]
+        return ClassMeans(counts, coordinates=means.transpose(0, 2, 1))

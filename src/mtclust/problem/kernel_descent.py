@@ -1,0 +1,181 @@
+"""Descent in labels and coupling together on kernel matrices: exchanges, names, transfer, closed-form steps of Z.
+
+Every step is taken only if the value falls, so the history never rises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from mtclust.alignment import allowed_permutations, best_relabelling
+from mtclust.assignment import assign
+from mtclust.coupling import Conditioned
+from mtclust.labels import SizeBounds
+from mtclust.problem.acceleration import Accelerator
+from mtclust.problem.criteria import TaskTerm
+from mtclust.problem.protocol import Effort, Point
+
+if TYPE_CHECKING:
+    from mtclust.problem.kernels import KernelProblem
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+#: a relative change of the value below this is rounding
+_ROUNDING = 1e-12
+#: the last descent of coupled labels is carried this much further than ``tol``
+_POLISH = 1e-2
+#: steps of the coupling at a time, in the last descent, once the labels do not change any more
+_POLISH_STEPS = 5
+
+
+@dataclass
+class KernelFit:
+    """Labels with the problem of one coupling matrix.
+
+    ``bounds`` are those of the problem, with each task's clusters where the labels have them.
+    """
+
+    labels: Labels
+    at: Conditioned
+    bounds: SizeBounds
+
+    @property
+    def Z(self) -> Array:
+        return self.at.Z
+
+
+def descend(problem: KernelProblem, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
+    """Lower the value until one round of label and coupling steps gains less than ``tol`` (relative)."""
+    tasks = range(problem.n_tasks) if effort.tasks is None else effort.tasks
+    seed = rng.integers(2**63, size=1, dtype=np.uint64)
+    accelerator = Accelerator()
+    stop = effort.tol * (_POLISH if effort.last and problem.couples_labels else 1.0)
+    point.converged = False
+    point.record(effort.stage, "start")
+    for _ in range(effort.max_iter):
+        before, labels_before = point.value, point.labels.copy()
+        exchange_until_stable(problem, point, tasks, seed)
+        if problem.couples_labels:
+            permute(problem, point, tasks)
+        transfer(problem, point, rng.permutation(np.asarray(tasks)), seed)
+        exchange_until_stable(problem, point, tasks, seed)
+        point.value = problem.criterion.value(point.fit.at, problem.codes(point.labels))
+        point.record(effort.stage, "labels")
+        stable = np.array_equal(point.labels, labels_before)
+        if not stable:
+            accelerator.reset()
+        for _ in range(_POLISH_STEPS if effort.last and stable else 1):
+            if not (effort.learn and problem.learns and step_coupling(problem, point, accelerator)):
+                break
+            point.record(effort.stage, "coupling")
+        point.n_iter += 1
+        gain = before - point.value
+        point.converged |= gain <= effort.tol * abs(before)
+        if gain <= stop * abs(before):
+            break
+    return point
+
+
+def exchange_until_stable(problem: KernelProblem, point: Point, tasks: Sequence[int], seed: NDArray[np.uint64]) -> None:
+    """Refine the labels task by task until no task changes."""
+    fit, codes = point.fit, problem.codes(point.labels)
+    waiting = list(tasks)
+    while waiting:
+        changed = []
+        for task in waiting:
+            rows = problem.rows(task)
+            labels = fit.labels[rows].copy()
+            term = problem.criterion.term(fit.at, task, codes)
+            _, moves = term.refine(labels, fit.bounds.lower[task], fit.bounds.upper[task], seed)
+            if moves:
+                fit.labels[rows] = labels
+                codes[rows] = problem.codes(labels)
+                changed.append(task)
+        # a task that alone is stable need not be visited again until another one changes
+        if not problem.couples_labels or not changed:
+            break
+        waiting = [task for task in tasks if len(changed) > 1 or task != changed[0]]
+
+
+def permute(problem: KernelProblem, point: Point, tasks: Sequence[int]) -> None:
+    """Rename the clusters of one task at a time as the criterion prefers; its own term does not change by that."""
+    fit, codes = point.fit, problem.codes(point.labels)
+    for task in tasks:
+        rows = problem.rows(task)
+        cost = problem.criterion.term(fit.at, task, codes).cost_of_names(fit.labels[rows])
+        counts = np.bincount(fit.labels[rows], minlength=problem.n_clusters)
+        new_ids = best_relabelling(-cost, allowed_permutations(fit.bounds, task, counts))
+        gain = np.trace(cost) - cost[np.arange(len(cost)), new_ids].sum()
+        if gain > _ROUNDING * abs(point.value):
+            fit.labels[rows] = new_ids[fit.labels[rows]]
+            codes[rows] = problem.codes(fit.labels[rows])
+
+
+def transfer(problem: KernelProblem, point: Point, order: NDArray[np.int64], seed: NDArray[np.uint64]) -> None:
+    """Propose whole labellings of a task from elsewhere, refine each, keep the best if the value falls."""
+    fit, codes = point.fit, problem.codes(point.labels)
+    for task in order.tolist():
+        rows = problem.rows(task)
+        term = problem.criterion.term(fit.at, task, codes)
+        best = term.value(fit.labels[rows]) - _ROUNDING * abs(point.value)
+        chosen = None
+        for labels in proposals(problem, point, task, codes, term):
+            lower, upper = fit.bounds.row(task, labels)
+            value, _ = term.refine(labels, lower, upper, seed)
+            if value < best:
+                best, chosen = value, labels
+        if chosen is not None:
+            fit.labels[rows] = chosen
+            codes[rows] = problem.codes(chosen)
+    fit.bounds = fit.bounds.fitted(fit.labels, problem.offsets)
+
+
+def proposals(problem: KernelProblem, point: Point, task: int, codes: Array, term: TaskTerm) -> list[Labels]:
+    """Labels for a task: what the other tasks' models say, and those it began with under the best naming."""
+    fit = point.fit
+    lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
+    result = []
+    if problem.couples_labels and term.linear_term is not None:
+        rows = problem.rows(task)
+        leave_task_out = -sla.cho_solve(sla.cho_factor(fit.at.block(task)), term.linear_term)
+        result.append(assign(-leave_task_out, lower, upper))
+        alpha = fit.at.alpha(codes)
+        for other in range(problem.n_tasks):
+            if other != task:
+                scores = problem.kernel[rows, problem.rows(other)] @ alpha[problem.rows(other)]
+                result.append(assign(-scores, lower, upper))
+    for labels in problem.proposed[task] if problem.proposed is not None else ():
+        if term.linear_term is None:
+            result.append(labels.copy())
+            continue
+        counts = np.bincount(labels, minlength=problem.n_clusters)
+        allowed = allowed_permutations(fit.bounds, task, counts)
+        result.append(best_relabelling(-term.cost_of_names(labels), allowed)[labels])
+    return result
+
+
+def step_coupling(problem: KernelProblem, point: Point, accelerator: Accelerator) -> bool:
+    """Step of Z: accelerated where that lowers the value, else in closed form; returns whether Z moved."""
+    codes = problem.codes(point.labels)
+    target = problem.criterion.closed_form(point.fit.at, codes)
+    if take(problem, point, codes, accelerator.propose(point.Z, target)):
+        return True
+    accelerator.restart()
+    return take(problem, point, codes, target)
+
+
+def take(problem: KernelProblem, point: Point, codes: Array, Z: Array) -> bool:
+    """Move to another coupling matrix if that lowers the value."""
+    at = problem.coupling.condition(Z)
+    value = problem.criterion.value(at, codes)
+    if value > point.value - _ROUNDING * abs(point.value):
+        return False
+    point.fit.at, point.value = at, value
+    return True

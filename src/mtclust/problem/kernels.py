@@ -1,0 +1,297 @@
+"""Rows held as one kernel matrix: exact, for as many rows as that matrix can be inverted for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from mtclust._progress import counted
+from mtclust.alignment import class_mean_products
+from mtclust.assignment import assign
+from mtclust.class_means import ClassMeans
+from mtclust.coupling import Conditioned, Coupling, Independent, Relationship, SharedFeatures
+from mtclust.features import CentredKernel, EigenFeatures, Kernel
+from mtclust.labels import SizeBounds
+from mtclust.model import DecisionModel, build_model
+from mtclust.objective import loo_residuals, macro_r_squared, r_squared
+from mtclust.problem import kernel_descent
+from mtclust.problem.criteria import Criterion, PaperObjective
+from mtclust.problem.kernel_descent import KernelFit
+from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+#: random starts of every task alone, where the options do not say how many
+SINGLE_TASK_STARTS = 40
+
+
+@dataclass(frozen=True)
+class KernelOrigin:
+    """Where a kernel matrix comes from, for models of new rows.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : array or CSR matrix
+        Sorted by task.
+    centred : CentredKernel
+    order : ndarray of shape (N,)
+        Rows of the input in sorted order.
+    """
+
+    kernel: Kernel
+    rows: Any
+    centred: CentredKernel
+    order: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class KernelProblem:
+    """Rows sorted by task, seen through their centred and scaled kernel.
+
+    Attributes
+    ----------
+    kernel : ndarray of shape (N, N)
+    offsets : ndarray of shape (m + 1,)
+    bounds : SizeBounds
+    lambda1 : ndarray of shape (m,)
+    lambda2 : float
+    method : {"relationship", "features", "independent"}
+    features : EigenFeatures, optional
+        Of the kernel, where D is learned.
+    criterion : Criterion
+        What labels are judged by.
+    proposed : list of lists of labels, optional
+        Labellings of every task that a descent tries.
+    origin : KernelOrigin, optional
+        Only needed for :meth:`decision`.
+    """
+
+    kernel: Array
+    offsets: NDArray[np.int64]
+    bounds: SizeBounds
+    lambda1: Array
+    lambda2: float
+    method: Method = "relationship"
+    features: EigenFeatures | None = None
+    criterion: Criterion = field(default_factory=PaperObjective)
+    proposed: list[list[Labels]] | None = None
+    origin: KernelOrigin | None = None
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    #: whether scores of labels are only known for the few rows of the search
+    judged_on_few = False
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_clusters(self) -> int:
+        return self.bounds.n_clusters
+
+    @property
+    def ridge(self) -> Array:
+        """λ₁ + mλ₂: the ridge of every task alone."""
+        return self.lambda1 + self.n_tasks * self.lambda2
+
+    @property
+    def couples_labels(self) -> bool:
+        return self.method == "relationship"
+
+    @property
+    def exact_search(self) -> bool:
+        return True
+
+    @property
+    def learns(self) -> bool:
+        """Whether there is a coupling to learn."""
+        return self.method != "independent"
+
+    @property
+    def coupling(self) -> Coupling:
+        """How the tasks are coupled, as a quadratic form for every Z."""
+        if "coupling" not in self._known:
+            self._known["coupling"] = self._coupling()
+        return self._known["coupling"]
+
+    def _coupling(self) -> Coupling:
+        if self.method == "relationship":
+            return Relationship(self.kernel, self.offsets, self.lambda1, self.lambda2)
+        if self.method == "features":
+            assert self.features is not None
+            return SharedFeatures(self.features, self.offsets, float(self.lambda1.mean()), self.lambda2)
+        return Independent(self.kernel, self.offsets, self.ridge)
+
+    def at(self, Z: Array) -> Conditioned:
+        """The quadratic problem for one coupling matrix; the last one is kept, for restarts share it."""
+        last = self._known.get("at")
+        if last is None or not np.array_equal(last.Z, Z):
+            last = self._known["at"] = self.coupling.condition(Z)
+        return last
+
+    def rows(self, task: int) -> slice:
+        return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
+
+    def codes(self, labels: Labels) -> Array:
+        return self.criterion.codes(labels, self.n_clusters)
+
+    def uncoupled(self) -> Array:
+        return self.coupling.uncoupled()
+
+    # -- other problems ------------------------------------------------------------------------------------------
+
+    def alone(self) -> KernelProblem:
+        if self.method == "independent":
+            return self
+        if "alone" not in self._known:
+            self._known["alone"] = replace(self, method="independent", features=None, proposed=None)
+        return self._known["alone"]
+
+    def restrict(self, tasks: NDArray[np.int64]) -> KernelProblem:
+        """Some of the tasks, with λ₂ scaled by m/|tasks| so that the uncoupled model of each stays the same."""
+        rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in tasks])
+        sizes = np.diff(self.offsets)[tasks]
+        return replace(
+            self,
+            kernel=np.ascontiguousarray(self.kernel[np.ix_(rows, rows)]),
+            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            bounds=self.bounds.restrict(tasks),
+            lambda1=self.lambda1[tasks],
+            lambda2=self.lambda2 * self.n_tasks / len(tasks),
+            proposed=None if self.proposed is None else [self.proposed[i] for i in tasks],
+        )
+
+    def with_bounds(self, bounds: SizeBounds) -> KernelProblem:
+        return replace(self, bounds=bounds)
+
+    def few(self, rng: np.random.Generator) -> KernelProblem:
+        return self
+
+    def carried(self, few: Any, point: Point) -> Point:
+        return point
+
+    def proposing(self, starts: list[list[Start]]) -> KernelProblem:
+        return replace(self, proposed=[[start.labels for start in task if start.labels is not None] for task in starts])
+
+    # -- points --------------------------------------------------------------------------------------------------
+
+    def starts(self, options: SearchOptions, rng: np.random.Generator, Z: Array | None = None) -> list[list[Start]]:
+        if Z is None:
+            kernel, ridge, n_init = self.kernel, self.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
+        else:
+            assert isinstance(self.coupling, SharedFeatures)
+            kernel, ridge, n_init = self.coupling.gain_kernel(Z), np.ones(self.n_tasks), options.n_init
+        seeds = rng.integers(2**63, size=self.n_tasks)
+        jobs = (
+            delayed(self.criterion.starts_of_task)(
+                kernel[a:b, a:b], float(ridge[i]), self.bounds.lower[i], self.bounds.upper[i], n_init, int(seeds[i])
+            )
+            for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:]))
+        )
+        reported = counted(jobs, "clustering alone: task", self.n_tasks)
+        return list(Parallel(n_jobs=options.n_jobs, prefer="threads")(reported))
+
+    def point(self, labels: Labels, Z: Array) -> Point:
+        """Evaluate labels under a coupling matrix."""
+        at = self.at(Z)
+        bounds = self.bounds.fitted(labels, self.offsets)
+        if self.couples_labels:
+            # which clusters a task has was decided by their means; the objective confuses neighbours more often
+            bounds = bounds.fixed()
+        return Point(KernelFit(labels.copy(), at, bounds), self.criterion.value(at, self.codes(labels)))
+
+    def continued(self, point: Point, Z: Array) -> Point:
+        return self.point(point.labels, Z)
+
+    def point_of(self, starts: Sequence[Start], Z: Array) -> Point:
+        return self.point(np.concatenate([start.labels for start in starts]), Z)
+
+    def seeded(self, task: int, start: Start, Z: Array) -> Point:
+        assert start.labels is not None
+        rows = self.rows(task)
+        alone = self.alone()
+        alpha = alone.at(alone.uncoupled()).block(task) @ self.codes(start.labels)
+        labels = np.empty(len(self.kernel), dtype=np.int64)
+        for other in range(self.n_tasks):
+            if other == task:
+                labels[rows] = start.labels
+                continue
+            scores = self.kernel[self.rows(other), rows] @ alpha
+            labels[self.rows(other)] = assign(-scores, self.bounds.lower[other], self.bounds.upper[other])
+        return self.point(labels, Z)
+
+    def starts_of(self, point: Point) -> list[Start]:
+        return [Start(point.labels[self.rows(task)]) for task in range(self.n_tasks)]
+
+    def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
+        return kernel_descent.descend(self, point, rng, effort)
+
+    def class_counts(self, point: Point) -> NDArray[np.int64]:
+        parts = (point.labels[self.rows(task)] for task in range(self.n_tasks))
+        return np.stack([np.bincount(part, minlength=self.n_clusters) for part in parts])
+
+    def class_means(self, point: Point) -> ClassMeans:
+        return ClassMeans(
+            self.class_counts(point), class_mean_products(self.kernel, self.offsets, point.labels, self.n_clusters)
+        )
+
+    def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
+        labels = np.concatenate([ids[point.labels[self.rows(i)]] for i, ids in enumerate(new_ids)])
+        fit = KernelFit(labels, point.fit.at, self.bounds.fitted(labels, self.offsets))
+        return replace(point, fit=fit)
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def own_shares(self, point: Point) -> list[Array]:
+        alone = self.alone()
+        at, shares = alone.at(alone.uncoupled()), []
+        codes = self.codes(point.labels)
+        for task in range(self.n_tasks):
+            Y, M = codes[self.rows(task)], at.block(task)
+            shares.append(0.5 * np.einsum("nc,nc->n", Y, M @ Y - (2.0 / len(Y)) * Y))
+        return shares
+
+    def leave_one_out(self, point: Point, centred: bool) -> float:
+        """R² of the label codes, every row left out in turn."""
+        return r_squared(self._residuals(point, centred, fit_mean=False), self.codes(point.labels))
+
+    def macro_leave_one_out(self, point: Point) -> float:
+        """The same as a mean over tasks and clusters, with the mean of the codes fitted as well."""
+        residuals = self._residuals(point, True, fit_mean=True)
+        return macro_r_squared(residuals, point.labels, self.n_clusters, self.offsets)
+
+    def _residuals(self, point: Point, centred: bool, fit_mean: bool) -> Array:
+        codes, at = self.codes(point.labels), point.fit.at
+        return loo_residuals(codes, at.alpha(codes), at.diagonal(), np.diff(self.offsets), centred, fit_mean=fit_mean)
+
+    def decision(self, point: Point, codes: Array | None = None) -> DecisionModel:
+        """The model that scores new rows; ``codes`` are what it is fitted to, where these are not the labels.
+
+        Labels that follow from the model, and not it from them, may be of any cluster.
+        """
+        assert self.origin is not None
+        origin, present = self.origin, self.bounds.fitted(point.labels, self.offsets).present
+        if codes is None:
+            codes = self.codes(point.labels)
+        else:
+            present = np.ones_like(present)
+        predictors = point.fit.at.predictors(codes)
+        return build_model(origin.kernel, origin.rows, origin.centred, predictors, origin.order, present)
+
+    def kept(self, point: Point) -> Any:
+        from mtclust.problem.kept import KernelKept
+
+        assert self.origin is not None
+        origin, centred = self.origin, self.origin.centred
+        return KernelKept(
+            origin.kernel, None if origin.kernel.kind == "precomputed" else origin.rows, self.offsets, centred.scale,
+            centred.centred, point.labels, self.bounds.fitted(point.labels, self.offsets), self.method, self.lambda1,
+            self.lambda2, None if self.features is None else self.features.rank,
+        )  # fmt: skip

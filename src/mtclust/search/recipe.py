@@ -1,0 +1,291 @@
+"""The recipe: local search on the paper's original mixed-integer objective, whatever holds the rows.
+
+1. starts: every task alone, random labels along a path of λ; the best of every task is DSTC
+2. align the tasks by their class means; their similarity V is the first Ω. With different numbers of clusters this also
+   decides which clusters each task has
+3. descend in labels and coupling together
+4. DMTRC: restarts, in which a good labelling of one task labels the related tasks through its model; groups of related
+   tasks are solved apart before one joint descent. DMTFC: tasks clustered anew under a smoothed D
+5. carry the best from the few rows of the search to all, and descend to the end
+
+Steps 1 to 4 run on ``problem.few()``. A coupling costs one factorisation, so restarts share one: labels are searched
+under a fixed Ω, and only the best ends go on to learn theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sla
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from mtclust._progress import counted, phase
+from mtclust.alignment import allowed_permutations, best_relabelling, groups_of_tasks
+from mtclust.labels import SizeBounds
+from mtclust.problem.protocol import Point, Problem, SearchOptions, Start
+from mtclust.search.outcome import Outcome
+
+Array = NDArray[np.float64]
+
+#: smallest eigenvalue of the first Ω, relative to its largest possible (V has ones on its diagonal)
+_FIRST_EIGENVALUE = 0.02
+#: weight of the first Ω in the Ω of the restarts
+_RESTART_MIXTURE = 0.2
+#: restarts of a round, per start asked for, however many tasks there are
+_RESTARTS_PER_INIT = 2
+#: rounds of restarts: the first from the tasks alone, then from the best ends so far
+_ROUNDS = 2
+#: ends that seed the next round, and that go on to learn their coupling
+_KEPT = 3
+#: ends whose values differ by less (relative) count as one
+_SAME_VALUE = 1e-4
+#: shares of I/r in the D under which DMTFC clusters its tasks anew
+_SMOOTHING = (0.8, 0.5, 0.2)
+#: all descents but the last stop at this multiple of ``tol``
+_ROUGH = 10.0
+
+
+def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    """Labels of all rows and the coupling together."""
+    few, given = problem.few(rng), problem.bounds
+    starts = few.alone().starts(options, rng)
+    single, similarity = aligned(few.alone(), _best_alone(few.alone(), starts))
+    if given.movable:
+        problem, few, starts = _with_ids_of(single, problem, few, starts)
+    beginning = Beginning(few.starts_of(single), starts, similarity)
+    groups = groups_of_tasks(similarity)
+    if few.method == "independent":
+        best = few.point_of(beginning.single, few.uncoupled())
+    else:
+        best = _coupled(few, beginning, groups, options, rng)
+    complete = few is problem
+    stage = ("single tasks" if problem.method == "independent" else "finish") if complete else "all rows"
+    with phase(stage):
+        point = problem.descend(problem.carried(few, best), rng, options.effort(stage, last=True))
+    if not problem.couples_labels:
+        point, _ = aligned(problem.with_bounds(given), point)
+        problem = problem.with_bounds(given.fitted_to(problem.class_counts(point)).fixed())
+    if complete:
+        few, best = problem, point
+    alone = point if problem.method == "independent" else problem.alone().carried(few.alone(), single)
+    return Outcome(problem, point, alone, few, best, single, similarity, groups)
+
+
+def _best_alone(problem: Problem, starts: list[list[Start]]) -> Point:
+    point = problem.point_of([task[0] for task in starts], problem.uncoupled())
+    point.record("single tasks", "labels")
+    point.converged = True
+    return point
+
+
+def aligned(problem: Problem, point: Point) -> tuple[Point, Array]:
+    """The point, renamed, with cluster ids that mean the same in all tasks, and the similarity of the tasks."""
+    new_ids, similarity = problem.class_means(point).aligned(problem.bounds)
+    return problem.renamed(point, new_ids), similarity
+
+
+def _with_ids_of(
+    single: Point, problem: Problem, few: Problem, starts: list[list[Start]]
+) -> tuple[Problem, Problem, list[list[Start]]]:
+    """Every task keeps the clusters that it has in the aligned labels; starts are renamed to agree with those."""
+    labels = np.asarray(single.labels, dtype=np.int64)
+    bounds = few.bounds.fitted(labels, few.offsets).fixed()
+    fixed = bounds if few is problem else problem.bounds.fitted(labels, few.offsets).fixed()
+    parts = [labels[a:b] for a, b in zip(few.offsets[:-1], few.offsets[1:])]
+    named = [[_agreeing(start, parts[i], bounds, i) for start in task_starts] for i, task_starts in enumerate(starts)]
+    other = few.with_bounds(bounds)
+    return (other if few is problem else problem.with_bounds(fixed)), other, named
+
+
+def _agreeing(start: Start, model: NDArray[np.int64], bounds: SizeBounds, task: int) -> Start:
+    """A start with the names of clusters that agree best with ``model`` among those that the bounds allow."""
+    if start.labels is None:
+        return start
+    agreement = np.zeros((bounds.n_clusters, bounds.n_clusters))
+    np.add.at(agreement, (start.labels, model), 1)
+    counts = np.bincount(start.labels, minlength=bounds.n_clusters)
+    return start.renamed(best_relabelling(agreement, allowed_permutations(bounds, task, counts)))
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What the tasks alone have given.
+
+    Attributes
+    ----------
+    single : list of Start
+        The best of every task, cluster ids common to all.
+    starts : list of lists of Start
+        All of every task, best first.
+    similarity : ndarray of shape (m, m)
+    """
+
+    single: list[Start]
+    starts: list[list[Start]]
+    similarity: Array
+
+    def restrict(self, tasks: NDArray[np.int64]) -> Beginning:
+        single, starts = [self.single[i] for i in tasks], [self.starts[i] for i in tasks]
+        return Beginning(single, starts, self.similarity[np.ix_(tasks, tasks)])
+
+
+def first_relationship(similarity: Array) -> Array:
+    """Ω to begin with: the similarity of the tasks' class means, made positive definite with trace 1."""
+    eigenvalues, vectors = sla.eigh(np.clip(similarity, 0.0, None))
+    Omega = (vectors * np.maximum(eigenvalues, _FIRST_EIGENVALUE)) @ vectors.T
+    return Omega / np.trace(Omega)
+
+
+def _coupled(
+    problem: Problem,
+    beginning: Beginning,
+    groups: list[NDArray[np.int64]],
+    options: SearchOptions,
+    rng: np.random.Generator,
+) -> Point:
+    """The best coupled labels that are found from the tasks alone; only the last descent is missing."""
+    problem = problem.proposing([task[: options.n_init] for task in beginning.starts])
+    first = first_relationship(beginning.similarity) if problem.couples_labels else problem.uncoupled()
+    with phase("clustering together: from single tasks"):
+        best = _rough(problem, problem.point_of(beginning.single, first), options, rng, "from single-task solutions")
+    if options.n_init == 1:
+        return best
+    if not problem.couples_labels:
+        return _restarts_under_shared_features(problem, best, beginning, options, rng)
+    if len(groups) > 1:
+        return _from_groups(problem, best, beginning, groups, first, options, rng)
+    return _restarts(problem, best, beginning, first, options, rng)
+
+
+def _rough(
+    problem: Problem, point: Point, options: SearchOptions, rng: np.random.Generator, stage: str, learn: bool = True
+) -> Point:
+    """A descent that is not the last."""
+    effort = options.effort(stage, tol=options.tol * _ROUGH, learn=learn, exact=problem.exact_search)
+    return problem.descend(point, rng, effort)
+
+
+def better(best: Point, other: Point) -> Point:
+    """The lower of two points; the winner's history tells how the value fell, whoever found it."""
+    if other.value >= best.value:
+        return best
+    other.history = best.history + [entry for entry in other.history if entry["objective"] < best.value]
+    return other
+
+
+def _restarts(
+    problem: Problem,
+    best: Point,
+    beginning: Beginning,
+    first: Array,
+    options: SearchOptions,
+    rng: np.random.Generator,
+) -> Point:
+    """Label all tasks through the model of one, for the best labellings of every task; then from the best ends.
+
+    All under one Ω, near the best so far; the best ends go on to learn their own.
+    """
+    Omega = (1 - _RESTART_MIXTURE) * best.Z + _RESTART_MIXTURE * first
+    most = _RESTARTS_PER_INIT * options.n_init
+    # the best labelling of every task first, then the second best: when the number is limited, all tasks have a say
+    seeds = [
+        (task, starts[k])
+        for k in range(options.n_seeds)
+        for task, starts in enumerate(beginning.starts)
+        if k < len(starts)
+    ]
+    ends = [_rough(problem, problem.point_of(problem.starts_of(best), Omega), options, rng, "restart", learn=False)]
+    for _ in range(_ROUNDS):
+        ends = distinct([*ends, *_ends(problem, seeds[:most], Omega, options, rng)])[:_KEPT]
+        # next, what coupling has made of the tasks in the best ends
+        seeds = [seed for end in ends for seed in enumerate(problem.starts_of(end))]
+    for end in _in_parallel(lambda end, own: _rough(problem, end, options, own, "restart"), ends, options, rng):
+        best = better(best, end)
+    return best
+
+
+def _ends(
+    problem: Problem,
+    seeds: Sequence[tuple[int, Start]],
+    Omega: Array,
+    options: SearchOptions,
+    rng: np.random.Generator,
+) -> list[Point]:
+    """Where descents of the labels alone end from every seed."""
+
+    def run(seed: tuple[int, Start], own: np.random.Generator) -> Point:
+        return _rough(problem, problem.seeded(*seed, Omega), options, own, "restart", learn=False)
+
+    return _in_parallel(run, seeds, options, rng)
+
+
+def _in_parallel(
+    run: Callable[..., Point], items: Sequence[object], options: SearchOptions, rng: np.random.Generator
+) -> list[Point]:
+    """One run per item, each with random numbers of its own: the same whatever the number of threads."""
+    jobs = (delayed(run)(item, own) for item, own in zip(items, rng.spawn(len(items))))
+    reported = counted(jobs, "clustering together: start", len(items))
+    return list(Parallel(n_jobs=options.n_jobs, prefer="threads")(reported))
+
+
+def distinct(points: list[Point]) -> list[Point]:
+    """Points with different values, lowest first."""
+    ordered = sorted(points, key=lambda point: point.value)
+    return [
+        point
+        for k, point in enumerate(ordered)
+        if k == 0 or point.value - ordered[k - 1].value > _SAME_VALUE * abs(ordered[k - 1].value)
+    ]
+
+
+def _restarts_under_shared_features(
+    problem: Problem, best: Point, beginning: Beginning, options: SearchOptions, rng: np.random.Generator
+) -> Point:
+    """Cluster every task anew from random starts under a smoothed D, descend; again while that lowers J.
+
+    D adapts to the labels it is learned from and would hold them fast: smoothing it lets the features that the other
+    tasks use speak up against them.
+    """
+    r = len(best.Z)
+    for smoothing in _SMOOTHING:
+        D = (1 - smoothing) * best.Z + smoothing * np.eye(r) / r
+        with phase(f"clustering together: smoothed features {smoothing:g}"):
+            starts = problem.starts(options, rng, D)
+            wider = [old[: options.n_init] + new for old, new in zip(beginning.starts, starts)]
+            point = problem.point_of([task[0] for task in starts], D)
+            stage = "restart under smoothed features"
+            best = better(best, _rough(problem.proposing(wider), point, options, rng, stage))
+    return best
+
+
+def _from_groups(
+    problem: Problem,
+    best: Point,
+    beginning: Beginning,
+    groups: list[NDArray[np.int64]],
+    first: Array,
+    options: SearchOptions,
+    rng: np.random.Generator,
+) -> Point:
+    """Solve every group of related tasks apart, put Ω together from the blocks, and descend jointly."""
+    m = problem.n_tasks
+    starts = list(beginning.single)
+    Omega = np.zeros((m, m))
+    for group in groups:
+        if len(group) == 1:
+            Omega[group[0], group[0]] = 1 / m
+            continue
+        part = problem.restrict(group)
+        solved = _coupled(part, beginning.restrict(group), [np.arange(len(group))], options, rng)
+        for i, start in zip(group, part.starts_of(solved)):
+            starts[i] = start
+        Omega[np.ix_(group, group)] = solved.Z * len(group) / m
+    joint = problem.point_of(starts, Omega)
+    new_ids, _ = problem.class_means(joint).aligned(problem.bounds)
+    mixed = (1 - _RESTART_MIXTURE) * Omega + _RESTART_MIXTURE * first
+    realigned = problem.point_of([start.renamed(ids) for start, ids in zip(starts, new_ids)], mixed)
+    best = better(best, _rough(problem, joint, options, rng, "from groups"))
+    return better(best, _rough(problem, realigned, options, rng, "from aligned groups"))
