@@ -126,7 +126,7 @@ def measure_nystroem(runs: Runs, cell: Cell, ranks: Iterable[int], repeats: int)
             run = timed(partial(model.fit, data.X, tasks=data.tasks))
             detail = ""
             if rank is not None:
-                features = model._large.features
+                features = model._kept.features
                 exact, phi = features.kernel(data.X, data.X), features(data.X)
                 detail = f"{np.linalg.norm(phi @ phi.T - exact) / np.linalg.norm(exact):.6g}"
             found[name] = {
