@@ -1,8 +1,8 @@
 """Small tasks borrow: a dozen rows beside hundreds take their labels from what the other tasks have found.
 
-Rows fewer than the features they have fit any labels, so that neither criterion can tell which are right. Where a task has far
-fewer rows than its neighbours, its rows are labelled by ridge regression on the labels of all other tasks, rows centred
-by task.
+Rows fewer than the features they have fit any labels, so that neither criterion can tell which are right. Where a task
+has far fewer rows than its neighbours, its rows are labelled by ridge regression on the labels of all other tasks, rows
+centred by task.
 """
 
 from __future__ import annotations
