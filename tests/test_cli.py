@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from mtclust import __version__, cli
+from mtclust import __version__
+from mtclust.app import cli
 
 
 def test_demo_prints_the_comparison_and_saves_the_picture(tmp_path, capsys):

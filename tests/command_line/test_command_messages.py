@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
-from mtclust import cli
 from mtclust._extras import require
-from mtclust.commands import options
+from mtclust.app import cli
+from mtclust.app.commands import options
 from mtclust.exceptions import CommandError
 from mtclust.experiments import load_experiment
 from mtclust.experiments.driver import write_report

@@ -267,7 +267,7 @@ def test_one_cluster_is_allowed_and_has_no_margin(shops, tmp_path):
 def test_what_takes_long_is_reported(monkeypatch):
     import io
 
-    from mtclust.commands import progress
+    from mtclust.app.commands import progress
 
     monkeypatch.setattr(progress, "FIRST_REPORT", 0.01)
     stream = io.StringIO()
@@ -281,7 +281,7 @@ def test_what_takes_long_is_reported(monkeypatch):
 def test_progress_on_a_terminal_counts_seconds(monkeypatch):
     import io
 
-    from mtclust.commands import progress
+    from mtclust.app.commands import progress
 
     class Terminal(io.StringIO):
         def isatty(self):

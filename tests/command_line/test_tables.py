@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables
+from mtclust.app.tables.reading import sniff_separator
 from mtclust.exceptions import CommandError
 from mtclust.features import TaskTfidf
-from mtclust.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables
-from mtclust.tables.reading import sniff_separator
 
 
 def table_of(**columns):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-import mtclust.demo
-from mtclust import DMTRC, DSTC, cli
+import mtclust.app.demo
+from mtclust import DMTRC, DSTC
+from mtclust.app import cli
 from mtclust.experiments.runner import Cell, Outcome, run_cells
 from mtclust.experiments.table import RunTable
 
@@ -38,7 +39,7 @@ def command(*arguments):
 def demo(out):
     """``mtclust demo --out`` with less to choose, for its picture."""
     quick = {"kernel": "linear", "lambda1": 0.1, "n_init": 1}
-    mtclust.demo.DMTRC, mtclust.demo.DSTC = partial(DMTRC, **quick), partial(DSTC, **quick)
+    mtclust.app.demo.DMTRC, mtclust.app.demo.DSTC = partial(DMTRC, **quick), partial(DSTC, **quick)
     return command("demo", "--out", out)
 
 

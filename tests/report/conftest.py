@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from report_helpers import write_reviews, write_shops
 
-from mtclust import cli
+from mtclust.app import cli
 
 #: names under which Chromium is installed
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

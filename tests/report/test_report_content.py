@@ -10,15 +10,15 @@ from sklearn.decomposition import PCA
 from tests.conftest import gaussian_tasks
 
 from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.app.report import ReportInput, render_report
+from mtclust.app.report.cautions import cautions
+from mtclust.app.report.content import report_content
+from mtclust.app.report.page import json_for_html
+from mtclust.app.report.profiles import cluster_traits, moments
+from mtclust.app.report.relationship import TASKS_SHOWN, task_relationship
+from mtclust.app.report.scatter import MOST_PER_TASK, SIDE, task_views
+from mtclust.app.tables.columns import Feature
 from mtclust.exceptions import ClusterNumberWarning
-from mtclust.report import ReportInput, render_report
-from mtclust.report.cautions import cautions
-from mtclust.report.content import report_content
-from mtclust.report.page import json_for_html
-from mtclust.report.profiles import cluster_traits, moments
-from mtclust.report.relationship import TASKS_SHOWN, task_relationship
-from mtclust.report.scatter import MOST_PER_TASK, SIDE, task_views
-from mtclust.tables.columns import Feature
 
 
 def titles(model, warned=()):

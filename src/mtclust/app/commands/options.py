@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mtclust.tables.reading import SEPARATOR_NAMES, ReadOptions
+from mtclust.app.tables.reading import SEPARATOR_NAMES, ReadOptions
 
 
 def comma_list(text: str) -> list[str]:
@@ -99,7 +99,7 @@ def separator_argument(text: str) -> str:
 
 
 def add_verbose_option(parser: Any) -> None:
-    """``--verbose`` after the name of the command; before it, it is that of :func:`mtclust.cli.build_parser`."""
+    """``--verbose`` after the name of the command; before it, it is that of :func:`mtclust.app.cli.build_parser`."""
     parser.add_argument(
         "--verbose", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
     )

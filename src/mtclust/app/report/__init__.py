@@ -1,6 +1,6 @@
 """The report: one self-contained HTML page about a fitted model."""
 
-from mtclust.report.content import ReportInput
-from mtclust.report.page import render_report, write_report
+from mtclust.app.report.content import ReportInput
+from mtclust.app.report.page import render_report, write_report
 
 __all__ = ["ReportInput", "render_report", "write_report"]

@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 
 from mtclust import DMTRC, DSTC
 from mtclust._atomic import atomic_write
-from mtclust.commands.output import written_to
+from mtclust.app.commands.output import written_to
 from mtclust.datasets import load_digits_tasks
 from mtclust.metrics import nmi, per_task
 from mtclust.tasks import index_tasks

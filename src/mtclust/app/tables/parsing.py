@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust._extras import require
+from mtclust.app.tables.reading import column_strings
 from mtclust.exceptions import CommandError
-from mtclust.tables.reading import column_strings
 
 Array = NDArray[np.float64]
 

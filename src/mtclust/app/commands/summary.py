@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from mtclust._names import columns, padded, shown_name
-from mtclust.report.cautions import cautions
-from mtclust.report.names import natural_order
+from mtclust.app.report.cautions import cautions
+from mtclust.app.report.names import natural_order
 
 #: characters of a line
 _WIDTH = 80

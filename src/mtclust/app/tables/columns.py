@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
+from mtclust.app.tables.parsing import Cells, read_dates, read_numbers
 from mtclust.exceptions import CommandError
 from mtclust.features import TaskTfidf
-from mtclust.tables.parsing import Cells, read_dates, read_numbers
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 from mtclust import __version__
 from mtclust._atomic import cannot_write
-from mtclust.commands import demo, fit, predict, reproduce
+from mtclust.app.commands import demo, fit, predict, reproduce
 from mtclust.exceptions import CommandError
 
 _COMMANDS = (demo, fit, predict, reproduce)

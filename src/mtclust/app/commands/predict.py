@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from mtclust._atomic import atomic_write
-from mtclust.commands.labels import check_keys, labels_csv, row_margins
-from mtclust.commands.options import add_reading_options, add_verbose_option, comma_list, read_options
-from mtclust.commands.output import MODEL_FILE, written_to
-from mtclust.commands.progress import Progress
+from mtclust.app.commands.labels import check_keys, labels_csv, row_margins
+from mtclust.app.commands.options import add_reading_options, add_verbose_option, comma_list, read_options
+from mtclust.app.commands.output import MODEL_FILE, written_to
+from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError, ModelFileError
 
 _EXAMPLES = """examples:
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
 def _load(path: Path) -> tuple[Any, Any]:
     """The model and how its table was encoded."""
     import mtclust
-    from mtclust.tables import TableEncoder
+    from mtclust.app.tables import TableEncoder
 
     file = path / MODEL_FILE if path.is_dir() else path
     if not file.exists():
@@ -110,7 +110,7 @@ def _read(options: argparse.Namespace, encoder: Any) -> Any:
     """The table, with the tasks named in the way the user chose or the model suggests."""
     from dataclasses import replace
 
-    from mtclust.tables import read_tables
+    from mtclust.app.tables import read_tables
 
     task_column = options.task_column
     if task_column is None and options.task is None:

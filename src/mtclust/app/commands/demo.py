@@ -14,6 +14,6 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from mtclust.demo import run_demo
+    from mtclust.app.demo import run_demo
 
     run_demo(options.out)

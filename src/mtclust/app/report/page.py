@@ -12,7 +12,7 @@ from typing import Any
 
 from mtclust._atomic import atomic_write
 from mtclust._extras import require
-from mtclust.report.content import ReportInput, report_content
+from mtclust.app.report.content import ReportInput, report_content
 
 #: colours of clusters; further clusters begin anew, told apart by the shape of their points
 COLOURS = 8
@@ -34,7 +34,7 @@ def render_report(given: ReportInput) -> str:
     """
     jinja = require("jinja2", "report")
     environment = jinja.Environment(
-        loader=jinja.PackageLoader("mtclust.report", "templates"),
+        loader=jinja.PackageLoader("mtclust.app.report", "templates"),
         autoescape=True,
         undefined=jinja.StrictUndefined,
         trim_blocks=True,
@@ -85,4 +85,4 @@ def _breakable(text: str) -> Any:
 
 @cache
 def _asset(name: str) -> str:
-    return (resources.files("mtclust.report") / "templates" / name).read_text(encoding="utf-8").strip() + "\n"
+    return (resources.files("mtclust.app.report") / "templates" / name).read_text(encoding="utf-8").strip() + "\n"

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mtclust.exceptions import CommandError
-from mtclust.tables.columns import (
+from mtclust.app.tables.columns import (
     MISSING_LEVEL,
     CategoryColumn,
     Column,
@@ -25,8 +24,9 @@ from mtclust.tables.columns import (
     column_from_dict,
     column_to_dict,
 )
-from mtclust.tables.parsing import MISSING, Cells, read_cells, read_dates, read_numbers, refuse_mixed
-from mtclust.tables.reading import Table
+from mtclust.app.tables.parsing import MISSING, Cells, read_cells, read_dates, read_numbers, refuse_mixed
+from mtclust.app.tables.reading import Table
+from mtclust.exceptions import CommandError
 
 #: version of the saved form
 FORMAT = 1

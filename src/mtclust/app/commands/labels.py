@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.commands.output import write_csv
+from mtclust.app.commands.output import write_csv
 from mtclust.exceptions import CommandError
 
 #: columns that are written beside the keys
@@ -34,7 +34,7 @@ def check_keys(keys: Sequence[str]) -> None:
 
 def labels_csv(table: Any, keys: Sequence[str], labels: Any, margins: Any, *, safe: bool) -> str:
     """What labels.csv holds: what names the row, its task, its cluster and how clear that is."""
-    from mtclust.tables.reading import column_strings
+    from mtclust.app.tables.reading import column_strings
 
     names = [column_strings(table.frame[key]) for key in keys]
     header = [*keys, *_OWN]

@@ -11,15 +11,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from mtclust._names import columns, listing, shown_name
-from mtclust.report.agreement import agreement
-from mtclust.report.cautions import cautions
-from mtclust.report.choices import choices, cluster_number, method_in_words, setting, versions
-from mtclust.report.names import figure, natural_order, percent
-from mtclust.report.profiles import Trait, cluster_traits, moments
-from mtclust.report.relationship import TASKS_SHOWN, Relationship, task_relationship
-from mtclust.report.scatter import View, task_views
-from mtclust.tables.columns import Feature
-from mtclust.tables.parsing import date_of_days
+from mtclust.app.report.agreement import agreement
+from mtclust.app.report.cautions import cautions
+from mtclust.app.report.choices import choices, cluster_number, method_in_words, setting, versions
+from mtclust.app.report.names import figure, natural_order, percent
+from mtclust.app.report.profiles import Trait, cluster_traits, moments
+from mtclust.app.report.relationship import TASKS_SHOWN, Relationship, task_relationship
+from mtclust.app.report.scatter import View, task_views
+from mtclust.app.tables.columns import Feature
+from mtclust.app.tables.parsing import date_of_days
 from mtclust.tasks import codes_of_known_tasks
 
 #: characters of a name in a picture

@@ -1,7 +1,7 @@
 """Reading CSV, TSV and Parquet files as the command line needs them.
 
 Text files are read as strings and nothing is guessed on the way: ``007`` stays ``007`` in a key column, and what is a
-number, a date or a category is decided later, column by column (:mod:`mtclust.tables.encoding`).
+number, a date or a category is decided later, column by column (:mod:`mtclust.app.tables.encoding`).
 """
 
 from __future__ import annotations

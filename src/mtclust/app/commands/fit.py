@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mtclust._atomic import atomic_write
-from mtclust.commands.labels import check_keys, labels_csv, row_margins
-from mtclust.commands.options import (
+from mtclust.app.commands.labels import check_keys, labels_csv, row_margins
+from mtclust.app.commands.options import (
     add_reading_options,
     add_verbose_option,
     clusters_argument,
@@ -23,8 +23,8 @@ from mtclust.commands.options import (
     read_options,
     sizes_argument,
 )
-from mtclust.commands.output import LABELS_FILE, MODEL_FILE, REPORT_FILE, staged_directory
-from mtclust.commands.progress import Progress
+from mtclust.app.commands.output import LABELS_FILE, MODEL_FILE, REPORT_FILE, staged_directory
+from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError
 
 #: above this many rows ``--kernel auto`` is linear
@@ -154,8 +154,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from mtclust._extras import require
-    from mtclust.tables import EncodingOptions, TableEncoder, read_tables
-    from mtclust.tables.parsing import MISSING
+    from mtclust.app.tables import EncodingOptions, TableEncoder, read_tables
+    from mtclust.app.tables.parsing import MISSING
 
     require("pandas", "cli")
     require("jinja2", "report")
@@ -190,7 +190,7 @@ def run(options: argparse.Namespace) -> None:
         with progress.step("Writing the report"):
             _write_report(stage / REPORT_FILE, options, table, encoder, X, fitted)
     if not options.quiet:
-        from mtclust.commands.summary import print_summary
+        from mtclust.app.commands.summary import print_summary
 
         print_summary(options.out, table, encoder, fitted)
 
@@ -275,8 +275,8 @@ def _choose_clusters(estimator: Any, options: argparse.Namespace, X: Any, tasks:
 
 
 def _write_report(path: Path, options: argparse.Namespace, table: Any, encoder: Any, X: Any, fitted: Fitted) -> None:
-    from mtclust.report import ReportInput, write_report
-    from mtclust.tables.reading import column_strings
+    from mtclust.app.report import ReportInput, write_report
+    from mtclust.app.tables.reading import column_strings
 
     row_names = [f"row {number}" for number in table.row_numbers]
     if options.show_keys and options.key:
