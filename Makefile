@@ -86,6 +86,7 @@ bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/without_labels.py
 	$(BIN)/python benchmarks/rule_constants.py
 	$(BIN)/python benchmarks/number_of_clusters.py
+	$(BIN)/python benchmarks/column_weights.py
 	$(BIN)/python benchmarks/reference_methods.py
 	$(BIN)/python benchmarks/cutting_plane.py
 	$(BIN)/python benchmarks/scale.py

@@ -93,7 +93,7 @@ def test_pointing_at_a_row_says_what_it_is(visit, shop_report):
     assert tip.is_visible()
     text = tip.inner_text()
     assert text.startswith(CLOSING)
-    assert re.search(r", cluster \d\n", text)
+    assert re.search(r", Cluster \d\n", text)
     assert re.search(r"margin \d\.\d\d", text)
     seen.page.mouse.move(2, 2)
     tip.wait_for(state="hidden")
@@ -107,7 +107,7 @@ def test_a_cluster_selected_anywhere_is_highlighted_everywhere(visit, shop_repor
         assert seen.opacities(f"{kind}[data-c='1']") == {1.0}, kind
         assert max(seen.opacities(f"{kind}[data-c='0']")) < 0.4, kind
     assert seen.page.locator(".card[data-c='1'] .chip").get_attribute("aria-pressed") == "true"
-    assert "cluster 1" in seen.page.locator("#said").text_content()
+    assert "Cluster 1" in seen.page.locator("#said").text_content()
     seen.page.keyboard.press("Escape")
     assert seen.opacities(".point") == {1.0}
     seen.page.locator(".stack button[data-c='2']").first.click()

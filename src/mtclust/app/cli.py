@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from mtclust import __version__
 from mtclust._atomic import cannot_write
 from mtclust.app.commands import demo, fit, predict, reproduce
+from mtclust.app.wording import on_command_line
 from mtclust.exceptions import CommandError
 
 _COMMANDS = (demo, fit, predict, reproduce)
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _tidy_termination():
+        with _tidy_termination(), on_command_line():
             options.run(options)
             sys.stdout.flush()
     except KeyboardInterrupt:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mtclust._atomic import atomic_write
-from mtclust.app.commands.labels import check_keys, labels_csv, row_margins
+from mtclust.app.commands.labels import check_keys, labels_csv
 from mtclust.app.commands.options import (
+    RBF_ROWS,
     add_reading_options,
     add_verbose_option,
     clusters_argument,
@@ -27,16 +24,11 @@ from mtclust.app.commands.output import LABELS_FILE, MODEL_FILE, REPORT_FILE, st
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError
 
-#: above this many rows ``--kernel auto`` is linear
-RBF_ROWS = 5000
-#: rows that the number of clusters is chosen on, where there are more
-CLUSTER_NUMBER_ROWS = 600
-
 _EXAMPLES = """examples:
   mtclust fit sales.csv --task-column shop --out result
   mtclust fit shop_a.csv shop_b.csv shop_c.csv --key customer --clusters 4 --out result
   mtclust fit reviews.csv --task-column product --text-column review --clusters 2-6 --out result
-  mtclust fit patients.parquet --task-column hospital --columns age,bmi,sex --impute --out result
+  mtclust fit patients.parquet --task-column hospital --columns age,bmi,sex --out result
 
 DIR gets labels.csv, model.mtclust (for mtclust predict) and report.html; it appears only when all is done.
 exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."""
@@ -51,7 +43,13 @@ def add_parser(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help="CSV, TSV or Parquet; several: one per task")
+    parser.add_argument(
+        "data",
+        nargs="+",
+        type=Path,
+        metavar="DATA",
+        help="CSV, TSV, JSON, Parquet or Excel, also compressed; - is the standard input; several: one per task",
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the results")
     parser.add_argument("--task-column", metavar="COL", help="the column that says which task a row belongs to")
     parser.add_argument(
@@ -83,8 +81,9 @@ def add_parser(commands: Any) -> None:
     )
     what.add_argument(
         "--impute",
-        action="store_true",
-        help="fill in missing values (median, a level of its own, empty text); without, they are refused",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="fill in missing values from the rows of the same task (default), or refuse them",
     )
 
     how = parser.add_argument_group("how to cluster")
@@ -126,6 +125,9 @@ def add_parser(commands: Any) -> None:
 
     files = parser.add_argument_group("how files are read")
     add_reading_options(files)
+    files.add_argument(
+        "--common-columns", action="store_true", help="of several files with different columns use those that all have"
+    )
     files.add_argument("--decimal", type=decimal_argument, metavar="MARK", help="decimal mark: point or comma")
     files.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
     files.add_argument(
@@ -154,7 +156,8 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from mtclust._extras import require
-    from mtclust.app.tables import EncodingOptions, TableEncoder, read_tables
+    from mtclust.app.fitting import cluster_table
+    from mtclust.app.tables import EncodingOptions, read_tables
     from mtclust.app.tables.parsing import MISSING
 
     require("pandas", "cli")
@@ -162,140 +165,45 @@ def run(options: argparse.Namespace) -> None:
     if options.coupling is not None and options.method != "dmtrc":
         raise CommandError(f"--coupling is for --method dmtrc; got --method {options.method}. Leave it out.")
     check_keys(options.key)
+    further = {} if options.coupling is None else {"coupling": options.coupling}
     progress = Progress(quiet=options.quiet)
     with staged_directory(options.out, overwrite=options.overwrite) as stage:
         with progress.step("Reading"):
-            table = read_tables(options.data, options.task_column, read_options(options))
-            encoder = TableEncoder.fit(
-                table,
-                EncodingOptions(
-                    columns=options.columns,
-                    text_column=options.text_column,
-                    keys=options.key,
-                    categories=options.categories,
-                    impute=options.impute,
-                    scaling=options.scale,
-                    missing=(*MISSING, *(options.missing or ())),
-                    decimal=options.decimal,
-                    date_format=options.date_format,
-                ),
+            table = read_tables(
+                options.data, options.task_column, read_options(options), common_columns=options.common_columns
             )
-            X, _ = encoder.transform(table)
-        fitted = _fit(options, encoder, X, table.tasks.astype(str), progress)
-        with progress.step("Saving"):
-            fitted.model.save(stage / MODEL_FILE, extra={"table": encoder.to_dict()})
-            labels = labels_csv(table, options.key, fitted.model.labels_, fitted.margins, safe=options.safe_csv)
-            with atomic_write(stage / LABELS_FILE) as stream:
-                stream.write(labels.encode())
-        with progress.step("Writing the report"):
-            _write_report(stage / REPORT_FILE, options, table, encoder, X, fitted)
-    if not options.quiet:
-        from mtclust.app.commands.summary import print_summary
-
-        print_summary(options.out, table, encoder, fitted)
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A fitted model and what the user should hear about it.
-
-    Attributes
-    ----------
-    model : DMTRC, DMTFC or DSTC
-    margins : ndarray of shape (n,)
-    choice : ClusterNumberChoice or None
-        How the number of clusters was chosen, if it was.
-    notes : list of str
-        What was done with the table, and what was chosen by itself.
-    warned : list of warnings
-        Of the library.
-    """
-
-    model: Any
-    margins: Any
-    choice: Any
-    notes: list[str]
-    warned: list[Any]
-
-
-def _fit(options: argparse.Namespace, encoder: Any, X: Any, tasks: Any, progress: Progress) -> Fitted:
-    from mtclust import DMTFC, DMTRC, DSTC
-
-    notes = list(encoder.notes)
-    kernel = options.kernel
-    if kernel == "auto":
-        kernel = "linear" if encoder.is_text or len(tasks) > RBF_ROWS else "rbf"
-        if not encoder.is_text and kernel == "linear":
-            notes.append(f"The kernel is linear, since there are more than {RBF_ROWS} rows (--kernel rbf is slower).")
-    arguments: dict[str, Any] = {"kernel": kernel, "sizes": options.sizes, "random_state": options.seed}
-    if options.coupling is not None:
-        arguments["coupling"] = options.coupling
-    estimator = {"dmtrc": DMTRC, "dmtfc": DMTFC, "dstc": DSTC}[options.method](**arguments)
-    choice = None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            if not isinstance(options.clusters, int):
-                with progress.step("Choosing the number of clusters"):
-                    choice = _choose_clusters(estimator, options, X, tasks, notes)
-                estimator.set_params(n_clusters=choice.n_clusters)
-            else:
-                estimator.set_params(n_clusters=options.clusters)
-            with progress.step(f"Clustering {len(tasks)} rows into {estimator.n_clusters} clusters"):
-                model = estimator.fit(X, tasks=tasks)
-                margins = row_margins(model.decision_function(X, tasks=tasks), model.labels_)
-        except ValueError as error:  # what the library refuses, the user can mend: rows, clusters, sizes
-            raise CommandError(str(error)) from error
-        except MemoryError as error:
-            raise CommandError(
-                f"there is not enough memory for {len(tasks)} rows with --kernel {kernel}"
-                f"; {'try --kernel linear' if kernel == 'rbf' else 'use fewer rows or columns'}."
-            ) from error
-    warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
-    return Fitted(model, margins, choice, notes, warned)
-
-
-def _choose_clusters(estimator: Any, options: argparse.Namespace, X: Any, tasks: Any, notes: list[str]) -> Any:
-    """The number of clusters among the candidates, on a sample where there are many rows."""
-    from mtclust.selection.n_clusters import CANDIDATES, select_n_clusters, warn_unless_supported
-
-    rows = np.arange(len(tasks))
-    if len(rows) > CLUSTER_NUMBER_ROWS:
-        rows = np.sort(np.random.default_rng(options.seed).choice(len(rows), CLUSTER_NUMBER_ROWS, replace=False))
-        notes.append(f"The number of clusters was chosen on {CLUSTER_NUMBER_ROWS} rows drawn at random.")
-    wanted = CANDIDATES if options.clusters == "auto" else options.clusters
-    candidates = [c for c in wanted if c <= len(rows)]
-    if not candidates:
-        raise CommandError(
-            f"--clusters asks for {min(wanted)} or more, but there are only {len(tasks)} rows; ask for fewer clusters."
+        encoding = EncodingOptions(
+            columns=options.columns,
+            text_column=options.text_column,
+            keys=options.key,
+            categories=options.categories,
+            impute=options.impute,
+            scaling=options.scale,
+            missing=(*MISSING, *(options.missing or ())),
+            decimal=options.decimal,
+            date_format=options.date_format,
         )
-    choice = select_n_clusters(estimator, X[rows], tasks=tasks[rows], candidates=candidates, random_state=options.seed)
-    warn_unless_supported(choice)
-    return choice
+        found = cluster_table(
+            table, encoding, options.clusters, method=options.method, kernel=options.kernel, step=progress.step,
+            sizes=options.sizes, random_state=options.seed, **further,
+        )  # fmt: skip
+        _write(stage, found, table, options, progress)
+    if not options.quiet:
+        print(f"{found.summary()}\n\nWritten to {options.out}: {LABELS_FILE}, {MODEL_FILE}, {REPORT_FILE}")
 
 
-def _write_report(path: Path, options: argparse.Namespace, table: Any, encoder: Any, X: Any, fitted: Fitted) -> None:
-    from mtclust.app.report import ReportInput, write_report
-    from mtclust.app.tables.reading import column_strings
+def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace, progress: Progress) -> None:
+    from mtclust.app.tables.parsing import column_strings
 
-    row_names = [f"row {number}" for number in table.row_numbers]
-    if options.show_keys and options.key:
-        columns = [column_strings(table.frame[key]) for key in options.key]
-        row_names = [", ".join(str(cell) for cell in cells) for cells in zip(*columns)]
-    write_report(
-        ReportInput(
-            model=fitted.model,
-            X=X,
-            tasks=table.tasks.astype(str),
-            features=encoder.features,
-            margins=fitted.margins,
-            row_names=row_names,
-            source=", ".join(table.files),
-            command=shlex.join(["mtclust", *options.arguments]),
-            columns=encoder.describe(),
-            notes=fitted.notes,
-            warned=fitted.warned,
-            cluster_number=fitted.choice,
-        ),
-        path,
-    )
+    with progress.step("Saving"):
+        found.save(stage / MODEL_FILE)
+        labels = labels_csv(table, options.key, found.labels, found.margins.to_numpy(), safe=options.safe_csv)
+        with atomic_write(stage / LABELS_FILE) as stream:
+            stream.write(labels.encode())
+    with progress.step("Writing the report"):
+        row_names = [f"row {number}" for number in table.row_numbers]
+        if options.show_keys and options.key:
+            columns = [column_strings(table.frame[key]) for key in options.key]
+            row_names = [", ".join(str(cell) for cell in cells) for cells in zip(*columns)]
+        command = shlex.join(["mtclust", *options.arguments])
+        found.report(stage / REPORT_FILE, row_names=row_names, command=command)

@@ -7,22 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtclust.app.commands.output import write_csv
 from mtclust.exceptions import CommandError
 
 #: columns that are written beside the keys
 _OWN = ("task", "cluster", "margin")
-
-
-def row_margins(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How much the score of a row's own cluster exceeds the best other one; negative where sizes forced the row out."""
-    own = scores[np.arange(len(labels)), labels]
-    others = scores.copy()
-    others[np.arange(len(labels)), labels] = -np.inf
-    best = others.max(axis=1) if scores.shape[1] > 1 else np.full(len(labels), -np.inf)
-    return np.where(np.isfinite(best), own - best, np.inf)
 
 
 def check_keys(keys: Sequence[str]) -> None:
@@ -33,8 +23,8 @@ def check_keys(keys: Sequence[str]) -> None:
 
 
 def labels_csv(table: Any, keys: Sequence[str], labels: Any, margins: Any, *, safe: bool) -> str:
-    """What labels.csv holds: what names the row, its task, its cluster and how clear that is."""
-    from mtclust.app.tables.reading import column_strings
+    """What labels.csv holds: what names the row, its task, its cluster (number or name) and how clear that is."""
+    from mtclust.app.tables.parsing import column_strings
 
     names = [column_strings(table.frame[key]) for key in keys]
     header = [*keys, *_OWN]

@@ -7,6 +7,9 @@ from typing import Any
 
 from mtclust.app.tables.reading import SEPARATOR_NAMES, ReadOptions
 
+#: above this many rows ``--kernel auto`` is linear
+RBF_ROWS = 5000
+
 
 def comma_list(text: str) -> list[str]:
     """Names of columns, separated by commas.
@@ -113,8 +116,9 @@ def add_reading_options(parser: Any) -> None:
         metavar="SEP",
         help="between fields: comma, semicolon, tab, pipe or a character; found out by default",
     )
-    parser.add_argument("--encoding", metavar="NAME", help="such as cp1252 or latin-1; UTF-8 by default")
+    parser.add_argument("--encoding", metavar="NAME", help="such as cp1252 or latin-1; found out by default")
+    parser.add_argument("--sheet", metavar="NAME", help="of an Excel file; the first by default")
 
 
 def read_options(options: argparse.Namespace) -> ReadOptions:
-    return ReadOptions(options.separator, options.encoding)
+    return ReadOptions(options.separator, options.encoding, options.sheet)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mtclust._atomic import atomic_write
-from mtclust.app.commands.labels import check_keys, labels_csv, row_margins
+from mtclust.app.assigning import assign
+from mtclust.app.commands.labels import check_keys, labels_csv
 from mtclust.app.commands.options import add_reading_options, add_verbose_option, comma_list, read_options
 from mtclust.app.commands.output import MODEL_FILE, written_to
 from mtclust.app.commands.progress import Progress
@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="the directory that mtclust fit wrote, or its model")
-    parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help="CSV, TSV or Parquet")
+    parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help="files as for fit; - is the standard input")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write here instead of to the standard output")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--task-column", metavar="COL", help="the column with the task; by default as in fit")
@@ -51,7 +51,9 @@ def add_parser(commands: Any) -> None:
         metavar="COL,…",
         help="columns that name a row: copied to the result",
     )
-    parser.add_argument("--impute", action="store_true", help="fill in missing values, as fit --impute does")
+    parser.add_argument(
+        "--impute", action=argparse.BooleanOptionalAction, default=None, help="fill in missing values; as in fit"
+    )
     add_reading_options(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace FILE")
     parser.add_argument(
@@ -75,35 +77,37 @@ def run(options: argparse.Namespace) -> None:
         raise CommandError(f"--out {options.out}: there is no directory {options.out.resolve().parent}; make it first.")
     progress = Progress(quiet=options.quiet)
     with progress.step("Reading"):
-        model, encoder = _load(options.model)
-        table = _read(options, encoder)
+        found = _load(options.model)
+        if options.impute is not None:
+            found.encoder.impute = options.impute
+        table = _read(options, found.encoder)
         table.require_columns(options.key, "--key")
-        X, notes = encoder.transform(table, impute=encoder.impute or options.impute)
-    labels, margins, found = _clusters(model, X, table.tasks.astype(str), options.new_task, progress)
-    text = labels_csv(table, options.key, labels, margins, safe=options.safe_csv)
+    assigned = assign(found.model, found.encoder, table, new_tasks=options.new_task, step=progress.step)
+    text = labels_csv(table, options.key, found.named(assigned.labels), assigned.margins, safe=options.safe_csv)
     if options.out is None:
         sys.stdout.write(text)
     else:
         with written_to(options.out), atomic_write(options.out) as stream:
             stream.write(text.encode())
     if not options.quiet:
-        for note in [*notes, *found]:
+        for note in assigned.notes:
             print(note, file=sys.stderr)
 
 
-def _load(path: Path) -> tuple[Any, Any]:
-    """The model and how its table was encoded."""
+def _load(path: Path) -> Any:
+    """The saved clustering."""
     import mtclust
-    from mtclust.app.tables import TableEncoder
 
     file = path / MODEL_FILE if path.is_dir() else path
     if not file.exists():
         raise CommandError(f"{file}: there is no model; give the directory that mtclust fit wrote.")
     try:
-        model, extra = mtclust.load(file, return_extra=True)
+        found = mtclust.load(file)
     except ModelFileError as error:
         raise CommandError(str(error)) from error
-    return model, TableEncoder.from_dict((extra or {}).get("table"))
+    if not isinstance(found, mtclust.Clustering):
+        raise CommandError(f"{file} holds an estimator without a table; use a model of mtclust fit or mtclust.cluster.")
+    return found
 
 
 def _read(options: argparse.Namespace, encoder: Any) -> Any:
@@ -126,44 +130,3 @@ def _read(options: argparse.Namespace, encoder: Any) -> Any:
     if options.task is None:
         return table
     return replace(table, tasks=np.full(len(table), options.task, dtype=object))
-
-
-def _clusters(model: Any, X: Any, tasks: Any, new_task: bool, progress: Progress) -> tuple[Any, Any, list[str]]:
-    """Labels and margins of all rows, and what was found out about new tasks."""
-    known = np.isin(tasks, model.tasks_)
-    unknown = sorted(set(tasks[~known].tolist()))
-    if unknown and not new_task:
-        raise CommandError(
-            f"the model has no task {', '.join(map(repr, unknown[:5]))}{' …' if len(unknown) > 5 else ''}; it knows "
-            f"{', '.join(map(repr, model.tasks_.tolist()[:10]))}{' …' if len(model.tasks_) > 10 else ''}. Cluster "
-            "new tasks with --new-task, or name the task of all rows with --task."
-        )
-    labels = np.zeros(len(tasks), dtype=np.int64)
-    margins = np.zeros(len(tasks))
-    found = []
-    if known.any():
-        scores = model.decision_function(X[known], tasks=tasks[known])
-        labels[known] = scores.argmax(axis=1)
-        margins[known] = row_margins(scores, labels[known])
-    for name in unknown:
-        rows = tasks == name
-        with progress.step(f"Clustering the new task {name}"), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                new = model.fit_task(X[rows])
-            except ValueError as error:
-                raise CommandError(f"task {name!r} cannot be clustered: {error}") from error
-        found += [str(entry.message) for entry in caught if issubclass(entry.category, UserWarning)]
-        labels[rows] = new.labels_
-        margins[rows] = row_margins(new.decision_function(X[rows]), new.labels_)
-        found.append(_describe_new(name, new, model.tasks_))
-    return labels, margins, found
-
-
-def _describe_new(name: str, new: Any, known: Any) -> str:
-    sizes = ", ".join(f"{c}: {n}" for c, n in zip(*np.unique(new.labels_, return_counts=True)))
-    text = f"New task {name}: {len(new.labels_)} rows (cluster {sizes})"
-    if new.task_correlation_ is None:
-        return text + "."
-    nearest = int(np.argmax(new.task_correlation_[:-1]))
-    return f"{text}; closest to {known[nearest]} (correlation {new.task_correlation_[nearest]:.2f})."

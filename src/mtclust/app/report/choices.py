@@ -19,12 +19,13 @@ def method_in_words(model: Any) -> str:
     return f"{name} ({words[name]}), {model.kernel} kernel"
 
 
-def choices(model: Any, number: Any = None) -> list[dict[str, str]]:
-    """What was chosen and why; ``number`` is how the number of clusters was."""
+def choices(model: Any) -> list[dict[str, str]]:
+    """What was chosen and why."""
     chosen = model.selection_
+    number = chosen.get("n_clusters")
     rows = [{"what": "Method", "chosen": method_in_words(model), "why": "given or default"}]
-    if number is not None:
-        rows.append({"what": "Number of clusters", "chosen": str(number.n_clusters), "why": number.reason})
+    if isinstance(number, dict):
+        rows.append({"what": "Number of clusters", "chosen": str(number["chosen"]), "why": number["reason"]})
     else:
         rows.append({"what": "Number of clusters", "chosen": str(model.n_clusters_), "why": "given"})
     coupling = chosen.get("coupling")
@@ -44,17 +45,18 @@ def choices(model: Any, number: Any = None) -> list[dict[str, str]]:
     return rows
 
 
-def cluster_number(choice: Any) -> dict[str, Any] | None:
-    """Scores of the candidates, scaled for a small chart."""
-    if choice is None or len(choice.candidates) < 2:
+def cluster_number(model: Any) -> dict[str, Any] | None:
+    """Scores of the numbers of clusters that were tried, scaled for a small chart; None where the number was given."""
+    chosen = model.selection_.get("n_clusters")
+    gaps = chosen.get("gaps", {}) if isinstance(chosen, dict) else {}
+    if not isinstance(chosen, dict) or len(gaps) < 2:
         return None
-    gaps = np.asarray(choice.gap)
-    top = max(float(gaps.max()), 1e-9)
+    top = max(*map(float, gaps.values()), 1e-9)
     return {
-        "chosen": choice.n_clusters,
+        "chosen": int(chosen["chosen"]),
         "bars": [
-            {"clusters": c, "gap": f"{g:.3f}".replace("-", "−"), "height": max(0.0, float(g)) / top}
-            for c, g in zip(choice.candidates, gaps)
+            {"clusters": int(c), "gap": f"{g:.3f}".replace("-", "−"), "height": max(0.0, float(g)) / top}
+            for c, g in sorted(gaps.items(), key=lambda pair: int(pair[0]))
         ],
     }
 

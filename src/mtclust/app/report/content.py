@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mtclust._names import columns, listing, shown_name
 from mtclust.app.report.agreement import agreement
 from mtclust.app.report.cautions import cautions
 from mtclust.app.report.choices import choices, cluster_number, method_in_words, setting, versions
-from mtclust.app.report.names import figure, natural_order, percent
-from mtclust.app.report.profiles import Trait, cluster_traits, moments
+from mtclust.app.report.names import natural_order, percent
+from mtclust.app.report.profiles import Trait
 from mtclust.app.report.relationship import TASKS_SHOWN, Relationship, task_relationship
 from mtclust.app.report.scatter import View, task_views
 from mtclust.app.tables.columns import Feature
-from mtclust.app.tables.parsing import date_of_days
+from mtclust.app.words import all_traits, value_in_words
 from mtclust.tasks import codes_of_known_tasks
+
+if TYPE_CHECKING:
+    from mtclust.app.clustering import Clustering
 
 #: characters of a name in a picture
 LABEL = 18
@@ -28,8 +30,6 @@ LABEL = 18
 LABEL_STEP = 7.5
 #: effects are drawn from minus to plus this many standard deviations
 EFFECT_RANGE = 2.5
-#: numbers of sums of features by task and cluster that are kept at once
-_MOST_SUMS = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class ReportInput:
         What was done with the table.
     warned : sequence of warnings
         What ``fit`` warned of.
-    cluster_number : ClusterNumberChoice or None
-        How the number of clusters was chosen, if it was.
+    names : mapping from int to str
+        Names that the user gave to clusters.
     """
 
     model: Any
@@ -67,7 +67,29 @@ class ReportInput:
     columns: str = ""
     notes: Sequence[str] = ()
     warned: Sequence[Any] = field(default=())
-    cluster_number: Any = None
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> ReportInput:
+        """What the report of a clustering is made from."""
+        rows = found.rows("the report")
+        if row_names is None:
+            index = range(len(rows.margins)) if rows.table.index is None else rows.table.index
+            row_names = [f"row {name}" for name in index]
+        return cls(
+            model=found.model,
+            X=rows.X,
+            tasks=rows.table.tasks.astype(str),
+            features=found.encoder.features,
+            margins=rows.margins,
+            row_names=row_names,
+            source=", ".join(rows.table.files),
+            command=command,
+            columns=found.encoder.describe(),
+            notes=found.notes,
+            warned=found.warned,
+            names=found.names,
+        )
 
 
 def report_content(given: ReportInput) -> dict[str, Any]:
@@ -89,6 +111,7 @@ def report_content(given: ReportInput) -> dict[str, Any]:
         "n_clusters": int(model.n_clusters_),
         "method": method_in_words(model),
         "tasks": names,
+        "cluster_names": [given.names.get(c, f"Cluster {c}") for c in range(int(model.n_clusters_))],
         "order": order,
         "columns": given.columns,
         "headline": _headline(given, relationship),
@@ -115,8 +138,8 @@ def report_content(given: ReportInput) -> dict[str, Any]:
             }
             for a in compared
         ],
-        "choices": choices(model, given.cluster_number),
-        "cluster_number": cluster_number(given.cluster_number),
+        "choices": choices(model),
+        "cluster_number": cluster_number(model),
         "shared_features": _shared_features(given),
         "settings": {name: setting(value) for name, value in sorted(model.get_params(deep=False).items())},
         "command": given.command,
@@ -180,27 +203,15 @@ def _sizes(model: Any, shown: list[int]) -> list[dict[str, Any]]:
 
 def _profiles(given: ReportInput, codes: Any, shown: list[int]) -> list[dict[str, Any]]:
     """For every cluster the features that characterise it."""
-    model = given.model
-    m, C = len(model.tasks_), int(model.n_clusters_)
-    X, kept = given.X, np.arange(given.X.shape[1])
-    most = max(1, _MOST_SUMS // (m * C))
-    if len(kept) > most:  # of very many words those that carry the most weight
-        weight = np.asarray(X.multiply(X).sum(axis=0)).ravel() if sp.issparse(X) else np.sum(X**2, axis=0)
-        kept = np.sort(np.argsort(-weight, kind="stable")[:most])
-        X = X[:, kept]
-    found = moments(X, codes, model.labels_, m, C)
-    words = bool(given.features) and given.features[0].kind == "word"
-    values = moments(X != 0, codes, model.labels_, m, C) if words else found
+    names = [str(name) for name in given.model.tasks_]
+    sizes = np.asarray(given.model.cluster_sizes_).sum(axis=0)
     return [
         {
             "cluster": c,
-            "rows": int(found.counts[:, c].sum()),
-            "traits": [
-                _trait(trait, given.features[kept[trait.feature]], [str(name) for name in model.tasks_], shown)
-                for trait in cluster_traits(found, c, values=values, only_positive=words)
-            ],
+            "rows": int(sizes[c]),
+            "traits": [_trait(trait, feature, names, shown) for trait, feature in own],
         }
-        for c in range(C)
+        for c, own in enumerate(all_traits(given.X, codes, given.model, given.features))
     ]
 
 
@@ -210,8 +221,8 @@ def _trait(trait: Trait, feature: Feature, names: list[str], shown: list[int]) -
         "word": feature.kind == "word",
         "effect": trait.effect,
         "effect_text": f"{trait.effect:+.1f}".replace("-", "−"),
-        "inside": _value(feature, trait.inside),
-        "outside": _value(feature, trait.outside),
+        "inside": value_in_words(feature, trait.inside),
+        "outside": value_in_words(feature, trait.outside),
         "task": trait.task,
         "elsewhere": _elsewhere(trait),
         "dots": [
@@ -229,14 +240,6 @@ def _trait(trait: Trait, feature: Feature, names: list[str], shown: list[int]) -
 def _elsewhere(trait: Trait) -> str:
     others = np.delete(trait.effects, trait.task) if trait.task is not None else trait.effects
     return f"{np.nanmean(others):+.1f}".replace("-", "−")
-
-
-def _value(feature: Feature, mean: float) -> str:
-    """A mean of X in the units of the file."""
-    value = feature.offset + feature.factor * mean
-    if feature.kind in ("category", "word"):
-        return percent(float(np.clip(value, 0.0, 1.0)))
-    return date_of_days(value) if feature.kind == "date" else figure(value)
 
 
 def _relationship(found: Relationship, names: list[str]) -> dict[str, Any]:

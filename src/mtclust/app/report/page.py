@@ -43,7 +43,13 @@ def render_report(given: ReportInput) -> str:
     environment.filters["breakable"] = _breakable
     content = report_content(given)
     script = _asset("report.js")
-    data = {"tasks": content["tasks"], "views": content.pop("points"), "colours": COLOURS, "shapes": SHAPES}
+    data = {
+        "tasks": content["tasks"],
+        "clusters": content["cluster_names"],
+        "views": content.pop("points"),
+        "colours": COLOURS,
+        "shapes": SHAPES,
+    }
     markup = require("markupsafe", "report").Markup
     return environment.get_template("report.html.jinja").render(
         content,

@@ -41,9 +41,17 @@ class Relationship:
     matrix: Array
     links: list[dict[str, float]]
 
+    @property
+    def quantity(self) -> str:
+        """What the numbers of the matrix are."""
+        return "correlation" if self.title.startswith("Correlation") else "similarity"
 
-def task_relationship(model: Any) -> Relationship | None:
-    """The learned correlations of the tasks, or how alike their clusters are where none were learned."""
+
+def task_relationship(model: Any, *, all_tasks: bool = False) -> Relationship | None:
+    """The learned correlations of the tasks, or how alike their clusters are where none were learned.
+
+    Of very many tasks the largest, unless all are asked for.
+    """
     m = len(model.tasks_)
     if m < 2:
         return None
@@ -64,7 +72,7 @@ def task_relationship(model: Any) -> Relationship | None:
             "same, 0 unrelated."
         )
     sizes = np.asarray(model.cluster_sizes_).sum(axis=1)
-    kept = np.arange(m) if m <= TASKS_SHOWN else np.sort(np.argsort(-sizes, kind="stable")[:TASKS_SHOWN])
+    kept = np.arange(m) if all_tasks or m <= TASKS_SHOWN else np.sort(np.argsort(-sizes, kind="stable")[:TASKS_SHOWN])
     kept = kept[natural_order(model.tasks_[kept])]
     order, links = task_tree(matrix[np.ix_(kept, kept)])
     shown = kept[order]

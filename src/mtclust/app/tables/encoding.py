@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from mtclust.app.tables.columns import (
-    MISSING_LEVEL,
     CategoryColumn,
     Column,
     DateColumn,
@@ -24,16 +23,25 @@ from mtclust.app.tables.columns import (
     column_from_dict,
     column_to_dict,
 )
+from mtclust.app.tables.identifiers import identifier
+from mtclust.app.tables.missing import informative, missing_notes, refuse_missing
 from mtclust.app.tables.parsing import MISSING, Cells, read_cells, read_dates, read_numbers, refuse_mixed
-from mtclust.app.tables.reading import Table
-from mtclust.exceptions import CommandError
+from mtclust.app.tables.table import Table
+from mtclust.app.wording import option
+from mtclust.exceptions import TableError
 
 #: version of the saved form
-FORMAT = 1
+FORMAT = 2
 #: a column of strings with more distinct values is no category but a name or free text
 MOST_LEVELS = 50
+#: neither is one, in a table of at least so many rows, where more than this share of the rows has a value of its own
+_FEW_ROWS, _MOST_DISTINCT = 10, 0.5
+#: a name or code is another one in nearly every row, that is in this share of them
+_NEARLY = 0.9
 #: words per cell from which on a column is called free text
 _TEXT_WORDS = 3
+#: a column that is known in a smaller share of the rows is left out
+_LEAST_KNOWN = 0.5
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class EncodingOptions:
     categories : sequence of str
         Columns of numbers that are names, such as postcodes.
     impute : bool
-        Fill missing values instead of refusing them.
+        Fill in missing values; without, they are refused.
     scaling : {"standard", "range", "none"}
     missing : sequence of str
         Cells that mean "not known".
@@ -63,7 +71,7 @@ class EncodingOptions:
     text_column: str | None = None
     keys: Sequence[str] = ()
     categories: Sequence[str] = ()
-    impute: bool = False
+    impute: bool = True
     scaling: str = "standard"
     missing: Sequence[str] = MISSING
     decimal: str | None = None
@@ -86,7 +94,7 @@ class TableEncoder:
     """
 
     columns: list[Column]
-    impute: bool = False
+    impute: bool = True
     missing: list[str] = field(default_factory=lambda: list(MISSING))
     task_column: str | None = None
     notes: list[str] = field(default_factory=list)
@@ -96,49 +104,54 @@ class TableEncoder:
         """Decide what each column holds and learn how it becomes features."""
         encoder = cls([], options.impute, list(options.missing), table.task_column)
         named = _named_columns(table, options)
-        left_out: list[str] = []
-        incomplete: list[Cells] = []
+        learner = _Learner(table, options, asked_for=named is not None)
         for name in named if named is not None else [c for c in table.frame.columns if c not in options.keys]:
-            text = name == options.text_column
-            cells = read_cells(table.frame, name, table.row_numbers, ("",) if text else options.missing)
-            learned = TextColumn.learn(cells) if text else _learn(cells, options, asked_for=named is not None)
-            if isinstance(learned, str):
-                left_out.append(f"{name} ({learned})")
-                continue
-            encoder.columns.append(learned)
-            if cells.missing.any():
-                incomplete.append(cells)
-        if not encoder.columns:
-            raise CommandError(f"no column is left to cluster by: {'; '.join(left_out) or 'the table has none'}.")
-        if left_out:
-            encoder.notes.append(f"Columns left out: {'; '.join(left_out)}.")
-        encoder.notes += _missing_notes(incomplete, options.impute)
+            learner.add(name)
+        if not learner.columns and len(learner.texts) == 1 and named is None:
+            learner.add_text(learner.texts[0])  # a table of texts
+        if not learner.columns:
+            left_out = [f"{name} ({reason})" for name, reason in learner.left_out.items()]
+            raise TableError(f"no column is left to cluster by: {'; '.join(left_out) or 'the table has none'}.")
+        incomplete = [cells for cells in learner.cells.values() if cells.missing.any()]
+        if incomplete and not options.impute:
+            refuse_missing(incomplete)
+        tasks = table.tasks.astype(str)
+        encoder.columns, goes_with = informative(learner.columns, learner.cells, tasks, options.scaling)
+        encoder.notes = [*learner.notes(), *missing_notes(learner.cells, encoder.columns, goes_with)]
         return encoder
 
     def transform(self, table: Table, *, impute: bool | None = None) -> tuple[Any, list[str]]:
         """The matrix of a table's rows, and notes on values that had to be filled in or are not known."""
         absent = [column.name for column in self.columns if column.name not in table.frame.columns]
         if absent:
-            raise CommandError(
+            raise TableError(
                 f"the model needs columns that are not there: {', '.join(map(repr, absent))}. The columns are "
                 f"{', '.join(map(repr, table.frame.columns))}."
             )
         notes: list[str] = []
-        blocks, incomplete = [], []
+        blocks: list[Any] = []
+        incomplete: dict[str, Cells] = {}
+        tasks = table.tasks.astype(str)
         for column in self.columns:
             tokens = ("",) if isinstance(column, TextColumn) else self.missing
             cells = read_cells(table.frame, column.name, table.row_numbers, tokens)
             if cells.missing.any():
-                incomplete.append(cells)
-            if isinstance(column, CategoryColumn):
-                unknown = [level for level in column.unknown(cells) if level != MISSING_LEVEL]
-                if unknown:
-                    notes.append(
-                        f"Column {column.name} has values that were not there in fit ({_some(unknown)}); "
-                        "they count as none of the known ones."
-                    )
-            blocks.append(column.transform(cells))
-        notes += _missing_notes(incomplete, self.impute if impute is None else impute)
+                incomplete[cells.name] = cells
+            unknown = column.unknown(cells) if isinstance(column, CategoryColumn) else []
+            if unknown:
+                notes.append(
+                    f"Column {column.name} has values that were not there in fit ({_some(unknown)}); "
+                    "they count as none of the known ones."
+                )
+            blocks.append(column.transform(cells, tasks))
+        if incomplete and not (self.impute if impute is None else impute):
+            refuse_missing(list(incomplete.values()))
+        if incomplete:
+            notes.append(
+                "Missing values were filled in: "
+                + ", ".join(f"{cells.name} ({int(cells.missing.sum())} rows)" for cells in incomplete.values())
+                + "."
+            )
         if any(sp.issparse(block) for block in blocks):
             return sp.csr_matrix(sp.hstack(blocks)), notes
         return np.column_stack(blocks), notes
@@ -172,87 +185,128 @@ class TableEncoder:
             "missing": self.missing,
             "task_column": self.task_column,
             "columns": [column_to_dict(column) for column in self.columns],
+            "notes": self.notes,
         }
 
     @classmethod
     def from_dict(cls, saved: Any) -> TableEncoder:
         """The encoder that :meth:`to_dict` described."""
         if not isinstance(saved, dict) or "format" not in saved:
-            raise CommandError("the model does not say how its table was encoded; it was not made by mtclust fit.")
+            raise TableError("the model does not say how its table was encoded; it was not made from a table.")
         if saved["format"] != FORMAT:
-            raise CommandError(
+            raise TableError(
                 f"the model's table was encoded in format {saved['format']!r}; this version of mtclust reads {FORMAT}. "
                 "Use the version that fitted it, or fit again."
             )
         try:
             columns = [column_from_dict(column) for column in saved["columns"]]
-            return cls(columns, bool(saved["impute"]), list(saved["missing"]), saved["task_column"])
+            known = list(saved["missing"]), saved["task_column"], list(saved["notes"])
+            return cls(columns, bool(saved["impute"]), *known)
         except (KeyError, TypeError) as error:
-            raise CommandError(
-                f"the model's encoding is damaged ({error}); copy the file anew or fit again."
-            ) from error
+            raise TableError(f"the model's encoding is damaged ({error}); copy the file anew or fit again.") from error
+
+
+class _Learner:
+    """Looks at one column after the other and keeps what was decided."""
+
+    def __init__(self, table: Table, options: EncodingOptions, *, asked_for: bool) -> None:
+        self._table, self._options, self._asked_for = table, options, asked_for
+        self._tasks = table.tasks.astype(str)
+        self.columns: list[Column] = []
+        self.cells: dict[str, Cells] = {}
+        self.left_out: dict[str, str] = {}
+        self.texts: list[str] = []
+        self._read: list[str] = []
+
+    def add(self, name: str) -> None:
+        """Learn a column, or keep why it is left out."""
+        if name == self._options.text_column:
+            self.add_text(name)
+            return
+        cells = read_cells(self._table.frame, name, self._table.row_numbers, self._options.missing)
+        learned = self._learn(cells)
+        if isinstance(learned, str):
+            self.left_out[name] = learned
+            return
+        self.columns.append(learned)
+        self.cells[name] = cells
+
+    def add_text(self, name: str) -> None:
+        cells = read_cells(self._table.frame, name, self._table.row_numbers, ("",))
+        self.columns.append(TextColumn.learn(cells))
+        self.left_out.pop(name, None)
+        self.cells[name] = cells
+
+    def notes(self) -> list[str]:
+        """Columns left out, and numbers that were written in an unusual way."""
+        found = []
+        if self.left_out:
+            found.append(f"Columns left out: {'; '.join(f'{name} ({why})' for name, why in self.left_out.items())}.")
+        if self._read:
+            found.append(f"Read as numbers: {'; '.join(self._read)}.")
+        return found
+
+    def _learn(self, cells: Cells) -> Column | str:
+        """How a column becomes features, or in words why it is left out."""
+        options = self._options
+        if cells.missing.all():
+            return "empty in every row"
+        if cells.distinct == 1:
+            return f"the same in every row{' where it is known' if cells.missing.any() else ''}"
+        if cells.missing.mean() > 1 - _LEAST_KNOWN and not self._asked_for:
+            return f"missing in {int(cells.missing.sum())} of {len(cells.missing)} rows"
+        if cells.name not in options.categories:
+            numbers = read_numbers(cells, options.decimal)
+            if numbers is not None:
+                return self._learn_numbers(cells, *numbers)
+            dates = read_dates(cells, options.date_format)
+            if dates is not None:
+                return DateColumn.learn(cells, *dates, options.scaling, self._tasks)
+            refuse_mixed(cells)
+        if self._is_category(cells):
+            return CategoryColumn.learn(cells, options.scaling, self._tasks)
+        words = float(np.mean([len(value.split()) for value in cells.strings[~cells.missing]]))
+        hint = f"a name? {option('keys')}; a category? {option('categories')}"
+        if words < _TEXT_WORDS and cells.distinct > _NEARLY * (~cells.missing).sum() and not self._asked_for:
+            return "a name or code, another one in nearly every row"
+        if words >= _TEXT_WORDS:
+            self.texts.append(cells.name)
+            hint = f"free text? {option('text_column', cells.name)}"
+        reason = f"{cells.distinct} distinct values; {hint}"
+        if self._asked_for:
+            raise TableError(
+                f"{option('columns')} names {cells.name!r}, which is neither numbers nor dates and has {reason}."
+            )
+        return reason
+
+    def _learn_numbers(self, cells: Cells, values: Any, form: Any) -> Column | str:
+        reason = None if self._asked_for else identifier(cells.name, values, self._tasks)
+        if reason is not None:
+            return reason
+        if form.unit or (form.written_out and form.decimal == "." and any(c.isalpha() for c in cells.strings[0])):
+            first = int(np.argmax(~cells.missing))
+            self._read.append(f"{cells.name} ({cells.strings[first]!r} is {values[first]:,.10g})")
+        return NumberColumn.learn(cells, values, form, self._options.scaling, self._tasks)
+
+    def _is_category(self, cells: Cells) -> bool:
+        if cells.name in self._options.categories:
+            return True
+        known = int((~cells.missing).sum())
+        own = known >= _FEW_ROWS and cells.distinct > _MOST_DISTINCT * known
+        return cells.distinct <= MOST_LEVELS and not own
 
 
 def _named_columns(table: Table, options: EncodingOptions) -> list[str] | None:
     """The columns the user asked for, checked; None where they are left to us."""
-    table.require_columns(list(options.keys), "--key")
-    table.require_columns(list(options.categories), "--categories")
+    table.require_columns(list(options.keys), option("keys"))
+    table.require_columns(list(options.categories), option("categories"))
     if options.text_column is not None:
-        table.require_columns([options.text_column], "--text-column")
+        table.require_columns([options.text_column], option("text_column"))
         return [options.text_column]
     if options.columns is None:
         return None
-    table.require_columns(list(options.columns), "--columns")
+    table.require_columns(list(options.columns), option("columns"))
     return list(dict.fromkeys(options.columns))
-
-
-def _learn(cells: Cells, options: EncodingOptions, *, asked_for: bool) -> Column | str:
-    """How a column becomes features, or in words why it is left out."""
-    if cells.missing.all():
-        return "empty in every row"
-    if cells.distinct == 1 and not cells.missing.any():
-        return "the same in every row"
-    if cells.name not in options.categories:
-        numbers = read_numbers(cells, options.decimal)
-        if numbers is not None:
-            if cells.distinct == 1:
-                return "the same in every row where it is known"
-            if not asked_for and _counts_rows(numbers[0]):
-                return "counts the rows"
-            return NumberColumn.learn(cells, *numbers, options.scaling)
-        dates = read_dates(cells, options.date_format)
-        if dates is not None:
-            return DateColumn.learn(cells, *dates, options.scaling)
-        if cells.distinct > MOST_LEVELS:
-            refuse_mixed(cells)
-    if cells.distinct <= MOST_LEVELS or cells.name in options.categories:
-        return CategoryColumn.learn(cells, options.scaling)
-    words = float(np.mean([len(value.split()) for value in cells.strings[~cells.missing]]))
-    hint = (
-        f"free text? --text-column {cells.name}" if words >= _TEXT_WORDS else "a name? --key; a category? --categories"
-    )
-    reason = f"{cells.distinct} distinct values; {hint}"
-    if asked_for:
-        raise CommandError(f"--columns names {cells.name!r}, which is neither numbers nor dates and has {reason}.")
-    return reason
-
-
-def _counts_rows(values: Any) -> bool:
-    """Whether a column of numbers only numbers the rows."""
-    return len(values) > 2 and bool(np.all(np.diff(values) == 1))
-
-
-def _missing_notes(incomplete: list[Cells], impute: bool) -> list[str]:
-    """Refuse missing values, or say that they were filled in."""
-    if not incomplete:
-        return []
-    shown = ", ".join(f"{cells.name} ({int(cells.missing.sum())} rows)" for cells in incomplete)
-    if not impute:
-        raise CommandError(
-            f"values are missing in: {shown}. Use --impute to fill them in (numbers and dates by the median, "
-            "categories as a level of their own, text as empty), or leave columns out with --columns."
-        )
-    return [f"Missing values were filled in: {shown}."]
 
 
 def _some(values: Sequence[str], most: int = 5) -> str:

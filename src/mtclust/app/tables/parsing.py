@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust._extras import require
-from mtclust.app.tables.reading import column_strings
-from mtclust.exceptions import CommandError
+from mtclust.app.tables.numbers import NumberForm, find_form, is_number
+from mtclust.app.wording import option
+from mtclust.exceptions import TableError
 
 Array = NDArray[np.float64]
 
@@ -22,10 +22,6 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "<NA>")
 _MOSTLY = 0.5
 #: formats of dates besides ISO 8601
 _DATE_FORMATS = ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d")
-#: a number with a decimal comma; points may part thousands
-_COMMA_NUMBER = r"[+-]?(\d+|\d{1,3}(\.\d{3})+)?(,\d+)?([eE][+-]?\d+)?"
-#: a number whose commas part thousands
-_COMMA_THOUSANDS = r"[+-]?[1-9]\d{0,2}(,\d{3})+"
 #: cells that a format of dates is tried on before the whole column
 _TRIED = 100
 #: days are counted from here
@@ -64,6 +60,15 @@ class Cells:
         return f"{self.strings[first][:40]!r} in row {self.row_numbers[first]}"
 
 
+def column_strings(column: Any) -> NDArray[Any]:
+    """A column as the strings a person would write; missing values are empty."""
+    values = column.astype(object).to_numpy()
+    missing = column.isna().to_numpy()
+    if column.dtype.kind == "f":  # whole numbers that became floats because some are missing
+        return np.array(["" if gone else format(value, ".15g") for value, gone in zip(values, missing)], dtype=object)
+    return np.array(["" if gone else str(value) for value, gone in zip(values, missing)], dtype=object)
+
+
 def read_cells(frame: Any, name: str, row_numbers: NDArray[np.int64], missing: Sequence[str] = MISSING) -> Cells:
     """The cells of a column of a table."""
     column = frame[name]
@@ -75,60 +80,48 @@ def read_cells(frame: Any, name: str, row_numbers: NDArray[np.int64], missing: S
     return Cells(name, np.where(gone, "", strings), gone, row_numbers)
 
 
-def read_numbers(cells: Cells, decimal: str | None = None) -> tuple[Array, str] | None:
-    """The numbers of a column (NaN where missing) and their decimal mark; None if it does not hold numbers.
+def read_numbers(cells: Cells, form: NumberForm | str | None = None) -> tuple[Array, NumberForm] | None:
+    """The numbers of a column (NaN where missing) and how they are written; None if it does not hold numbers.
 
-    With ``decimal=None`` a comma is tried where a point does not do.
+    ``form`` is how they were written in ``fit``, or the decimal mark, or None to find it out.
     """
     pandas = require("pandas", "cli")
     if cells.typed is not None:
-        return (cells.typed.to_numpy(np.float64, na_value=np.nan), ".") if cells.typed.dtype.kind in "iuf" else None
+        numeric = cells.typed.dtype.kind in "iuf"
+        return (_finite(cells, cells.typed.to_numpy(np.float64, na_value=np.nan)), NumberForm()) if numeric else None
     if cells.missing.all():
         return None
-    for mark in (".", ",") if decimal is None else (decimal,):
+    if form is None or form == "." or (isinstance(form, NumberForm) and not form.written_out):
         strings = pandas.Series(np.where(cells.missing, "nan", cells.strings), dtype=object)
-        if mark == ",":
-            if decimal is None and not any("," in value for value in cells.strings):
-                return None  # already read with a point
-            _refuse_ambiguous(cells, decimal)
-            if not strings[~cells.missing].str.fullmatch(_COMMA_NUMBER).all():
-                return None
-            strings = strings.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
         values = pandas.to_numeric(strings, errors="coerce").to_numpy(np.float64)
         if not np.any(np.isnan(values) & ~cells.missing):
-            _refuse_infinite(cells, values)
-            return values, mark
-    return None
+            return _finite(cells, values), NumberForm()
+    if not isinstance(form, NumberForm):
+        form = find_form(cells.name, cells.strings[~cells.missing], form)
+        if form is None:
+            return None
+    values = np.array([np.nan if gone else form.value(cell) for cell, gone in zip(cells.strings, cells.missing)])
+    return None if np.any(np.isnan(values) & ~cells.missing) else (_finite(cells, values), form)
 
 
-def _refuse_ambiguous(cells: Cells, decimal: str | None) -> None:
-    """Refuse numbers such as 1,234 where every comma could part thousands, unless the user said what it means."""
-    with_comma = [value for value in cells.strings[~cells.missing] if "," in value]
-    if decimal is None and with_comma and all(re.fullmatch(_COMMA_THOUSANDS, value) for value in with_comma):
-        raise CommandError(
-            f"column {cells.name!r} has numbers such as {with_comma[0]!r}, whose comma may part thousands or decimals. "
-            "Say --decimal comma if it is the decimal mark, or remove the commas from the file."
-        )
-
-
-def _refuse_infinite(cells: Cells, values: Array) -> None:
+def _finite(cells: Cells, values: Array) -> Array:
     infinite = np.isinf(values)
     if infinite.any():
-        raise CommandError(
+        raise TableError(
             f"column {cells.name!r} has infinite values ({cells.example(infinite)}); mend them or leave the column out."
         )
+    return values
 
 
 def refuse_mixed(cells: Cells) -> None:
     """Refuse a column that is mostly numbers, naming the first cell that is not."""
-    pandas = require("pandas", "cli")
-    numbers = pandas.to_numeric(pandas.Series(cells.strings, dtype=object), errors="coerce").notna().to_numpy()
+    numbers = np.array([not gone and is_number(cell) for cell, gone in zip(cells.strings, cells.missing)])
     wrong = ~numbers & ~cells.missing
     if wrong.any() and numbers.sum() >= _MOSTLY * (~cells.missing).sum():
-        raise CommandError(
+        raise TableError(
             f"column {cells.name!r} holds numbers, but {int(wrong.sum())} cells are something else (first: "
-            f"{cells.example(wrong)}). Mend them, declare them missing with --missing and use --impute, declare the "
-            "column with --categories, or leave it out with --columns."
+            f"{cells.example(wrong)}). Mend them, declare them missing ({option('missing')}), declare the column as "
+            f"categories ({option('categories')}), or leave it out ({option('columns')})."
         )
 
 
@@ -156,16 +149,17 @@ def read_dates(cells: Cells, date_format: str | None = None) -> tuple[Array, str
             best, wrong = float(read.sum()), known & ~read
     if not found:
         if best >= _MOSTLY * known.sum():
-            raise CommandError(
+            raise TableError(
                 f"column {cells.name!r} holds dates, but {int(wrong.sum())} cells cannot be read as such (first: "
-                f"{cells.example(wrong)}). Mend them, give --date-format, or leave the column out with --columns."
+                f"{cells.example(wrong)}). Mend them, give {option('date_format')}, or leave the column out "
+                f"({option('columns')})."
             )
         return None
     first, *others = found
     if any(not np.array_equal(found[first], found[other], equal_nan=True) for other in others):
-        raise CommandError(
+        raise TableError(
             f"column {cells.name!r} holds dates that can be read in more than one way ({' or '.join(found)}; first: "
-            f"{cells.example(known)}). Say which with --date-format."
+            f"{cells.example(known)}). Say which with {option('date_format')}."
         )
     return found[first], first
 

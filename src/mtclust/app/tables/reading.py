@@ -1,35 +1,50 @@
-"""Reading CSV, TSV and Parquet files as the command line needs them.
+"""Reading one file: CSV, TSV, JSON, Parquet or Excel, compressed or not, or the standard input.
 
 Text files are read as strings and nothing is guessed on the way: ``007`` stays ``007`` in a key column, and what is a
-number, a date or a category is decided later, column by column (:mod:`mtclust.app.tables.encoding`).
+number, a date or a category is decided later, column by column (:mod:`mtclust.app.tables.encoding`). Where the encoding
+or the separator had to be guessed, a note says so.
 """
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
+import gzip
+import io
+import json
+import lzma
+import sys
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mtclust._extras import require
-from mtclust.exceptions import CommandError
+from mtclust.app.wording import option
+from mtclust.exceptions import TableError
 
 #: separators that are looked for
 SEPARATORS = (",", ";", "\t", "|")
 #: what the names of separators on the command line mean
 SEPARATOR_NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
+#: what can be read, for messages
+FORMATS = "CSV, TSV, JSON, Parquet or Excel"
+#: the name under which the standard input is given
+STANDARD_INPUT = "-"
 #: characters of a file that the separator is found from
 _SNIFFED = 1 << 16
 #: lines of a file that the separator is found from
 _SNIFFED_LINES = 50
 _PARQUET = (".parquet", ".pq")
-_SPREADSHEETS = (".xlsx", ".xls", ".ods", ".xlsm")
+_EXCEL = (".xlsx", ".xlsm")
+_OTHER_SPREADSHEETS = (".xls", ".ods", ".numbers")
+_JSON = (".json", ".jsonl", ".ndjson")
+_COMPRESSED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
+_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -37,6 +52,8 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+#: what text is taken for that is not Unicode: Windows in Western Europe and America, and what can hold any byte
+_GUESSED = ("cp1252", "latin-1")
 
 
 @dataclass(frozen=True)
@@ -48,163 +65,184 @@ class ReadOptions:
     separator : str or None
         Between two fields of a text file.
     encoding : str or None
-        UTF-8 unless the file begins with the mark of another Unicode encoding.
+        Of a text file.
+    sheet : str or None
+        Of an Excel file; the first by default.
     """
 
     separator: str | None = None
     encoding: str | None = None
+    sheet: str | None = None
 
 
-@dataclass(frozen=True)
-class Table:
-    """The rows of all tasks, with the task of each.
+@dataclass
+class FileTable:
+    """What a file holds.
 
     Attributes
     ----------
+    name : str
     frame : pandas.DataFrame
-        All columns but the task column; strings where the file was a text file. Rows are numbered from 0.
-    tasks : ndarray of str of shape (n,)
-    row_numbers : ndarray of shape (n,)
-        Number of the row in its file, from 1, the header not counted.
-    files : tuple of str
-        Names of the files.
-    task_column : str or None
-        None where every file is a task.
+        Strings where the file was a text file.
+    notes : list of str
+        What had to be guessed.
     """
 
+    name: str
     frame: Any
-    tasks: NDArray[Any]
-    row_numbers: NDArray[np.int64]
-    files: tuple[str, ...]
-    task_column: str | None
-
-    def __len__(self) -> int:
-        return len(self.tasks)
-
-    def require_columns(self, names: Sequence[str], option: str) -> None:
-        """Refuse names that are no columns, with the columns there are."""
-        if self.task_column is not None and self.task_column in names:
-            raise CommandError(f"{option} names {self.task_column!r}, which is the task column; leave it out.")
-        unknown = [name for name in names if name not in self.frame.columns]
-        if unknown:
-            raise CommandError(_no_such_column(option, unknown, list(self.frame.columns)))
+    notes: list[str] = field(default_factory=list)
 
 
-def read_tables(
-    paths: Sequence[Path], task_column: str | None, options: ReadOptions, *, file_is_task: bool = False
-) -> Table:
-    """Read one file with a task column, or several files.
-
-    Several files without a task column are one task each, named by the file; they must have the same columns. So is a
-    single file with ``file_is_task``.
-    """
-    pandas = require("pandas", "cli")
-    if task_column is None and len(paths) == 1 and not file_is_task:
-        columns = list(read_frame(paths[0], options).columns)
-        raise CommandError(
-            f"--task-column is needed with a single file: the column that says which task a row belongs to. "
-            f"{paths[0].name} has {_listing(columns)}. Or give several files, one per task."
-        )
-    frames = [read_frame(path, options) for path in paths]
-    for path, frame in zip(paths[1:], frames[1:]):
-        _require_same_columns(paths[0], list(frames[0].columns), path, list(frame.columns))
-    frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
-    row_numbers = np.concatenate([np.arange(1, len(part) + 1) for part in frames])
-    files = tuple(path.name for path in paths)
-    if task_column is None:
-        tasks = np.repeat(np.array(_task_names(paths), dtype=object), [len(part) for part in frames])
-        return Table(frame, tasks, row_numbers, files, None)
-    if task_column not in frame.columns:
-        raise CommandError(_no_such_column("--task-column", [task_column], list(frame.columns)))
-    tasks = column_strings(frame[task_column])
-    empty = np.flatnonzero(tasks == "")
-    if len(empty):
-        raise CommandError(
-            f"--task-column {task_column!r} is empty in {len(empty)} rows (first: row {row_numbers[empty[0]]}); "
-            "every row needs a task. Fill it in or remove these rows."
-        )
-    return Table(frame.drop(columns=task_column), tasks, row_numbers, files, task_column)
-
-
-def read_frame(path: Path, options: ReadOptions) -> Any:
+def read_file(path: str | Path, options: ReadOptions) -> FileTable:
     """One file as a data frame; errors name the file."""
     require("pandas", "cli")
-    if not path.exists():
-        raise CommandError(f"{path}: there is no such file; give a CSV, TSV or Parquet file.")
-    if path.is_dir():
-        raise CommandError(f"{path} is a directory; give a CSV, TSV or Parquet file.")
-    suffix = path.suffix.lower()
-    if suffix in _SPREADSHEETS:
-        raise CommandError(f"{path.name} is a spreadsheet; save the sheet as CSV and give that file.")
-    frame = _read_parquet(path) if suffix in _PARQUET else _read_text(path, options)
-    if len(frame) == 0:
-        raise CommandError(f"{path.name} has a header but no rows; give a table with some.")
-    return frame
+    content, name, suffix = _content(Path(path))
+    if suffix in _OTHER_SPREADSHEETS:
+        raise TableError(f"{name} is a spreadsheet of another kind than .xlsx; save the sheet as CSV or .xlsx.")
+    if not content.strip():
+        raise TableError(f"{name} is empty; give a table with a header and rows.")
+    found = FileTable(name, None)
+    if suffix in _PARQUET or content.startswith(b"PAR1"):
+        found.frame = _read_parquet(name, content)
+    elif suffix in _EXCEL:
+        found.frame = _read_excel(found, content, options)
+    else:
+        text = _decoded(found, content, options)
+        is_json = suffix in _JSON or (suffix == "" and text.lstrip()[:1] in ("{", "["))
+        found.frame = _read_json(name, text) if is_json else _read_text(found, text, suffix, options)
+    found.frame.columns = [str(column).strip() for column in found.frame.columns]
+    refuse_duplicates(name, list(found.frame.columns))
+    refuse_nested(name, found.frame)
+    if len(found.frame) == 0:
+        raise TableError(f"{name} has a header but no rows; give a table with some.")
+    return found
 
 
-def column_strings(column: Any) -> NDArray[Any]:
-    """A column as the strings a person would write; missing values are empty."""
-    values = column.astype(object).to_numpy()
-    missing = column.isna().to_numpy()
-    if column.dtype.kind == "f":  # whole numbers that became floats because some are missing
-        return np.array(["" if gone else format(value, ".15g") for value, gone in zip(values, missing)], dtype=object)
-    return np.array(["" if gone else str(value) for value, gone in zip(values, missing)], dtype=object)
+def _content(path: Path) -> tuple[bytes, str, str]:
+    """The bytes of a file, unpacked; its name and what the name ends with, without the ending of the compression."""
+    if str(path) == STANDARD_INPUT:
+        content, name, suffix = sys.stdin.buffer.read(), "the standard input", ""
+    elif not path.exists():
+        raise TableError(f"{path}: there is no such file; give a table as {FORMATS}.")
+    elif path.is_dir():
+        raise TableError(f"{path} is a directory; give a table as {FORMATS}.")
+    else:
+        content, name, suffix = path.read_bytes(), path.name, path.suffix.lower()
+    packed = suffix if suffix in _COMPRESSED else next((end for m, end in _MAGIC.items() if content.startswith(m)), "")
+    try:
+        if packed:
+            content = _COMPRESSED[packed](content)
+            suffix = PurePath(PurePath(name).stem).suffix.lower() if suffix == packed else suffix
+        elif suffix not in _EXCEL and content.startswith(b"PK\x03\x04"):
+            content, suffix = _from_zip(name, content)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+        raise TableError(f"{name} is damaged: it cannot be unpacked ({error}). Copy or download it anew.") from error
+    return content, name, suffix
 
 
-def _read_parquet(path: Path) -> Any:
+def _from_zip(name: str, content: bytes) -> tuple[bytes, str]:
+    """The one file of an archive; an Excel file under another name is one, too."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = [entry for entry in archive.namelist() if not entry.endswith("/") and "__MACOSX" not in entry]
+        if "xl/workbook.xml" in members:
+            return content, ".xlsx"
+        if len(members) != 1:
+            raise TableError(f"{name} holds {len(members)} files; unpack it and give the tables.")
+        return archive.read(members[0]), PurePath(members[0]).suffix.lower()
+
+
+def _read_parquet(name: str, content: bytes) -> Any:
     pandas = require("pandas", "cli")
     require("pyarrow", "cli")
     try:
-        frame = pandas.read_parquet(path)
+        frame = pandas.read_parquet(io.BytesIO(content))
     except (ValueError, OSError) as error:
-        raise CommandError(f"{path.name} cannot be read as Parquet: {error}. A table of text is CSV or TSV.") from error
-    frame = frame.reset_index(drop=True) if frame.index.name is None else frame.reset_index()
-    frame.columns = [str(name) for name in frame.columns]
-    _refuse_duplicates(path, list(frame.columns))
-    for name in frame.columns:
-        kinds = {type(value).__name__ for value in frame[name].dropna().head(20)} if frame[name].dtype == object else ()
-        nested = sorted(set(kinds) & {"ndarray", "list", "dict"})
-        if nested:
-            raise CommandError(f"{path.name}: column {name!r} holds lists or records; only plain columns can be used.")
+        raise TableError(f"{name} cannot be read as Parquet: {error}. A table of text is CSV or TSV.") from error
+    return frame.reset_index(drop=True) if frame.index.name is None else frame.reset_index()
+
+
+def _read_excel(found: FileTable, content: bytes, options: ReadOptions) -> Any:
+    pandas = require("pandas", "cli")
+    require("openpyxl", "cli")
+    try:
+        with pandas.ExcelFile(io.BytesIO(content), engine="openpyxl") as book:
+            sheets = list(book.sheet_names)
+            sheet = sheets[0] if options.sheet is None else options.sheet
+            if sheet not in sheets:
+                shown = ", ".join(map(repr, sheets))
+                raise TableError(f"{option('sheet', repr(sheet))}: {found.name} has the sheets {shown}.")
+            frame = book.parse(sheet)
+    except (ValueError, OSError, KeyError, zipfile.BadZipFile) as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"{found.name} cannot be read as Excel: {error}. Save the sheet as CSV.") from error
+    if len(sheets) > 1 and options.sheet is None:
+        others = ", ".join(map(repr, sheets[1:]))
+        found.notes.append(f"{found.name}: the sheet {sheet!r} was read, not {others} ({option('sheet')}).")
     return frame
 
 
-def _read_text(path: Path, options: ReadOptions) -> Any:
+def _read_json(name: str, text: str) -> Any:
+    """A list of records, or one record per line."""
     pandas = require("pandas", "cli")
-    with path.open("rb") as stream:
-        head = stream.read(_SNIFFED)
-    if not head.strip():
-        raise CommandError(f"{path.name} is empty; give a table with a header and rows.")
-    encoding = options.encoding or _encoding(head)
     try:
-        beginning = codecs.getincrementaldecoder(encoding)().decode(head)
-        separator = options.separator or ("\t" if path.suffix.lower() == ".tsv" else sniff_separator(beginning))
-        _refuse_duplicates(path, next(csv.reader(beginning.splitlines(), delimiter=separator)))
-        frame = pandas.read_csv(
-            path, sep=separator, encoding=encoding, dtype=str, keep_default_na=False, na_filter=False, index_col=False
-        )
-    except UnicodeDecodeError as error:
-        raise CommandError(
-            f"{path.name} is not {encoding} text (byte {error.start}: {error.object[error.start]:#04x}). Give its "
-            "encoding, for example --encoding cp1252 (Windows) or --encoding latin-1."
-        ) from error
+        records = json.loads(text) if text.lstrip().startswith("[") else None
+        if records is None:
+            records = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise TableError(f"{name} cannot be read as JSON: {error}. Give a list of records, or one per line.") from error
+    if not all(isinstance(record, dict) for record in records):
+        raise TableError(f"{name} holds JSON that is no table; give a list of records, or one record per line.")
+    return pandas.DataFrame(records)
+
+
+def _decoded(found: FileTable, content: bytes, options: ReadOptions) -> str:
+    """The text of a file; what is no Unicode is guessed, and said."""
+    marked = next((name for mark, name in _BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
+    encoding = options.encoding or marked
+    try:
+        return content.decode(encoding)
     except LookupError as error:
-        raise CommandError(f"--encoding {encoding!r} is not known; examples: utf-8, cp1252, latin-1.") from error
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error) as error:
+        asked = option("encoding", repr(encoding))
+        raise TableError(f"{asked} is not known; examples: utf-8, cp1252, latin-1.") from error
+    except UnicodeDecodeError as error:
+        if options.encoding or marked != "utf-8":
+            raise TableError(
+                f"{found.name} is not {encoding} text (byte {error.start}: {content[error.start]:#04x}). Give its "
+                f"encoding, for example {option('encoding', 'cp1252')} (Windows) or {option('encoding', 'latin-1')}."
+            ) from error
+    if b"\x00" in content[:_SNIFFED]:
+        raise TableError(f"{found.name} is no text; give a table as {FORMATS}.")
+    for guess in _GUESSED:
+        try:
+            text = content.decode(guess)
+        except UnicodeDecodeError:
+            continue
+        found.notes.append(
+            f"{found.name} is not UTF-8; it was read as {guess}. If letters look wrong, say {option('encoding')}."
+        )
+        break
+    return text
+
+
+def _read_text(found: FileTable, text: str, suffix: str, options: ReadOptions) -> Any:
+    pandas = require("pandas", "cli")
+    separator = options.separator or ("\t" if suffix == ".tsv" else sniff_separator(text[:_SNIFFED]))
+    try:
+        header = next(csv.reader(text[:_SNIFFED].splitlines(), delimiter=separator))
+        refuse_duplicates(found.name, header)
+        frame = pandas.read_csv(
+            io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, na_filter=False, index_col=False
+        )
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error, StopIteration) as error:
         reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
-        raise CommandError(
-            f"{path.name} cannot be read as a table with separator {separator!r}: {reason}. "
-            "Mend the file or give another --separator."
+        raise TableError(
+            f"{found.name} cannot be read as a table with separator {separator!r}: {reason}. "
+            f"Mend the file or give another {option('separator')}."
         ) from error
-    frame.columns = [str(name).strip() for name in frame.columns]
+    if options.separator is None and separator not in (",", "\t"):
+        found.notes.append(f"{found.name}: the separator is {separator!r}.")
     return frame.fillna("")
-
-
-def _encoding(head: bytes) -> str:
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if head.startswith(mark):
-            return encoding
-    return "utf-8"
 
 
 def sniff_separator(beginning: str) -> str:
@@ -231,38 +269,18 @@ def sniff_separator(beginning: str) -> str:
     return best
 
 
-def _task_names(paths: Sequence[Path]) -> list[str]:
-    names = [path.stem for path in paths]
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+def refuse_duplicates(name: str, columns: Sequence[str]) -> None:
+    """Refuse a table two of whose columns have one name."""
+    twice = sorted(column for column, times in Counter(column.strip() for column in columns).items() if times > 1)
     if twice:
-        raise CommandError(
-            f"Files are named {', '.join(twice)} more than once, and a file's name is the name of its task; "
-            "rename them or use --task-column."
-        )
-    return names
+        shown = ", ".join(repr(column) if column else "'' (no name)" for column in twice)
+        raise TableError(f"{name} has more than one column named {shown}; rename them in the header.")
 
 
-def _require_same_columns(first: Path, expected: list[str], path: Path, columns: list[str]) -> None:
-    missing, surplus = [c for c in expected if c not in columns], [c for c in columns if c not in expected]
-    if missing or surplus:
-        raise CommandError(
-            f"{path.name} and {first.name} must have the same columns; {path.name} lacks {missing or 'none'} and has "
-            f"in addition {surplus or 'none'}."
-        )
-
-
-def _refuse_duplicates(path: Path, columns: list[str]) -> None:
-    twice = sorted(name for name, times in Counter(name.strip() for name in columns).items() if times > 1)
-    if twice:
-        shown = ", ".join(repr(name) if name else "'' (no name)" for name in twice)
-        raise CommandError(f"{path.name} has more than one column named {shown}; rename them in the file's header.")
-
-
-def _no_such_column(option: str, names: Sequence[str], columns: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in names)
-    return f"{option}: there is no column {shown}. The columns are {_listing(columns)}."
-
-
-def _listing(columns: Sequence[str], most: int = 30) -> str:
-    shown = ", ".join(repr(name) for name in columns[:most])
-    return f"{shown} and {len(columns) - most} more" if len(columns) > most else shown
+def refuse_nested(name: str, frame: Any) -> None:
+    """Refuse a table with lists or records in its cells."""
+    for column in frame.columns:
+        if frame[column].dtype == object:
+            kinds = {type(value).__name__ for value in frame[column].dropna().head(20)}
+            if kinds & {"ndarray", "list", "dict"}:
+                raise TableError(f"{name}: column {column!r} holds lists or records; only plain columns can be used.")

@@ -26,7 +26,7 @@
     if (list) list.value = selected.t ?? "";
     document.getElementById("clear").disabled = selected.c === null && selected.t === null;
     const words = [];
-    if (selected.c !== null) words.push(`cluster ${selected.c}`);
+    if (selected.c !== null) words.push(data.clusters[selected.c]);
     if (selected.t !== null) words.push(`task ${data.tasks[selected.t]}`);
     document.getElementById("said").textContent = words.length ? `Highlighted: ${words.join(", ")}` : "Nothing highlighted";
     root.dataset.cluster = selected.c ?? "";
@@ -65,8 +65,8 @@
     if (element.dataset.tip !== undefined) return element.dataset.tip;
     const view = data.views[element.dataset.view];
     const i = Number(element.dataset.point);
-    const lines = [view.name[i], `${data.tasks[view.task]}, cluster ${view.cluster[i]}`];
-    if (view.alone[i] !== view.cluster[i]) lines.push(`clustered alone: cluster ${view.alone[i]}`);
+    const lines = [view.name[i], `${data.tasks[view.task]}, ${data.clusters[view.cluster[i]]}`];
+    if (view.alone[i] !== view.cluster[i]) lines.push(`clustered alone: ${data.clusters[view.alone[i]]}`);
     if (view.margin[i] !== null) lines.push(`margin ${view.margin[i].toFixed(2)}`);
     return lines.join("\n");
   }
