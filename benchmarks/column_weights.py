@@ -33,9 +33,8 @@ def informative(seed: int = 0) -> pd.DataFrame:
     """Three clusters told by three categories, three of four cells of which are right, and weakly by two numbers."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(3, size=600)
-    told = {
-        f"told {k}": np.where(rng.random(600) < 0.75, truth, rng.integers(3, size=600)).astype(str) for k in range(3)
-    }
+    levels = np.array(["red", "green", "blue"])
+    told = {f"told {k}": levels[np.where(rng.random(600) < 0.75, truth, rng.integers(3, size=600))] for k in range(3)}
     frame = pd.DataFrame({"task": np.repeat(["a", "b", "c"], 200), **told, "truth": truth})
     frame[["x", "y"]] = rng.normal(size=(600, 2)) + np.stack([truth == 0, truth == 1], axis=1)
     return frame

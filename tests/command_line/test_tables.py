@@ -44,6 +44,11 @@ def test_a_category_as_a_whole_has_a_quarter_of_the_variance_of_a_number():
     np.testing.assert_array_equal(X > 0, [[0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
 
 
+def test_yes_and_no_written_as_numbers_weigh_as_a_category():
+    _, X = encode(table_of(member=["0", "1", "1", "0", "1"], visits=["0", "1", "2", "0", "1"]))
+    np.testing.assert_allclose(X.std(axis=0), [CATEGORY_WEIGHT, 1.0])
+
+
 def test_features_know_the_values_of_the_file():
     encoder, X = encode(table_of(a=["10", "20", "60"], kind=["x", "y", "x"]))
     number, *levels = encoder.features

@@ -71,6 +71,8 @@ class NumberColumn:
         known = values[~np.isnan(values)]
         year = bool(np.all(known == np.rint(known)) and known.min() >= 1500 and known.max() <= 2200)
         fill, fills = _medians(cells, values, tasks)
+        if scaling == "standard" and len(np.unique(known)) == 2:  # yes and no, written as numbers
+            scale /= CATEGORY_WEIGHT
         return cls(cells.name, centre, scale, fill, fills, form.to_dict(), year)
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:

@@ -43,7 +43,8 @@ _PARQUET = (".parquet", ".pq")
 _EXCEL = (".xlsx", ".xlsm")
 _OTHER_SPREADSHEETS = (".xls", ".ods", ".numbers")
 _JSON = (".json", ".jsonl", ".ndjson")
-_COMPRESSED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
+#: endings of compressed files
+COMPRESSED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
 _MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -128,10 +129,10 @@ def _content(path: Path) -> tuple[bytes, str, str]:
         raise TableError(f"{path} is a directory; give a table as {FORMATS}.")
     else:
         content, name, suffix = path.read_bytes(), path.name, path.suffix.lower()
-    packed = suffix if suffix in _COMPRESSED else next((end for m, end in _MAGIC.items() if content.startswith(m)), "")
+    packed = suffix if suffix in COMPRESSED else next((end for m, end in _MAGIC.items() if content.startswith(m)), "")
     try:
         if packed:
-            content = _COMPRESSED[packed](content)
+            content = COMPRESSED[packed](content)
             suffix = PurePath(PurePath(name).stem).suffix.lower() if suffix == packed else suffix
         elif suffix not in _EXCEL and content.startswith(b"PK\x03\x04"):
             content, suffix = _from_zip(name, content)
@@ -171,7 +172,7 @@ def _read_excel(found: FileTable, content: bytes, options: ReadOptions) -> Any:
             if sheet not in sheets:
                 shown = ", ".join(map(repr, sheets))
                 raise TableError(f"{option('sheet', repr(sheet))}: {found.name} has the sheets {shown}.")
-            frame = book.parse(sheet)
+            frame = pandas.read_excel(book, sheet_name=sheet)
     except (ValueError, OSError, KeyError, zipfile.BadZipFile) as error:
         if isinstance(error, TableError):
             raise

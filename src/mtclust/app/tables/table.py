@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mtclust._extras import require
 from mtclust.app.tables.parsing import column_strings
 from mtclust.app.tables.reading import (
+    COMPRESSED,
     STANDARD_INPUT,
     FileTable,
     ReadOptions,
@@ -234,7 +235,8 @@ def _aligned(task: Any, index: Any) -> NDArray[Any]:
 
 
 def _task_names(paths: Sequence[str | Path]) -> list[str]:
-    names = [str(Path(path).name).split(".")[0] or Path(path).name for path in paths]
+    bare = [Path(path).with_suffix("") if Path(path).suffix in COMPRESSED else Path(path) for path in paths]
+    names = [path.stem for path in bare]
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise TableError(
