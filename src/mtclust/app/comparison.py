@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from mtclust.app.report.names import percent
+from mtclust.app.shown import percent
 
 #: smaller differences are not worth a sentence
 _LEAST_RATIO = 1.3
+#: nor are those whose interval nearly holds no difference
+_CERTAIN = 1.1
 #: chance of an error over all intervals together
 _CHANCE = 0.05
 
@@ -80,8 +82,9 @@ def differences(sizes: NDArray[np.int64]) -> list[Difference]:
             ratio = np.log((here + 0.5) / (rows + 0.5)) - np.log((there + 0.5) / (others + 0.5))
             error = np.sqrt(1 / (here + 0.5) - 1 / (rows + 0.5) + 1 / (there + 0.5) - 1 / (others + 0.5))
             low, high = np.exp(ratio - reach * error), np.exp(ratio + reach * error)
-            if (low > 1 or high < 1) and max(ratio, -ratio) >= np.log(_LEAST_RATIO):
-                found.append(Difference(task, cluster, here / rows, there / others, float(low), float(high)))
+            difference = Difference(task, cluster, here / rows, there / others, float(low), float(high))
+            if (low > 1 or high < 1) and difference.certain >= _CERTAIN and abs(ratio) >= np.log(_LEAST_RATIO):
+                found.append(difference)
     return sorted(found, key=lambda difference: -difference.certain)
 
 

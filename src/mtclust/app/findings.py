@@ -9,8 +9,8 @@ import numpy as np
 from mtclust._extras import require
 from mtclust.app.comparison import shares_were_given, tasks_in_words
 from mtclust.app.quality import clarity, exemplars
-from mtclust.app.report.names import natural_order
-from mtclust.app.report.relationship import task_relationship
+from mtclust.app.relationship import task_relationship
+from mtclust.app.shown import natural_order
 from mtclust.app.words import all_traits, cluster_in_words, trait_in_words
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtclust._names import columns, distinct_names, padded, shown_name
+from mtclust.app.cautions import cautions
 from mtclust.app.comparison import differences, shares_were_given
-from mtclust.app.report.cautions import cautions
-from mtclust.app.report.names import natural_order, percent
+from mtclust.app.shown import natural_order, percent
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
@@ -79,7 +79,7 @@ def summarise(found: Clustering) -> ClusteringSummary:
     remarks = [
         *_reasons(model),
         *(("Note", note) for note in found.notes),
-        *(("Careful", caution.text) for caution in cautions(model, found.warned)),
+        *(("Careful", caution.text) for caution in cautions(model, found.warned, found.names)),
     ]
     return ClusteringSummary(title, _sizes(found), _clusters(found), compared_in_words(found, _COMPARED), remarks)
 

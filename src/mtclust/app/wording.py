@@ -23,6 +23,11 @@ def on_command_line() -> Iterator[None]:
         _ON_COMMAND_LINE.reset(token)
 
 
+def advice(in_python: str, on_line: str) -> str:
+    """What to do about something, as the user of Python or of the command line would."""
+    return on_line if _ON_COMMAND_LINE.get() else in_python
+
+
 def option(name: str, value: str = "") -> str:
     """An option as the user writes it.
 

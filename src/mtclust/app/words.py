@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.app.report.names import figure, percent
-from mtclust.app.report.profiles import Trait, cluster_traits, moments
+from mtclust.app.profiles import Trait, cluster_traits, moments
+from mtclust.app.shown import figure, percent
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.parsing import date_of_days
 

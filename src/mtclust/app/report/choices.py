@@ -42,6 +42,8 @@ def choices(model: Any) -> list[dict[str, str]]:
     lambdas = f"λ₁ = {setting(chosen['lambda1'])}, λ₂ = {setting(chosen['lambda2'])}"
     why = "as the width" if "width" in chosen else chosen.get("reason", "given")
     rows.append({"what": "Smoothness", "chosen": lambdas, "why": why})
+    meaning = "how well the cluster of a row can be told from the other rows: 1 always, 0 not at all"
+    rows.append({"what": "Score", "chosen": f"{model.loo_score_:.2f}".replace("-", "−"), "why": meaning})
     return rows
 
 

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtclust._names import columns, listing, shown_name
+from mtclust._names import columns, distinct_names, listing
+from mtclust.app.cautions import cautions
+from mtclust.app.profiles import Trait
+from mtclust.app.quality import clarity
+from mtclust.app.relationship import TASKS_SHOWN, Relationship, task_relationship
 from mtclust.app.report.agreement import agreement
-from mtclust.app.report.cautions import cautions
 from mtclust.app.report.choices import choices, cluster_number, method_in_words, setting, versions
-from mtclust.app.report.names import natural_order, percent
-from mtclust.app.report.profiles import Trait
-from mtclust.app.report.relationship import TASKS_SHOWN, Relationship, task_relationship
+from mtclust.app.report.first_screen import clusters_in_words, headline, mean_clarity, tasks_compared, verdict
+from mtclust.app.report.rows import all_labels, least_sure, typical_rows
 from mtclust.app.report.scatter import View, task_views
+from mtclust.app.report.sizes import MANY_TASKS, MOST_GROUPS, size_blocks
+from mtclust.app.shown import natural_order, percent
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import all_traits, value_in_words
 from mtclust.tasks import codes_of_known_tasks
@@ -54,6 +58,10 @@ class ReportInput:
         What ``fit`` warned of.
     names : mapping from int to str
         Names that the user gave to clusters.
+    task_column : str
+        What the tasks are, in a word.
+    values : pandas.DataFrame or None
+        The columns that were clustered by, as they stand in the table.
     """
 
     model: Any
@@ -68,6 +76,8 @@ class ReportInput:
     notes: Sequence[str] = ()
     warned: Sequence[Any] = field(default=())
     names: Mapping[int, str] = field(default_factory=dict)
+    task_column: str = ""
+    values: Any = None
 
     @classmethod
     def of(cls, found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> ReportInput:
@@ -89,6 +99,8 @@ class ReportInput:
             notes=found.notes,
             warned=found.warned,
             names=found.names,
+            task_column=found.encoder.task_column or "",
+            values=rows.table.frame[list(dict.fromkeys(column.name for column in found.encoder.columns))],
         )
 
 
@@ -97,13 +109,16 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     model = given.model
     codes = codes_of_known_tasks(given.tasks, len(model.labels_), model.tasks_)
     names = [str(name) for name in model.tasks_]
+    cluster_names = [given.names.get(c, f"Cluster {c}") for c in range(int(model.n_clusters_))]
     relationship = task_relationship(model)
     order = natural_order(names)
     shown = (
         order if len(order) <= TASKS_SHOWN else sorted(relationship.shown if relationship else order, key=order.index)
     )
     views = task_views(given.X, codes, shown)
-    compared = agreement(given.X, codes, model.labels_, model.single_task_labels_, shown, 0)
+    traits = all_traits(given.X, codes, model, given.features)
+    clear = clarity(given.X, codes, model.labels_, int(model.n_clusters_))
+    careful = cautions(model, given.warned, given.names)
     return {
         "source": given.source,
         "n_rows": len(model.labels_),
@@ -111,33 +126,28 @@ def report_content(given: ReportInput) -> dict[str, Any]:
         "n_clusters": int(model.n_clusters_),
         "method": method_in_words(model),
         "tasks": names,
-        "cluster_names": [given.names.get(c, f"Cluster {c}") for c in range(int(model.n_clusters_))],
+        "short_tasks": distinct_names(names, LABEL),
+        "cluster_names": cluster_names,
         "order": order,
         "columns": given.columns,
-        "headline": _headline(given, relationship),
-        "figures": _key_figures(model, relationship),
-        "cautions": cautions(model, given.warned),
+        "headline": headline(given, careful),
+        "verdict": verdict(clear, careful),
+        "in_words": clusters_in_words(given, traits),
+        "compared": tasks_compared(given, cluster_names),
+        "figures": _key_figures(model, mean_clarity(clear)),
+        "cautions": careful,
         "notes": list(given.notes),
-        "sizes": _sizes(model, order),
+        "sizes": size_blocks(model, order),
         "totals": np.asarray(model.cluster_sizes_).sum(axis=0).tolist(),
-        "profiles": _profiles(given, codes, shown),
+        "profiles": _profiles(given, traits, clear, codes, shown),
         "effect_range": EFFECT_RANGE,
         "relationship": _relationship(relationship, names) if relationship else None,
         "groups": _groups(model),
         "views": [_view(view) for view in views],
         "points": [_points(view, given) for view in views],
-        "agreement": [
-            {
-                "task": a.task,
-                "alone": percent(a.alone),
-                "alone_nmi": f"{a.alone_nmi:.2f}",
-                "kmeans": percent(a.kmeans),
-                "kmeans_nmi": f"{a.kmeans_nmi:.2f}",
-                "alone_share": a.alone,
-                "kmeans_share": a.kmeans,
-            }
-            for a in compared
-        ],
+        "least_sure": least_sure(given, codes),
+        "all_labels": all_labels(given, codes),
+        "agreement": _agreement(given, codes, shown),
         "choices": choices(model),
         "cluster_number": cluster_number(model),
         "shared_features": _shared_features(given),
@@ -146,72 +156,56 @@ def report_content(given: ReportInput) -> dict[str, Any]:
         "versions": versions(),
         "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         "max_tasks": TASKS_SHOWN,
+        "many_tasks": MANY_TASKS,
     }
 
 
-def _headline(given: ReportInput, relationship: Relationship | None) -> str:
-    model = given.model
+def _key_figures(model: Any, clear: str) -> list[dict[str, str]]:
     m = len(model.tasks_)
-    text = f"{len(model.labels_):,} rows in {m} task{'s' if m > 1 else ''} fall into {model.n_clusters_} clusters."
-    if relationship is None:
-        return text
-    off = relationship.matrix[~np.eye(len(relationship.matrix), dtype=bool)]
-    decision = model.selection_.get("coupling", {}).get("decision")
-    strength = "closely" if np.median(off) >= 0.6 else "partly" if np.median(off) >= 0.3 else "hardly"
-    if decision in ("none", 0) or type(model).__name__ != "DMTRC":
-        return f"{text} The clusters of the tasks are {strength} alike."
-    if strength == "hardly":
-        return f"{text} Most of the tasks have little in common."
-    return f"{text} The tasks are {strength} related and were clustered together."
-
-
-def _key_figures(model: Any, relationship: Relationship | None) -> list[dict[str, str]]:
-    sizes = np.asarray(model.cluster_sizes_)
-    found = [
-        {"value": f"{sizes.sum():,}", "label": "rows"},
-        {"value": str(len(model.tasks_)), "label": "task" if len(model.tasks_) == 1 else "tasks"},
+    return [
+        {"value": f"{np.asarray(model.cluster_sizes_).sum():,}", "label": "rows"},
+        {"value": str(m), "label": "task" if m == 1 else "tasks"},
         {"value": str(model.n_clusters_), "label": "clusters"},
-        {"value": _two(model.loo_score_), "label": f"separation (leave-one-out R²){_noise(model)}"},
+        {"value": clear, "label": "clarity, from 0 (no clusters) to 1 (clear-cut)"},
     ]
-    if relationship is not None:
-        off = relationship.matrix[~np.eye(len(relationship.matrix), dtype=bool)]
-        what = "correlation" if relationship.title.startswith("Correlation") else "similarity"
-        found.append({"value": _two(off.mean()), "label": f"mean {what} between tasks"})
+
+
+def _profiles(given: ReportInput, traits: Any, clear: Any, codes: Any, shown: list[int]) -> list[dict[str, Any]]:
+    """For every cluster its size, how clear it is, typical rows, and the features that characterise it."""
+    model = given.model
+    names = [str(name) for name in model.tasks_]
+    sizes = np.asarray(model.cluster_sizes_).sum(axis=0)
+    typical = typical_rows(given, clear, codes)
+    stability = np.asarray(getattr(model, "stability_", ()))
+    found = []
+    for c, own in enumerate(traits):
+        known = clear.silhouette[(model.labels_ == c) & ~np.isnan(clear.silhouette)]
+        found.append(
+            {
+                "cluster": c,
+                "rows": int(sizes[c]),
+                "clarity": _two(known.mean()) if len(known) else "",
+                "stability": _two(stability[c]) if stability.shape == (len(sizes),) else "",
+                "typical": typical[c],
+                "traits": [_trait(trait, feature, names, shown) for trait, feature in own],
+            }
+        )
     return found
 
 
-def _noise(model: Any) -> str:
-    """What the leave-one-out R² of noise is at the chosen setting: clusters of noise, too, look separated."""
-    chosen = model.selection_
-    for row in chosen.get("candidates", []):
-        if row["width"] == chosen.get("width") and row["lambda"] == chosen["lambda2"]:
-            return f"; noise has about {_two(row['null'])}"
-    return ""
-
-
-def _sizes(model: Any, shown: list[int]) -> list[dict[str, Any]]:
-    rows = []
-    for task in shown:
-        sizes = [int(size) for size in model.cluster_sizes_[task]]
-        total = sum(sizes)
-        parts = [
-            {"cluster": c, "rows": n, "share": n / total, "percent": percent(n / total)} for c, n in enumerate(sizes)
-        ]
-        rows.append({"task": task, "rows": total, "parts": parts})
-    return rows
-
-
-def _profiles(given: ReportInput, codes: Any, shown: list[int]) -> list[dict[str, Any]]:
-    """For every cluster the features that characterise it."""
-    names = [str(name) for name in given.model.tasks_]
-    sizes = np.asarray(given.model.cluster_sizes_).sum(axis=0)
+def _agreement(given: ReportInput, codes: Any, shown: list[int]) -> list[dict[str, Any]]:
+    model = given.model
     return [
         {
-            "cluster": c,
-            "rows": int(sizes[c]),
-            "traits": [_trait(trait, feature, names, shown) for trait, feature in own],
+            "task": a.task,
+            "alone": percent(a.alone),
+            "alone_nmi": f"{a.alone_nmi:.2f}",
+            "kmeans": percent(a.kmeans),
+            "kmeans_nmi": f"{a.kmeans_nmi:.2f}",
+            "alone_share": a.alone,
+            "kmeans_share": a.kmeans,
         }
-        for c, own in enumerate(all_traits(given.X, codes, given.model, given.features))
+        for a in agreement(given.X, codes, model.labels_, model.single_task_labels_, shown, 0)
     ]
 
 
@@ -259,7 +253,8 @@ def _relationship(found: Relationship, names: list[str]) -> dict[str, Any]:
         ]
         for a, i in enumerate(found.shown)
     ]
-    short = [shown_name(names[i], LABEL) for i in found.shown]
+    names = distinct_names(names, LABEL)
+    short = [names[i] for i in found.shown]
     deepest = max((link["x"] for link in found.links), default=1.0)
     return {
         "title": found.title,
@@ -283,6 +278,8 @@ def _strongest(found: Relationship, names: list[str]) -> str:
     pair = [f"{names[found.shown[a]]} and {names[found.shown[b]]} ({_two(matrix[a, b])})" for a, b in (high, low)]
     if len(matrix) == 2:
         return f"Here: {pair[0]}."
+    if _two(matrix[high]) == _two(matrix[low]):
+        return f"All pairs are equally close ({_two(matrix[high])})."
     return f"Closest: {pair[0]}. Furthest apart: {pair[1]}."
 
 
@@ -291,8 +288,13 @@ def _two(value: Any) -> str:
 
 
 def _groups(model: Any) -> str:
-    groups = [listing(group, 12) for group in model.task_groups_]
-    return "; ".join(groups) if len(groups) > 1 else ""
+    """Groups of related tasks: their names, of many tasks their sizes."""
+    groups = model.task_groups_
+    if not 1 < len(groups) <= MOST_GROUPS:
+        return ""
+    if len(model.tasks_) > MANY_TASKS:
+        return listing([f"{len(group)} task{'s' if len(group) > 1 else ''}" for group in groups], MOST_GROUPS)
+    return "; ".join(listing(group, MANY_TASKS) for group in groups)
 
 
 def _view(view: View) -> dict[str, Any]:

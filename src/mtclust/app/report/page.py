@@ -44,6 +44,7 @@ def render_report(given: ReportInput) -> str:
     content = report_content(given)
     script = _asset("report.js")
     data = {
+        "labels": content["all_labels"],
         "tasks": content["tasks"],
         "clusters": content["cluster_names"],
         "views": content.pop("points"),

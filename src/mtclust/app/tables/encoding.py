@@ -240,8 +240,12 @@ class _Learner:
     def notes(self) -> list[str]:
         """Columns left out, and numbers that were written in an unusual way."""
         found = []
-        if self.left_out:
-            found.append(f"Columns left out: {'; '.join(f'{name} ({why})' for name, why in self.left_out.items())}.")
+        reasons: dict[str, list[str]] = {}
+        for name, reason in self.left_out.items():
+            reasons.setdefault(reason, []).append(name)
+        if reasons:
+            shown = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
+            found.append(f"Columns left out: {'; '.join(shown)}.")
         if self._read:
             found.append(f"Read as numbers: {'; '.join(self._read)}.")
         return found

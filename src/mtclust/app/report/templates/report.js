@@ -124,15 +124,68 @@
   }
   draw("common");
 
+  // -- groups of tasks: folded where there are many, unfolded by a click -----------------------------------------------
+  function fold(button, folded) {
+    document.querySelector(`[data-block="${Number(button.dataset.fold)}"]`).classList.toggle("folded", folded);
+    button.setAttribute("aria-expanded", String(!folded));
+  }
+  for (const button of document.querySelectorAll("[data-fold]")) {
+    fold(button, true);
+    button.addEventListener("click", () => {
+      fold(button, button.getAttribute("aria-expanded") === "true");
+      hints();
+    });
+  }
+
+  // -- what can be scrolled sideways shows that it can ------------------------------------------------------------------
+  const scrolling = [...document.querySelectorAll(".scroll, .chips")];
+
+  function hint(element) {
+    const left = element.scrollLeft > 4;
+    const right = element.scrollLeft + element.clientWidth < element.scrollWidth - 4;
+    element.dataset.more = left && right ? "both" : left ? "left" : right ? "right" : "";
+    if (!element.matches(".scroll")) return;
+    let words = element.previousElementSibling;
+    if (!words?.matches(".scroll-hint")) {
+      words = document.createElement("p");
+      words.className = "scroll-hint";
+      words.textContent = "Wider than the page: scroll sideways to see all of it.";
+      element.before(words);
+    }
+    words.hidden = element.scrollWidth <= element.clientWidth + 4;
+  }
+  function hints() {
+    scrolling.forEach(hint);
+  }
+  for (const element of scrolling) element.addEventListener("scroll", () => hint(element), { passive: true });
+  for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", hints);
+  window.addEventListener("resize", hints);
+  hints();
+
+  // -- labels as a table for a spreadsheet; a cell that it would execute gets a ' in front --------------------------------
+  function cell(text) {
+    const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?\d+([.,]\d+)?$/.test(text) ? `'${text}` : text;
+    return `"${safe.replaceAll('"', '""')}"`;
+  }
+  document.getElementById("download")?.addEventListener("click", () => {
+    const all = data.labels;
+    const lines = all.name.map((name, i) =>
+      [cell(name), cell(data.tasks[all.task[i]]), cell(data.clusters[all.cluster[i]]), all.margin[i] ?? ""].join(","));
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([["row,task,cluster,margin", ...lines, ""].join("\n")], { type: "text/csv" }));
+    link.download = "labels.csv";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
+
   // -- light and dark -------------------------------------------------------------------------------------------------
   const theme = document.getElementById("theme");
-  const themes = [["", "Auto", "as the system"], ["light", "Light", "light"], ["dark", "Dark", "dark"]];
+  const themes = [["", "system"], ["light", "light"], ["dark", "dark"]];
   theme.addEventListener("click", () => {
     const next = (themes.findIndex(([value]) => value === (root.dataset.theme ?? "")) + 1) % themes.length;
-    const [value, name, meaning] = themes[next];
+    const [value, name] = themes[next];
     if (value) root.dataset.theme = value;
     else delete root.dataset.theme;
-    theme.textContent = name;
-    theme.setAttribute("aria-label", `Colours: ${meaning}`);
+    theme.textContent = `Theme: ${name}`;
   });
 })();

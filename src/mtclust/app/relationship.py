@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import dendrogram, linkage
 from scipy.spatial.distance import squareform
 
-from mtclust.app.report.names import natural_order
+from mtclust.app.shown import natural_order
 
 Array = NDArray[np.float64]
 
