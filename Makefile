@@ -10,7 +10,7 @@ LOWEST_STAMP := $(LOWEST)/.installed
 .PHONY: help demo test test-lowest fuzz kill messages coverage mutation lint bench docs clean
 
 help:
-	@echo "make demo   cluster handwritten digits from several related tasks (no download)"
+	@echo "make demo   cluster a real table of patients in three age groups: report, k-means beside it (no download)"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff (style and security), mypy, known weaknesses of dependencies"
 	@echo "make fuzz   property tests on many new cases (MTCLUST_FUZZ=1000000 for a million)"
@@ -27,7 +27,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 
 $(DEMO_STAMP): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli,report]"
 	@touch $@
 
 $(DEV_STAMP): pyproject.toml | $(BIN)/python

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _tidy_termination(), on_command_line():
-            options.run(options)
+            code = options.run(options) or 0
             sys.stdout.flush()
     except KeyboardInterrupt:
         print("mtclust: interrupted", file=sys.stderr)
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError) and error.filename is None and error.errno in _OF_WRITING:
             _discard_output()
         return 1
-    return 0
+    return int(code)
 
 
 def _discard_output() -> None:

@@ -8,12 +8,17 @@ from typing import Any
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("demo", help="cluster handwritten digits from several tasks; nothing is downloaded")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="save the picture of the task relationship here")
+    parser = commands.add_parser(
+        "demo", help="cluster a real table of patients: labels, model, report, k-means beside it; nothing is downloaded"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", default=Path("mtclust-demo"), help="directory for table and results"
+    )
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> int:
+    from mtclust.app.cli import main
     from mtclust.app.demo import run_demo
 
-    run_demo(options.out)
+    return run_demo(options.out, main)
