@@ -9,6 +9,9 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from table_helpers import run_cli, write_table
 
+import mtclust
+from mtclust.app.report import ReportInput
+from mtclust.app.report.content import report_content
 from mtclust.app.tables import EncodingOptions, TableEncoder, table_of_frames
 from mtclust.exceptions import TableError
 
@@ -175,3 +178,29 @@ def test_years_are_shown_without_thousands(shops):
 
     encoder, _ = encode(shops)
     assert value_in_words(encoder.features[1], 0.0) == "2008"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_of_nothing_are_called_so(seed):
+    """Independent columns, two of them coin flips: whatever is found there are cuts, and the headline says so."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({name: rng.normal(size=300) for name in "xyz"})
+    frame = frame.assign(
+        shop=rng.choice(list("abc"), 300), news=rng.choice(["y", "n"], 300), sex=rng.choice(["f", "m"], 300)
+    )
+    found = mtclust.cluster(frame, "shop", 4, kernel="linear", sizes="balanced", lambda1=0.05, lambda2=0.05, n_init=2)
+    assert found.verdict.doubtful
+    assert "The clusters are cuts through a continuum" in " ".join(str(found.summary()).split())
+    headline = report_content(ReportInput.of(found))["headline"]
+    assert headline == "300 rows in 3 tasks (shop) were cut into 4 clusters."
+
+
+@pytest.mark.parametrize("apart", [3.0, 6.0])
+def test_clusters_of_something_are_not_doubted(apart):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=300)
+    frame = pd.DataFrame(apart * np.eye(3)[truth] + rng.normal(size=(300, 3)), columns=list("xyz"))
+    frame = frame.assign(shop=rng.choice(list("abc"), 300), news=rng.choice(["y", "n"], 300))
+    found = mtclust.cluster(frame, "shop", 3, kernel="linear", sizes=0.5, lambda1=0.05, lambda2=0.05, n_init=2)
+    assert not found.verdict.doubtful
+    assert report_content(ReportInput.of(found))["headline"] == "300 rows in 3 tasks (shop) fall into 3 clusters."

@@ -217,7 +217,7 @@ def test_one_figure_for_one_thing(fitted):
     """The score stands once, beside what it means, and no figure of noise contradicts it."""
     model, X, tasks = fitted
     content = report_content(given(model, X, tasks))
-    assert [figure["label"].split(",")[0] for figure in content["figures"]] == ["rows", "tasks", "clusters", "clarity"]
+    assert [figure["label"].split(":")[0] for figure in content["figures"]] == ["rows", "tasks", "clusters", "clarity"]
     (score,) = [row for row in content["choices"] if row["what"] == "Score"]
     assert score["chosen"] == f"{model.loo_score_:.2f}"
 

@@ -16,6 +16,7 @@ from mtclust._extras import require
 from mtclust._warnings import warn_user
 from mtclust.app.assigning import assign, row_margins
 from mtclust.app.findings import clusters_table, least_sure_rows, tasks_table
+from mtclust.app.quality import Verdict, clarity, verdict
 from mtclust.app.tables import Table, TableEncoder
 from mtclust.app.tables.table import read_tables, table_of_frames
 from mtclust.exceptions import TableError, TableWarning
@@ -117,6 +118,13 @@ class Clustering:
     def tasks(self) -> Any:
         """A table with a row per task: rows, the share of every cluster, the closest task, and what is particular."""
         return self._frame(tasks_table(self) if self._rows is not None else self._kept_table("tasks"))
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """Whether the clusters are clearer than cuts through data without clusters; ``print`` it. None for text."""
+        rows = self.rows("verdict")
+        clear = clarity(rows.X, rows.task_codes, self.model.labels_, self.n_clusters)
+        return verdict(rows.X, rows.task_codes, self.model.labels_, self.encoder.features, clear)
 
     def least_sure(self, n: int = 10) -> Any:
         """The rows whose cluster is least clear, with their values.

@@ -40,7 +40,7 @@ class ClusteringSummary:
     clusters : list of str
         A line per cluster: its size and what characterises it.
     compared : list of str
-        Sentences that compare the tasks.
+        How clear the clusters are, and sentences that compare the tasks.
     remarks : list of (str, str)
         What was chosen and why, notes, and what to be careful about: each with the word it begins with.
     """
@@ -81,7 +81,11 @@ def summarise(found: Clustering) -> ClusteringSummary:
         *(("Note", note) for note in found.notes),
         *(("Careful", caution.text) for caution in cautions(model, found.warned, found.names)),
     ]
-    return ClusteringSummary(title, _sizes(found), _clusters(found), compared_in_words(found, _COMPARED), remarks)
+    compared = compared_in_words(found, _COMPARED)
+    judged = None if found._rows is None else found.verdict
+    if judged is not None:
+        compared.insert(0, str(judged).rstrip("."))
+    return ClusteringSummary(title, _sizes(found), _clusters(found), compared, remarks)
 
 
 def compared_in_words(found: Clustering, most: int) -> list[str]:

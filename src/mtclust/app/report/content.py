@@ -12,11 +12,11 @@ import numpy as np
 from mtclust._names import columns, distinct_names, listing
 from mtclust.app.cautions import cautions
 from mtclust.app.profiles import Trait
-from mtclust.app.quality import clarity
+from mtclust.app.quality import Verdict, clarity, verdict
 from mtclust.app.relationship import TASKS_SHOWN, Relationship, task_relationship
 from mtclust.app.report.agreement import agreement
 from mtclust.app.report.choices import choices, cluster_number, method_in_words, setting, versions
-from mtclust.app.report.first_screen import clusters_in_words, headline, mean_clarity, tasks_compared, verdict
+from mtclust.app.report.first_screen import clusters_in_words, headline, tasks_compared, trust
 from mtclust.app.report.rows import all_labels, least_sure, typical_rows
 from mtclust.app.report.scatter import View, task_views
 from mtclust.app.report.sizes import MANY_TASKS, MOST_GROUPS, size_blocks
@@ -118,6 +118,7 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     views = task_views(given.X, codes, shown)
     traits = all_traits(given.X, codes, model, given.features)
     clear = clarity(given.X, codes, model.labels_, int(model.n_clusters_))
+    judged = verdict(given.X, codes, model.labels_, given.features, clear)
     careful = cautions(model, given.warned, given.names)
     return {
         "source": given.source,
@@ -130,11 +131,11 @@ def report_content(given: ReportInput) -> dict[str, Any]:
         "cluster_names": cluster_names,
         "order": order,
         "columns": given.columns,
-        "headline": headline(given, careful),
-        "verdict": verdict(clear, careful),
+        "headline": headline(given, careful, judged),
+        "verdict": trust(judged, careful),
         "in_words": clusters_in_words(given, traits),
         "compared": tasks_compared(given, cluster_names),
-        "figures": _key_figures(model, mean_clarity(clear)),
+        "figures": _key_figures(model, judged),
         "cautions": careful,
         "notes": list(given.notes),
         "sizes": size_blocks(model, order),
@@ -160,14 +161,17 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     }
 
 
-def _key_figures(model: Any, clear: str) -> list[dict[str, str]]:
+def _key_figures(model: Any, judged: Verdict | None) -> list[dict[str, str]]:
     m = len(model.tasks_)
-    return [
+    found = [
         {"value": f"{np.asarray(model.cluster_sizes_).sum():,}", "label": "rows"},
         {"value": str(m), "label": "task" if m == 1 else "tasks"},
         {"value": str(model.n_clusters_), "label": "clusters"},
-        {"value": clear, "label": "clarity, from 0 (no clusters) to 1 (clear-cut)"},
     ]
+    if judged is not None:
+        label = f"clarity: 1 is clear-cut, {_two(judged.noise)} what data without clusters have"
+        found.append({"value": _two(judged.clarity), "label": label})
+    return found
 
 
 def _profiles(given: ReportInput, traits: Any, clear: Any, codes: Any, shown: list[int]) -> list[dict[str, Any]]:

@@ -10,22 +10,20 @@ import numpy as np
 from mtclust._names import distinct_names
 from mtclust.app.cautions import Caution
 from mtclust.app.comparison import differences, shares_were_given
-from mtclust.app.quality import Clarity
+from mtclust.app.quality import Verdict
 from mtclust.app.shown import percent
 from mtclust.app.words import cluster_in_words
 
 if TYPE_CHECKING:
     from mtclust.app.report.content import ReportInput
 
-#: mean silhouettes from which on clusters are called clear, and fairly clear
-_CLEAR, _FAIRLY = 0.5, 0.25
 #: sentences that compare tasks
 _COMPARED = 6
 #: titles of cautions after which the headline must not promise clusters
 _DOUBT = ("No clear clusters", "Clusters not separated", "Hardly more than noise", "Number of clusters uncertain")
 
 
-def headline(given: ReportInput, cautions: Sequence[Caution]) -> str:
+def headline(given: ReportInput, cautions: Sequence[Caution], judged: Verdict | None) -> str:
     """One sentence; with its doubt where there is one."""
     model = given.model
     m = len(model.tasks_)
@@ -33,21 +31,17 @@ def headline(given: ReportInput, cautions: Sequence[Caution]) -> str:
     rows = f"{len(model.labels_):,} rows in {m} task{'s' if m > 1 else ''}{of}"
     if any(caution.title in _DOUBT for caution in cautions):
         return f"{rows} were cut into {model.n_clusters_} clusters, but there may be no clusters in them."
-    return f"{rows} fall into {model.n_clusters_} clusters."
+    verb = "were cut" if judged is not None and judged.doubtful else "fall"
+    return f"{rows} {verb} into {model.n_clusters_} clusters."
 
 
-def verdict(clear: Clarity, cautions: Sequence[Caution]) -> str:
+def trust(judged: Verdict | None, cautions: Sequence[Caution]) -> str:
     """How far the clusters can be trusted, in a sentence or two."""
-    known = clear.silhouette[~np.isnan(clear.silhouette)]
-    if len(known) == 0:
-        return ""
-    mean, between = float(known.mean()), float(np.mean(known < 0.1))
-    word = "clear-cut" if mean >= _CLEAR else "fairly clear" if mean >= _FAIRLY else "blurred"
-    text = f"The clusters are {word}: {percent(between)} of the rows lie on a border between two of them."
-    if not cautions:
-        return text
-    count = len(cautions)
-    return f"{text} {count} thing{'s' if count > 1 else ''} to know before you trust them: see below."
+    sentences = [] if judged is None else [str(judged)]
+    if cautions:
+        count = f"{len(cautions)} thing{'s' if len(cautions) > 1 else ''}"
+        sentences.append(f"{count} to know before you trust them: see below.")
+    return " ".join(sentences)
 
 
 def clusters_in_words(given: ReportInput, traits: Sequence[Any]) -> list[dict[str, Any]]:
@@ -72,8 +66,3 @@ def tasks_compared(given: ReportInput, cluster_names: Sequence[str]) -> list[str
             said.append(difference.in_words(names[difference.task], cluster_names[difference.cluster]) + ".")
             times[difference.task] += 1
     return said
-
-
-def mean_clarity(clear: Clarity) -> str:
-    known = clear.silhouette[~np.isnan(clear.silhouette)]
-    return f"{known.mean():.2f}".replace("-", "−") if len(known) else "–"
