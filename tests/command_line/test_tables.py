@@ -185,7 +185,7 @@ def test_a_text_without_words_is_refused():
         encode(table_of(text=["!", "?", "."]), text_column="text")
 
 
-@pytest.mark.parametrize("saved", [None, {}, {"format": 99}, {"format": 1, "impute": False}])
+@pytest.mark.parametrize("saved", [None, {}, {"format": 99}, {"format": 2, "impute": False}])
 def test_a_damaged_encoding_is_refused(saved):
     with pytest.raises(TableError, match="encod"):
         TableEncoder.from_dict(saved)

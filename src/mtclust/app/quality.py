@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 
 from mtclust.app.tables.columns import Feature
 
@@ -136,7 +137,8 @@ def verdict(
         present = len(np.unique(labels[rows]))
         if 1 < present < len(rows):
             noise = _without_clusters(np.asarray(X[rows], dtype=np.float64), features, rng)
-            found = KMeans(present, n_init=3, random_state=0).fit_predict(noise).astype(np.int64)
+            with threadpool_limits(1):  # so few rows are slower on several cores
+                found = KMeans(present, n_init=3, random_state=0).fit_predict(noise).astype(np.int64)
             alike = clarity(noise, np.zeros(len(rows), dtype=np.int64), found, present).silhouette
             scores.append(float(np.nanmean(alike)))
             weights.append(len(rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,24 +36,30 @@ class Cells:
     Attributes
     ----------
     name : str
-    strings : ndarray of str of shape (n,)
-        Empty where missing.
     missing : ndarray of bool of shape (n,)
     row_numbers : ndarray of shape (n,)
         For messages.
+    text : ndarray of str of shape (n,) or None
+        Empty where missing; None where ``typed`` says it all.
     typed : pandas.Series or None
-        The column itself where the file says what it holds (Parquet), and it is not strings.
+        The column itself where the table says what it holds, and it is not strings.
     """
 
     name: str
-    strings: NDArray[Any]
     missing: NDArray[np.bool_]
     row_numbers: NDArray[np.int64]
+    text: NDArray[Any] | None = None
     typed: Any = None
 
-    @property
+    @cached_property
+    def strings(self) -> NDArray[Any]:
+        """What a person would write; empty where missing."""
+        return column_strings(self.typed) if self.text is None else self.text
+
+    @cached_property
     def distinct(self) -> int:
-        return len(set(self.strings[~self.missing].tolist()))
+        """How many different values there are."""
+        return len(set(self.strings[~self.missing].tolist())) if self.typed is None else int(self.typed.nunique())
 
     def example(self, wrong: NDArray[np.bool_]) -> str:
         """The first of some cells, for messages."""
@@ -74,10 +81,10 @@ def read_cells(frame: Any, name: str, row_numbers: NDArray[np.int64], missing: S
     column = frame[name]
     if column.dtype.kind in "iufM":
         gone = column.isna().to_numpy()
-        return Cells(name, column_strings(column), gone, row_numbers, column)
+        return Cells(name, gone, row_numbers, typed=column)
     strings = np.array([value.strip() for value in column_strings(column)], dtype=object)
     gone = np.isin(strings, list(missing)) | (strings == "")
-    return Cells(name, np.where(gone, "", strings), gone, row_numbers)
+    return Cells(name, gone, row_numbers, np.where(gone, "", strings))
 
 
 def read_numbers(cells: Cells, form: NumberForm | str | None = None) -> tuple[Array, NumberForm] | None:
