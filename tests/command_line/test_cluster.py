@@ -303,3 +303,10 @@ def test_the_input_is_not_changed_and_the_result_can_be_pickled(frame):
     again = pickle.loads(pickle.dumps(got))
     assert again.labels.tolist() == got.labels.tolist()
     assert json.dumps(got.encoder.to_dict())
+
+
+def test_the_package_shows_its_own_names_only():
+    assert not {"Any", "TYPE_CHECKING"} & set(dir(mtclust))
+    assert {"cluster", "Clustering", "load", "DMTRC"} <= set(dir(mtclust))
+    with pytest.raises(AttributeError, match="module 'mtclust' has no attribute 'clusters'"):
+        _ = mtclust.clusters

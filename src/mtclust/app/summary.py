@@ -12,6 +12,7 @@ import numpy as np
 from mtclust._names import columns, distinct_names, padded, shown_name
 from mtclust.app.cautions import cautions
 from mtclust.app.comparison import differences, shares_were_given
+from mtclust.app.report.choices import kernel_in_words
 from mtclust.app.shown import natural_order, percent
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def summarise(found: Clustering) -> ClusteringSummary:
     of = f" ({found.encoder.task_column})" if found.encoder.task_column else ""
     title = (
         f"{n:,} rows in {m} task{'s' if m != 1 else ''}{of}, by {found.encoder.describe()}: "
-        f"{found.n_clusters} clusters with {type(model).__name__}, {model.kernel} kernel"
+        f"{found.n_clusters} clusters with {type(model).__name__}, {kernel_in_words(model)} kernel"
     )
     remarks = [
         *_reasons(model),

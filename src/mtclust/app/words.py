@@ -16,6 +16,13 @@ from mtclust.app.tables.parsing import date_of_days
 
 #: numbers of sums of features by task and cluster that are kept at once
 _MOST_SUMS = 20_000_000
+#: what a larger and a smaller value of a kind of feature is called
+_DIRECTIONS = {
+    "number": ("higher ", "lower "),
+    "year": ("later ", "earlier "),
+    "date": ("later ", "earlier "),
+    "season": ("more ", "less "),
+}
 #: features that a sentence about a cluster names, and words of a text
 _NAMED, _NAMED_WORDS = 3, 6
 
@@ -72,11 +79,12 @@ def trait_in_words(trait: Trait, feature: Feature) -> str:
     >>> trait_in_words(Trait(0, np.array([1.2]), 1.0, -0.5), Feature("income", "number", 40000, 10000))
     'higher income (50,000; others 35,000)'
     """
+    if feature.kind == "topic":  # a direction between two groups of words
+        high, _, low = feature.name.removeprefix(f"{feature.column}: ").partition(" ↔ ")
+        return f"{feature.column} rather about {high if trait.effect > 0 else low}"
     inside, outside = value_in_words(feature, trait.inside), value_in_words(feature, trait.outside)
-    directions = {"number": "higher lower", "year": "later earlier", "date": "later earlier", "season": "more less"}
-    direction = directions.get(feature.kind, "").split()
-    start = f"{direction[0 if trait.effect > 0 else 1]} " if direction else ""
-    return f"{start}{feature.name} ({inside}; others {outside})"
+    higher, lower = _DIRECTIONS.get(feature.kind, ("", ""))
+    return f"{higher if trait.effect > 0 else lower}{feature.name} ({inside}; others {outside})"
 
 
 def cluster_in_words(traits: Sequence[tuple[Trait, Feature]]) -> str:

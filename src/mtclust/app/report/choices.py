@@ -16,7 +16,13 @@ def method_in_words(model: Any) -> str:
         "DSTC": "clusters every task alone and matches the clusters",
     }
     name = type(model).__name__
-    return f"{name} ({words[name]}), {model.kernel} kernel"
+    return f"{name} ({words[name]}), {kernel_in_words(model)} kernel"
+
+
+def kernel_in_words(model: Any) -> str:
+    """The kernel that was used: the chosen one where it was left open."""
+    chosen = model.selection_.get("kernel", model.kernel)
+    return str(chosen.get("chosen", model.kernel) if isinstance(chosen, dict) else chosen)
 
 
 def choices(model: Any) -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ columns, their clusters are found all the same (``benchmarks/column_weights.py``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +41,7 @@ class Feature:
     """One column of X: ``offset + factor · x`` is its value as it stands in the table.
 
     ``kind`` is "number", "year", "category" (the value is 1 for rows of the level, or for rows whose value is missing),
-    "date" (days since 1970), "season" or "word"; ``column`` is the column of the table that it comes from.
+    "date" (days since 1970), "season", "topic" or "word"; ``column`` is the column of the table that it comes from.
     """
 
     name: str
@@ -239,20 +239,6 @@ class TextColumn:
     @property
     def features(self) -> list[Feature]:
         return [Feature(term, "word", column=self.name) for term in self.terms]
-
-
-Column = NumberColumn | CategoryColumn | MissingColumn | DateColumn | TextColumn
-_KINDS: dict[str, type[Column]] = {
-    kind.kind: kind for kind in (NumberColumn, CategoryColumn, MissingColumn, DateColumn, TextColumn)
-}
-
-
-def column_to_dict(column: Column) -> dict[str, Any]:
-    return {"kind": column.kind} | asdict(column)
-
-
-def column_from_dict(saved: dict[str, Any]) -> Column:
-    return _KINDS[saved["kind"]](**{key: value for key, value in saved.items() if key != "kind"})
 
 
 def _medians(cells: Cells, values: Array, tasks: Tasks) -> tuple[float, dict[str, float]]:

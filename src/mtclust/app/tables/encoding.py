@@ -6,6 +6,7 @@ repeated exactly by ``transform``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,20 +14,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mtclust.app.tables.columns import (
-    CategoryColumn,
-    Column,
-    DateColumn,
-    Feature,
-    NumberColumn,
-    TextColumn,
-    column_from_dict,
-    column_to_dict,
-)
+from mtclust.app.tables.columns import CategoryColumn, DateColumn, Feature, NumberColumn, TextColumn
 from mtclust.app.tables.identifiers import identifier
+from mtclust.app.tables.kinds import Column, column_from_dict, column_to_dict
 from mtclust.app.tables.missing import informative, missing_notes, refuse_missing
 from mtclust.app.tables.parsing import MISSING, Cells, read_cells, read_dates, read_numbers, refuse_mixed
 from mtclust.app.tables.table import Table
+from mtclust.app.tables.topics import TopicColumn
 from mtclust.app.wording import option
 from mtclust.exceptions import TableError
 
@@ -40,6 +34,8 @@ _FEW_ROWS, _MOST_DISTINCT = 10, 0.5
 _NEARLY = 0.9
 #: words per cell from which on a column is called free text
 _TEXT_WORDS = 3
+#: text repeats itself: so much of a cell are words that so many of the cells have
+_COMMON_SHARE, _COMMON_WORD = 0.5, 0.01
 #: a column that is known in a smaller share of the rows is left out
 _LEAST_KNOWN = 0.5
 
@@ -107,8 +103,8 @@ class TableEncoder:
         learner = _Learner(table, options, asked_for=named is not None)
         for name in named if named is not None else [c for c in table.frame.columns if c not in options.keys]:
             learner.add(name)
-        if not learner.columns and len(learner.texts) == 1 and named is None:
-            learner.add_text(learner.texts[0])  # a table of texts
+        if named is None:
+            learner.add_texts()
         if not learner.columns:
             left_out = [f"{name} ({reason})" for name, reason in learner.left_out.items()]
             raise TableError(f"no column is left to cluster by: {'; '.join(left_out) or 'the table has none'}.")
@@ -133,7 +129,7 @@ class TableEncoder:
         incomplete: dict[str, Cells] = {}
         tasks = table.tasks.astype(str)
         for column in self.columns:
-            tokens = ("",) if isinstance(column, TextColumn) else self.missing
+            tokens = ("",) if isinstance(column, TextColumn | TopicColumn) else self.missing
             cells = read_cells(table.frame, column.name, table.row_numbers, tokens)
             if cells.missing.any():
                 incomplete[cells.name] = cells
@@ -171,6 +167,7 @@ class TableEncoder:
         for kind, one, many in (
             ("number", "number", "numbers"), ("category", "category", "categories"),
             ("date", "date", "dates"), ("text", "text column", "text columns"),
+            ("topics", "text", "texts"),
         ):  # fmt: skip
             count = sum(column.kind == kind for column in self.columns)
             if count:
@@ -217,6 +214,7 @@ class _Learner:
         self.left_out: dict[str, str] = {}
         self.texts: list[str] = []
         self._read: list[str] = []
+        self._topics: list[str] = []
 
     def add(self, name: str) -> None:
         """Learn a column, or keep why it is left out."""
@@ -232,10 +230,21 @@ class _Learner:
         self.cells[name] = cells
 
     def add_text(self, name: str) -> None:
-        cells = read_cells(self._table.frame, name, self._table.row_numbers, ("",))
-        self.columns.append(TextColumn.learn(cells))
+        """Use a column as text, and nothing else."""
+        self.cells[name] = read_cells(self._table.frame, name, self._table.row_numbers, ("",))
+        self.columns.append(TextColumn.learn(self.cells[name]))
         self.left_out.pop(name, None)
-        self.cells[name] = cells
+
+    def add_texts(self) -> None:
+        """Use free text: alone by its words, beside other columns by a few topics."""
+        if not self.columns and len(self.texts) == 1:
+            self.add_text(self.texts[0])
+            return
+        for name in self.texts:
+            self.cells[name] = read_cells(self._table.frame, name, self._table.row_numbers, ("",))
+            self.columns.append(TopicColumn.learn(self.cells[name]))
+            self.left_out.pop(name)
+            self._topics.append(name)
 
     def notes(self) -> list[str]:
         """Columns left out, and numbers that were written in an unusual way."""
@@ -248,6 +257,9 @@ class _Learner:
             found.append(f"Columns left out: {'; '.join(shown)}.")
         if self._read:
             found.append(f"Read as numbers: {'; '.join(self._read)}.")
+        for name in self._topics:
+            alone = option("text_column", name)
+            found.append(f"The text {name} counts by its main topics, as much as one number; {alone} uses it alone.")
         return found
 
     def _learn(self, cells: Cells) -> Column | str:
@@ -274,8 +286,9 @@ class _Learner:
         if words < _TEXT_WORDS and cells.distinct > _NEARLY * (~cells.missing).sum() and not self._asked_for:
             return "a name or code, another one in nearly every row"
         if words >= _TEXT_WORDS:
-            self.texts.append(cells.name)
             hint = f"free text? {option('text_column', cells.name)}"
+            if _repeats_words(cells):
+                self.texts.append(cells.name)
         reason = f"{cells.distinct} distinct values; {hint}"
         if self._asked_for:
             raise TableError(
@@ -298,6 +311,14 @@ class _Learner:
         known = int((~cells.missing).sum())
         own = known >= _FEW_ROWS and cells.distinct > _MOST_DISTINCT * known
         return cells.distinct <= MOST_LEVELS and not own
+
+
+def _repeats_words(cells: Cells) -> bool:
+    """Whether texts share words, as sentences do; names and addresses hardly do."""
+    texts = [set(value.lower().split()) for value in cells.strings[~cells.missing]]
+    counts = Counter(word for words in texts for word in words)
+    common = {word for word, times in counts.items() if times >= max(3, _COMMON_WORD * len(texts))}
+    return bool(np.mean([len(words & common) / max(len(words), 1) for words in texts]) >= _COMMON_SHARE)
 
 
 def _named_columns(table: Table, options: EncodingOptions) -> list[str] | None:

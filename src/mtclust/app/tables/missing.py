@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from mtclust.app.tables.columns import CategoryColumn, Column, MissingColumn, TextColumn
+from mtclust.app.tables.columns import CategoryColumn, MissingColumn, TextColumn
+from mtclust.app.tables.kinds import Column
 from mtclust.app.tables.parsing import Cells
 from mtclust.app.wording import option
 from mtclust.exceptions import TableError
@@ -25,6 +26,8 @@ _LEAST_ROWS = 10
 _LEAST_CORRELATION = 0.15
 #: and so much that it happens by chance with less than this probability, over all features that were looked at
 _CHANCE = 1e-3
+#: columns that a note names
+_NAMED = 8
 #: features that are looked at
 _MOST_FEATURES = 200
 
@@ -79,20 +82,31 @@ def missing_notes(cells: Mapping[str, Cells], columns: Sequence[Column], goes_wi
         count = int(cells[name].missing.sum())
         if not count:
             continue
-        words = {"number": "the median of the task", "date": "the median of the task", "text": "no words"}
+        words = {
+            "number": "the median of the task",
+            "date": "the median of the task",
+            "text": "no words",
+            "topics": "no words",
+        }
         how = words.get(column.kind, "the shares of the task")
         if isinstance(column, CategoryColumn) and name in goes_with:
             how = "a level of their own"
         said.setdefault(how, []).append(f"{name} ({count})")
     if not said:
         return []
-    filled = "; ".join(f"by {how}: {', '.join(names)}" for how, names in said.items())
+    filled = "; ".join(f"by {how}: {_some(names)}" for how, names in said.items())
     notes = [f"Missing values were filled in {filled}."]
-    for name, other in goes_with.items():
+    if goes_with:
+        pairs = _some([f"{name} with {other}" for name, other in goes_with.items()])
         notes.append(
-            f"Whether {name} is missing goes together with {other}, so that it counts as something known of the row."
+            f"Absence goes together with another column, so that it counts as something known of the row: {pairs}."
         )
     return notes
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more columns" if more > 0 else "")
 
 
 def refuse_missing(incomplete: Sequence[Cells]) -> None:
