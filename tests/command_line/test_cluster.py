@@ -310,3 +310,22 @@ def test_the_package_shows_its_own_names_only():
     assert {"cluster", "Clustering", "load", "DMTRC"} <= set(dir(mtclust))
     with pytest.raises(AttributeError, match="module 'mtclust' has no attribute 'clusters'"):
         _ = mtclust.clusters
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2])
+def test_any_index_and_a_single_cluster_can_be_saved(tmp_path, n_clusters):
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2024-01-01", periods=20)
+    parts = {name: pd.DataFrame({"x": rng.normal(size=20) + 9 * (np.arange(20) % 2)}, index=days) for name in "ab"}
+    found = mtclust.cluster(parts, n_clusters=n_clusters, **QUICK)
+    found.save(tmp_path / "model.mtclust")
+    assert "rows" in str(mtclust.load(tmp_path / "model.mtclust").summary())
+    page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert ("are one cluster" in page) == (n_clusters == 1)
+
+
+def test_marks_that_turn_the_order_of_reading_are_spelled_out(frame, tmp_path):
+    evil = frame.assign(shop=frame["shop"].map({"Paris": "gnp.\u202egod", "Rome": "b"}))
+    found = mtclust.cluster(evil.drop(columns="truth"), "shop", 3, **QUICK)
+    page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "\u202e" not in page + str(found.summary())

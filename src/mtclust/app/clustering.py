@@ -312,11 +312,15 @@ def _is_polars(table: Any) -> bool:
 
 def _plain(frame: Any) -> dict[str, Any]:
     """A table as lists of plain values."""
-    index = [str(value) for value in frame.index]
-    data = [[value.item() if hasattr(value, "item") else value for value in row] for row in frame.to_numpy().tolist()]
-    return {
-        "columns": [str(column) for column in frame.columns],
-        "index": index,
-        "name": frame.index.name,
-        "data": data,
-    }
+    columns = [str(column) for column in frame.columns]
+    data = [[_plain_value(value) for value in row] for row in frame.to_numpy().tolist()]
+    return {"columns": columns, "index": [str(value) for value in frame.index], "name": frame.index.name, "data": data}
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain_value(entry) for entry in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and np.isnan(value):
+        return None
+    return value if isinstance(value, str | int | float) else str(value)

@@ -204,12 +204,14 @@ def _number(n_clusters: Any, rows: int) -> Any:
     if not isinstance(n_clusters, range) and n_clusters != "auto":
         return n_clusters
     wanted = _CANDIDATES if isinstance(n_clusters, str) else n_clusters
-    if min(wanted) > rows:
+    if len(wanted) == 0:
+        return n_clusters  # the estimator says what is wrong
+    low, high = sorted((wanted[0], wanted[-1]))
+    if low > rows:
         raise TableError(
-            f"{option('n_clusters')} asks for {min(wanted)} or more, but there are only {rows} rows; ask for fewer "
-            "clusters."
+            f"{option('n_clusters')} asks for {low} or more, but there are only {rows} rows; ask for fewer clusters."
         )
-    return n_clusters if max(wanted) <= rows else range(min(wanted), rows + 1)
+    return n_clusters if high <= rows else range(low, rows + 1)
 
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtclust._names import columns, distinct_names, listing
+from mtclust._names import columns, distinct_names, listing, spelled_out
 from mtclust.app.cautions import cautions
 from mtclust.app.profiles import Trait
 from mtclust.app.quality import Verdict, clarity, verdict
@@ -108,8 +108,8 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     """All that the template shows; strings are plain text, to be escaped by the template."""
     model = given.model
     codes = codes_of_known_tasks(given.tasks, len(model.labels_), model.tasks_)
-    names = [str(name) for name in model.tasks_]
-    cluster_names = [given.names.get(c, f"Cluster {c}") for c in range(int(model.n_clusters_))]
+    names = [spelled_out(str(name)) for name in model.tasks_]
+    cluster_names = [spelled_out(given.names.get(c, f"Cluster {c}")) for c in range(int(model.n_clusters_))]
     relationship = task_relationship(model)
     order = natural_order(names)
     shown = (
@@ -121,7 +121,7 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     judged = verdict(given.X, codes, model.labels_, given.features, clear)
     careful = cautions(model, given.warned, given.names)
     return {
-        "source": given.source,
+        "source": spelled_out(given.source),
         "n_rows": len(model.labels_),
         "n_tasks": len(names),
         "n_clusters": int(model.n_clusters_),
@@ -177,7 +177,7 @@ def _key_figures(model: Any, judged: Verdict | None) -> list[dict[str, str]]:
 def _profiles(given: ReportInput, traits: Any, clear: Any, codes: Any, shown: list[int]) -> list[dict[str, Any]]:
     """For every cluster its size, how clear it is, typical rows, and the features that characterise it."""
     model = given.model
-    names = [str(name) for name in model.tasks_]
+    names = [spelled_out(str(name)) for name in model.tasks_]
     sizes = np.asarray(model.cluster_sizes_).sum(axis=0)
     typical = typical_rows(given, clear, codes)
     stability = np.asarray(getattr(model, "stability_", ()))

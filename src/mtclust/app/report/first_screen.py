@@ -31,7 +31,11 @@ def headline(given: ReportInput, cautions: Sequence[Caution], judged: Verdict | 
     rows = f"{len(model.labels_):,} rows in {m} task{'s' if m > 1 else ''}{of}"
     if any(caution.title in _DOUBT for caution in cautions):
         return f"{rows} were cut into {model.n_clusters_} clusters, but there may be no clusters in them."
-    verb = "were cut" if judged is not None and judged.doubtful else "fall"
+    if model.n_clusters_ == 1:
+        return f"{rows} are one cluster."
+    chosen = model.selection_.get("n_clusters")
+    cloud = isinstance(chosen, dict) and chosen.get("structure", "clusters") != "clusters"
+    verb = "were cut" if cloud or (judged is not None and judged.doubtful) else "fall"
     return f"{rows} {verb} into {model.n_clusters_} clusters."
 
 
