@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 #: size of the page in the picture
-WIDTH, HEIGHT = 1100, 1560
+WIDTH, HEIGHT = 1100, 1240
 
 
 def take(report: Path, picture: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import mtclust
-from mtclust import cli
+from mtclust.app import cli
 
 SOURCE = Path(mtclust.__file__).parent
 _raised: set[tuple[str, int]] = set()

@@ -5,17 +5,29 @@ import sys
 
 import pytest
 
-from mtclust import __version__, cli
+from mtclust import __version__
+from mtclust.app import cli
 
 
-def test_demo_prints_the_comparison_and_saves_the_picture(tmp_path, capsys):
-    assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 0
+def test_demo_goes_from_a_table_to_a_report(tmp_path, capsys):
+    out = tmp_path / "new"
+    for _ in range(2):  # again is all right
+        assert cli.main(["demo", "--out", str(out)]) == 0
     printed = capsys.readouterr().out
-    means = {line[:5]: float(line.split()[-1]) for line in printed.splitlines() if line[:5] in ("DMTRC", "DSTC:")}
-    assert means["DMTRC"] > means["DSTC:"] > 0.8
-    assert "Groups of related tasks: 0, 1, 2 and 3, 4, 5" in printed
-    picture = tmp_path / "new" / "task_relationship.png"
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"$ mtclust fit {out}/patients.csv --task-column age" in printed
+    explained = {line.split("  ")[1]: line.split()[-2] for line in printed.splitlines() if line.endswith(" %")}
+    assert list(explained) == ["k-means on all patients", "k-means on each age group", "mtclust"]
+    assert all(0 < float(share) < 100 for share in explained.values())
+    assert f"Open this page in a browser: {out}/result/report.html" in printed
+    assert len((out / "patients.csv").read_text().splitlines()) == 443
+    assert (out / "result" / "report.html").exists()
+
+
+def test_demo_that_fails_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mtclust.app.demo.OPTIONS", ("--clusters", "1000"))
+    assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 1
+    assert "fewer clusters" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_module_and_version():

@@ -41,7 +41,7 @@ def test_wheel_runs_from_an_empty_directory(distributions, tmp_path):
         names = archive.namelist()
         archive.extractall(tmp_path)
     assert "mtclust/py.typed" in names
-    assert {f"mtclust/report/templates/report.{ending}" for ending in ("html.jinja", "css", "js")} <= set(names)
+    assert {f"mtclust/app/report/templates/report.{ending}" for ending in ("html.jinja", "css", "js")} <= set(names)
     assert not any(name.startswith("tests/") for name in names)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     run = subprocess.run(

@@ -7,7 +7,7 @@ import pytest
 
 from mtclust import DMTRC, DSTC, _progress
 from mtclust._progress import counted, listening, phase
-from mtclust.commands import progress
+from mtclust.app.commands import progress
 from tests.conftest import gaussian_tasks
 
 X, _, TASKS = gaussian_tasks(rows=18)

@@ -7,16 +7,31 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_example_prints_the_output_shown():
-    code, shown = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", README, flags=re.DOTALL).groups()
+    code, shown = re.search(r"```python\n((?:(?!```).)*)```\n\n```\n(.*?)```", README, flags=re.DOTALL).groups()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
     assert printed.getvalue() == shown
+
+
+def test_the_example_with_a_table_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = re.search(r"```python\n(import mtclust\n.*?)```", README, flags=re.DOTALL).group(1)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"hospital": np.repeat(["a", "b"], 20), "age": rng.normal(size=40) + np.tile([0, 9], 20)})
+    quick = code.replace('task="hospital"', 'task="hospital", n_clusters=2, kernel="linear"')
+    names = {"frame": frame, "new_rows": frame[:5]}
+    exec(compile(quick, "README.md", "exec"), names)
+    assert names["found"].n_clusters == 2
+    assert (tmp_path / "report.html").exists()
 
 
 def _means() -> dict[tuple[str, str, str], float]:

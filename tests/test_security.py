@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mtclust
-from mtclust.commands.output import write_csv
+from mtclust.app.commands.output import write_csv
 from mtclust.experiments.page import Page, Section, as_html
 from mtclust.experiments.table import as_row, read_rows
 

@@ -7,8 +7,8 @@ import pytest
 
 from mtclust._atomic import atomic_write, exchange
 from mtclust._in_use import fresh_mark, remove_abandoned
-from mtclust.commands import output
-from mtclust.commands.output import staged_directory
+from mtclust.app.commands import output
+from mtclust.app.commands.output import staged_directory
 from mtclust.exceptions import CommandError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files are locked the POSIX way")

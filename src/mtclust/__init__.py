@@ -1,26 +1,35 @@
 """mtclust: cluster several related data sets at once, and see how they are related."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from mtclust.estimators import DMTFC, DMTRC, DSTC
 from mtclust.scoring import task_scorer
 from mtclust.tasks import split_by_task, stack_tasks
 
-if TYPE_CHECKING:
-    from mtclust.persistence import load
+if _TYPE_CHECKING:
+    from mtclust.app.clustering import Clustering
+    from mtclust.app.fitting import cluster
+    from mtclust.app.saved import load
 
 __version__ = "0.1.0"
 
-__all__ = ["DMTFC", "DMTRC", "DSTC", "__version__", "load", "split_by_task", "stack_tasks", "task_scorer"]
+__all__ = [
+    "DMTFC", "DMTRC", "DSTC", "Clustering", "__version__", "cluster", "load", "split_by_task", "stack_tasks",
+    "task_scorer",
+]  # fmt: skip
+
+#: imported when first asked for: tables and files are not needed to fit
+_LATER = {"Clustering": "mtclust.app.clustering", "cluster": "mtclust.app.fitting", "load": "mtclust.app.saved"}
 
 
-def __getattr__(name: str) -> Any:
-    if name == "load":  # imported when first asked for: the format of files is not needed to fit
-        from mtclust.persistence import load
+def __getattr__(name: str) -> _Any:
+    if name in _LATER:
+        from importlib import import_module
 
-        return load
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__} - {"_Any", "_TYPE_CHECKING"})

@@ -2,6 +2,6 @@
 
 import sys
 
-from mtclust.cli import main
+from mtclust.app.cli import main
 
 sys.exit(main())

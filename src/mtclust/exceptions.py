@@ -128,3 +128,32 @@ class CommandError(Exception):
     Traceback (most recent call last):
     mtclust.exceptions.CommandError: column 'shop' is not in sales.csv
     """
+
+
+class TableError(CommandError, ValueError):
+    """A table, a column or a file cannot be used as it is; the message says where and what to do.
+
+    Examples
+    --------
+    >>> import mtclust
+    >>> import pandas as pd
+    >>> mtclust.cluster(pd.DataFrame({"shop": ["a", "b"], "size": [1, 2]}), task="store")
+    Traceback (most recent call last):
+    mtclust.exceptions.TableError: task: there is no column 'store'. The columns are 'shop', 'size'.
+    """
+
+
+class TableWarning(UserWarning):
+    """Rows given to ``predict`` hold something that was not there when the clusters were found.
+
+    Examples
+    --------
+    To stop on it instead of being told:
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", TableWarning)
+    ...     warnings.warn("column colour has values that were not there in fit", TableWarning)
+    Traceback (most recent call last):
+    mtclust.exceptions.TableWarning: column colour has values that were not there in fit
+    """

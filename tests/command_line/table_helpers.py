@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 
-from mtclust import cli
+from mtclust.app import cli
 
 
 def shop_rows(tasks=("Paris", "Rome"), rows=30, seed=0):

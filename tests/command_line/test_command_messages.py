@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
-from mtclust import cli
 from mtclust._extras import require
-from mtclust.commands import options
+from mtclust.app import cli
+from mtclust.app.commands import options
 from mtclust.exceptions import CommandError
 from mtclust.experiments import load_experiment
 from mtclust.experiments.driver import write_report
@@ -86,7 +86,7 @@ def test_a_key_with_the_name_of_a_result(data, fit, capsys):
 
 def test_a_directory_in_the_place_of_a_table(tmp_path, fit, capsys):
     assert fit(tmp_path, *COMMON) == 1
-    assert f"{tmp_path} is a directory; give a CSV, TSV or Parquet file." in said(capsys)
+    assert f"{tmp_path} is a directory; give a table as CSV, TSV, JSON, Parquet or Excel." in said(capsys)
 
 
 def test_what_is_no_parquet(tmp_path, fit, capsys):

@@ -29,7 +29,7 @@ def test_labels_model_and_report_are_written(shops, tmp_path, capsys):
     assert nmi([row["truth"] for row in rows], [row["cluster"] for row in rows]) == pytest.approx(1.0)
     assert all(float(row["margin"]) > 0 for row in rows)
     model = mtclust.load(out / "model.mtclust")
-    assert model.labels_.tolist() == [int(row["cluster"]) for row in rows]
+    assert model.labels.tolist() == [int(row["cluster"]) for row in rows]
     printed = capsys.readouterr().out
     assert "60 rows in 2 tasks (shop), by 2 numbers, 1 category: 3 clusters with DMTRC, rbf kernel" in printed
     assert re.search(r"Paris +30 +10 +10 +10\n", printed)
@@ -92,12 +92,15 @@ def test_names_beyond_ascii_survive(tmp_path, capsys):
     assert "Zürich Süd" in capsys.readouterr().out
 
 
-def test_an_encoding_that_is_not_utf8_is_named_with_the_way_out(tmp_path, capsys):
+def test_an_encoding_that_is_not_utf8_is_guessed_and_told(tmp_path, capsys):
     rows = [{**row, "shop": row["shop"] + "é"} for row in shop_rows()]
     path = write_table(tmp_path / "old.csv", rows, encoding="cp1252")
-    assert fit(path, tmp_path / "out") == 1
-    assert "--encoding cp1252" in error_of(capsys)
+    assert fit(path, tmp_path / "guessed") == 0
+    told = "old.csv is not UTF-8; it was read as cp1252. If letters look wrong, say --encoding."
+    assert told in " ".join(capsys.readouterr().out.split())
     assert fit(path, tmp_path / "out", "--encoding", "cp1252", "--quiet") == 0
+    assert fit(path, tmp_path / "wrong", "--encoding", "utf-8") == 1
+    assert "old.csv is not utf-8 text (byte " in error_of(capsys)
     assert {row["task"] for row in read_table(tmp_path / "out" / "labels.csv")} == {"Parisé", "Romeé"}
 
 
@@ -128,7 +131,7 @@ def test_the_number_of_clusters_is_chosen_from_a_range(shops, tmp_path, capsys):
     assert fit(shops, tmp_path / "out", "--columns", "width,height", clusters="2-4") == 0
     printed = capsys.readouterr().out
     assert "Number of clusters: with 3 clusters the leave-one-out R²" in printed
-    assert "how far the leave-one-out R² exceeds" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "score of every number that was tried" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
 def test_one_task_is_clustered_and_said_to_be_alone(tmp_path, capsys):
@@ -157,22 +160,24 @@ def test_columns_left_out_are_named(tmp_path, capsys):
     path = write_table(tmp_path / "shops.csv", rows)
     assert fit(path, tmp_path / "out") == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "customer (60 distinct values; a name? --key; a category? --categories)" in printed
+    assert "customer (a name or code, another one in nearly every row)" in printed
     assert "number (counts the rows)" in printed
     assert "constant (the same in every row)" in printed
 
 
-def test_missing_values_are_refused_by_column_and_filled_in_on_request(tmp_path, capsys):
+def test_missing_values_are_filled_in_and_told_or_refused_by_column(tmp_path, capsys):
     rows = shop_rows()
     rows[3]["width"] = ""
     rows[4]["width"] = "NA"
     rows[5]["colour"] = ""
     path = write_table(tmp_path / "shops.csv", rows)
-    assert fit(path, tmp_path / "out", "--key", "customer") == 1
-    assert "values are missing in: width (2 rows), colour (1 rows). Use --impute" in error_of(capsys)
+    assert fit(path, tmp_path / "out", "--key", "customer", "--no-impute") == 1
+    error = error_of(capsys)
+    assert "values are missing in: width (2 rows), colour (1 rows). Let them be filled in (--impute: " in error
     assert not (tmp_path / "out").exists()
-    assert fit(path, tmp_path / "out", "--key", "customer", "--impute") == 0
-    assert "Missing values were filled in: width (2 rows), colour (1 rows)." in capsys.readouterr().out
+    assert fit(path, tmp_path / "out", "--key", "customer") == 0
+    told = "Missing values were filled in by the median of the task: width (2); by the shares of the task: colour (1)."
+    assert told in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -238,7 +243,10 @@ def test_a_missing_file_and_a_spreadsheet(tmp_path, capsys):
     assert "there is no such file" in error_of(capsys)
     (tmp_path / "book.xlsx").write_bytes(b"PK")
     assert fit(tmp_path / "book.xlsx", tmp_path / "out") == 1
-    assert "save the sheet as CSV" in error_of(capsys)
+    assert "book.xlsx cannot be read as Excel: " in error_of(capsys)
+    (tmp_path / "book.ods").write_bytes(b"PK")
+    assert fit(tmp_path / "book.ods", tmp_path / "out") == 1
+    assert "save the sheet as CSV or .xlsx" in error_of(capsys)
 
 
 def test_formulas_are_defused_on_request_only(tmp_path):
@@ -267,7 +275,7 @@ def test_one_cluster_is_allowed_and_has_no_margin(shops, tmp_path):
 def test_what_takes_long_is_reported(monkeypatch):
     import io
 
-    from mtclust.commands import progress
+    from mtclust.app.commands import progress
 
     monkeypatch.setattr(progress, "FIRST_REPORT", 0.01)
     stream = io.StringIO()
@@ -281,7 +289,7 @@ def test_what_takes_long_is_reported(monkeypatch):
 def test_progress_on_a_terminal_counts_seconds(monkeypatch):
     import io
 
-    from mtclust.commands import progress
+    from mtclust.app.commands import progress
 
     class Terminal(io.StringIO):
         def isatty(self):

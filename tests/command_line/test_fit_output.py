@@ -63,7 +63,7 @@ def test_an_end_in_the_middle_leaves_nothing_behind(tmp_path, sent, code):
     assert process.stderr is not None
     try:
         # it reports what it is doing once that takes long: it is in the middle of the fit then
-        assert process.stderr.readline().startswith("Choosing the number of clusters")
+        assert process.stderr.readline().startswith("Clustering 800 rows of 2 tasks")
         assert len(list(tmp_path.iterdir())) == 2, "the results are being made beside their place"
         process.send_signal(sent)
         output, errors = process.communicate(timeout=60)
@@ -96,7 +96,7 @@ def test_a_crash_leaves_nothing_behind_and_is_named(shops, tmp_path, monkeypatch
     def fail(*arguments, **keywords):
         raise RuntimeError("the power went")
 
-    monkeypatch.setattr("mtclust.report.write_report", fail)
+    monkeypatch.setattr("mtclust.app.report.write_report", fail)
     assert fit(shops, tmp_path / "out", "--quiet") == 1
     assert "unexpected RuntimeError: the power went" in error_of(capsys)
     assert list(tmp_path.iterdir()) == [shops]

@@ -85,9 +85,10 @@ def test_missing_values_are_refused_or_filled_in_with_those_of_fit(fitted, tmp_p
     rows = shop_rows()
     rows[0]["height"] = ""
     path = write_table(tmp_path / "rows.csv", rows)
-    assert run_cli("predict", fitted / "result", path) == 1
+    assert run_cli("predict", fitted / "result", path, "--no-impute") == 1
     assert "values are missing in: height (1 rows)" in capsys.readouterr().err
-    assert run_cli("predict", fitted / "result", path, "--impute") == 0
+    assert run_cli("predict", fitted / "result", path) == 0
+    assert "Missing values were filled in: height (1 rows)." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("gone", ["width", "colour"])
@@ -115,12 +116,12 @@ def test_what_is_no_model_is_refused(fitted, tmp_path, capsys):
     assert "not a model saved by mtclust" in capsys.readouterr().err
 
 
-def test_a_model_saved_from_python_is_refused_since_its_columns_are_not_known(fitted, tmp_path, capsys):
+def test_a_saved_estimator_is_refused_since_its_columns_are_not_known(fitted, tmp_path, capsys):
     import mtclust
 
-    mtclust.load(fitted / "result" / "model.mtclust").save(tmp_path / "model.mtclust")
+    mtclust.load(fitted / "result" / "model.mtclust").model.save(tmp_path / "model.mtclust")
     assert run_cli("predict", tmp_path, fitted / "shops.csv") == 1
-    assert "was not made by mtclust fit" in capsys.readouterr().err
+    assert "model.mtclust holds an estimator without a table; use a model of mtclust fit" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no head")

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mtclust.exceptions import CommandError
+from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables
+from mtclust.app.tables.columns import CATEGORY_WEIGHT
+from mtclust.app.tables.reading import sniff_separator
+from mtclust.exceptions import TableError
 from mtclust.features import TaskTfidf
-from mtclust.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables
-from mtclust.tables.reading import sniff_separator
 
 
 def table_of(**columns):
@@ -36,18 +37,24 @@ def test_range_and_no_scaling():
     np.testing.assert_allclose(encode(table, scaling="none")[1][:, 0], [1, 2, 6])
 
 
-def test_a_category_counts_as_much_as_a_number():
+def test_a_category_as_a_whole_has_a_quarter_of_the_variance_of_a_number():
     encoder, X = encode(table_of(colour=["red", "red", "blue", "green"]))
     assert [feature.name for feature in encoder.features] == ["colour = blue", "colour = green", "colour = red"]
-    assert X.var(axis=0).sum() == pytest.approx(1.0)
+    assert X.var(axis=0).sum() == pytest.approx(CATEGORY_WEIGHT**2) == pytest.approx(0.25)
     np.testing.assert_array_equal(X > 0, [[0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
+
+
+def test_yes_and_no_written_as_numbers_weigh_as_a_category():
+    _, X = encode(table_of(member=["0", "1", "1", "0", "1"], visits=["0", "1", "2", "0", "1"]))
+    np.testing.assert_allclose(X.std(axis=0), [CATEGORY_WEIGHT, 1.0])
 
 
 def test_features_know_the_values_of_the_file():
     encoder, X = encode(table_of(a=["10", "20", "60"], kind=["x", "y", "x"]))
     number, *levels = encoder.features
     np.testing.assert_allclose(number.offset + number.factor * X[:, 0], [10, 20, 60])
-    np.testing.assert_allclose(levels[0].factor * X[:, 1], [1, 0, 1])
+    assert [level.name for level in levels] == ["kind = y"], "of two levels one says it all"
+    np.testing.assert_allclose(levels[0].factor * X[:, 1], [0, 1, 0])
 
 
 @pytest.mark.parametrize(
@@ -82,7 +89,7 @@ def test_typed_dates_of_a_parquet_file_are_days():
 
 def test_a_date_that_can_be_read_in_two_ways_needs_a_format():
     table = table_of(day=["01/02/2021", "05/03/2021", "07/08/2021"])
-    with pytest.raises(CommandError, match=r"more than one way \(%d/%m/%Y or %m/%d/%Y.*--date-format"):
+    with pytest.raises(TableError, match=r"more than one way \(%d/%m/%Y or %m/%d/%Y.*date_format"):
         encode(table)
     encoder, X = encode(table, date_format="%m/%d/%Y")
     days = encoder.features[0].offset + encoder.features[0].factor * X[:, 0]
@@ -102,38 +109,55 @@ def test_decimal_commas_are_read():
 
 def test_commas_that_may_part_thousands_are_not_guessed():
     table = table_of(price=["1,234", "5,678", "12"])
-    with pytest.raises(CommandError, match="'1,234', whose comma may part thousands or decimals"):
+    with pytest.raises(TableError, match="'1,234', whose comma may part thousands or decimals"):
         encode(table)
     encoder, X = encode(table, decimal=",")
     feature = encoder.features[0]
     np.testing.assert_allclose(feature.offset + feature.factor * X[:, 0], [1.234, 5.678, 12])
 
 
-def test_points_and_commas_mixed_are_not_numbers():
-    encoder, _ = encode(table_of(price=["1.5", "2,5", "3.5"]))
-    assert [feature.kind for feature in encoder.features] == ["category"] * 3
+def test_points_and_commas_mixed_are_refused():
+    with pytest.raises(TableError, match=r"decimal point and with a decimal comma \('1\.5', '2,5'\)"):
+        encode(table_of(price=["1.5", "2,5", "3.5"]))
 
 
 def test_infinite_numbers_are_refused():
-    with pytest.raises(CommandError, match=r"column 'a' has infinite values \('inf' in row 2\)"):
+    with pytest.raises(TableError, match=r"column 'a' has infinite values \('inf' in row 2\)"):
         encode(table_of(a=["1", "inf", "2"]))
 
 
 def test_numbers_declared_as_categories():
     encoder, _ = encode(table_of(zip=["8001", "8002", "8001"]), categories=["zip"])
-    assert [feature.name for feature in encoder.features] == ["zip = 8001", "zip = 8002"]
+    assert [feature.name for feature in encoder.features] == ["zip = 8002"]
 
 
-def test_missing_numbers_become_the_median_and_missing_levels_their_own():
-    encoder, X = encode(table_of(a=["1", "", "5", "9"], kind=["x", "y", "", "x"]), impute=True)
-    values = encoder.features[0].offset + encoder.features[0].factor * X[:, 0]
-    np.testing.assert_allclose(values, [1, 5, 5, 9])
-    assert "kind = (missing)" in [feature.name for feature in encoder.features]
-    assert encoder.notes == ["Missing values were filled in: a (1 rows), kind (1 rows)."]
+def test_missing_values_come_from_the_rows_of_the_same_task():
+    frame = pd.DataFrame({"a": ["1", "", "5", "9", "", "100", "100"], "kind": ["x", "y", "", "x", "y", "x", ""]})
+    tasks = np.array(["s", "s", "s", "s", "t", "t", "t"], dtype=object)
+    table = Table(frame, tasks, np.arange(1, 8), ("table.csv",), "task")
+    encoder, X = encode(table)
+    values = [f.offset + f.factor * X[:, k] for k, f in enumerate(encoder.features)]
+    np.testing.assert_allclose(values[0], [1, 5, 5, 9, 100, 100, 100])
+    np.testing.assert_allclose(values[1], [0, 1, 1 / 3, 0, 1, 0, 1 / 2])
+    assert encoder.notes == [
+        "Missing values were filled in by the median of the task: a (2); by the shares of the task: kind (2)."
+    ]
+    with pytest.raises(TableError, match=r"values are missing in: a \(2 rows\), kind \(2 rows\)\. .*impute=True"):
+        encode(table, impute=False)
+
+
+def test_absence_counts_only_where_it_goes_with_another_column():
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=300)
+    told = np.where(size > 0.8, np.nan, rng.normal(size=300))
+    untold = np.where(rng.random(300) < 0.2, np.nan, rng.normal(size=300))
+    encoder, _ = encode(table_of(size=size, told=told, untold=untold))
+    assert [feature.name for feature in encoder.features] == ["size", "told", "untold", "told is missing"]
+    assert any("counts as something known of the row: told with size." in note for note in encoder.notes)
 
 
 def test_no_usable_column_is_refused_with_the_reasons():
-    with pytest.raises(CommandError, match="no column is left to cluster by: a \\(the same in every row\\)"):
+    with pytest.raises(TableError, match="no column is left to cluster by: a \\(the same in every row\\)"):
         encode(table_of(a=["1", "1", "1"]))
 
 
@@ -157,13 +181,13 @@ def test_text_has_the_weights_of_the_library_also_after_saving():
 
 
 def test_a_text_without_words_is_refused():
-    with pytest.raises(CommandError, match="--text-column 'text' has no words to work with"):
+    with pytest.raises(TableError, match="text_column='text' has no words to work with"):
         encode(table_of(text=["!", "?", "."]), text_column="text")
 
 
-@pytest.mark.parametrize("saved", [None, {}, {"format": 99}, {"format": 1, "impute": False}])
+@pytest.mark.parametrize("saved", [None, {}, {"format": 99}, {"format": 2, "impute": False}])
 def test_a_damaged_encoding_is_refused(saved):
-    with pytest.raises(CommandError, match="encod"):
+    with pytest.raises(TableError, match="encod"):
         TableEncoder.from_dict(saved)
 
 
@@ -193,7 +217,7 @@ def test_leading_zeros_survive_in_tasks_and_keys(tmp_path):
 def test_files_must_have_the_same_columns(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b.csv").write_text("x,z\n1,2\n")
-    with pytest.raises(CommandError, match=r"b.csv lacks \['y'\] and has in addition \['z'\]"):
+    with pytest.raises(TableError, match=r"b\.csv lacks 'y' and has 'z' as well\. common_columns=True uses"):
         read_tables([tmp_path / "a.csv", tmp_path / "b.csv"], None, ReadOptions())
 
 
@@ -201,7 +225,7 @@ def test_two_files_of_one_name_cannot_be_two_tasks(tmp_path):
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "shop.csv").write_text("x\n1\n2\n")
-    with pytest.raises(CommandError, match="Files are named shop more than once"):
+    with pytest.raises(TableError, match="Files are named shop more than once"):
         read_tables([tmp_path / "one" / "shop.csv", tmp_path / "two" / "shop.csv"], None, ReadOptions())
 
 
@@ -214,7 +238,7 @@ def test_utf16_is_recognised_by_its_mark(tmp_path):
 def test_a_parquet_column_of_lists_is_refused(tmp_path):
     path = tmp_path / "t.parquet"
     pd.DataFrame({"shop": ["a", "b"], "parts": [[1, 2], [3]]}).to_parquet(path)
-    with pytest.raises(CommandError, match="column 'parts' holds lists or records"):
+    with pytest.raises(TableError, match="column 'parts' holds lists or records"):
         read_tables([path], "shop", ReadOptions())
 
 
@@ -231,6 +255,23 @@ def test_mixed_types_of_a_parquet_file(tmp_path):
     frame.to_parquet(path)
     table = read_tables([path], "shop", ReadOptions())
     assert table.tasks.tolist() == ["1", "1", "2"]
-    encoder, X = encode(table, impute=True)
-    assert [feature.kind for feature in encoder.features] == ["category", "category", "number", "category", "category"]
+    encoder, X = encode(table)
+    assert [feature.name for feature in encoder.features] == ["flag = True", "count", "level = low"]
     assert np.isfinite(X).all()
+
+
+def test_text_beside_other_columns_counts_as_one_number_by_its_topics():
+    rng = np.random.default_rng(0)
+    words = [["late", "parcel", "courier", "waited"], ["price", "cheap", "discount", "value"]]
+    texts = [" ".join(rng.choice(words[k % 2], 6)) + f" n{k}" for k in range(60)]
+    places = [f"{k} {k + 7} Street {k * 3}" for k in range(60)]
+    table = table_of(review=texts, size=rng.normal(size=60), place=places)
+    encoder, X = encode(table)
+    assert [column.kind for column in encoder.columns] == ["number", "topics"]
+    assert X[:, 1:].var(axis=0).sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(X[:, 1:].mean(axis=0), 0, atol=1e-9)
+    assert max(abs(np.corrcoef(column, np.arange(60) % 2)[0, 1]) for column in X[:, 1:].T) > 0.9
+    told = "The text review counts by its main topics, as much as one number; text_column=review uses it alone."
+    assert told in encoder.notes
+    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    np.testing.assert_allclose(again.transform(table)[0], X)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mtclust.commands.reproduce import EXPERIMENTS
+from mtclust.app.commands.reproduce import EXPERIMENTS
 from mtclust.experiments.claims import judge_claims
 from mtclust.experiments.driver import read_frame, read_pictures
 

@@ -9,8 +9,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from mtclust import cli
-from mtclust.commands.reproduce import EXPERIMENTS
+from mtclust.app import cli
+from mtclust.app.commands.reproduce import EXPERIMENTS
 from mtclust.datasets import load_digits_tasks
 from mtclust.exceptions import CommandError
 from mtclust.experiments import load_experiment

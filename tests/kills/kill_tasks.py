@@ -5,13 +5,13 @@ import csv
 import io
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-import mtclust.demo
-from mtclust import DMTRC, DSTC, cli
+import mtclust.app.demo
+from mtclust import DSTC
+from mtclust.app import cli
 from mtclust.experiments.runner import Cell, Outcome, run_cells
 from mtclust.experiments.table import RunTable
 
@@ -36,9 +36,10 @@ def command(*arguments):
 
 
 def demo(out):
-    """``mtclust demo --out`` with less to choose, for its picture."""
-    quick = {"kernel": "linear", "lambda1": 0.1, "n_init": 1}
-    mtclust.demo.DMTRC, mtclust.demo.DSTC = partial(DMTRC, **quick), partial(DSTC, **quick)
+    """``mtclust demo --out`` with fewer rows and less to choose."""
+    few = mtclust.app.demo.patients()[:60]
+    mtclust.app.demo.patients = lambda: few
+    mtclust.app.demo.OPTIONS = ("--clusters", "2", "--kernel", "linear", "--sizes", "balanced")
     return command("demo", "--out", out)
 
 

@@ -5,9 +5,12 @@ import shutil
 import subprocess
 
 import pytest
-from report_helpers import write_reviews, write_shops
+from report_helpers import clinics_frame, hospitals_frame, write_reviews, write_shops
 
-from mtclust import cli
+import mtclust
+from mtclust.app import cli
+
+_QUICK = {"kernel": "linear", "lambda1": 0.05, "lambda2": 0.05, "n_init": 1}
 
 #: names under which Chromium is installed
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -44,6 +47,47 @@ def browser():
         opened.close()
 
 
+class Visit:
+    """An open report and everything it said, asked for or did."""
+
+    def __init__(self, browser, path, **settings):
+        self.context = browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | settings))
+        self.page = self.context.new_page()
+        self.messages, self.requests, self.dialogs = [], [], []
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", self._dismiss)
+        self.page.goto(path.as_uri())
+
+    def _dismiss(self, dialog):
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def opacities(self, selector):
+        """Of all elements, their ancestors' included, as a set."""
+        script = """elements => elements.map(e => {
+            let seen = 1;
+            for (; e; e = e.parentElement) seen *= Number(getComputedStyle(e).opacity);
+            return Math.round(100 * seen) / 100;
+        })"""
+        return set(self.page.eval_on_selector_all(selector, script))
+
+
+@pytest.fixture
+def visit(browser):
+    opened = []
+
+    def open_report(path, **settings):
+        # without transitions, so that a colour is what it will be
+        opened.append(Visit(browser, path, **({"reduced_motion": "reduce"} | settings)))
+        return opened[-1]
+
+    yield open_report
+    for one in opened:
+        one.context.close()
+
+
 @pytest.fixture(scope="session")
 def shop_report(tmp_path_factory):
     """Of numbers, a category and dates in three tasks, one of which has a script for a name."""
@@ -62,3 +106,17 @@ def review_report(tmp_path_factory):
     arguments = ["fit", str(data), "--task-column", "site", "--text-column", "review", "--clusters", "2-3"]
     assert cli.main([*arguments, "--out", str(home / "out"), "--quiet"]) == 0
     return home / "out" / "report.html"
+
+
+@pytest.fixture(scope="session")
+def hospital_report(tmp_path_factory):
+    """Of 60 tasks with long names that differ in a number."""
+    found = mtclust.cluster(hospitals_frame(), "hospital", 3, **_QUICK, coupling="none")
+    return found.report(tmp_path_factory.mktemp("hospitals") / "report.html")
+
+
+@pytest.fixture(scope="session")
+def clinic_report(tmp_path_factory):
+    """Of eight clusters, long names of columns, years and dates."""
+    found = mtclust.cluster(clinics_frame(), "clinic", 8, **_QUICK)
+    return found.rename({2: "young and fit"}).report(tmp_path_factory.mktemp("clinics") / "report.html")

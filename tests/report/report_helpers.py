@@ -3,6 +3,7 @@
 import csv
 
 import numpy as np
+import pandas as pd
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = '"><img src=x onerror=alert(2)>'
@@ -48,3 +49,27 @@ def write_reviews(path):
         for i in range(16)
     ]
     return _write(path, rows)
+
+
+def hospitals_frame():
+    """Two groups of thirty hospitals, each with its own two clusters that matter."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for number in range(60):
+        truth = rng.integers(3, size=20)
+        centres = np.eye(3, 6)[:, :: -1 if number >= 30 else 1] * 6
+        part = pd.DataFrame(centres[truth] + rng.normal(size=(20, 6)), columns=list("abcdef"))
+        parts.append(part.assign(hospital=f"Hospital No. {number:02d} of the Northern Region"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def clinics_frame():
+    rng = np.random.default_rng(0)
+    truth = rng.choice(8, size=480, p=[0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])
+    centres = rng.normal(size=(8, 5)) * 5
+    names = ["total_cholesterol_hdl_ratio", "systolic_blood_pressure", "age", "year", "long_term_glucose_average"]
+    frame = pd.DataFrame(centres[truth] + rng.normal(size=(480, 5)), columns=names)
+    frame["year"] = 2000 + np.rint(frame["year"]).astype(int)
+    frame["seen"] = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(300, size=480) + 60 * truth, unit="D")
+    clinics = ["Aberdeen Royal Infirmary", "St Thomas", "Karolinska University Hospital"]
+    return frame.assign(clinic=rng.choice(clinics, 480), sex=rng.choice(["f", "m"], 480))

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,15 +11,17 @@ from sklearn.decomposition import PCA
 from tests.conftest import gaussian_tasks
 
 from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.app.cautions import cautions
+from mtclust.app.profiles import cluster_traits, moments
+from mtclust.app.relationship import TASKS_SHOWN, task_relationship
+from mtclust.app.report import ReportInput, render_report
+from mtclust.app.report.content import report_content
+from mtclust.app.report.page import json_for_html
+from mtclust.app.report.scatter import MOST_PER_TASK, SIDE, task_views
+from mtclust.app.report.sizes import size_blocks
+from mtclust.app.tables.columns import Feature
+from mtclust.app.wording import on_command_line
 from mtclust.exceptions import ClusterNumberWarning
-from mtclust.report import ReportInput, render_report
-from mtclust.report.cautions import cautions
-from mtclust.report.content import report_content
-from mtclust.report.page import json_for_html
-from mtclust.report.profiles import cluster_traits, moments
-from mtclust.report.relationship import TASKS_SHOWN, task_relationship
-from mtclust.report.scatter import MOST_PER_TASK, SIDE, task_views
-from mtclust.tables.columns import Feature
 
 
 def titles(model, warned=()):
@@ -184,6 +187,9 @@ def test_tiny_clusters_and_few_rows():
     assert {"Tiny clusters", "Few rows"} <= titles(model)
     (tiny,) = [caution.text for caution in cautions(model) if caution.title == "Tiny clusters"]
     assert "3 of 30 rows in cluster" in tiny
+    assert tiny.endswith('Try fewer clusters or sizes="balanced".')
+    with on_command_line():
+        (tiny,) = [caution.text for caution in cautions(model) if caution.title == "Tiny clusters"]
     assert tiny.endswith("Try fewer --clusters or --sizes balanced.")
 
 
@@ -198,12 +204,42 @@ def test_noise_is_called_noise_and_clusters_are_not(fitted):
     assert "Hardly more than noise" not in titles(fitted[0])
 
 
-def test_the_separation_of_noise_stands_beside_that_of_the_clusters(fitted):
+def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
     model, X, tasks = fitted
-    chosen = model.selection_
-    (null,) = [row["null"] for row in chosen["candidates"] if row["lambda"] == chosen["lambda2"]]
-    labels = [figure["label"] for figure in report_content(given(model, X, tasks))["figures"]]
-    assert f"separation (leave-one-out R²); noise has about {null:.2f}" in labels
+    assert report_content(given(model, X, tasks))["headline"] == "120 rows in 3 tasks fall into 3 clusters."
+    doubtful = given(model, X, tasks, warned=[ClusterNumberWarning("noise")], task_column="shop")
+    assert report_content(doubtful)["headline"] == (
+        "120 rows in 3 tasks (shop) were cut into 3 clusters, but there may be no clusters in them."
+    )
+
+
+def test_one_figure_for_one_thing(fitted):
+    """The score stands once, beside what it means, and no figure of noise contradicts it."""
+    model, X, tasks = fitted
+    content = report_content(given(model, X, tasks))
+    assert [figure["label"].split(":")[0] for figure in content["figures"]] == ["rows", "tasks", "clusters", "clarity"]
+    (score,) = [row for row in content["choices"] if row["what"] == "Score"]
+    assert score["chosen"] == f"{model.loo_score_:.2f}"
+
+
+def test_names_of_clusters_stand_in_cautions():
+    X = np.vstack([np.zeros((30, 2)), np.ones((1, 2))]) + np.random.default_rng(0).normal(size=(31, 2)) / 100
+    model = DSTC(2, kernel="linear", lambda1=0.1, sizes=(0.01, 1), random_state=0).fit(X)
+    assert "1 of 31 rows in the odd one: too few" in " ".join(c.text for c in cautions(model, names={1: "the odd one"}))
+
+
+def test_many_tasks_are_summed_by_group():
+    class Model:
+        tasks_ = np.array([f"t{k}" for k in range(14)])
+        task_groups_: ClassVar = [[f"t{k}" for k in range(6)], [f"t{k}" for k in range(6, 14)]]
+        cluster_sizes_ = np.tile([3, 1], (14, 1))
+
+    blocks = size_blocks(Model, list(range(14)))
+    assert [block["title"] for block in blocks] == ["Group 1: 8 tasks", "Group 2: 6 tasks"]
+    assert [block["sum"]["rows"] for block in blocks] == [32, 24]
+    Model.task_groups_ = [[f"t{k}"] for k in range(14)]
+    assert [block["title"] for block in size_blocks(Model, list(range(14)))] == ["All 14 tasks"]
+    assert [block["title"] for block in size_blocks(Model, list(range(5)))] == [""]
 
 
 def test_a_search_that_was_stopped_is_said_to_be(fitted):

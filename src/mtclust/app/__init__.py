@@ -1,0 +1,1 @@
+"""What a person touches that is not an estimator: tables, the command line, the report."""

@@ -1,0 +1,209 @@
+"""``mtclust fit``: from tables to labels, a model and a report."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import Any
+
+from mtclust._atomic import atomic_write
+from mtclust.app.commands.labels import check_keys, labels_csv
+from mtclust.app.commands.options import (
+    RBF_ROWS,
+    add_reading_options,
+    add_verbose_option,
+    clusters_argument,
+    comma_list,
+    coupling_argument,
+    decimal_argument,
+    read_options,
+    sizes_argument,
+)
+from mtclust.app.commands.output import LABELS_FILE, MODEL_FILE, REPORT_FILE, staged_directory
+from mtclust.app.commands.progress import Progress
+from mtclust.exceptions import CommandError
+
+_EXAMPLES = """examples:
+  mtclust fit sales.csv --task-column shop --out result
+  mtclust fit shop_a.csv shop_b.csv shop_c.csv --key customer --clusters 4 --out result
+  mtclust fit reviews.csv --task-column product --text-column review --clusters 2-6 --out result
+  mtclust fit patients.parquet --task-column hospital --columns age,bmi,sex --out result
+
+DIR gets labels.csv, model.mtclust (for mtclust predict) and report.html; it appears only when all is done.
+exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."""
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "fit",
+        help="cluster the tables of several tasks: labels, model, report",
+        description="Cluster the rows of several related tables (tasks) at once. Cluster ids mean the same in\n"
+        "every task. Numbers are standardised, categories and dates encoded, text weighted by tf-idf.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "data",
+        nargs="+",
+        type=Path,
+        metavar="DATA",
+        help="CSV, TSV, JSON, Parquet or Excel, also compressed; - is the standard input; several: one per task",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the results")
+    parser.add_argument("--task-column", metavar="COL", help="the column that says which task a row belongs to")
+    parser.add_argument(
+        "--key",
+        type=comma_list,
+        action="extend",
+        default=[],
+        metavar="COL,…",
+        help="columns that name a row: copied to labels.csv, not used for clustering",
+    )
+
+    what = parser.add_argument_group("what to cluster by")
+    either = what.add_mutually_exclusive_group()
+    either.add_argument("--columns", type=comma_list, action="extend", metavar="A,B,…", help="use only these columns")
+    either.add_argument("--text-column", metavar="COL", help="use the text in this column")
+    what.add_argument(
+        "--categories",
+        type=comma_list,
+        action="extend",
+        default=[],
+        metavar="A,B,…",
+        help="columns of numbers that are names, such as postcodes",
+    )
+    what.add_argument(
+        "--scale",
+        choices=("standard", "range", "none"),
+        default="standard",
+        help="numbers to standard deviation 1 (default), to the range 0 to 1, or as they are",
+    )
+    what.add_argument(
+        "--impute",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="fill in missing values from the rows of the same task (default), or refuse them",
+    )
+
+    how = parser.add_argument_group("how to cluster")
+    how.add_argument(
+        "--clusters",
+        type=clusters_argument,
+        default="auto",
+        metavar="N",
+        help="a number, a range such as 2-8, or auto (2-8, the default)",
+    )
+    how.add_argument(
+        "--method",
+        choices=("dmtrc", "dmtfc", "dstc"),
+        default="dmtrc",
+        help="learn how tasks are related (dmtrc, default), which features they share (dmtfc), or "
+        "cluster each task alone (dstc)",
+    )
+    how.add_argument(
+        "--kernel",
+        choices=("auto", "rbf", "linear"),
+        default="auto",
+        help=f"auto: linear for text and for more than {RBF_ROWS} rows, else rbf",
+    )
+    how.add_argument(
+        "--sizes",
+        type=sizes_argument,
+        default="auto",
+        metavar="S",
+        help="cluster sizes: auto (default), balanced, a number l from 0 (balanced) to 1 (free), or LOW,HIGH as "
+        "shares of a task",
+    )
+    how.add_argument(
+        "--coupling",
+        type=coupling_argument,
+        metavar="S",
+        help="dmtrc only: auto (default), full, none, or a strength from 0 to 1",
+    )
+    how.add_argument("--seed", type=int, default=0, metavar="N", help="random numbers; same seed, same result (0)")
+
+    files = parser.add_argument_group("how files are read")
+    add_reading_options(files)
+    files.add_argument(
+        "--common-columns", action="store_true", help="of several files with different columns use those that all have"
+    )
+    files.add_argument("--decimal", type=decimal_argument, metavar="MARK", help="decimal mark: point or comma")
+    files.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
+    files.add_argument(
+        "--missing",
+        type=comma_list,
+        action="extend",
+        metavar="A,B,…",
+        help="further cells that mean 'not known', such as ?",
+    )
+    written = parser.add_argument_group("what is written")
+    written.add_argument("--overwrite", action="store_true", help="replace the results of an earlier run in DIR")
+    written.add_argument(
+        "--safe-csv",
+        action="store_true",
+        help="put ' before cells of labels.csv that a spreadsheet would execute (= + - @)",
+    )
+    written.add_argument(
+        "--show-keys",
+        action="store_true",
+        help="show the key columns in the report; without, it knows rows by their numbers only",
+    )
+    written.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    add_verbose_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from mtclust._extras import require
+    from mtclust.app.fitting import cluster_table
+    from mtclust.app.tables import EncodingOptions, read_tables
+    from mtclust.app.tables.parsing import MISSING
+
+    require("pandas", "cli")
+    require("jinja2", "report")
+    if options.coupling is not None and options.method != "dmtrc":
+        raise CommandError(f"--coupling is for --method dmtrc; got --method {options.method}. Leave it out.")
+    check_keys(options.key)
+    further = {} if options.coupling is None else {"coupling": options.coupling}
+    progress = Progress(quiet=options.quiet)
+    with staged_directory(options.out, overwrite=options.overwrite) as stage:
+        with progress.step("Reading"):
+            table = read_tables(
+                options.data, options.task_column, read_options(options), common_columns=options.common_columns
+            )
+        encoding = EncodingOptions(
+            columns=options.columns,
+            text_column=options.text_column,
+            keys=options.key,
+            categories=options.categories,
+            impute=options.impute,
+            scaling=options.scale,
+            missing=(*MISSING, *(options.missing or ())),
+            decimal=options.decimal,
+            date_format=options.date_format,
+        )
+        found = cluster_table(
+            table, encoding, options.clusters, method=options.method, kernel=options.kernel, step=progress.step,
+            sizes=options.sizes, random_state=options.seed, **further,
+        )  # fmt: skip
+        _write(stage, found, table, options, progress)
+    if not options.quiet:
+        print(f"{found.summary()}\n\nWritten to {options.out}: {LABELS_FILE}, {MODEL_FILE}, {REPORT_FILE}")
+
+
+def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace, progress: Progress) -> None:
+    from mtclust.app.tables.parsing import column_strings
+
+    with progress.step("Saving"):
+        found.save(stage / MODEL_FILE)
+        labels = labels_csv(table, options.key, found.labels, found.margins.to_numpy(), safe=options.safe_csv)
+        with atomic_write(stage / LABELS_FILE) as stream:
+            stream.write(labels.encode())
+    with progress.step("Writing the report"):
+        row_names = [f"row {number}" for number in table.row_numbers]
+        if options.show_keys and options.key:
+            columns = [column_strings(table.frame[key]) for key in options.key]
+            row_names = [", ".join(str(cell) for cell in cells) for cells in zip(*columns)]
+        command = shlex.join(["mtclust", *options.arguments])
+        found.report(stage / REPORT_FILE, row_names=row_names, command=command)

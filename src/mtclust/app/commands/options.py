@@ -1,0 +1,124 @@
+"""Arguments that commands share: how they are written on the command line and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mtclust.app.tables.reading import SEPARATOR_NAMES, ReadOptions
+
+#: above this many rows ``--kernel auto`` is linear
+RBF_ROWS = 5000
+
+
+def comma_list(text: str) -> list[str]:
+    """Names of columns, separated by commas.
+
+    Examples
+    --------
+    >>> comma_list("age, height")
+    ['age', 'height']
+    """
+    names = [name.strip() for name in text.split(",")]
+    if "" in names:
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty name; write A,B,…")
+    return names
+
+
+def clusters_argument(text: str) -> int | str | range:
+    """A number of clusters, a range of them or "auto".
+
+    Examples
+    --------
+    >>> clusters_argument("5"), clusters_argument("2-4"), clusters_argument("auto")
+    (5, range(2, 5), 'auto')
+    """
+    if text == "auto":
+        return text
+    low, dash, high = text.partition("-")
+    try:
+        if not dash:
+            if int(text) >= 1:
+                return int(text)
+        elif 2 <= int(low) <= int(high):
+            return range(int(low), int(high) + 1)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is neither a number of at least 1, a range such as 2-8, nor auto")
+
+
+def sizes_argument(text: str) -> str | float | tuple[float, float]:
+    """Cluster sizes as the estimators take them.
+
+    Examples
+    --------
+    >>> sizes_argument("balanced"), sizes_argument("0.1"), sizes_argument("0.05,0.5")
+    ('balanced', 0.1, (0.05, 0.5))
+    """
+    if text in ("auto", "balanced"):
+        return text
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) == 1 and 0 <= values[0] <= 1:
+        return values[0]
+    if len(values) == 2 and 0 <= values[0] <= values[1] <= 1:
+        return values[0], values[1]
+    raise argparse.ArgumentTypeError(f"{text!r} is neither auto, balanced, a number from 0 to 1, nor LOW,HIGH shares")
+
+
+def coupling_argument(text: str) -> str | float:
+    """How much the tasks are coupled.
+
+    Examples
+    --------
+    >>> coupling_argument("full"), coupling_argument("0.5")
+    ('full', 0.5)
+    """
+    if text in ("auto", "full", "none"):
+        return text
+    try:
+        if 0 <= float(text) <= 1:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is neither auto, full, none, nor a number from 0 to 1")
+
+
+def decimal_argument(text: str) -> str:
+    marks = {"point": ".", ".": ".", "comma": ",", ",": ","}
+    if text not in marks:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither point nor comma")
+    return marks[text]
+
+
+def separator_argument(text: str) -> str:
+    separator = SEPARATOR_NAMES.get(text, text)
+    if len(separator) != 1:
+        known = ", ".join(SEPARATOR_NAMES)
+        raise argparse.ArgumentTypeError(f"{text!r} is neither one character nor one of {known}")
+    return separator
+
+
+def add_verbose_option(parser: Any) -> None:
+    """``--verbose`` after the name of the command; before it, it is that of :func:`mtclust.app.cli.build_parser`."""
+    parser.add_argument(
+        "--verbose", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+    )
+
+
+def add_reading_options(parser: Any) -> None:
+    """How files are read, where it cannot be found out."""
+    parser.add_argument(
+        "--separator",
+        type=separator_argument,
+        metavar="SEP",
+        help="between fields: comma, semicolon, tab, pipe or a character; found out by default",
+    )
+    parser.add_argument("--encoding", metavar="NAME", help="such as cp1252 or latin-1; found out by default")
+    parser.add_argument("--sheet", metavar="NAME", help="of an Excel file; the first by default")
+
+
+def read_options(options: argparse.Namespace) -> ReadOptions:
+    return ReadOptions(options.separator, options.encoding, options.sheet)

@@ -1,0 +1,132 @@
+"""``mtclust predict``: clusters of further rows, with a model of ``mtclust fit``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtclust._atomic import atomic_write
+from mtclust.app.assigning import assign
+from mtclust.app.commands.labels import check_keys, labels_csv
+from mtclust.app.commands.options import add_reading_options, add_verbose_option, comma_list, read_options
+from mtclust.app.commands.output import MODEL_FILE, written_to
+from mtclust.app.commands.progress import Progress
+from mtclust.exceptions import CommandError, ModelFileError
+
+_EXAMPLES = """examples:
+  mtclust predict result new_customers.csv --key customer --out clusters.csv
+  mtclust predict result paris.csv --task paris
+  mtclust predict result rome.csv --task rome --new-task      # a task the model has not seen
+
+The result has the columns of labels.csv and goes to the standard output unless --out is given.
+exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."""
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "predict",
+        help="clusters of further rows, also of a new task",
+        description="Give further rows the clusters of a fitted model. Columns are encoded exactly as in fit.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the directory that mtclust fit wrote, or its model")
+    parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help="files as for fit; - is the standard input")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write here instead of to the standard output")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--task-column", metavar="COL", help="the column with the task; by default as in fit")
+    which.add_argument("--task", metavar="NAME", help="the task of all rows")
+    parser.add_argument(
+        "--new-task", action="store_true", help="cluster tasks that were not in fit as new tasks; else they are refused"
+    )
+    parser.add_argument(
+        "--key",
+        type=comma_list,
+        action="extend",
+        default=[],
+        metavar="COL,…",
+        help="columns that name a row: copied to the result",
+    )
+    parser.add_argument(
+        "--impute", action=argparse.BooleanOptionalAction, default=None, help="fill in missing values; as in fit"
+    )
+    add_reading_options(parser)
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE")
+    parser.add_argument(
+        "--safe-csv", action="store_true", help="put ' before cells that a spreadsheet would execute (= + - @)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress, no notes")
+    add_verbose_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from mtclust._extras import require
+
+    require("pandas", "cli")
+    check_keys(options.key)
+    if options.out is not None and options.out.exists() and not options.overwrite:
+        raise CommandError(
+            f"--out {options.out} is already there; choose another name, or replace it with --overwrite."
+        )
+    if options.out is not None and not options.out.resolve().parent.is_dir():
+        raise CommandError(f"--out {options.out}: there is no directory {options.out.resolve().parent}; make it first.")
+    progress = Progress(quiet=options.quiet)
+    with progress.step("Reading"):
+        found = _load(options.model)
+        if options.impute is not None:
+            found.encoder.impute = options.impute
+        table = _read(options, found.encoder)
+        table.require_columns(options.key, "--key")
+    assigned = assign(found.model, found.encoder, table, new_tasks=options.new_task, step=progress.step)
+    text = labels_csv(table, options.key, found.named(assigned.labels), assigned.margins, safe=options.safe_csv)
+    if options.out is None:
+        sys.stdout.write(text)
+    else:
+        with written_to(options.out), atomic_write(options.out) as stream:
+            stream.write(text.encode())
+    if not options.quiet:
+        for note in assigned.notes:
+            print(note, file=sys.stderr)
+
+
+def _load(path: Path) -> Any:
+    """The saved clustering."""
+    import mtclust
+
+    file = path / MODEL_FILE if path.is_dir() else path
+    if not file.exists():
+        raise CommandError(f"{file}: there is no model; give the directory that mtclust fit wrote.")
+    try:
+        found = mtclust.load(file)
+    except ModelFileError as error:
+        raise CommandError(str(error)) from error
+    if not isinstance(found, mtclust.Clustering):
+        raise CommandError(f"{file} holds an estimator without a table; use a model of mtclust fit or mtclust.cluster.")
+    return found
+
+
+def _read(options: argparse.Namespace, encoder: Any) -> Any:
+    """The table, with the tasks named in the way the user chose or the model suggests."""
+    from dataclasses import replace
+
+    from mtclust.app.tables import read_tables
+
+    task_column = options.task_column
+    if task_column is None and options.task is None:
+        task_column = encoder.task_column
+    try:
+        table = read_tables(options.data, task_column, read_options(options), file_is_task=True)
+    except CommandError as error:
+        if options.task_column is None and task_column is not None and "--task-column" in str(error):
+            raise CommandError(
+                f"{error} (It was the task column of fit; --task NAME names one task for all rows.)"
+            ) from error
+        raise
+    if options.task is None:
+        return table
+    return replace(table, tasks=np.full(len(table), options.task, dtype=object))

@@ -1,0 +1,220 @@
+"""From a table to its clusters: :func:`mtclust.cluster`; the command line calls the same."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtclust.app.clustering import Clustering, _is_polars, rows_of
+from mtclust.app.commands.options import RBF_ROWS
+from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables, table_of_frames
+from mtclust.app.tables.parsing import MISSING
+from mtclust.app.tables.table import refuse_rows_as_tasks
+from mtclust.app.wording import option
+from mtclust.exceptions import TableError
+
+#: numbers of clusters that are tried where none is given
+_CANDIDATES = range(2, 9)
+_METHODS = ("dmtrc", "dmtfc", "dstc")
+_SCALES = ("standard", "range", "none")
+#: what is told while it is being done
+Step = Callable[[str], AbstractContextManager[None]]
+
+
+def cluster(
+    table: Any,
+    task: Any = None,
+    n_clusters: int | str | range | Mapping[Any, int] = "auto",
+    *,
+    columns: Sequence[str] | None = None,
+    text_column: str | None = None,
+    keys: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    impute: bool = True,
+    scale: str = "standard",
+    missing: Sequence[str] = (),
+    decimal: str | None = None,
+    date_format: str | None = None,
+    common_columns: bool = False,
+    method: str = "dmtrc",
+    kernel: str = "auto",
+    random_state: int | None = 0,
+    **options: Any,
+) -> Clustering:
+    """Cluster the rows of several related tables (tasks) at once.
+
+    Columns may hold numbers, categories, dates, booleans or text. Numbers are standardised, a category as a whole and a
+    date count half as much, what only names rows (ids, counters, postcodes) is left out, and missing values are filled
+    in from the rows of the same task; :attr:`Clustering.notes` says what was done.
+
+    Parameters
+    ----------
+    table : pandas or polars DataFrame, mapping from task to DataFrame, path, or sequence of paths
+        Several files without ``task`` are one task each.
+    task : str, or one task per row
+        The column that says which task a row belongs to; a series is matched by its index.
+    n_clusters : int, "auto", range or mapping, default="auto"
+        As the estimators take it.
+    columns : sequence of str, optional
+        Cluster by these only.
+    text_column : str, optional
+        Cluster by the text in this column only.
+    keys : sequence of str
+        Columns that name a row and are not used.
+    categories : sequence of str
+        Columns of numbers that are names, such as postcodes.
+    impute : bool, default=True
+        Fill in missing values; without, they are refused.
+    scale : {"standard", "range", "none"}, default="standard"
+        Numbers to standard deviation 1, to the range 0 to 1, or as they are.
+    missing : sequence of str
+        Further cells that mean "not known", such as "?".
+    decimal : {".", ","}, optional
+        Decimal mark of numbers that are strings; found out where it can be.
+    date_format : str, optional
+        Such as "%d/%m/%Y"; ISO and others are recognised.
+    common_columns : bool, default=False
+        Of several tables, use the columns that all have; without, different columns are refused.
+    method : {"dmtrc", "dmtfc", "dstc"}, default="dmtrc"
+        Learn how the tasks are related, which features they share, or cluster each task alone.
+    kernel : {"auto", "rbf", "linear"}, default="auto"
+        Auto is linear for text and many rows.
+    random_state : int, default=0
+    **options
+        Further parameters of the estimator (``sizes``, ``coupling``, ``lambda1``, …).
+
+    Returns
+    -------
+    Clustering
+        With ``labels``, ``clusters``, ``tasks``, ``predict``, ``report``, ``summary`` and ``save``.
+
+    Examples
+    --------
+    >>> import mtclust
+    >>> import pandas as pd
+    >>> sales = pd.DataFrame(
+    ...     {
+    ...         "shop": ["Oslo"] * 8 + ["Rome"] * 8,
+    ...         "basket": [10, 12, 80, 85, 11, 14, 79, 88, 20, 22, 90, 99, 19, 25, 92, 97],
+    ...         "member": ["no", "no", "yes", "yes"] * 4,
+    ...     }
+    ... )
+    >>> found = mtclust.cluster(sales, task="shop", n_clusters=2, kernel="linear", sizes="balanced")
+    >>> found.labels.tolist()
+    [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1]
+    >>> print(found.clusters.loc[1, "characterised_by"])
+    member = yes (100 %; others 0 %), higher basket (88.8; others 16.6)
+    >>> found.predict(pd.DataFrame({"shop": ["Rome"], "basket": [95.0], "member": ["yes"]})).tolist()
+    [1]
+    """
+    read = read_any(table, task, common_columns=common_columns)
+    encoding = EncodingOptions(
+        columns, text_column, tuple(keys), tuple(categories), impute, _one_of("scale", scale, _SCALES),
+        (*MISSING, *missing), decimal, date_format,
+    )  # fmt: skip
+    found = cluster_table(
+        read, encoding, n_clusters, method=method, kernel=kernel, random_state=random_state, **options
+    )
+    return found._as_polars() if _is_polars(table) else found
+
+
+def read_any(table: Any, task: Any, *, common_columns: bool = False, reading: ReadOptions | None = None) -> Table:
+    """The rows of files or data frames as one table."""
+    if isinstance(table, str | os.PathLike):
+        table = [table]
+    if isinstance(table, Sequence):
+        if task is not None and not isinstance(task, str):
+            raise TableError("task must name a column where the table is a file; give its name.")
+        return read_tables([Path(path) for path in table], task, reading, common_columns=common_columns)
+    return table_of_frames(table, task, common_columns=common_columns)
+
+
+def cluster_table(
+    table: Table,
+    encoding: EncodingOptions,
+    n_clusters: Any,
+    *,
+    method: str = "dmtrc",
+    kernel: str = "auto",
+    step: Step = lambda _: nullcontext(),
+    **options: Any,
+) -> Clustering:
+    """Encode a table, fit the estimator and keep what both have to say; ``step`` tells what is being done."""
+    refuse_rows_as_tasks(table)
+    with step("Reading the columns"):
+        encoder = TableEncoder.fit(table, encoding)
+        X, _ = encoder.transform(table)
+    notes = [*table.notes, *encoder.notes]
+    tasks = table.tasks.astype(str)
+    estimator = _estimator(_one_of("method", method.lower(), _METHODS), options)
+    estimator.set_params(kernel=_kernel(kernel, encoder, len(tasks), notes), n_clusters=_number(n_clusters, len(tasks)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with step(f"Clustering {len(tasks):,} rows of {len(np.unique(tasks))} tasks"):
+                model = estimator.fit(X, tasks=tasks)
+                rows = rows_of(table, X, model)
+        except ValueError as error:  # what the library refuses, the user can mend: rows, clusters, sizes
+            raise TableError(str(error)) from error
+        except MemoryError as error:
+            way_out = (
+                "use fewer rows or columns" if estimator.kernel == "linear" else f"try {option('kernel', 'linear')}"
+            )
+            asked = option("kernel", str(estimator.kernel))
+            raise TableError(f"there is not enough memory for {len(tasks)} rows with {asked}; {way_out}.") from error
+    warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
+    return Clustering(model, encoder, {}, notes, warned, rows)
+
+
+def _estimator(method: str, options: Mapping[str, Any]) -> Any:
+    from mtclust import DMTFC, DMTRC, DSTC
+
+    known = {"dmtrc": DMTRC, "dmtfc": DMTFC, "dstc": DSTC}[method]
+    allowed = set(known().get_params(deep=False)) - {"task_column", "n_clusters", "kernel"}
+    unknown = sorted(set(options) - allowed)
+    if unknown:
+        raise TypeError(
+            f"{unknown[0]!r} is no option of cluster() with method={method!r}; those are {sorted(allowed)}."
+        )
+    return known(**options)
+
+
+def _kernel(kernel: str, encoder: TableEncoder, rows: int, notes: list[str]) -> str:
+    """The kernel of the estimator: linear for text and where RBF would take long."""
+    if kernel != "auto":
+        return kernel
+    if encoder.is_text:
+        return "linear"
+    if rows > RBF_ROWS:
+        notes.append(
+            f"The kernel is linear, since there are more than {RBF_ROWS} rows ({option('kernel', 'rbf')} is slower)."
+        )
+        return "linear"
+    return "rbf"
+
+
+def _number(n_clusters: Any, rows: int) -> Any:
+    """The number of clusters as the estimators take it, no candidate larger than the number of rows."""
+    if not isinstance(n_clusters, range) and n_clusters != "auto":
+        return n_clusters
+    wanted = _CANDIDATES if isinstance(n_clusters, str) else n_clusters
+    if len(wanted) == 0:
+        return n_clusters  # the estimator says what is wrong
+    low, high = sorted((wanted[0], wanted[-1]))
+    if low > rows:
+        raise TableError(
+            f"{option('n_clusters')} asks for {low} or more, but there are only {rows} rows; ask for fewer clusters."
+        )
+    return n_clusters if high <= rows else range(low, rows + 1)
+
+
+def _one_of(name: str, value: str, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        raise TableError(f"{option(name, repr(value))} is not known; it is one of {', '.join(map(repr, allowed))}.")
+    return value

@@ -1,0 +1,95 @@
+"""The page: template, style and script in one file that loads nothing and sends nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from mtclust._atomic import atomic_write
+from mtclust._extras import require
+from mtclust.app.report.content import ReportInput, report_content
+
+#: colours of clusters; further clusters begin anew, told apart by the shape of their points
+COLOURS = 8
+#: and their shapes, as SVG paths around 0: with 8 colours and 5 shapes the first 40 clusters all look different
+SHAPES = (
+    "M0-4a4 4 0 1 1 0 8a4 4 0 1 1 0-8z",
+    "M-3.5-3.5h7v7h-7z",
+    "M0-4.6L4.4 3.4h-8.8z",
+    "M0-4.8L4.8 0L0 4.8L-4.8 0z",
+    "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+)
+
+
+def render_report(given: ReportInput) -> str:
+    """The report as one HTML text.
+
+    Everything that comes from the data is escaped, by the template or, for the points, as JSON that cannot end its
+    element; and the page's content security policy lets no other script than the report's own run.
+    """
+    jinja = require("jinja2", "report")
+    environment = jinja.Environment(
+        loader=jinja.PackageLoader("mtclust.app.report", "templates"),
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = _breakable
+    content = report_content(given)
+    script = _asset("report.js")
+    data = {
+        "labels": content["all_labels"],
+        "tasks": content["tasks"],
+        "clusters": content["cluster_names"],
+        "views": content.pop("points"),
+        "colours": COLOURS,
+        "shapes": SHAPES,
+    }
+    markup = require("markupsafe", "report").Markup
+    return environment.get_template("report.html.jinja").render(
+        content,
+        colours=COLOURS,
+        shapes=SHAPES,
+        style=markup(_asset("report.css")),
+        script=markup(script),
+        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        data=markup(json_for_html(data)),
+    )
+
+
+def write_report(given: ReportInput, path: Path) -> None:
+    """Write the report to a file, whole or not at all."""
+    text = render_report(given)
+    with atomic_write(path) as stream:
+        stream.write(text.encode())
+
+
+def json_for_html(data: Any) -> str:
+    r"""JSON that can stand inside a script element: no character in it can end the element or begin a comment.
+
+    Examples
+    --------
+    >>> json_for_html(["</script>"])
+    '["\\u003c/script\\u003e"]'
+    """
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _breakable(text: str) -> Any:
+    """Escaped text that a browser may break after an underscore."""
+    safe = require("markupsafe", "report")
+    return safe.escape(text).replace("_", safe.Markup("_<wbr>"))
+
+
+@cache
+def _asset(name: str) -> str:
+    return (resources.files("mtclust.app.report") / "templates" / name).read_text(encoding="utf-8").strip() + "\n"

@@ -1,0 +1,267 @@
+"""The rows of all tasks as one table, from files or from data frames."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust._extras import require
+from mtclust.app.tables.parsing import column_strings
+from mtclust.app.tables.reading import (
+    COMPRESSED,
+    STANDARD_INPUT,
+    FileTable,
+    ReadOptions,
+    read_file,
+    refuse_duplicates,
+    refuse_nested,
+)
+from mtclust.app.wording import option
+from mtclust.exceptions import TableError
+
+#: tasks with fewer rows on average are no tasks, from this many tasks on
+_LEAST_ROWS, _FEW_TASKS = 3, 10
+#: columns with at most so many values are proposed as task columns
+_PROPOSED_VALUES = 60
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of all tasks, with the task of each.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        All columns but the task column; strings where the file was a text file. Rows are numbered from 0.
+    tasks : ndarray of str of shape (n,)
+    row_numbers : ndarray of shape (n,)
+        Number of the row in its file, from 1, the header not counted.
+    files : tuple of str
+        Names of the files.
+    task_column : str or None
+        None where every file is a task.
+    index : pandas.Index or None
+        Of the data frame that was given.
+    notes : tuple of str
+        What had to be guessed.
+    """
+
+    frame: Any
+    tasks: NDArray[Any]
+    row_numbers: NDArray[np.int64]
+    files: tuple[str, ...]
+    task_column: str | None
+    index: Any = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def require_columns(self, names: Sequence[str], asked: str) -> None:
+        """Refuse names that are no columns, with the columns there are."""
+        if self.task_column is not None and self.task_column in names:
+            raise TableError(f"{asked} names {self.task_column!r}, which is the task column; leave it out.")
+        unknown = [name for name in names if name not in self.frame.columns]
+        if unknown:
+            raise TableError(_no_such_column(asked, unknown, list(self.frame.columns)))
+
+
+def read_tables(
+    paths: Sequence[str | Path],
+    task_column: str | None,
+    options: ReadOptions | None = None,
+    *,
+    file_is_task: bool = False,
+    common_columns: bool = False,
+) -> Table:
+    """Read one file with a task column, or several files.
+
+    Several files without a task column are one task each, named by the file; they must have the same columns, or
+    ``common_columns`` takes those that all have. A single file is a task with ``file_is_task``.
+    """
+    options = options or ReadOptions()
+    if task_column is None and len(paths) == 1 and not file_is_task:
+        found = read_file(paths[0], options)
+        raise TableError(
+            f"{option('task')} is needed with a single file: the column that says which task a row belongs to. "
+            f"{found.name} has {_listing(list(found.frame.columns))}. Or give several files, one per task."
+        )
+    if [str(path) for path in paths].count(STANDARD_INPUT) > 1:
+        raise TableError("the standard input (-) can be read only once; give it once.")
+    read = [read_file(path, options) for path in paths]
+    table = _stacked(read, common_columns, list(paths) if task_column is None else None)
+    return table if task_column is None else _with_task_column(table, task_column)
+
+
+def table_of_frames(given: Any, task: Any, *, common_columns: bool = False) -> Table:
+    """A table of one data frame and its task column (or one task per row), or of a mapping from tasks to frames."""
+    pandas = require("pandas", "cli")
+    if isinstance(given, Mapping):
+        if task is not None and not isinstance(task, str):
+            raise TableError("task is for a single table; the tasks are the keys of the mapping. Leave it out.")
+        if not given:
+            raise TableError("the mapping of tables is empty; give at least one task.")
+        frames = {str(name): as_pandas(frame) for name, frame in given.items()}
+        read = [FileTable(name, _prepared(name, frame)) for name, frame in frames.items()]
+        tasks = np.repeat(np.array(list(frames), dtype=object), [len(frame) for frame in frames.values()])
+        rows = [row for frame in frames.values() for row in frame.index]
+        index = pandas.MultiIndex.from_arrays([tasks, pandas.Index(rows, tupleize_cols=False)], names=["task", "row"])
+        return replace(_stacked(read, common_columns, None), tasks=tasks, files=(), index=index)
+    frame = as_pandas(given)
+    table = Table(
+        _prepared("the table", frame), np.full(len(frame), "all", dtype=object), np.arange(1, len(frame) + 1), (), None,
+        frame.index,
+    )  # fmt: skip
+    if len(frame) == 0:
+        raise TableError("the table has no rows; give a table with some.")
+    if task is None:
+        raise TableError(
+            f"{option('task')} is needed: the column that says which task a row belongs to. The columns are "
+            f"{_listing(list(table.frame.columns))}. Or give a mapping from the names of the tasks to their tables."
+        )
+    if isinstance(task, str):
+        return _with_task_column(table, task)
+    return replace(table, tasks=_aligned(task, frame.index))
+
+
+def as_pandas(given: Any) -> Any:
+    """A pandas or polars data frame as one of pandas."""
+    pandas = require("pandas", "cli")
+    if isinstance(given, pandas.DataFrame):
+        return given
+    if type(given).__module__.startswith("polars") and hasattr(given, "collect"):
+        given = given.collect()
+    if type(given).__module__.startswith("polars") and hasattr(given, "to_dict"):
+        return pandas.DataFrame({name: _polars_column(column) for name, column in given.to_dict().items()})
+    raise TableError(
+        f"table is of type {type(given).__name__}; give a pandas or polars data frame, a mapping from tasks to data "
+        "frames, or the path of a file."
+    )
+
+
+def _polars_column(column: Any) -> Any:
+    """A column of polars; integers and booleans with gaps keep their kind."""
+    pandas = require("pandas", "cli")
+    kind = str(column.dtype)
+    if column.null_count() and kind.startswith(("Int", "UInt")):
+        return pandas.array(column.to_list(), dtype="Int64")
+    if kind.startswith(("Date", "Datetime")):
+        return pandas.to_datetime(pandas.Series(column.to_list()))
+    return pandas.Series(column.to_list(), dtype=None if kind.startswith(("Int", "UInt", "Float")) else object)
+
+
+def _prepared(name: str, frame: Any) -> Any:
+    """Rows numbered from 0, columns named by strings; durations become days."""
+    frame = frame.reset_index(drop=True)
+    frame.columns = [str(column) for column in frame.columns]
+    refuse_duplicates(name, list(frame.columns))
+    refuse_nested(name, frame)
+    durations = [column for column in frame.columns if frame[column].dtype.kind == "m"]
+    return frame.assign(**{column: frame[column].dt.total_seconds() / 86_400 for column in durations})
+
+
+def _stacked(read: Sequence[FileTable], common_columns: bool, paths: Sequence[str | Path] | None) -> Table:
+    """One table of all files; every file is a task if their ``paths`` are given."""
+    pandas = require("pandas", "cli")
+    frames, notes = [found.frame for found in read], [note for found in read for note in found.notes]
+    if common_columns:
+        common = [c for c in frames[0].columns if all(c in frame.columns for frame in frames)]
+        dropped = sorted({c for frame in frames for c in frame.columns} - set(common))
+        if not common:
+            raise TableError("the tables have no column in common; rename the columns that mean the same.")
+        if dropped:
+            notes.append(f"Columns that only some of the tables have were left out: {_listing(dropped)}.")
+        frames = [frame[common] for frame in frames]
+    for found, frame in zip(read[1:], frames[1:]):
+        _require_same_columns(read[0].name, list(frames[0].columns), found.name, list(frame.columns))
+    frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
+    row_numbers = np.concatenate([np.arange(1, len(part) + 1) for part in frames])
+    tasks = np.full(len(frame), "", dtype=object)
+    if paths is not None:
+        tasks = np.repeat(np.array(_task_names(paths), dtype=object), [len(part) for part in frames])
+    return Table(frame, tasks, row_numbers, tuple(found.name for found in read), None, None, tuple(notes))
+
+
+def _with_task_column(table: Table, task_column: str) -> Table:
+    if task_column not in table.frame.columns:
+        raise TableError(_no_such_column(option("task"), [task_column], list(table.frame.columns)))
+    tasks = column_strings(table.frame[task_column])
+    empty = np.flatnonzero(tasks == "")
+    if len(empty):
+        raise TableError(
+            f"{option('task', repr(task_column))} is empty in {len(empty)} rows (first: row "
+            f"{table.row_numbers[empty[0]]}); every row needs a task. Fill it in or remove these rows."
+        )
+    return replace(table, frame=table.frame.drop(columns=task_column), tasks=tasks, task_column=task_column)
+
+
+def refuse_rows_as_tasks(table: Table) -> None:
+    """Refuse tasks that are nearly as many as rows."""
+    n, m = len(table), len(set(table.tasks.tolist()))
+    if m < 2 or not (m == n or (m > _FEW_TASKS and n < _LEAST_ROWS * m)):
+        return
+    name = "the tasks" if table.task_column is None else f"{option('task', repr(table.task_column))}"
+    proposed = [c for c in table.frame.columns if 1 < table.frame[c].nunique() <= min(_PROPOSED_VALUES, n // 10)]
+    hint = f" Columns with few values are {_listing(proposed, 8)}." if proposed else ""
+    raise TableError(
+        f"{name}: {m:,} tasks in {n:,} rows; what differs in nearly every row names rows, not tasks. A task is a group "
+        f"of rows that is clustered together, such as a shop or a hospital.{hint}"
+    )
+
+
+def _aligned(task: Any, index: Any) -> NDArray[Any]:
+    """One task per row, as strings; a series is matched by its index."""
+    pandas = require("pandas", "cli")
+    if isinstance(task, pandas.Series) and not task.index.equals(index):
+        if not (task.index.is_unique and index.is_unique and len(task) == len(index) and index.isin(task.index).all()):
+            raise TableError("task is a series with another index than the table; give one task per row of the table.")
+        task = task.reindex(index)
+    values = pandas.Series(list(task) if not isinstance(task, pandas.Series) else task.to_numpy())
+    if len(values) != len(index):
+        raise TableError(f"task has {len(values)} entries but the table has {len(index)} rows; give one per row.")
+    strings = column_strings(values)
+    if np.any(strings == ""):
+        row = int(np.argmax(strings == "")) + 1
+        raise TableError(
+            f"task is missing in {int(np.sum(strings == ''))} rows (first: row {row}); every row needs one."
+        )
+    return strings
+
+
+def _task_names(paths: Sequence[str | Path]) -> list[str]:
+    bare = [Path(path).with_suffix("") if Path(path).suffix in COMPRESSED else Path(path) for path in paths]
+    names = [path.stem for path in bare]
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    if twice:
+        raise TableError(
+            f"Files are named {', '.join(twice)} more than once, and a file's name is the name of its task; "
+            f"rename them or use {option('task')}."
+        )
+    return names
+
+
+def _require_same_columns(first: str, expected: list[str], name: str, columns: list[str]) -> None:
+    missing, surplus = [c for c in expected if c not in columns], [c for c in columns if c not in expected]
+    if not missing and not surplus:
+        return
+    differences = [f"lacks {_listing(missing)}"] * bool(missing) + [f"has {_listing(surplus)} as well"] * bool(surplus)
+    raise TableError(
+        f"{name} and {first} must have the same columns; {name} {' and '.join(differences)}. "
+        f"{option('common_columns')} uses those that all have."
+    )
+
+
+def _no_such_column(asked: str, names: Sequence[str], columns: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names)
+    return f"{asked}: there is no column {shown}. The columns are {_listing(columns)}."
+
+
+def _listing(columns: Sequence[str], most: int = 30) -> str:
+    shown = ", ".join(repr(name) for name in columns[:most])
+    return f"{shown} and {len(columns) - most} more" if len(columns) > most else shown

@@ -1,6 +1,0 @@
-"""The report: one self-contained HTML page about a fitted model."""
-
-from mtclust.report.content import ReportInput
-from mtclust.report.page import render_report, write_report
-
-__all__ = ["ReportInput", "render_report", "write_report"]

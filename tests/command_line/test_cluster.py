@@ -1,0 +1,331 @@
+"""The front door in Python: data frames in, labels, tables, predictions and reports out."""
+
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from table_helpers import run_cli, shop_rows, write_table
+
+import mtclust
+from mtclust.exceptions import ModelFileError, TableError, TableWarning
+from mtclust.metrics import nmi
+
+QUICK = {"kernel": "linear", "sizes": "balanced", "lambda1": 0.05, "lambda2": 0.05, "n_init": 2}
+
+
+def shops_frame(tasks=("Paris", "Rome"), rows=30, seed=0):
+    frame = pd.DataFrame(shop_rows(tasks, rows, seed)).astype({"width": float, "height": float})
+    return frame.set_index("customer")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return shops_frame()
+
+
+@pytest.fixture(scope="module")
+def found(frame):
+    return mtclust.cluster(frame.drop(columns="truth"), task="shop", n_clusters=3, **QUICK)
+
+
+def test_labels_stand_on_the_index_of_the_table(frame, found):
+    assert found.labels.index.equals(frame.index)
+    assert found.labels.name == "cluster"
+    assert nmi(frame["truth"], found.labels) == pytest.approx(1.0)
+    assert (found.margins > 0).all()
+    assert repr(found) == "<Clustering: 60 rows of 2 tasks in 3 clusters>"
+
+
+def test_the_table_of_clusters(frame, found):
+    table = found.clusters
+    assert table.index.tolist() == [0, 1, 2]
+    assert table["rows"].tolist() == [20, 20, 20]
+    np.testing.assert_allclose(table["share in Rome"], 1 / 3)
+    assert (table["silhouette"] > 0.5).all()
+    for cluster in range(3):
+        assert all(found.labels[name] == cluster for name in table.loc[cluster, "exemplars"])
+    (wide,) = set(found.labels[frame["truth"] == 0])
+    assert "higher width (" in table.loc[wide, "characterised_by"]
+
+
+def test_the_table_of_tasks(found):
+    table = found.tasks
+    assert table.index.tolist() == ["Paris", "Rome"]
+    assert table["rows"].tolist() == [30, 30]
+    assert table["closest"].tolist() == ["Rome", "Paris"]
+
+
+def test_unequal_shares_are_compared_in_words():
+    rng = np.random.default_rng(0)
+    rows = [(task, c) for task, share in (("Oslo", 0.6), ("Rome", 0.2), ("Bonn", 0.2)) for c in rng.random(200) < share]
+    frame = pd.DataFrame(rows, columns=["town", "big"])
+    frame["size"] = 6.0 * frame.pop("big") + rng.normal(size=600)
+    found = mtclust.cluster(frame, "town", 2, **QUICK | {"sizes": 1.0})
+    assert found.tasks["particular"].tolist() == ["", "", ""], "sizes that were given say nothing"
+
+
+def test_names_travel_everywhere(frame, found, tmp_path):
+    named = found.rename({0: "wide ones", 2: "small ones"})
+    assert set(named.labels) == {"wide ones", "1", "small ones"}
+    assert named.clusters.index.tolist() == ["wide ones", "1", "small ones"]
+    assert "share of wide ones" in named.tasks.columns
+    assert set(named.predict(frame)) == set(named.labels)
+    assert "wide ones" in str(named.summary())
+    assert "wide ones" in named._repr_html_()
+    assert "wide ones" in named.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    named.save(tmp_path / "named.mtclust")
+    loaded = mtclust.load(tmp_path / "named.mtclust")
+    assert loaded.predict(frame).tolist() == named.predict(frame).tolist()
+    assert loaded.clusters.index.tolist() == named.clusters.index.tolist()
+    rows = write_table(tmp_path / "rows.csv", shop_rows())
+    assert run_cli("predict", tmp_path / "named.mtclust", rows, "--out", tmp_path / "labels.csv", "--quiet") == 0
+    assert set(pd.read_csv(tmp_path / "labels.csv")["cluster"]) == {"wide ones", "1", "small ones"}
+    assert found.names == {}, "the clustering itself is not changed"
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [({3: "x"}, "there is no cluster 3; they are 0 to 2"), ({0: "x", 1: "x"}, "have the same name")]
+)
+def test_names_that_cannot_be_given(found, names, words):
+    with pytest.raises(TableError, match=words):
+        found.rename(names)
+
+
+def test_predict_ignores_order_and_further_columns(frame, found):
+    shuffled = frame.sample(frac=1, random_state=0)[["height", "truth", "shop", "colour", "width"]]
+    predicted = found.predict(shuffled)
+    assert predicted.index.equals(shuffled.index)
+    assert (predicted == found.labels.reindex(predicted.index)).all()
+    details = found.predict(shuffled, details=True)
+    assert list(details) == ["task", "cluster", "margin"]
+    assert (details["task"] == shuffled["shop"]).all()
+
+
+def test_a_new_task_is_refused_or_clustered(found):
+    oslo = shops_frame(["Oslo"], seed=1)
+    with pytest.raises(TableError, match=r"the model has no task 'Oslo'; it knows 'Paris', 'Rome'\. .*new_tasks=True"):
+        found.predict(oslo)
+    with pytest.warns(TableWarning, match="New task Oslo: 30 rows"):
+        predicted = found.predict(oslo, new_tasks=True)
+    assert nmi(oslo["truth"], predicted) == pytest.approx(1.0)
+
+
+def test_new_levels_are_told(frame, found):
+    with pytest.warns(TableWarning, match=r"Column colour has values that were not there in fit \(pink\)"):
+        found.predict(frame.assign(colour="pink"))
+
+
+def test_saved_models_of_both_kinds_predict_frames(frame, found, tmp_path):
+    found.save(tmp_path / "model.mtclust")
+    path = write_table(tmp_path / "shops.csv", shop_rows())
+    command = ["fit", path, "--task-column", "shop", "--key", "customer,truth", "--clusters", 3, "--kernel", "linear"]
+    assert run_cli(*command, "--sizes", "balanced", "--out", tmp_path / "out", "--quiet") == 0
+    for file in (tmp_path / "model.mtclust", tmp_path / "out" / "model.mtclust"):
+        loaded = mtclust.load(file)
+        assert isinstance(loaded, mtclust.Clustering)
+        assert nmi(frame["truth"], loaded.predict(frame)) == pytest.approx(1.0)
+        assert nmi(frame["truth"], loaded.predict(path)) == pytest.approx(1.0)
+        assert loaded.clusters["rows"].tolist() == [20, 20, 20]
+        assert loaded.tasks.index.tolist() == ["Paris", "Rome"]
+        assert loaded.labels.tolist() == loaded.model.labels_.tolist()
+        assert "higher" in str(loaded.summary())
+        with pytest.raises(TableError, match="report needs the table, which is not saved with a model"):
+            loaded.report(tmp_path / "report.html")
+    assert mtclust.load(tmp_path / "model.mtclust", return_extra=True)[0].n_clusters == 3
+
+
+def test_an_estimator_is_loaded_as_such(found, tmp_path):
+    found.model.save(tmp_path / "model.mtclust")
+    assert isinstance(mtclust.load(tmp_path / "model.mtclust"), mtclust.DMTRC)
+    (tmp_path / "no.mtclust").write_text("no")
+    with pytest.raises(ModelFileError, match="not a model"):
+        mtclust.load(tmp_path / "no.mtclust")
+
+
+def test_a_clustering_of_another_version_is_refused(found, tmp_path):
+    found.model.save(tmp_path / "model.mtclust", extra={"clustering": {"format": 99}})
+    with pytest.raises(TableError, match="saved in format 99; this version of mtclust reads 1"):
+        mtclust.load(tmp_path / "model.mtclust")
+    kept = {"format": 1, "names": {}, "notes": [], "tables": {}}
+    found.model.save(tmp_path / "model.mtclust", extra={"clustering": kept, "table": found.encoder.to_dict()})
+    with pytest.raises(TableError, match="clusters were not saved with this model"):
+        _ = mtclust.load(tmp_path / "model.mtclust").clusters
+
+
+def test_polars_frames_give_polars_tables(frame, found):
+    given = polars.from_pandas(frame.reset_index())
+    got = mtclust.cluster(given.drop("truth"), task="shop", n_clusters=3, **QUICK)
+    assert isinstance(got.labels, polars.Series)
+    assert got.labels.to_list() == found.labels.tolist()
+    assert isinstance(got.clusters, polars.DataFrame)
+    assert got.clusters["rows"].to_list() == [20, 20, 20]
+    assert got.tasks["task"].to_list() == ["Paris", "Rome"]
+    assert isinstance(got.predict(given), polars.Series)
+    assert isinstance(got.predict(given.lazy()), polars.Series)
+    assert isinstance(got.predict(frame), pd.Series)
+    assert isinstance(got.least_sure(2), polars.DataFrame)
+
+
+def test_polars_kinds_of_columns():
+    rng = np.random.default_rng(0)
+    given = polars.DataFrame(
+        {
+            "shop": ["a", "b"] * 30,
+            "count": [None if k % 7 == 0 else int(k) for k in rng.integers(9, size=60)],
+            "price": rng.normal(size=60),
+            "member": [bool(k % 3) for k in range(60)],
+            "day": polars.Series([f"2024-0{1 + k % 9}-11" for k in range(60)]).str.to_date(),
+        }
+    )
+    got = mtclust.cluster(given, "shop", 2, **QUICK)
+    assert [column.kind for column in got.encoder.columns] == ["number", "number", "category", "date"]
+
+
+def test_a_mapping_of_frames(frame, found):
+    parts = {name: part.drop(columns=["shop", "truth"]) for name, part in frame.groupby("shop")}
+    got = mtclust.cluster(parts, n_clusters=3, **QUICK)
+    assert got.labels.index.names == ["task", "row"]
+    assert got.labels["Rome"].index.tolist() == parts["Rome"].index.tolist()
+    assert got.labels.tolist() == found.labels.tolist()
+    assert got.predict(parts).tolist() == got.labels.tolist()
+    fewer = parts | {"Rome": parts["Rome"].drop(columns="colour")}
+    with pytest.raises(TableError, match=r"Rome lacks 'colour'\. common_columns=True uses those that all have"):
+        mtclust.cluster(fewer, n_clusters=3, **QUICK)
+    common = mtclust.cluster(fewer, n_clusters=3, common_columns=True, **QUICK)
+    assert "Columns that only some of the tables have were left out: 'colour'." in common.notes
+
+
+def test_tasks_given_row_by_row_are_matched_by_their_index(frame, found):
+    tasks = frame["shop"].sample(frac=1, random_state=0)
+    got = mtclust.cluster(frame.drop(columns=["shop", "truth"]), task=tasks, n_clusters=3, **QUICK)
+    assert got.labels.tolist() == found.labels.tolist()
+    plain = mtclust.cluster(frame.drop(columns=["shop", "truth"]), task=frame["shop"].tolist(), n_clusters=3, **QUICK)
+    assert plain.labels.tolist() == found.labels.tolist()
+
+
+def test_files_and_kinds_of_cells(tmp_path, frame):
+    path = write_table(tmp_path / "shops.csv", shop_rows())
+    got = mtclust.cluster(path, "shop", 3, keys=["customer", "truth"], **QUICK)
+    assert nmi(frame["truth"], got.labels) == pytest.approx(1.0)
+    assert got.labels.index.tolist() == list(range(60))
+    parts = [write_table(tmp_path / f"{name}.csv", shop_rows([name])) for name in ("Oslo", "Rome")]
+    got = mtclust.cluster([str(part) for part in parts], n_clusters=3, columns=["width", "height"], **QUICK)
+    assert got.tasks.index.tolist() == ["Oslo", "Rome"]
+    with pytest.raises(TableError, match="task must name a column where the table is a file"):
+        mtclust.cluster(path, task=[1] * 60, n_clusters=3)
+    with pytest.raises(TableError, match="task is needed with a single file"):
+        mtclust.cluster(path, n_clusters=3)
+
+
+def test_durations_and_categories_of_pandas(frame):
+    given = frame.assign(stay=pd.to_timedelta(frame["width"], unit="D"), colour=frame["colour"].astype("category"))
+    got = mtclust.cluster(given[["shop", "stay", "colour"]], "shop", 3, **QUICK)
+    assert [column.kind for column in got.encoder.columns] == ["number", "category"]
+
+
+@pytest.mark.parametrize(
+    ("table", "task", "words"),
+    [
+        (lambda f: f.to_numpy(), None, "table is of type ndarray; give a pandas or polars data frame"),
+        (lambda f: f, None, "task is needed: the column that says which task a row belongs to. The columns are 'shop'"),
+        (lambda f: f, "store", "task: there is no column 'store'"),
+        (lambda f: f[:0], "shop", "the table has no rows"),
+        (lambda f: {}, None, "the mapping of tables is empty"),
+        (lambda f: {"a": f}, [1], "task is for a single table"),
+        (lambda f: f, [1, 2], "task has 2 entries but the table has 60 rows"),
+        (lambda f: f, [None] * 60, "task is missing in 60 rows"),
+        (lambda f: f, pd.Series([1] * 60), "task is a series with another index than the table"),
+        (lambda f: f.assign(x=[[1]] * 60), "shop", "column 'x' holds lists or records"),
+        (lambda f: pd.concat([f, f[["width"]]], axis=1), "shop", "more than one column named 'width'"),
+        (lambda f: {"a": f[["width"]], "b": f[["height"]]}, None, "b lacks 'width' and has 'height' as well"),
+    ],
+)
+def test_tables_that_cannot_be_used(frame, table, task, words):
+    with pytest.raises(TableError, match=words.replace("(", r"\(")):
+        mtclust.cluster(table(frame), task, 3, **QUICK)
+
+
+def test_no_column_in_common(frame):
+    parts = {"a": frame[["width"]], "b": frame[["height"]]}
+    with pytest.raises(TableError, match="the tables have no column in common"):
+        mtclust.cluster(parts, n_clusters=2, common_columns=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"method": "kmeans"}, TableError, "method='kmeans' is not known; it is one of 'dmtrc', 'dmtfc', 'dstc'"),
+        ({"scale": "log"}, TableError, "scale='log' is not known"),
+        ({"shape": 3}, TypeError, "'shape' is no option of cluster"),
+        ({"n_clusters": range(70, 80)}, TableError, "n_clusters asks for 70 or more, but there are only 60 rows"),
+        ({"sizes": 7.0}, TableError, "sizes"),
+    ],
+)
+def test_options_that_are_not_understood(frame, options, error, words):
+    with pytest.raises(error, match=words):
+        mtclust.cluster(frame, "shop", **{"n_clusters": 3} | QUICK | options)
+
+
+def test_the_least_sure_rows_come_with_their_values(frame, found):
+    rows = found.least_sure(4)
+    assert list(rows) == ["task", "cluster", "next", "margin", "width", "height", "colour"]
+    assert rows["margin"].tolist() == sorted(found.margins)[:4]
+    assert (rows["width"] == frame.loc[rows.index, "width"]).all()
+    assert (rows["cluster"] != rows["next"]).all()
+
+
+def test_summary_and_notebook_escape_names(frame):
+    evil = frame.assign(shop=frame["shop"].map({"Paris": "<script>alert(1)</script>", "Rome": "b"}))
+    got = mtclust.cluster(evil.drop(columns="truth"), "shop", 3, **QUICK)
+    assert "<script>" not in got._repr_html_()
+    assert "<script>" not in got.summary()._repr_html_()
+    assert "60 rows in 2 tasks (shop)" in str(got.summary())
+
+
+def test_pictures(found):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    assert found.plot_tasks() is not None
+    assert found.plot_task_relationship() is not None
+    matplotlib.pyplot.close("all")
+
+
+def test_the_input_is_not_changed_and_the_result_can_be_pickled(frame):
+    before = frame.copy(deep=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = mtclust.cluster(frame.drop(columns="truth"), "shop", 3, **QUICK)
+    pd.testing.assert_frame_equal(frame, before)
+    again = pickle.loads(pickle.dumps(got))
+    assert again.labels.tolist() == got.labels.tolist()
+    assert json.dumps(got.encoder.to_dict())
+
+
+def test_the_package_shows_its_own_names_only():
+    assert not {"Any", "TYPE_CHECKING"} & set(dir(mtclust))
+    assert {"cluster", "Clustering", "load", "DMTRC"} <= set(dir(mtclust))
+    with pytest.raises(AttributeError, match="module 'mtclust' has no attribute 'clusters'"):
+        _ = mtclust.clusters
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2])
+def test_any_index_and_a_single_cluster_can_be_saved(tmp_path, n_clusters):
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2024-01-01", periods=20)
+    parts = {name: pd.DataFrame({"x": rng.normal(size=20) + 9 * (np.arange(20) % 2)}, index=days) for name in "ab"}
+    found = mtclust.cluster(parts, n_clusters=n_clusters, **QUICK)
+    found.save(tmp_path / "model.mtclust")
+    assert "rows" in str(mtclust.load(tmp_path / "model.mtclust").summary())
+    page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert ("are one cluster" in page) == (n_clusters == 1)
+
+
+def test_marks_that_turn_the_order_of_reading_are_spelled_out(frame, tmp_path):
+    evil = frame.assign(shop=frame["shop"].map({"Paris": "gnp.\u202egod", "Rome": "b"}))
+    found = mtclust.cluster(evil.drop(columns="truth"), "shop", 3, **QUICK)
+    page = found.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "\u202e" not in page + str(found.summary())

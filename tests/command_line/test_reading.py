@@ -1,0 +1,158 @@
+"""Files of many kinds: the same table whatever it is written in, and errors that name the file."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import sys
+import zipfile
+
+import pandas as pd
+import pytest
+from table_helpers import run_cli, shop_rows, write_table
+
+from mtclust.app.tables import ReadOptions, read_tables
+from mtclust.app.tables.reading import read_file
+from mtclust.app.wording import on_command_line
+from mtclust.exceptions import TableError
+
+ROWS = shop_rows(rows=6)
+FRAME = pd.DataFrame(ROWS)
+TEXT = FRAME.to_csv(index=False).encode()
+
+
+def read(path, **options):
+    return read_file(path, ReadOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", TEXT),
+        ("t.tsv", FRAME.to_csv(index=False, sep="\t").encode()),
+        ("t.txt", FRAME.to_csv(index=False, sep=";").encode()),
+        ("t.csv.gz", gzip.compress(TEXT)),
+        ("t.csv.bz2", bz2.compress(TEXT)),
+        ("t.csv.xz", lzma.compress(TEXT)),
+        ("t.csv", gzip.compress(TEXT)),
+        ("t.jsonl", "\n".join(json.dumps(row) for row in ROWS).encode()),
+        ("t.ndjson.gz", gzip.compress("\n".join(json.dumps(row) for row in ROWS).encode())),
+        ("t.json", json.dumps(ROWS).encode()),
+    ],
+)
+def test_the_same_table_in_many_forms(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    frame = read(path).frame
+    assert list(frame) == list(FRAME)
+    assert frame.astype(str).to_numpy().tolist() == FRAME.astype(str).to_numpy().tolist()
+
+
+def test_parquet_excel_and_zip(tmp_path):
+    FRAME.to_parquet(tmp_path / "t.parquet")
+    FRAME.to_excel(tmp_path / "t.xlsx", index=False)
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("inner/t.csv", TEXT)
+    (tmp_path / "renamed.dat").write_bytes((tmp_path / "t.xlsx").read_bytes())
+    for name in ("t.parquet", "t.xlsx", "t.zip", "renamed.dat"):
+        assert read(tmp_path / name).frame["shop"].tolist() == FRAME["shop"].tolist()
+
+
+def test_the_sheet_of_an_excel_file(tmp_path):
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        FRAME.to_excel(book, sheet_name="first", index=False)
+        FRAME[["shop"]].to_excel(book, sheet_name="second", index=False)
+    found = read(tmp_path / "t.xlsx")
+    assert found.notes == ["t.xlsx: the sheet 'first' was read, not 'second' (sheet)."]
+    assert list(read(tmp_path / "t.xlsx", sheet="second").frame) == ["shop"]
+    with pytest.raises(TableError, match=r"sheet='third': t\.xlsx has the sheets 'first', 'second'"):
+        read(tmp_path / "t.xlsx", sheet="third")
+
+
+def test_what_was_guessed_is_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("Stra\u00dfe;size\nGarten;1\n".encode("cp1252"))
+    found = read(path)
+    assert list(found.frame) == ["Straße", "size"]
+    assert found.notes == [
+        "t.csv is not UTF-8; it was read as cp1252. If letters look wrong, say encoding.",
+        "t.csv: the separator is ';'.",
+    ]
+    path.write_bytes(b"name,size\n\x81\x8d,1\n")  # no character of cp1252
+    assert "latin-1" in read(path).notes[0]
+
+
+@pytest.mark.parametrize("content", [TEXT, gzip.compress(TEXT), json.dumps(ROWS).encode()])
+def test_the_standard_input(content, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    command = ["fit", "-", "--task-column", "shop", "--key", "customer,truth", "--clusters", 3, "--kernel", "linear"]
+    assert run_cli(*command, "--sizes", "balanced", "--out", tmp_path / "out", "--quiet") == 0
+    assert len(pd.read_csv(tmp_path / "out" / "labels.csv")) == len(ROWS)
+
+
+def test_common_columns_of_several_files(tmp_path, capsys):
+    paris = write_table(tmp_path / "paris.csv", [{**row, "note": "x"} for row in shop_rows(["Paris"])])
+    rome = write_table(tmp_path / "rome.csv", [{**row, "extra": "y"} for row in shop_rows(["Rome"])])
+    command = ["fit", paris, rome, "--key", "customer,shop,truth", "--clusters", 3, "--kernel", "linear"]
+    assert run_cli(*command, "--out", tmp_path / "out") == 1
+    error = capsys.readouterr().err
+    assert "rome.csv lacks 'note' and has 'extra' as well. --common-columns uses those that all have." in error
+    assert run_cli(*command, "--common-columns", "--sizes", "balanced", "--out", tmp_path / "out") == 0
+    told = "Columns that only some of the tables have were left out: 'extra', 'note'."
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv.gz", b"not packed", "t.csv.gz is damaged: it cannot be unpacked"),
+        ("t.csv.xz", b"not packed", "t.csv.xz is damaged: it cannot be unpacked"),
+        ("t.csv.gz", gzip.compress(TEXT)[:40], "t.csv.gz is damaged: it cannot be unpacked"),
+        ("t.zip", b"PK\x03\x04...", "t.zip is damaged: it cannot be unpacked"),
+        ("t.json", b"{broken", "t.json cannot be read as JSON: "),
+        ("t.json", b"[1, 2]", "t.json holds JSON that is no table"),
+        ("t.bin", b"\x00\xff\xfe\x00\x81", "t.bin is no text; give a table as CSV, TSV, JSON, Parquet or Excel"),
+        ("t.csv", b"  \n", "t.csv is empty"),
+        ("t.csv", b"a,b\n", "t.csv has a header but no rows"),
+        ("t.xls", b"\xd0\xcf", "t.xls is a spreadsheet of another kind"),
+        ("t.xlsx", b"PK", "t.xlsx cannot be read as Excel"),
+        ("t.jsonl", b'{"a": [1]}\n', "t.jsonl: column 'a' holds lists or records"),
+        ("t.csv", b"a,b\n1,2\n3,4,5\n", "t.csv cannot be read as a table with separator ','"),
+        ("t.csv", b"a,a\n1,2\n", "t.csv has more than one column named 'a'"),
+    ],
+)
+def test_files_that_cannot_be_read_are_named(tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=words.replace(".", r"\.").replace("'a'", "'a'")):
+        read(path)
+
+
+def test_an_archive_of_several_files(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("a.csv", TEXT)
+        archive.writestr("b.csv", TEXT)
+    with pytest.raises(TableError, match=r"t\.zip holds 2 files; unpack it"):
+        read(tmp_path / "t.zip")
+
+
+def test_the_standard_input_only_once():
+    with pytest.raises(TableError, match=r"the standard input \(-\) can be read only once"):
+        read_tables(["-", "-"], "shop")
+
+
+def test_messages_name_options_as_the_user_writes_them(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(TEXT)
+    with pytest.raises(TableError, match=r"^task is needed with a single file"):
+        read_tables([path], None)
+    with on_command_line(), pytest.raises(TableError, match=r"^--task-column is needed with a single file"):
+        read_tables([path], None)
+
+
+def test_a_compressed_file_is_a_task_named_without_its_endings(tmp_path):
+    for name in ("paris", "rome.2024"):
+        (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress(TEXT))
+    table = read_tables([tmp_path / "paris.csv.gz", tmp_path / "rome.2024.csv.gz"], None)
+    assert sorted(set(table.tasks)) == ["paris", "rome.2024"]

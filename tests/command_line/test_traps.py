@@ -1,0 +1,206 @@
+"""Tables that once led to clusters of nothing: identifiers, codes, coin flips, one task per row."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from table_helpers import run_cli, write_table
+
+import mtclust
+from mtclust.app.report import ReportInput
+from mtclust.app.report.content import report_content
+from mtclust.app.tables import EncodingOptions, TableEncoder, table_of_frames
+from mtclust.exceptions import TableError
+
+
+def encode(frame, task="shop", **options):
+    table = table_of_frames(frame, task)
+    encoder = TableEncoder.fit(table, EncodingOptions(**options))
+    return encoder, encoder.transform(table)[0]
+
+
+def used(frame, task="shop", **options):
+    """Names of the columns that are clustered by, and all notes."""
+    encoder, _ = encode(frame, task, **options)
+    return [column.name for column in encoder.columns], " ".join(encoder.notes)
+
+
+@pytest.fixture
+def shops():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"shop": np.repeat(["a", "b", "c"], 40), "size": rng.normal(size=120).round(3)})
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("account", lambda rng: rng.choice(10**6, 120, replace=False), "a number of its own in nearly every row"),
+        ("serving", lambda rng: rng.choice(10**6, 120, replace=False), "a whole number of its own in every row"),
+        ("phone", lambda rng: rng.choice(10**9, 120, replace=False), "names rows or places, by its name"),
+        ("postcode", lambda rng: rng.choice([8001, 8002, 8005], 120), "names rows or places, by its name"),
+        ("customerID", lambda rng: rng.integers(50, size=120), "names rows or places, by its name"),
+        ("n", lambda rng: np.arange(120), "counts the rows"),
+        ("visit", lambda rng: np.tile(np.arange(1, 41), 3), "counts the rows of each task"),
+        ("shuffled", lambda rng: np.concatenate([rng.permutation(40) for _ in range(3)]), "counts the rows of each"),
+        ("code", lambda rng: [f"X{k}" for k in rng.permutation(120)], "a name or code"),
+    ],
+)
+def test_what_only_names_rows_is_left_out_and_named(shops, name, values, reason):
+    shops[name] = values(np.random.default_rng(1))
+    columns, notes = used(shops)
+    assert columns == ["size"]
+    assert f"{name} ({reason}" in notes
+
+
+@pytest.mark.parametrize("name", ["income", "number_of_visits", "bmi_index", "year"])
+def test_measured_whole_numbers_are_kept(shops, name):
+    rng = np.random.default_rng(1)
+    shops[name] = {"year": rng.integers(2007, 2010, 120)}.get(name, np.rint(rng.lognormal(10, 0.5, 120)))
+    assert used(shops)[0] == ["size", name]
+
+
+def test_identifiers_that_are_asked_for_are_used(shops):
+    shops["visit"] = np.tile(np.arange(40), 3)
+    assert used(shops, columns=["visit"])[0] == ["visit"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "value", "told"),
+    [
+        (["68%", "7%", "12.5%"], 68, "('68%' is 68)"),
+        (["€2,134", "€15", "€1,000"], 2134, "('€2,134' is 2,134)"),
+        (["1.2k", "850", "3M"], 1200, "('1.2k' is 1,200)"),
+        (["$1,000.50", "$2", "$3"], 1000.5, "('$1,000.50' is 1,000.5)"),
+        (["12 kg", "7 kg", "3,5 kg"], 12, "('12 kg' is 12)"),
+        (["1 234,5", "7", "3,5"], 1234.5, ""),
+        (["1.234.567", "7", "12"], 1234567, ""),
+        (["−5", "7", "12"], -5, ""),
+    ],
+)
+def test_numbers_as_people_write_them(cells, value, told):
+    frame = pd.DataFrame({"shop": "a", "x": cells * 5})
+    encoder, X = encode(frame)
+    feature = encoder.features[0]
+    assert feature.kind == "number"
+    assert feature.offset + feature.factor * X[0, 0] == pytest.approx(value)
+    assert told in " ".join(encoder.notes)
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["€5", "$7", "€9"], r"column 'x' mixes numbers in \$ and €; convert them to one unit"),
+        (["5%", "7", "9%"], r"column 'x' has numbers with and without %"),
+        (
+            ["5%", "7%", "9%", "unknown"],
+            r"holds numbers, but \d cells are something else \(first: 'unknown' in row 4\)",
+        ),
+        (["1,234", "5,678", "9,000"], r"'1,234', whose comma may part thousands or decimals. Say decimal=comma"),
+    ],
+)
+def test_numbers_that_cannot_be_read_are_never_made_a_category(cells, words):
+    with pytest.raises(TableError, match=words):
+        encode(pd.DataFrame({"shop": "a", "x": cells * 3}))
+
+
+@pytest.mark.parametrize(
+    "cells", [["18-25", "26-40", "41+"], ["10A", "10B", "12C"], ["1st", "2nd", "3rd"], ["S", "M", "L"]]
+)
+def test_names_that_hold_digits_stay_categories(cells):
+    encoder, _ = encode(pd.DataFrame({"shop": "a", "x": cells * 4}))
+    assert {column.kind for column in encoder.columns} == {"category"}
+
+
+def test_a_column_that_is_mostly_missing_is_left_out(shops):
+    shops["rare"] = np.where(np.arange(120) < 70, None, "x")
+    shops.loc[119, "rare"] = "y"
+    columns, notes = used(shops)
+    assert columns == ["size"]
+    assert "rare (missing in 70 of 120 rows)" in notes
+
+
+def test_one_task_per_row_is_refused_at_once(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [
+        {"customer": f"C{i:04d}", "shop": "abc"[i % 3], "spent": f"{rng.normal():.3f}", "age": f"{rng.normal():.3f}"}
+        for i in range(1000)
+    ]
+    path = write_table(tmp_path / "customers.csv", rows)
+    start = time.monotonic()
+    assert run_cli("fit", path, "--task-column", "customer", "--out", tmp_path / "out") == 1
+    assert time.monotonic() - start < 5
+    error = capsys.readouterr().err
+    assert "--task-column 'customer': 1,000 tasks in 1,000 rows; what differs in nearly every row names rows" in error
+    assert "Columns with few values are 'shop'." in error
+
+
+@pytest.mark.parametrize(("tasks", "rows"), [(2, 2), (4, 3), (30, 12), (60, 5)])
+def test_small_tasks_are_allowed(tasks, rows):
+    frame = pd.DataFrame(
+        {"shop": np.repeat(np.arange(tasks), rows), "x": np.random.default_rng(0).normal(size=tasks * rows)}
+    )
+    assert used(frame)[0] == ["x"]
+
+
+def test_a_coin_flip_does_not_decide_the_clusters():
+    """Three clusters by numbers, two columns of coin flips beside them; and nothing but noise beside coin flips."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=300)
+    coins = {"news": rng.choice(["yes", "no"], 300), "sex": rng.choice(["f", "m"], 300)}
+    tasks = np.repeat(["a", "b", "c"], 100)
+    clear = pd.DataFrame({"shop": tasks, **coins, "x": 3.0 * (truth == 0), "y": 3.0 * (truth == 1)})
+    clear[["x", "y"]] += rng.normal(size=(300, 2))
+    _, X = encode(clear)
+    found = KMeans(3, n_init=10, random_state=0).fit_predict(X)
+    assert adjusted_rand_score(truth, found) > 0.75
+    nothing = pd.DataFrame({"shop": tasks, **coins, **{name: rng.normal(size=300) for name in "xyz"}})
+    _, X = encode(nothing)
+    found = KMeans(4, n_init=10, random_state=0).fit_predict(X)
+    assert normalized_mutual_info_score(nothing.news + nothing.sex, found) < 0.1
+
+
+def test_categories_that_say_something_still_do():
+    """Categories that agree with each other outweigh one that agrees with none."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=300)
+    told = {f"told {k}": np.where(rng.random(300) < 0.9, truth, 1 - truth).astype(str) for k in range(4)}
+    frame = pd.DataFrame({"shop": "a", **told, "coin": rng.choice(["x", "y"], 300)})
+    _, X = encode(frame)
+    assert adjusted_rand_score(truth, KMeans(2, n_init=10, random_state=0).fit_predict(X)) > 0.8
+
+
+def test_years_are_shown_without_thousands(shops):
+    shops["year"] = np.random.default_rng(1).integers(2007, 2010, 120)
+    from mtclust.app.words import value_in_words
+
+    encoder, _ = encode(shops)
+    assert value_in_words(encoder.features[1], 0.0) == "2008"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_of_nothing_are_called_so(seed):
+    """Independent columns, two of them coin flips: whatever is found there are cuts, and the headline says so."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({name: rng.normal(size=300) for name in "xyz"})
+    frame = frame.assign(
+        shop=rng.choice(list("abc"), 300), news=rng.choice(["y", "n"], 300), sex=rng.choice(["f", "m"], 300)
+    )
+    found = mtclust.cluster(frame, "shop", 4, kernel="linear", sizes="balanced", lambda1=0.05, lambda2=0.05, n_init=2)
+    assert found.verdict.doubtful
+    assert "The clusters are cuts through a continuum" in " ".join(str(found.summary()).split())
+    headline = report_content(ReportInput.of(found))["headline"]
+    assert headline == "300 rows in 3 tasks (shop) were cut into 4 clusters."
+
+
+@pytest.mark.parametrize("apart", [3.0, 6.0])
+def test_clusters_of_something_are_not_doubted(apart):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=300)
+    frame = pd.DataFrame(apart * np.eye(3)[truth] + rng.normal(size=(300, 3)), columns=list("xyz"))
+    frame = frame.assign(shop=rng.choice(list("abc"), 300), news=rng.choice(["y", "n"], 300))
+    found = mtclust.cluster(frame, "shop", 3, kernel="linear", sizes=0.5, lambda1=0.05, lambda2=0.05, n_init=2)
+    assert not found.verdict.doubtful
+    assert report_content(ReportInput.of(found))["headline"] == "300 rows in 3 tasks (shop) fall into 3 clusters."
