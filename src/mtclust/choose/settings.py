@@ -239,6 +239,9 @@ def _words(
         selection["sizes"] = {"chosen": sizes, "reason": _SIZES_IN_WORDS[sizes]}
     if choice is not None:
         selection["reason"] = choice.reason
+        if question.sizes_open:
+            own = [candidate for candidate in choice.tried if candidate.frame == frame]
+            selection["sizes"]["scores"] = {c.sizes: c.verdict.score for c in reversed(own)}
         selection["candidates"] = [
             {
                 "name": candidate.name, "kernel": candidate.kernel, "criterion": candidate.criterion,

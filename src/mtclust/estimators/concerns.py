@@ -84,10 +84,13 @@ def _separation(model: Any) -> list[Concern]:
         text = "No number of clusters that was tried separates the data better than noise."
         return [Concern("No clear clusters", text)]
     if model.loo_score_ <= 0:
-        text = f"The cluster of a row cannot be told from the other rows (leave-one-out R² {model.loo_score_:.2f})."
+        text = (
+            "The cluster of a row can be told from the other rows no better than with clusters of noise "
+            f"(separation {model.loo_score_:.2f})."
+        )
         return [Concern("Clusters not separated", text)]
-    gaps = [row["gap"] for row in model.selection_.get("candidates", [])]
-    if gaps and max(gaps) <= 0:
+    tried = [row["separation"] for row in model.selection_.get("candidates", [])]
+    if tried and max(tried) <= 0:
         text = (
             "However the rows are compared, the clusters separate them no better than clusters of random noise of the "
             "same spread. With text this is common even where topics are real; with other data be doubtful."

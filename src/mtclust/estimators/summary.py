@@ -96,10 +96,12 @@ def _choices(model: Any) -> list[tuple[str, str]]:
     chosen = selection.get("n_clusters")
     if isinstance(chosen, dict):
         lines.append(("clusters", f"{chosen['chosen']}: {chosen['reason']}"))
-    settings = [f"width {selection['width']:.3g}"] if "width" in selection else []
+    settings = [f"kernel {selection['kernel']}", f"criterion {selection['criterion']}"] if "kernel" in selection else []
     settings += _lambdas(selection)
     if settings:
         lines.append(("settings", f"{', '.join(settings)}: {selection.get('reason', 'set by the user')}"))
+    if "frame" in selection:
+        lines.append(("frame", selection["frame"]))
     sizes = selection.get("sizes")
     if isinstance(sizes, dict) and "chosen" in sizes:
         lines.append(("sizes", f"{sizes['chosen']}: {sizes['reason']}"))
@@ -124,7 +126,7 @@ def _lambdas(selection: dict[str, Any]) -> list[str]:
 
 def _findings(model: Any) -> list[tuple[str, str]]:
     lines = [
-        ("separation", f"leave-one-out R² {model.loo_score_:.3f} (1: clear-cut clusters, 0: none)"),
+        ("separation", f"{model.loo_score_:.3f} (1: clear-cut clusters, 0: no better than clusters of noise)"),
         (
             "objective",
             f"{model.objective_:.6g}" + (f" after {_count(model.n_iter_, 'round')}" if model.n_iter_ else ""),

@@ -126,40 +126,27 @@ def _draw_n_clusters(selection: dict[str, Any], ax: Any) -> None:
 
 
 def _draw_kernel(selection: dict[str, Any], ax: Any) -> None:
-    candidates = selection["candidates"]
-    widths = list(dict.fromkeys(candidate["width"] for candidate in candidates))
-    width, lambda_ = selection.get("width"), selection["lambda2"]
-    ax.axhline(0, color=FRAME, linewidth=0.8)
-    for k, each in enumerate(widths):
-        mine = [candidate for candidate in candidates if candidate["width"] == each]
-        label = None if each is None else f"width {each:g}"
-        ax.plot(
-            [c["lambda"] for c in mine], [c["gap"] for c in mine], ".-", color=COLOURS[k % len(COLOURS)], label=label,
-            linewidth=2 if each == width else 1,
-        )  # fmt: skip
-    taken = [c["gap"] for c in candidates if c["width"] == width and c["lambda"] == lambda_]
-    title = "λ" if width is None else f"width {width:g}, λ"
-    if taken:  # not where λ₁ was given and λ₂ was not: then no candidate is it
-        ax.plot(
-            lambda_, taken[0], "o", color="none", markeredgecolor=NEGATIVE, markeredgewidth=2, markersize=11,
-            label="chosen",
-        )  # fmt: skip
-    ax.set_xscale("log", base=2)
-    ax.set_xlabel("λ")
-    ax.set_ylabel("leave-one-out R² above noise")
-    ax.set_title(f"{title} = {lambda_:.3g}")
-    ax.legend(frameon=False, fontsize="small")
+    names = [candidate["name"] for candidate in selection["candidates"]]
+    chosen = (selection["kernel"], selection["criterion"], selection["center"])
+    taken = [(row["kernel"], row["criterion"], row["center"]) == chosen for row in selection["candidates"]]
+    _draw_scores(dict(zip(names, [row["score"] for row in selection["candidates"]])), names[taken.index(True)], ax)
+    ax.set_title(f"Chosen: {names[taken.index(True)]}")
 
 
 def _draw_sizes(selection: dict[str, Any], ax: Any) -> None:
     choice = selection["sizes"]
-    names, scores = list(choice["scores"]), list(choice["scores"].values())
-    colours = [NEGATIVE if name == choice["chosen"] else POSITIVE for name in names]
-    bars = ax.barh(range(len(names)), scores, color=colours)
-    ax.bar_label(bars, [f"{score:.3f}" for score in scores], padding=3)
-    ax.set_yticks(range(len(names)), [f"{name} (chosen)" if name == choice["chosen"] else name for name in names])
+    _draw_scores(choice["scores"], choice["chosen"], ax)
+    ax.set_title(f"Sizes: {choice['chosen']}")
+
+
+def _draw_scores(scores: dict[str, float], chosen: str, ax: Any) -> None:
+    """Scores of the judge as bars, the chosen one in another colour."""
+    names = list(scores)
+    colours = [NEGATIVE if name == chosen else POSITIVE for name in names]
+    bars = ax.barh(range(len(names)), list(scores.values()), color=colours)
+    ax.bar_label(bars, [f"{score:.3f}" for score in scores.values()], padding=3)
+    ax.set_yticks(range(len(names)), [f"{name} (chosen)" if name == chosen else name for name in names])
     ax.invert_yaxis()
     ax.margins(x=0.12)
     ax.axvline(0, color=FRAME, linewidth=0.8)
-    ax.set_xlabel("macro leave-one-out R²")
-    ax.set_title(f"Sizes: {choice['chosen']}")
+    ax.set_xlabel("score of the judge")

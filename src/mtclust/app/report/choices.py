@@ -42,13 +42,13 @@ def choices(model: Any) -> list[dict[str, str]]:
         rows.append({"what": "Cluster sizes", "chosen": str(sizes["chosen"]), "why": sizes["reason"]})
     else:
         rows.append({"what": "Cluster sizes", "chosen": str(sizes), "why": "given"})
-    if "width" in chosen:
-        why = chosen.get("reason", "given")
-        rows.append({"what": "Width of the kernel", "chosen": f"{chosen['width']:g} × mean distance", "why": why})
+    if "frame" in chosen:
+        rows.append({"what": "Origin", "chosen": str(chosen["center"]), "why": chosen["frame"]})
+    rows.append({"what": "Kernel", "chosen": str(chosen["kernel"]), "why": chosen.get("reason", "given")})
     lambdas = f"λ₁ = {setting(chosen['lambda1'])}, λ₂ = {setting(chosen['lambda2'])}"
-    why = "as the width" if "width" in chosen else chosen.get("reason", "given")
+    why = "a constant for this criterion and kernel" if model.lambda2 == model.lambda1 == "auto" else "given"
     rows.append({"what": "Smoothness", "chosen": lambdas, "why": why})
-    meaning = "how well the cluster of a row can be told from the other rows: 1 always, 0 not at all"
+    meaning = "how well the cluster of a row can be told from the other rows: 1 always, 0 no better than in noise"
     rows.append({"what": "Score", "chosen": f"{model.loo_score_:.2f}".replace("-", "−"), "why": meaning})
     return rows
 
