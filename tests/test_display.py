@@ -35,7 +35,7 @@ def test_the_summary_says_what_was_clustered_chosen_and_found(model):
     for part in ("sizes", "coupling"):
         assert model.selection_[part]["reason"] in flat
     assert model.selection_["reason"] in flat
-    assert f"leave-one-out R² {model.loo_score_:.3f}" in text
+    assert f"{model.loo_score_:.3f} (1: clear-cut clusters" in text
     assert f"{model.objective_:.6g}" in text
     assert repr(model.summary()) == text
 
@@ -86,7 +86,7 @@ def test_no_line_is_longer_than_the_terminal_and_nothing_is_lost_without_a_word(
         ({"sizes": 0.1}, "0.1: set by the user"),
         ({"sizes": np.full((3, 3), 10)}, "a table: set by the user"),
         ({"lambda1": {0: 0.25, 1: 0.5, 2: 0.25}}, "λ1 by task (0.25 to 0.5)"),
-        ({"lambda2": 0.5}, "λ1 = 0.00391, λ2 = 0.5: set by the user"),
+        ({"lambda2": 0.5}, "λ1 = 0.00391, λ2 = 0.5"),
         ({"coupling": "none"}, "none: set by the user"),
         ({"coupling": 0.5}, "0.5: set by the user"),
         ({"kernel": "precomputed"}, "precomputed kernel"),
@@ -194,7 +194,8 @@ def test_clusters_that_are_not_there_are_a_concern():
     fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
     fitted.loo_score_ = -0.02
     assert said(fitted) == [
-        "Clusters not separated: The cluster of a row cannot be told from the other rows (leave-one-out R² -0.02)."
+        "Clusters not separated: The cluster of a row can be told from the other rows no better than with clusters of "
+        "noise (separation -0.02)."
     ]
     fitted.selection_["n_clusters"] = {"chosen": 3, "reason": "", "gaps": {2: -0.1, 3: -0.05}}
     assert said(fitted) == [

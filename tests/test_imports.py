@@ -22,7 +22,7 @@ ROOMS = {
     "persistence": 7,
 }
 #: rooms above all of these, which nothing below may know
-ABOVE = ("commands", "tables", "report", "plotting", "experiments", "reference", "datasets", "cli", "demo", "__main__")
+ABOVE = ("app", "plotting", "experiments", "reference", "datasets", "cli", "demo", "__main__")
 #: late imports of what lies above, for the sake of a public method: estimators save themselves and fit Dask collections
 ALLOWED = {
     ("estimators.saving", "persistence"),

@@ -44,9 +44,10 @@ def test_items_are_counted_when_they_are_taken():
 
 def test_a_fit_tells_which_choice_and_which_task_it_is_at():
     texts = heard(lambda: DMTRC(3, coupling="full", **QUICK | {"n_init": 2}).fit(X, tasks=TASKS))
-    assert "choosing the kernel: width 1 of 1" in texts
-    assert "balanced sizes, clustering alone: task 2 of 3" in texts
-    assert any(text.startswith("free sizes, clustering together: start 1 of ") for text in texts)
+    assert "choosing: E, linear" in texts
+    assert "choosing: E, linear, clustering alone: task 2 of 3" in texts
+    assert any(", coupled, clustering together" in text for text in texts)
+    assert any("common frame" in text for text in texts)
 
 
 def test_choosing_the_number_of_clusters_tells_the_candidate():

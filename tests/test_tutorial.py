@@ -60,13 +60,11 @@ def test_commands_print_what_the_tutorial_shows(tmp_path, monkeypatch):
 
 
 def test_the_reference_of_the_command_line_states_the_limits_of_the_code():
-    from mtclust.app.commands.options import RBF_ROWS
     from mtclust.app.commands.output import RESULT_FILES
     from mtclust.app.tables.encoding import MOST_LEVELS
     from mtclust.app.tables.parsing import MISSING
 
     text = " ".join((TUTORIAL.parent / "command_line.md").read_text(encoding="utf-8").split())
-    assert f"more than {RBF_ROWS} rows" in text
     assert f"at most {MOST_LEVELS} different strings" in text
     assert all(f"`{cell}`" in text for cell in MISSING if cell)
     assert all(f"| `{name}` |" in text for name in RESULT_FILES)

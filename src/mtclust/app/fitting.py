@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from mtclust.app.clustering import Clustering, _is_polars, rows_of
-from mtclust.app.commands.options import RBF_ROWS
 from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables, table_of_frames
 from mtclust.app.tables.parsing import MISSING
 from mtclust.app.tables.table import refuse_rows_as_tasks
@@ -84,7 +83,7 @@ def cluster(
     method : {"dmtrc", "dmtfc", "dstc"}, default="dmtrc"
         Learn how the tasks are related, which features they share, or cluster each task alone.
     kernel : {"auto", "rbf", "linear"}, default="auto"
-        Auto is linear for text and many rows.
+        As the estimators take it.
     random_state : int, default=0
     **options
         Further parameters of the estimator (``sizes``, ``coupling``, ``lambda1``, …).
@@ -153,7 +152,7 @@ def cluster_table(
     notes = [*table.notes, *encoder.notes]
     tasks = table.tasks.astype(str)
     estimator = _estimator(_one_of("method", method.lower(), _METHODS), options)
-    estimator.set_params(kernel=_kernel(kernel, encoder, len(tasks), notes), n_clusters=_number(n_clusters, len(tasks)))
+    estimator.set_params(kernel=kernel, n_clusters=_number(n_clusters, len(tasks)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -183,20 +182,6 @@ def _estimator(method: str, options: Mapping[str, Any]) -> Any:
             f"{unknown[0]!r} is no option of cluster() with method={method!r}; those are {sorted(allowed)}."
         )
     return known(**options)
-
-
-def _kernel(kernel: str, encoder: TableEncoder, rows: int, notes: list[str]) -> str:
-    """The kernel of the estimator: linear for text and where RBF would take long."""
-    if kernel != "auto":
-        return kernel
-    if encoder.is_text:
-        return "linear"
-    if rows > RBF_ROWS:
-        notes.append(
-            f"The kernel is linear, since there are more than {RBF_ROWS} rows ({option('kernel', 'rbf')} is slower)."
-        )
-        return "linear"
-    return "rbf"
 
 
 def _number(n_clusters: Any, rows: int) -> Any:

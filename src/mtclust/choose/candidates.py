@@ -107,7 +107,8 @@ class Question:
     n_components : int, optional
         Rank of the features that D weighs.
     criteria : tuple of {"E", "J"}
-        E where sizes are open: J is searched with balanced sizes then, which are released.
+    sizes_open : bool
+        Then J is searched with balanced sizes, which are released.
     names : ndarray of shape (m,), optional
         Of the tasks, for tables of sizes.
     """
@@ -122,6 +123,7 @@ class Question:
     frames: tuple[Frame, ...] = ("task", "all")
     n_components: int | None = None
     criteria: tuple[str, ...] = ("E", "J")
+    sizes_open: bool = True
     names: NDArray[Any] | None = None
 
     @property
@@ -131,10 +133,6 @@ class Question:
     @property
     def n_clusters(self) -> int:
         return int(self.clusters.max())
-
-    @property
-    def sizes_open(self) -> bool:
-        return "E" in self.criteria
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,14 @@ def choose_settings(
     m, order = index.n_tasks, index.order if sample.complete else np.arange(sample.rows.shape[0])
     view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
     given = given_lambdas(estimator, index)
-    question = _question(estimator, view, sample, clusters, given)
+    frames = estimator._frames(sample.index.n_tasks, clusters)
+    if "all" in frames and (not index.in_memory or is_wide(sample.rows)):
+        if frames == ("all",):
+            raise ValueError(
+                'center="all" needs rows in memory, dense or of at most 2 million cells; use center="task".'
+            )
+        frames = ("task",)
+    question = _question(estimator, view, sample, clusters, given, frames)
     choice = None
     if _is_open(question) and _varies(question):
         choice = choose(question, replace(options, n_init=max(1, options.n_init // _EFFORT)))
@@ -139,7 +146,7 @@ def choose_settings(
         frame, criterion, sizes = best.frame, best.criterion, best.sizes
     else:
         spec, frame, criterion = question.kernels[0], question.frames[0], question.criteria[0]
-        sizes = "free" if criterion == "E" else "given"
+        sizes = "free" if criterion == "E" else "balanced" if question.sizes_open else "given"
     share = estimator._lambda2_share(m)
     lambda1, lambda2 = given or constant_lambdas(m, spec, criterion, share)
     kernel = view.through(spec, frame).kernel
@@ -155,9 +162,10 @@ def choose_settings(
 
 
 def _question(
-    estimator: Any, view: View, sample: Sample, clusters: NDArray[np.int64], given: tuple[Array, float] | None
-) -> Question:
-    method = estimator._method(sample.index.n_tasks)
+    estimator: Any, view: View, sample: Sample, clusters: NDArray[np.int64], given: tuple[Array, float] | None,
+    frames: tuple[Frame, ...],
+) -> Question:  # fmt: skip
+    method, left_open = estimator._method(sample.index.n_tasks), _sizes_open(estimator)
     centred = view if view.centre else View(view.rows, view.offsets, view.order)
     specs = judging_kernels(estimator.kernel, is_wide(view.rows))
     judge = Judge({spec.name: centred.through(spec, "task").centred.matrix for spec in specs}, view.offsets)
@@ -169,15 +177,15 @@ def _question(
     return Question(
         view, candidate_kernels(estimator.kernel, estimator.width, is_wide(view.rows)), judge, own, method,
         estimator.sizes if sample.complete or _is_rule(estimator.sizes) else "balanced", lambdas,
-        estimator._frames(sample.index.n_tasks, clusters), estimator.n_components,
-        _criteria(estimator), sample.index.names,
+        frames, estimator.n_components,
+        ("E", "J") if left_open and not is_wide(view.rows) else ("J",), left_open, sample.index.names,
     )  # fmt: skip
 
 
-def _criteria(estimator: Any) -> tuple[str, ...]:
-    """E where sizes are open; it needs features that are centred, or else one big cluster would be best."""
+def _sizes_open(estimator: Any) -> bool:
+    """Whether sizes are to be chosen: without centring one big cluster would be best."""
     left_open = isinstance(estimator.sizes, str) and estimator.sizes == "auto"
-    return ("E", "J") if left_open and estimator.fit_intercept and estimator.solver == "exchange" else ("J",)
+    return bool(left_open and estimator.fit_intercept and estimator.solver == "exchange")
 
 
 def _is_rule(sizes: Any) -> bool:
@@ -186,7 +194,7 @@ def _is_rule(sizes: Any) -> bool:
 
 
 def _is_open(question: Question) -> bool:
-    return len(question.kernels) > 1 or len(question.criteria) > 1 or len(question.frames) > 1
+    return question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
 
 
 def _varies(question: Question) -> bool:

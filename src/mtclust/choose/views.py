@@ -16,7 +16,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.features import CentredKernel, Kernel, centre_kernel, rbf_from_distances, require_finite, squared_distances
+from mtclust.features import (
+    SMALLEST_LEVEL,
+    CentredKernel,
+    Kernel,
+    centre_kernel,
+    rbf_from_distances,
+    require_finite,
+    squared_distances,
+)
 
 Array = NDArray[np.float64]
 Frame = Literal["task", "all"]
@@ -175,7 +183,9 @@ class View:
         """Squared distances, and the mean distance between two rows of one task (1 where all are equal)."""
         if frame not in self._distances:
             squared = squared_distances(rows)
-            self._distances[frame] = squared, mean_distance_within(squared, self.frame_offsets(frame)) or 1.0
+            unit = mean_distance_within(squared, self.frame_offsets(frame))
+            # distances whose squares have no digits left count as none
+            self._distances[frame] = squared, unit if unit**2 > SMALLEST_LEVEL else 1.0
         return self._distances[frame]
 
 

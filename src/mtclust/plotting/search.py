@@ -53,8 +53,9 @@ def plot_history(estimator: Any, ax: Any = None) -> Any:
     if not np.all(np.isnan(bounds)):
         ax.plot(steps, bounds, color=NEGATIVE, linestyle="--", linewidth=1, label="lower bound")
     ax.set_xlabel("cut" if stages == ["cutting planes"] else "step")
-    ax.set_ylabel("objective J")
-    ax.set_title(f"{len(history)} step{'s' if len(history) > 1 else ''} to J = {estimator.objective_:.6g}")
+    name = "−E" if estimator.selection_.get("criterion") == "E" else "J"
+    ax.set_ylabel(f"objective {name}")
+    ax.set_title(f"{len(history)} step{'s' if len(history) > 1 else ''} to {name} = {estimator.objective_:.6g}")
     ax.xaxis.get_major_locator().set_params(integer=True)
     if len(history) == 1:
         ax.set_xticks([0])
@@ -71,8 +72,8 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
         A fitted model with something left to "auto".
     ax : matplotlib Axes, optional
     what : {"n_clusters", "kernel", "sizes"}, optional
-        The choice to show: the number of clusters, kernel width and λ, or the cluster sizes; by default the first of
-        these that was made.
+        The choice to show: the number of clusters, the candidates for kernel, criterion and frame, or the cluster
+        sizes; by default the first of these that was made.
 
     Returns
     -------
@@ -87,7 +88,7 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
     >>> X, _, tasks = make_related_tasks(random_state=0).X_y_tasks
     >>> model = DMTRC(n_clusters=3, kernel="linear", random_state=0).fit(X, tasks=tasks)
     >>> plot_selection(model, what="sizes").get_title()
-    'Sizes: balanced'
+    'Sizes: free'
     """
     check_is_fitted(estimator, "labels_")
     if what is not None and what not in _PARTS:

@@ -64,12 +64,16 @@ class WideSparseProblem(FeatureProblem):
     def carried(self, few: Any, point: Point) -> Point:
         if not isinstance(few, KernelProblem):
             return point
-        found = best_labels(self.data, self._models_of(point))
+        found = best_labels(self.data, self._models_of(point.labels, point.Z))
         other = point_of_labels(self.data, self.at(point.Z), found)
         other.n_iter = point.n_iter
         return other
 
-    def _models_of(self, point: Point) -> Array:
+    def carried_labels(self, positions: list[NDArray[np.int64]], labels: NDArray[np.int64], Z: Array) -> Point:
+        found = best_labels(self.data, self._models_of(labels, Z))
+        return point_of_labels(self.data, self.at(Z), found)
+
+    def _models_of(self, labels: NDArray[np.int64], Z: Array) -> Array:
         """Models of the labels of the few rows in the columns of the table."""
         source, moments = self.data.source, self.data.moments
         assert isinstance(source, SparseTable)
@@ -81,11 +85,11 @@ class WideSparseProblem(FeatureProblem):
         tasks = []
         for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
             C, r = self.n_clusters, rows.n_features
-            task = TaskLabels(point.labels[a:b].astype(np.int32), np.zeros(C), np.zeros((C, r)))
+            task = TaskLabels(labels[a:b].astype(np.int32), np.zeros(C), np.zeros((C, r)))
             move_sums(rows.parts[i], np.full(b - a, -1, dtype=np.int32), task.labels, task.sums)
             tasks.append(task)
         system = MatrixFreeSystem(rows, few.moments, self.lambda1, self.lambda2)
-        return system.condition(point.Z).models(class_vectors(few.moments, list(range(len(tasks))), tasks))
+        return system.condition(Z).models(class_vectors(few.moments, list(range(len(tasks))), tasks))
 
     def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
         return super().descend(point, rng, replace(effort, exact=False))

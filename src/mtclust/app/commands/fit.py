@@ -10,7 +10,6 @@ from typing import Any
 from mtclust._atomic import atomic_write
 from mtclust.app.commands.labels import check_keys, labels_csv
 from mtclust.app.commands.options import (
-    RBF_ROWS,
     add_reading_options,
     add_verbose_option,
     clusters_argument,
@@ -105,7 +104,7 @@ def add_parser(commands: Any) -> None:
         "--kernel",
         choices=("auto", "rbf", "linear"),
         default="auto",
-        help=f"auto: linear for text and for more than {RBF_ROWS} rows, else rbf",
+        help="auto: linear and RBF kernels compete; linear for text",
     )
     how.add_argument(
         "--sizes",

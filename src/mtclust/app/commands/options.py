@@ -7,9 +7,6 @@ from typing import Any
 
 from mtclust.app.tables.reading import SEPARATOR_NAMES, ReadOptions
 
-#: above this many rows ``--kernel auto`` is linear
-RBF_ROWS = 5000
-
 
 def comma_list(text: str) -> list[str]:
     """Names of columns, separated by commas.
