@@ -6,17 +6,13 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from mtclust.selection.sample_sizes import bounds_by_rule
-from mtclust.selection.settings import settings_sample
 
 from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.choose.settings import sample_rows
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.fit import ChunkedTable, chunked_index
 from mtclust.distributed.inputs import lay_out, read
 from mtclust.exceptions import UncoupledWarning
-from mtclust.features import Kernel
-from mtclust.primal.features import FeatureMap
-from mtclust.primal.rows import TableRows, moments
 from mtclust.tasks import index_tasks
 
 from .conftest import SETTINGS, overlapping_tasks
@@ -175,25 +171,10 @@ def test_settings_are_chosen_on_the_same_rows_as_in_memory(data):
     engine, estimator = Engine(), DSTC(3)
     table = read(engine, estimator, *in_chunks(X, tasks), reset=True)
     layout = lay_out(engine, table)
-    chunked = settings_sample(ChunkedTable(engine, table, layout), chunked_index(layout), np.random.default_rng(0))
-    whole = settings_sample(X, index_tasks(tasks, len(X)), np.random.default_rng(0))
+    chunked = sample_rows(ChunkedTable(engine, table, layout), chunked_index(layout))
+    whole = sample_rows(X, index_tasks(tasks, len(X)))
     np.testing.assert_array_equal(chunked.rows, whole.rows)
     np.testing.assert_array_equal(chunked.index.codes, whole.index.codes)
-
-
-def test_estimated_sizes_count_the_rows_of_all_chunks(data):
-    X, tasks = data
-    engine, estimator = Engine(), DSTC(3)
-    table = read(engine, estimator, *in_chunks(X, tasks), reset=True)
-    chunked = ChunkedTable(engine, table, lay_out(engine, table)).source(FeatureMap(Kernel("linear")), True)
-    whole = TableRows(X, index_tasks(tasks, len(X)).offsets, index_tasks(tasks, len(X)).order)
-    clusters = np.full(3, 3)
-    bounds = [
-        bounds_by_rule("estimated", source, moments(source, True), clusters, np.random.default_rng(0))
-        for source in (chunked, whole)
-    ]
-    np.testing.assert_array_equal(bounds[0].lower, bounds[1].lower)
-    assert bounds[0].lower.sum() == len(X)
 
 
 def test_a_new_task_can_join_a_fit_in_chunks(data):

@@ -71,7 +71,12 @@ class CouplingTest:
 
 
 def decide_coupling(
-    coupling: float | str, outcome: Outcome, judge: Judge, index: TaskIndex, options: SearchOptions
+    coupling: float | str,
+    outcome: Outcome,
+    judge: Judge,
+    index: TaskIndex,
+    options: SearchOptions,
+    small_tasks_borrow: bool = False,
 ) -> tuple[Outcome, dict[str, Any]]:
     """DMTRC's ``coupling``: forced, shrunk, or kept unless the tasks' own data contradict it.
 
@@ -84,7 +89,9 @@ def decide_coupling(
     if coupling != "auto":
         decision: dict[str, Any] = {"decision": coupling, "reason": "set by the user"}
         full = coupling in ("full", 1)
-        return _borrowing(outcome) if full else shrunk(outcome, float(coupling), options, rng), decision
+        if full and small_tasks_borrow:
+            return _borrowing(outcome), decision
+        return outcome if full else shrunk(outcome, float(coupling), options, rng), decision
     C = outcome.problem.bounds.n_clusters
     coupled, single = (np.asarray(point.labels) for point in (outcome.few_point, outcome.few_single))
     similarity = similarity_of_nearest(outcome.few.class_means(outcome.few_point), outcome.few.bounds)
@@ -100,7 +107,7 @@ def decide_coupling(
         "task_covariance": outcome.point.Z,
     }
     if test.accepted:
-        return _borrowing(outcome), decision
+        return _borrowing(outcome) if small_tasks_borrow else outcome, decision
     warn_user(
         f"The tasks were clustered apart: {test.reason}. "
         'Use coupling="full" to couple them all the same; selection_["coupling"] holds both results.',

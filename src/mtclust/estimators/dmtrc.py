@@ -202,8 +202,8 @@ class DMTRC(MultitaskClusterer):
             reason = "all tasks share one frame, and with it one model"
             selection["coupling"] = {"decision": "full", "reason": reason}
             return outcome
-        judge = prepared.settings.judge
-        outcome, selection["coupling"] = decide_coupling(self.coupling, outcome, judge, index, options)
+        judge, open_sizes = prepared.settings.judge, prepared.settings.sizes != "given"
+        outcome, selection["coupling"] = decide_coupling(self.coupling, outcome, judge, index, options, open_sizes)
         return outcome
 
     def _frames(self, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:

@@ -60,5 +60,4 @@ def with_borrowed(problem: KernelProblem, point: Point) -> Point:
         labels[problem.rows(int(task))] = borrowed_labels(problem, point.labels, int(task), lenders)
     borrowed = problem.point(labels, point.Z)
     borrowed.history, borrowed.n_iter, borrowed.converged = point.history, point.n_iter, point.converged
-    borrowed.record("small tasks", "labels of the others")
     return borrowed
