@@ -7,8 +7,8 @@ results: every task alone, all tasks coupled whatever they look like, and what `
 """
 
 # %%
-# Small tables of digits, with the same digits in all tasks or in two groups of tasks, and generated tasks whose clusters
-# are related, or have nothing in common.
+# Small tables of digits, with the same digits in all tasks or in two groups of tasks, and generated tasks whose
+# clusters are related, or have nothing in common.
 import warnings
 
 import matplotlib.pyplot as plt

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.coupling import Independent
-from mtclust.datasets import load_digits_tasks, make_related_tasks
+from mtclust.datasets import make_related_tasks
 from mtclust.exceptions import ClusterNumberWarning, UncoupledWarning
 from mtclust.features import centre_kernel
 from mtclust.labels import label_codes
@@ -24,8 +24,8 @@ mpl.use("Agg")
 
 
 def test_the_candidate_with_the_highest_score_is_taken():
-    X, _, tasks = load_digits_tasks(rows_per_class=8).X_y_tasks
-    model = DMTRC(5, center="task").fit(X, tasks=tasks)
+    X, _, tasks = gaussian_tasks(spread=1.5)
+    model = DMTRC(3, center="task").fit(X, tasks=tasks)
     chosen = model.selection_
     best = max(chosen["candidates"], key=lambda row: row["score"])
     assert best == chosen["candidates"][0]
@@ -75,6 +75,8 @@ def test_many_rows_are_judged_on_a_part_of_them(monkeypatch):
 
 def test_settings_of_many_rows_are_chosen_on_few():
     X, y, tasks = gaussian_tasks(rows=600)
+    mixed = np.random.default_rng(0).permutation(len(X))
+    X, y, tasks = X[mixed], y[mixed], tasks[mixed]
     model = DMTRC(3, random_state=0).fit(X, tasks=tasks)
     assert model.selection_["form"] == "primal"
     assert model.selection_["chosen_on"].startswith("600 rows of ")
@@ -194,7 +196,7 @@ def test_auto_with_one_task_equals_dstc():
     X, _, _ = gaussian_tasks(n_tasks=1, spread=1.5)
     together, alone = DMTRC(3, random_state=1).fit(X), DSTC(3, random_state=1).fit(X)
     np.testing.assert_array_equal(together.labels_, alone.labels_)
-    assert together.selection_["width"] == alone.selection_["width"]
+    assert together.selection_["kernel"] == alone.selection_["kernel"]
     assert together.selection_["coupling"]["reason"] == "there is only one task"
 
 
@@ -209,13 +211,14 @@ def test_row_shares_add_up_to_the_objective():
 
 
 def test_refusal_is_told_and_both_results_are_kept():
-    X, _, tasks = rotated_tasks(1)
-    noisy = X + 1.5 * np.random.default_rng(0).normal(size=X.shape)
+    made = make_related_tasks(5, task_covariance="unrelated", n_features=12, separation=2.0, random_state=0)
     with pytest.warns(UncoupledWarning, match='clustered apart: .* Use coupling="full"'):
-        model = DMTRC(3, kernel="linear", random_state=0).fit(noisy, tasks=tasks)
+        model = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(made.data, tasks=made.tasks)
     choice = model.selection_["coupling"]
+    assert choice["statistic"] > 0.05
+    np.testing.assert_array_equal(model.labels_, model.single_task_labels_)
     assert choice["coupled_labels"].shape == model.labels_.shape
-    assert choice["task_covariance"].shape == (4, 4)
+    assert choice["task_covariance"].shape == (5, 5)
 
 
 # -- number of clusters ---------------------------------------------------------------------------------------------

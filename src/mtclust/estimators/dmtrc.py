@@ -36,7 +36,7 @@ class DMTRC(MultitaskClusterer):
         of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
         and zeros, says which these are.
     kernel : {"auto", "rbf", "linear", "precomputed"} or callable, default="auto"
-        "auto" lets the linear kernel and RBF kernels of two widths (½ and 1) compete, "rbf" the two widths; large sparse
+        "auto" lets the linear kernel and RBF kernels of widths ½ and 1 compete, "rbf" the two widths; large sparse
         tables are left to the linear one.
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
