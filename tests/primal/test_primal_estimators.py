@@ -69,8 +69,8 @@ def test_single_precision_stays_single_and_little_memory_is_taken():
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    double_copy = 8 * n * d
-    assert peak < 0.6 * double_copy
+    double_copy, kernels_of_the_sample = 8 * n * d, 8 * 8 * 600**2
+    assert peak < 0.4 * double_copy + kernels_of_the_sample
 
 
 def test_single_precision_finds_what_double_finds(many):
@@ -294,7 +294,7 @@ def test_values_whose_squares_vanish_are_reported(form, few):
     options = FIXED | {"solver_options": {"form": form}}
     with pytest.warns(ConvergenceWarning, match="no variation"):
         DMTRC(3, **options).fit(X * 1e-300, tasks=tasks)
-    with pytest.raises(ValueError, match="rescale X or raise width"):
+    with pytest.warns(ConvergenceWarning, match="no variation"):
         DMTRC(3, **options | {"kernel": "rbf", "width": 1.0}).fit(X * 1e-160, tasks=tasks)
 
 

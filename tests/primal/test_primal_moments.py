@@ -108,7 +108,7 @@ def test_sparse_rows_equal_dense_ones():
 def test_kernel_rows_in_blocks_equal_features_computed_at_once():
     X, offsets, _ = blobs((60, 3000), d=3)
     index = index_tasks(np.repeat([0, 1], (60, 3000)), len(X))
-    features = feature_map(Kernel("rbf", sigma=2.0), X, index, 40, np.random.default_rng(0))
+    features = feature_map(Kernel("rbf", sigma=2.0), X, index, 40)
     assert isinstance(features, FeatureMap)
     expected = features(X)
     rows = KernelRows(X, offsets, features.kernel, features.landmarks, features.projection)

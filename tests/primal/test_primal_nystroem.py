@@ -5,8 +5,9 @@ import pytest
 from primal_helpers import stacked
 
 from mtclust import DMTRC, DSTC
+from mtclust.choose.views import KernelSpec, View
 from mtclust.coupling import Independent, Relationship
-from mtclust.features import Kernel, centre_kernel, mean_distance, rbf_from_distances, squared_distances
+from mtclust.features import Kernel, mean_distance, rbf_from_distances, squared_distances
 from mtclust.labels import label_codes
 from mtclust.primal.features import default_rank, feature_map, needs_landmarks
 from mtclust.tasks import index_tasks
@@ -19,7 +20,7 @@ KERNEL = rbf_from_distances(SQUARED, SIGMA)
 
 
 def features(n_components, seed=0):
-    return feature_map(Kernel("rbf", sigma=SIGMA), X, INDEX, n_components, np.random.default_rng(seed))
+    return feature_map(Kernel("rbf", sigma=SIGMA), X, INDEX, n_components)
 
 
 def test_the_error_of_the_kernel_falls_with_the_number_of_landmarks():
@@ -46,7 +47,7 @@ def test_every_task_gives_landmarks_in_proportion():
 
 def test_rows_that_repeat_do_not_break_the_features():
     repeated = np.repeat(X[:10], 18, axis=0)
-    Phi = feature_map(Kernel("rbf", sigma=SIGMA), repeated, INDEX, 100, np.random.default_rng(0))(repeated)
+    Phi = feature_map(Kernel("rbf", sigma=SIGMA), repeated, INDEX, 100)(repeated)
     assert Phi.shape[1] <= 10
     np.testing.assert_allclose(Phi @ Phi.T, Kernel("rbf", sigma=SIGMA)(repeated, repeated), atol=1e-6)
 
@@ -56,7 +57,8 @@ def test_with_all_rows_as_landmarks_the_objective_is_the_exact_one(method):
     options = {"coupling": "full"} if method is DMTRC else {}
     model = method(3, kernel="rbf", width=1.0, lambda1=0.05, lambda2=0.02, sizes="balanced", n_components=len(X),
                    random_state=0, solver_options={"form": "primal"}, **options).fit(X, tasks=TASKS)  # fmt: skip
-    kernel = centre_kernel(KERNEL, INDEX.offsets, True).matrix
+    view = View(X[INDEX.order], INDEX.offsets)
+    kernel = view.through(KernelSpec("rbf", 1.0), "task").centred.matrix
     if method is DMTRC:
         state = Relationship(kernel, INDEX.offsets, 0.05, 0.02).condition(model.task_covariance_)
     else:
