@@ -98,7 +98,6 @@ mutation: $(DEV_STAMP)
 
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/reference_objective.py
-	$(BIN)/python benchmarks/without_labels.py
 	$(BIN)/python benchmarks/number_of_clusters.py
 	$(BIN)/python benchmarks/column_weights.py
 	$(BIN)/python benchmarks/reference_methods.py

@@ -2,7 +2,7 @@
 Big data
 ========
 
-From some thousand rows on, the same objective is minimised in its primal form: no kernel matrix, a few passes over
+From some hundred rows on, the same objective is minimised in its primal form: no kernel matrix, a few passes over
 the rows, cost linear in their number once the search on a sample no longer dominates. This example goes to 200 000
 rows of 20 columns in ten tasks.
 """
@@ -44,8 +44,8 @@ X, _, tasks = make(5_000)
 DMTRC(**settings).fit(X, tasks=tasks)  # the first fit of a process compiles the loops
 
 # %%
-# λ and the coupling are given here, so that only the search is timed; λ left at "auto" is chosen on a sample of 600
-# rows, which takes the same time whatever the size of the data.
+# Everything is given here, so that only the search is timed; what is left at "auto" is chosen on about 600 rows, which
+# takes the same time whatever the size of the data.
 sizes = (5_000, 20_000, 60_000, 200_000)
 seconds = {"DMTRC": [], "k-means of every task": []}
 quality = {name: [] for name in seconds}

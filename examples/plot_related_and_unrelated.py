@@ -23,8 +23,9 @@ groups = np.kron([[1.0, 0.0], [0.0, 1.0]], np.ones((3, 3)))[:5, :5]
 relationships = {"all related": "related", "two groups": groups, "one outlier": "outlier", "unrelated": "unrelated"}
 
 # %%
-# The default, ``coupling="auto"``, refuses to couple tasks that look unrelated and says so by a warning; its verdict is
-# printed below each diagram. The diagrams show what is learned if the tasks are coupled whatever they look like.
+# The default, ``coupling="auto"``, refuses to couple tasks whose own rows contradict the coupled labels, and says so by
+# a warning; its verdict is printed below each diagram. The diagrams show what is learned if the tasks are coupled
+# whatever they look like.
 figure, axes = plt.subplots(2, 4, figsize=(13, 6.8), layout="constrained")
 for (title, omega), (top, bottom) in zip(relationships.items(), axes.T):
     made = make_related_tasks(5, task_covariance=omega, n_samples=90, n_features=12, random_state=0)
@@ -53,6 +54,6 @@ plt.show()
 
 # %%
 # The relationship is found in all four cases, from the rows alone. Whether coupling pays is another matter. These
-# Gaussian clusters are found about as well by each task alone, and tasks that have nothing in common lose when they are
-# forced to cooperate: that is what "auto" is for, and why ``single_task_labels_`` always come along. The gallery's
-# first example has tasks that do gain, and "When coupling helps, and when it hurts" has the averages.
+# Gaussian clusters are found as well by each task alone, and tasks that have nothing in common lose when they
+# cooperate, by less than their own rows can show: that is why ``single_task_labels_`` always come along. If the learned
+# correlations are near zero, take those. The gallery's first example has tasks that do gain.

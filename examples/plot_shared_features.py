@@ -29,8 +29,8 @@ for task in np.unique(tasks):
     X[np.ix_(mine, informative)] += centres[y[mine]]
 
 # %%
-# λ decides how much is shared. The automatic choice looks at each task alone and knows nothing of sharing; with many
-# columns and few rows it is too small for this model, so several values are tried here.
+# λ decides how much is shared. The default is a constant that suits most tables; with many columns and few rows it is
+# too small for this model, so several values are tried here.
 settings = {"n_clusters": n_clusters, "kernel": "linear", "sizes": "balanced", "random_state": 0}
 lambdas = 2.0 ** np.arange(-8, 3, 2)
 scores = {"DMTFC: shared features": [], "DSTC: each task alone": []}
@@ -44,7 +44,7 @@ print(f'"auto" takes λ = {automatic.selection_["lambda1"]:g}: NMI {macro_nmi(y,
 
 # %%
 # Left: the diagonal of D says how much each column is used, over all tasks. Middle: D itself, the columns with the
-# largest entries first. Right: what it is worth, against λ; the diamond is the automatic choice.
+# largest entries first. Right: what it is worth, against λ; the diamond is the default.
 figure, (using, heat, gain) = plt.subplots(1, 3, figsize=(13, 4.1), layout="constrained", width_ratios=(1.2, 1, 1))
 diagonal = shared.feature_covariance_.diagonal()
 colours = np.where(np.isin(np.arange(columns), informative), "#0072B2", "0.75")

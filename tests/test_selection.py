@@ -1,19 +1,18 @@
-"""Choices without labels: width, λ, sizes, number of clusters, coupling."""
+"""Choices without labels: kernel, criterion, sizes, frame, coupling, number of clusters."""
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from mtclust.selection.kernel import FALLBACK_LAMBDA, LAMBDAS, NEARLY
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.coupling import Independent
-from mtclust.datasets import load_digits_tasks, make_related_tasks
-from mtclust.exceptions import ClusterNumberWarning, SearchWarning, UncoupledWarning
+from mtclust.datasets import make_related_tasks
+from mtclust.exceptions import ClusterNumberWarning, UncoupledWarning
 from mtclust.features import centre_kernel
-from mtclust.labels import label_codes, parse_sizes
+from mtclust.labels import label_codes
 from mtclust.metrics import macro_nmi
-from mtclust.selection import coupling_statistic, select_kernel, select_n_clusters
+from mtclust.selection import select_n_clusters
 from mtclust.selection.n_clusters import warn_unless_supported
 from mtclust.selection.null import gaussian_kernel, gaussian_rows
 from tests.conftest import gaussian_tasks
@@ -21,47 +20,66 @@ from tests.conftest import gaussian_tasks
 mpl.use("Agg")
 
 
-# -- width and λ ----------------------------------------------------------------------------------------------------
+# -- kernel, criterion and λ ----------------------------------------------------------------------------------------
 
 
-def test_chosen_setting_has_the_largest_gap_and_nearly_the_smallest_lambda():
-    X, _, tasks = load_digits_tasks().X_y_tasks
-    model = DMTRC(5, sizes="balanced", random_state=0).fit(X, tasks=tasks)
+def test_the_candidate_with_the_highest_score_is_taken():
+    X, _, tasks = gaussian_tasks(spread=1.5)
+    model = DMTRC(3, center="task").fit(X, tasks=tasks)
     chosen = model.selection_
-    best = max(chosen["candidates"], key=lambda row: row["gap"])
-    assert chosen["width"] == best["width"]
-    same_width = [row for row in chosen["candidates"] if row["width"] == best["width"]]
-    near = [row["lambda"] for row in same_width if row["gap"] >= NEARLY * best["gap"]]
-    assert chosen["lambda1"] == chosen["lambda2"] == min(near)
-    assert len(chosen["candidates"]) == 5 * len(LAMBDAS)
-    assert "largest gap" in chosen["reason"]
+    best = max(chosen["candidates"], key=lambda row: row["score"])
+    assert best == chosen["candidates"][0]
+    assert (chosen["kernel"], chosen["criterion"], chosen["sizes"]["chosen"]) == (
+        best["kernel"],
+        best["criterion"],
+        best["sizes"],
+    )
+    assert chosen["reason"].startswith(best["name"])
+    assert model.loo_score_ == pytest.approx(best["separation"])
 
 
-def test_without_structure_lambda_falls_back():
-    rng = np.random.default_rng(0)
-    offsets = np.array([0, 60])
-    X = rng.normal(size=(60, 300))  # many weak features, as in text: noise of the same covariance clusters as well
-    kernel = centre_kernel(X @ X.T, offsets, True)
-    choice = select_kernel({None: kernel}, parse_sizes("balanced", [60], 3), LAMBDAS, 2.0, rng)
-    assert max(row["gap"] for row in choice.candidates) <= 0 or choice.lambda_ in LAMBDAS
-    if max(row["gap"] for row in choice.candidates) <= 0:
-        assert choice.lambda_ == FALLBACK_LAMBDA
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+def test_the_same_data_give_the_same_result_whatever_the_seed(method):
+    X, _, tasks = gaussian_tasks(spread=1.5)
+    first, second = (method(3, random_state=seed).fit(X, tasks=tasks) for seed in (0, 1))
+    np.testing.assert_array_equal(first.labels_, second.labels_)
+    assert first.selection_["reason"] == second.selection_["reason"]
+    assert first.loo_score_ == second.loo_score_
+
+
+def test_lambdas_are_constants():
+    X, _, tasks = gaussian_tasks(n_tasks=3)
+    linear = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(X, tasks=tasks)
+    narrow = DMTRC(3, kernel="rbf", width=0.5, sizes="balanced", random_state=0).fit(X, tasks=tasks)
+    for model, expected in ((linear, 0.125 / 4), (narrow, 2.0**-9)):
+        assert model.selection_["lambda1"] == model.selection_["lambda2"] == expected
+        assert "candidates" not in model.selection_
 
 
 def test_what_the_user_gives_is_not_chosen_again():
     X, _, tasks = gaussian_tasks()
-    model = DMTRC(3, width=0.7, lambda1=0.01, random_state=0).fit(X, tasks=tasks)
+    model = DMTRC(3, kernel="rbf", width=0.7, lambda1=0.01, random_state=0).fit(X, tasks=tasks)
     assert model.selection_["width"] == 0.7
     assert model.selection_["lambda1"] == model.selection_["lambda2"] == 0.01
-    assert "candidates" not in model.selection_
+    assert {row["kernel"] for row in model.selection_["candidates"]} == {"RBF 0.7"}
 
 
-def test_large_tasks_are_judged_on_a_part_of_their_rows(monkeypatch):
-    from mtclust.selection import kernel as selection_kernel
+def test_many_rows_are_judged_on_a_part_of_them(monkeypatch):
+    from mtclust.choose import judge
 
-    monkeypatch.setattr(selection_kernel, "ROWS", 20)
+    monkeypatch.setattr(judge, "ROWS", 20)
     X, y, tasks = gaussian_tasks(rows=60)
     model = DMTRC(3, random_state=0).fit(X, tasks=tasks)
+    assert macro_nmi(y, model.labels_, tasks) == 1
+
+
+def test_settings_of_many_rows_are_chosen_on_few():
+    X, y, tasks = gaussian_tasks(rows=600)
+    mixed = np.random.default_rng(0).permutation(len(X))
+    X, y, tasks = X[mixed], y[mixed], tasks[mixed]
+    model = DMTRC(3, random_state=0).fit(X, tasks=tasks)
+    assert model.selection_["form"] == "primal"
+    assert model.selection_["chosen_on"].startswith("600 rows of ")
     assert macro_nmi(y, model.labels_, tasks) == 1
 
 
@@ -92,16 +110,19 @@ def test_gaussian_kernel_is_centred_positive_and_of_the_same_size():
 def test_equal_sizes_are_kept_and_skewed_ones_found(method):
     rng = np.random.default_rng(0)
     centres = np.array([[0, 0], [6, 0], [0, 6]])
-    for counts, expected in (([20, 20, 20], "balanced"), ([30, 20, 10], None)):
+    for counts in ([20, 20, 20], [40, 15, 5]):
         y = np.tile(np.repeat([0, 1, 2], counts), 2)
         X = centres[y] + rng.normal(size=(120, 2))
         tasks = np.repeat([0, 1], 60)
         model = method(3, random_state=0).fit(X, tasks=tasks)
         assert macro_nmi(y, model.labels_, tasks) > 0.95
         choice = model.selection_["sizes"]
-        assert choice["reason"].startswith(f"{choice['chosen']} sizes predict cluster membership")
-        assert set(choice["scores"]) == {"balanced", "released", "free", "estimated"}
-        assert choice["chosen"] == expected or (expected is None and choice["chosen"] != "balanced")
+        assert np.sort(model.cluster_sizes_, axis=1).tolist() == [sorted(counts)] * 2
+        assert choice["reason"]
+        assert set(choice["scores"]) <= {"balanced", "released", "free"}
+        assert choice["chosen"] in choice["scores"]
+        if counts[0] == 40:
+            assert choice["chosen"] != "balanced"
 
 
 def test_without_centring_sizes_stay_bounded():
@@ -109,6 +130,37 @@ def test_without_centring_sizes_stay_bounded():
     model = DMTRC(3, kernel="linear", fit_intercept=False, random_state=0).fit(X, tasks=tasks)
     assert model.selection_["sizes"] == "auto"
     assert model.cluster_sizes_.max() <= 30 * 1.2 / 3 + 1
+
+
+# -- frames ---------------------------------------------------------------------------------------------------------
+
+
+def lacking(shift=0.0, seed=0):
+    """Three clusters; each of three tasks has two of them."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1, 1, 2, 2, 0], 30)
+    tasks = np.repeat([0, 1, 2], 60)
+    X = 9.0 * np.array([[0, 0], [1, 0], [0, 1]])[y] + rng.normal(size=(180, 2))
+    return X + shift * np.array([[0, 0], [1, 2], [3, -1]])[tasks], y, tasks
+
+
+def test_clusters_that_tasks_lack_are_found_in_one_frame():
+    X, y, tasks = lacking()
+    model = DMTRC(3).fit(X, tasks=tasks)
+    assert model.selection_["center"] == "all"
+    assert "one frame" in model.selection_["frame"]
+    assert "one frame" in model.selection_["coupling"]["reason"]
+    assert np.sum(model.cluster_sizes_ == 0) == 3
+    assert macro_nmi(y, model.labels_, np.zeros_like(tasks)) == 1
+    np.testing.assert_allclose(model.task_correlation_, 1)
+
+
+def test_shifted_tasks_keep_their_own_frames():
+    X, y, tasks = gaussian_tasks(shift=40.0)
+    model = DMTRC(3).fit(X, tasks=tasks)
+    assert model.selection_["center"] == "task"
+    assert macro_nmi(y, model.labels_, tasks) == 1
+    assert "frame" in model.selection_
 
 
 # -- coupling -------------------------------------------------------------------------------------------------------
@@ -144,32 +196,8 @@ def test_auto_with_one_task_equals_dstc():
     X, _, _ = gaussian_tasks(n_tasks=1, spread=1.5)
     together, alone = DMTRC(3, random_state=1).fit(X), DSTC(3, random_state=1).fit(X)
     np.testing.assert_array_equal(together.labels_, alone.labels_)
-    assert together.selection_["width"] == alone.selection_["width"]
+    assert together.selection_["kernel"] == alone.selection_["kernel"]
     assert together.selection_["coupling"]["reason"] == "there is only one task"
-
-
-def test_statistic_is_zero_for_equal_clusters_and_positive_for_worse_ones():
-    X, y, _ = gaussian_tasks(n_tasks=2)
-    offsets = np.array([0, 30, 60])
-    kernel = centre_kernel(X @ X.T, offsets, True).matrix
-    ridge = np.full(2, 0.1)
-    codes = label_codes(y, 3)
-    renamed = label_codes((y + 1) % 3, 3)
-    same = coupling_statistic(kernel, offsets, ridge, renamed, codes, np.eye(2))
-    assert same.statistic == 0
-    assert same.accepted
-    assert same.reason == "coupled or not, the clusters are the same"
-    wrong = label_codes(np.random.default_rng(0).permutation(y), 3)
-    worse = coupling_statistic(kernel, offsets, ridge, wrong, codes, np.ones((2, 2)))
-    assert worse.statistic > 3
-    assert not worse.accepted
-    assert "contradict" in worse.reason
-    better = coupling_statistic(kernel, offsets, ridge, codes, wrong, np.ones((2, 2)))
-    assert better.statistic == pytest.approx(-worse.statistic)
-    assert better.accepted
-    unrelated = coupling_statistic(kernel, offsets, ridge, codes, wrong, np.eye(2))
-    assert not unrelated.accepted
-    assert "look unrelated" in unrelated.reason
 
 
 def test_row_shares_add_up_to_the_objective():
@@ -183,13 +211,14 @@ def test_row_shares_add_up_to_the_objective():
 
 
 def test_refusal_is_told_and_both_results_are_kept():
-    X, _, tasks = rotated_tasks(1)
-    noisy = X + 1.5 * np.random.default_rng(0).normal(size=X.shape)
+    made = make_related_tasks(5, task_covariance="unrelated", n_features=12, separation=2.0, random_state=0)
     with pytest.warns(UncoupledWarning, match='clustered apart: .* Use coupling="full"'):
-        model = DMTRC(3, kernel="linear", random_state=0).fit(noisy, tasks=tasks)
+        model = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(made.data, tasks=made.tasks)
     choice = model.selection_["coupling"]
+    assert choice["statistic"] > 0.05
+    np.testing.assert_array_equal(model.labels_, model.single_task_labels_)
     assert choice["coupled_labels"].shape == model.labels_.shape
-    assert choice["task_covariance"].shape == (4, 4)
+    assert choice["task_covariance"].shape == (5, 5)
 
 
 # -- number of clusters ---------------------------------------------------------------------------------------------
@@ -244,13 +273,6 @@ def test_estimators_choose_the_number_of_clusters(n_clusters):
     assert macro_nmi(y, model.labels_, tasks) == 1
     assert max(model.selection_["n_clusters"]["gaps"], key=model.selection_["n_clusters"]["gaps"].get) == 3
     np.testing.assert_array_equal(model.predict(X, tasks=tasks), model.labels_)
-
-
-def test_a_short_search_of_single_tasks_is_told(monkeypatch):
-    monkeypatch.setattr("mtclust.selection.coupling.SEARCHED_TOO_LITTLE", np.inf)
-    X, _, tasks = gaussian_tasks(spread=1.2)
-    with pytest.warns(SearchWarning, match="single_task_labels_ were searched too little"):
-        DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(X, tasks=tasks)
 
 
 @pytest.mark.parametrize(("estimator", "sparse"), [(DMTRC, False), (DSTC, False), (DSTC, True)])

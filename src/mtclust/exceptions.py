@@ -26,35 +26,19 @@ class SmallTaskWarning(UserWarning):
 
 
 class UncoupledWarning(UserWarning):
-    """Coupling the tasks was refused: they look unrelated, or their own data contradict the coupled labels.
+    """Coupling the tasks was refused: their own rows contradict the coupled labels.
 
     Examples
     --------
     >>> import warnings
     >>> from mtclust import DMTRC
     >>> from mtclust.datasets import make_related_tasks
-    >>> made = make_related_tasks(5, task_covariance="unrelated", n_features=12, random_state=0)
+    >>> made = make_related_tasks(5, task_covariance="unrelated", n_features=12, separation=2.0, random_state=0)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     model = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(made.data, tasks=made.tasks)
     >>> caught[0].category.__name__, model.selection_["coupling"]["decision"]
     ('UncoupledWarning', 'none')
-    """
-
-
-class SearchWarning(UserWarning):
-    """A search was probably too short.
-
-    Examples
-    --------
-    To stop on it instead of being told:
-
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", SearchWarning)
-    ...     warnings.warn("single_task_labels_ were searched too little", SearchWarning)
-    Traceback (most recent call last):
-    mtclust.exceptions.SearchWarning: single_task_labels_ were searched too little
     """
 
 

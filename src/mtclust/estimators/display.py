@@ -44,11 +44,11 @@ class DisplayMixin:
         DSTC: 6 rows of 1 task in 2 clusters, linear kernel on 1 column
         <BLANKLINE>
         Chosen
-          settings  λ1 = λ2 = 0.01: set by the user
+          settings  kernel linear, criterion J, λ1 = λ2 = 0.01: set by the user
           sizes     'balanced': set by the user
         <BLANKLINE>
         Found
-          separation  leave-one-out R² 0.964 (1: clear-cut clusters, 0: none)
+          separation  0.997 (1: clear-cut clusters, 0: no better than clusters of noise)
           objective   0.0219119 after 1 round
         <BLANKLINE>
         Rows per task and cluster

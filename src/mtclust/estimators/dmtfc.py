@@ -34,20 +34,20 @@ class DMTFC(MultitaskClusterer):
         of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
         and zeros, says which these are.
     kernel : {"auto", "rbf", "linear", "precomputed"} or callable, default="auto"
-        "auto" lets the linear kernel and RBF kernels of two widths compete, "rbf" the two widths; sparse rows are left
-        to the linear one.
+        "auto" lets the linear kernel and RBF kernels of widths ½ and 1 compete, "rbf" the two widths; large sparse
+        tables are left to the linear one.
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
-        σ of the RBF kernel in units of the mean distance between two rows; "auto" takes the candidate
-        with the best leave-one-out score.
+        σ of the RBF kernel in units of the mean distance between two rows of one task.
     lambda1, lambda2 : "auto" or float, default="auto"
         Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
-        diagonal.
+        diagonal; "auto" stands for constants.
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" keeps the clusters of a task equally
-        large unless letting sizes differ explains the data clearly better.
+        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" searches the paper's J with equal
+        sizes, from which rows are then released, and the size-neutral criterion E (:mod:`mtclust.criterion`), and takes
+        what separates clusters best.
     solver : {"exchange", "cutting-plane"}, default="exchange"
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
@@ -66,6 +66,7 @@ class DMTFC(MultitaskClusterer):
     task_column : str or int, optional
         Column of X that holds the task ids, instead of ``tasks=`` in ``fit`` and ``predict``.
     random_state : int, RandomState instance or None, default=None
+        Of the search where ``sizes`` are given or nothing is left to choose; what "auto" chooses does not depend on it.
     n_jobs : int, optional
         Threads for restarts; the result does not depend on it.
     verbose : int, default=0

@@ -36,18 +36,17 @@ class DMTRC(MultitaskClusterer):
         of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
         and zeros, says which these are.
     kernel : {"auto", "rbf", "linear", "precomputed"} or callable, default="auto"
-        "auto" lets the linear kernel and RBF kernels of two widths compete, "rbf" the two widths; sparse rows are left
-        to the linear one.
+        "auto" lets the linear kernel and RBF kernels of widths ½ and 1 compete, "rbf" the two widths; large sparse
+        tables are left to the linear one.
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
-        σ of the RBF kernel in units of the mean distance between two rows; "auto" takes the candidate
-        with the best leave-one-out score.
+        σ of the RBF kernel in units of the mean distance between two rows of one task.
     lambda1, lambda2 : "auto" or float, default="auto"
         Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
-        diagonal. ``lambda1`` may be a mapping task → value.
+        diagonal; "auto" stands for constants. ``lambda1`` may be a mapping task → value.
     coupling : {"auto", "full", "none"} or float, default="auto"
         "full" always learns Ω, "none" clusters every task alone, a number s in [0, 1] shrinks: sΩ + (1−s)I/m, and
-        "auto" keeps the coupled labels unless the tasks look unrelated or their own data contradict them.
+        "auto" keeps the coupled labels unless the tasks' own rows contradict them.
         Cutting planes know "full", which "auto" then means, and "none".
     center : {"auto", "task", "all"}, default="auto"
         Where the origin lies. "task" centres rows and features within each task: a shift of a whole task changes
@@ -55,8 +54,9 @@ class DMTRC(MultitaskClusterer):
         model serves all of them, and a task may lack clusters. "auto" takes the one whose clusters are better separated
         within tasks, and ``selection_`` says why.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" keeps the clusters of a task equally
-        large unless letting sizes differ explains the data clearly better.
+        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" searches the paper's J with equal
+        sizes, from which rows are then released, and the size-neutral criterion E (:mod:`mtclust.criterion`), and takes
+        what separates clusters best.
     solver : {"exchange", "cutting-plane"}, default="exchange"
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
@@ -64,7 +64,7 @@ class DMTRC(MultitaskClusterer):
         ``single_task_n_init``: random starts of every task alone (40, with explicit features ``n_init``); ``n_seeds``
         (4): labellings per task that seed a restart of the others; ``form``: "dual" solves with kernel matrices,
         "primal" with explicit features, whose cost is linear in the number of rows, "auto" (default) takes the dual
-        form up to 2000 rows (4000 sparse ones).
+        form up to 700 rows (1500 sparse ones).
         For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
         :class:`mtclust.solvers.relaxation.CuttingPlaneOptions`.
     n_components : int, optional
@@ -81,6 +81,7 @@ class DMTRC(MultitaskClusterer):
     task_column : str or int, optional
         Column of X that holds the task ids, instead of ``tasks=`` in ``fit`` and ``predict``.
     random_state : int, RandomState instance or None, default=None
+        Of the search where ``sizes`` are given or nothing is left to choose; what "auto" chooses does not depend on it.
     n_jobs : int, optional
         Threads for restarts; the result does not depend on it.
     verbose : int, default=0
@@ -100,9 +101,10 @@ class DMTRC(MultitaskClusterer):
         Linear models (linear kernel only).
     intercept_ : ndarray of shape (m, C)
     objective_ : float
-        J at the solution.
+        J at the solution, or −E where E was chosen (``selection_["criterion"]``).
     loo_score_ : float
-        Leave-one-out R² of the label codes.
+        Separation of the clusters, from rows that are left out: 1 for clear-cut clusters, 0 for what the best clusters
+        of noise reach (:mod:`mtclust.choose.judge`).
     n_clusters_ : int
         C: ``n_clusters``, or the largest where it is a mapping.
     cluster_sizes_ : ndarray of shape (m, C)
@@ -113,7 +115,9 @@ class DMTRC(MultitaskClusterer):
     n_iter_, converged_ : int, bool
         Rounds of the descents that led to the result, and whether the last one ended by ``tol``.
     selection_ : dict
-        What "auto" chose, from what, and why.
+        What "auto" chose, from what, and why: ``kernel``, ``criterion``, ``center``, ``lambda1``, ``lambda2``,
+        ``reason``, ``candidates`` (name, score and separation of all that were tried), ``sizes`` and ``coupling`` with
+        the decision and its reason.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     relaxed_labels_, mixture_weights_, init_labels_, lower_bound_

@@ -29,24 +29,24 @@ class DSTC(MultitaskClusterer):
         of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
         and zeros, says which these are.
     kernel : {"auto", "rbf", "linear", "precomputed"} or callable, default="auto"
-        "auto" lets the linear kernel and RBF kernels of two widths compete, "rbf" the two widths; sparse rows are left
-        to the linear one.
+        "auto" lets the linear kernel and RBF kernels of widths ½ and 1 compete, "rbf" the two widths; large sparse
+        tables are left to the linear one.
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
-        σ of the RBF kernel in units of the mean distance between two rows; "auto" takes the candidate
-        with the best leave-one-out score.
+        σ of the RBF kernel in units of the mean distance between two rows of one task.
     lambda1, lambda2 : "auto" or float, default="auto"
-        Their sum is the weight of the ridge, relative to the kernel, which is scaled to unit mean diagonal.
-        ``lambda1`` may be a mapping task → value.
+        Their sum is the weight of the ridge, relative to the kernel, which is scaled to unit mean diagonal;
+        "auto" stands for constants. ``lambda1`` may be a mapping task → value.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" keeps the clusters of a task equally
-        large unless letting sizes differ explains the data clearly better.
+        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" searches the paper's J with equal
+        sizes, from which rows are then released, and the size-neutral criterion E (:mod:`mtclust.criterion`), and takes
+        what separates clusters best.
     solver : {"exchange", "cutting-plane"}, default="exchange"
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
     solver_options : dict, optional
         ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the
-        number of rows, "auto" (default) takes the dual form up to 2000 rows (4000 sparse ones).
+        number of rows, "auto" (default) takes the dual form up to 700 rows (1500 sparse ones).
         For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
         :class:`mtclust.solvers.relaxation.CuttingPlaneOptions`.
     n_components : int, optional
@@ -59,6 +59,7 @@ class DSTC(MultitaskClusterer):
     task_column : str or int, optional
         Column of X that holds the task ids, instead of ``tasks=`` in ``fit`` and ``predict``.
     random_state : int, RandomState instance or None, default=None
+        Of the search where ``sizes`` are given or nothing is left to choose; what "auto" chooses does not depend on it.
     n_jobs : int, optional
         Threads for restarts; the result does not depend on it.
     verbose : int, default=0

@@ -88,7 +88,7 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
     >>> X, _, tasks = make_related_tasks(random_state=0).X_y_tasks
     >>> model = DMTRC(n_clusters=3, kernel="linear", random_state=0).fit(X, tasks=tasks)
     >>> plot_selection(model, what="sizes").get_title()
-    'Sizes: free'
+    'Sizes: balanced'
     """
     check_is_fitted(estimator, "labels_")
     if what is not None and what not in _PARTS:
