@@ -106,15 +106,19 @@ def problems(draw, methods=tuple(METHODS), kernels=("linear", "rbf"), forms=("du
 
 def centred_kernel(problem, X, tasks):
     """The kernel as the model sees it, by its definition; zero where no row differs from the mean of its task."""
-    rows = np.asarray(X, dtype=np.longdouble)
+    rows = np.array(X, dtype=np.longdouble)
     if problem.kernel == "linear":
         if problem.fit_intercept:
             for task in np.unique(tasks):
                 rows[tasks == task] -= rows[tasks == task].mean(axis=0)
         K = (rows @ rows.T).astype(float)
     else:
-        distances = cdist(X, X)
-        sigma = WIDTH * distances.sum() / (len(X) * (len(X) - 1))
+        if problem.fit_intercept:
+            for task in np.unique(tasks):
+                rows[tasks == task] -= rows[tasks == task].mean(axis=0)
+        distances = cdist(rows.astype(float), rows.astype(float))
+        pairs = tasks[:, None] == tasks
+        sigma = WIDTH * distances[pairs].sum() / max(pairs.sum() - len(X), 1)
         K = np.exp(-0.5 * (distances / sigma) ** 2) if sigma > 0 else np.ones_like(distances)
         if problem.fit_intercept:
             one = tasks[:, None] == tasks
