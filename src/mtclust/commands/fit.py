@@ -38,7 +38,7 @@ _EXAMPLES = """examples:
   mtclust fit reviews.csv --task-column product --text-column review --clusters 2-6 --out result
   mtclust fit patients.parquet --task-column hospital --columns age,bmi,sex --impute --out result
 
-DIR gets labels.csv, model.mtclust (for mtclust predict) and report.html; it appears only when all is done.
+DIR gets labels.csv, model.mtclust (for mtclust predict) and report.html, when all is done.
 exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."""
 
 
