@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
+from mtclust._ids import missing_ids, plain_ids
 from mtclust.distributed import is_dask
 from mtclust.distributed.engine import Engine
-from mtclust.tasks import index_tasks, missing_ids
+from mtclust.tasks import index_tasks
 from mtclust.validation import split_task_column
 
 
@@ -242,7 +243,7 @@ def _one_task(n: int) -> NDArray[Any]:
 
 
 def _encode(part: Any) -> tuple[NDArray[Any], list[int], int, NDArray[Any]]:
-    ids = np.asarray(part).reshape(-1)
+    ids = plain_ids(part, "tasks").reshape(-1)
     missing = missing_ids(ids)
     if missing.any():
         return ids[:0], [len(ids)], int(missing.sum()), np.empty(0, dtype=np.uint8)

@@ -87,10 +87,13 @@ class Encoder:
         if kind in (np.ndarray, np.memmap):
             return self._array(value, where)
         encode = _ENCODERS.get(kind) or (_scalar if isinstance(value, np.generic) else None)
+        if encode is None and kind.__module__.split(".")[0] == "pandas":  # which need not be there to read the others
+            encode = _OF_PANDAS.get(kind.__name__)
         if encode is None:
             raise TypeError(
                 f"{where} cannot be saved: it is of type {kind.__name__}. Allowed are None, bool, int, float, str, "
-                "bytes, dates, list, tuple, dict, range, numpy arrays and numbers, CSR matrices and RandomState."
+                "bytes, dates and times, Decimal, UUID, list, tuple, dict, range, numpy arrays and numbers, CSR "
+                "matrices and RandomState."
             )
         return encode(self, value, where)
 
@@ -117,6 +120,8 @@ class Encoder:
 def _scalar(encoder: Encoder, value: np.generic, where: str) -> dict[str, Any]:
     if isinstance(value, np.str_):
         return {"type": "numpy string", "value": str(value)}
+    if isinstance(value, np.bytes_):
+        return {"type": "bytes", "hex": value.hex()}
     if value.dtype.kind not in "biufcMm":
         raise TypeError(f"{where} cannot be saved: it is a numpy {value.dtype}.")
     return {"type": "number", "dtype": value.dtype.str, "hex": value.tobytes().hex()}
@@ -247,12 +252,22 @@ _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
 }
 
 
+#: how values of pandas are written, by the name of their type
+_OF_PANDAS: dict[str, Callable[[Encoder, Any, str], Any]] = {}
+
+
 def add_type(
-    cls: type,
+    cls: type | None,
     name: str,
     encode: Callable[[Encoder, Any, str], dict[str, Any]],
     decode: Callable[[Decoder, dict[str, Any]], Any],
 ) -> None:
-    """Let instances of a class into the format; what ``encode`` returns must have ``name`` as its ``"type"``."""
-    _ENCODERS[cls] = encode
+    """Let instances of a class into the format; what ``encode`` returns must have ``name`` as its ``"type"``.
+
+    Without ``cls`` it is the class of pandas that has this name.
+    """
+    if cls is None:
+        _OF_PANDAS[name] = encode
+    else:
+        _ENCODERS[cls] = encode
     _DECODERS[name] = decode
