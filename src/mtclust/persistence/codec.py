@@ -80,6 +80,8 @@ class Encoder:
         kind = type(value)
         if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
             return value
+        if hasattr(value, "__dask_graph__"):  # labels of rows in chunks are saved with the model, as an array
+            return self.encode(value.compute(), where)
         if kind is list:
             return [self.encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
         if is_dataclass(value):
