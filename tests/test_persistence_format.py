@@ -228,10 +228,10 @@ HOSTILE = {
     "object number": (put({"type": "number", "dtype": "O", "hex": "00" * 8}, "extra"), None, "number of type object"),
     "unhashable key": (put({"type": "dict", "items": [[[], 1]]}, "extra"), None, "unhashable"),
     "missing array": (put({"type": "array", "name": "arrays/999.npy"}, "extra"), None, "arrays/999.npy' is missing"),
-    "wrong clusters": (put(2, "model", "fitted", "n_clusters_"), None, "no labels of 12 rows in 2 clusters"),
+    "wrong clusters": (put(2, "model", "fitted", "n_clusters_"), None, "labels_ holds values outside of 0 to 1"),
     "rows of another model": (
-        lambda manifest: manifest["model"]["fitted"]["_prepared"]["fields"]["index"]["fields"].update(
-            offsets=manifest["model"]["fitted"]["_prepared"]["fields"]["index"]["fields"]["order"]
+        lambda manifest: prepared(manifest)["problem"]["fields"].update(
+            offsets=prepared(manifest)["index"]["fields"]["order"]
         ),
         None,
         "not those of its problem",
@@ -264,11 +264,11 @@ HOSTILE = {
         lambda manifest: put(
             prepared(manifest)["index"]["fields"]["codes"], "problem", "fields", "bounds", "fields", "lower"
         )(prepared(manifest)),
-        None, "sizes are not those of 1 tasks and 3 clusters",
+        None, "bounds.lower has the shape",
     ),
     "rows that are too few": (
         lambda manifest: put(manifest["model"]["fitted"]["cluster_sizes_"], "rows")(prepared(manifest)), None,
-        "it has 1 rows but 12 labels",
+        "rows is an array of int64",
     ),
     "lost attribute": (lambda manifest: manifest["model"]["fitted"].pop("labels_"), None, "labels_"),
 }  # fmt: skip

@@ -1,6 +1,7 @@
 """Chunks that are damaged or do not fit are named; a model fitted on a Dask collection can be saved."""
 
 import logging
+import time
 
 import dask
 import dask.array as da
@@ -12,6 +13,7 @@ from dask.distributed import Client, LocalCluster
 
 import mtclust
 from mtclust import DMTRC, DSTC
+from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
 
 from .conftest import SETTINGS
@@ -119,16 +121,18 @@ def test_an_error_that_is_not_of_the_rows_is_left_as_it_is(data):
         DSTC({0: 2}, **SETTINGS).fit(chunked, tasks=data[1])
 
 
-def test_too_little_memory_of_the_workers_is_named():
-    """Workers that are ended for it again and again are, most of the time, not there."""
-    data = da.random.random((40_000, 2000), chunks=(20_000, 2000))  # 320 MB a chunk
+def test_workers_that_are_gone_are_spoken_of_with_their_memory():
+    """Those above their limit are ended, and most of the time not there."""
     with (
-        dask.config.set({"mtclust.patience": "4s", "distributed.scheduler.allowed-failures": 1000}),
+        dask.config.set({"mtclust.patience": "2s"}),
         LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit="400MB",
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", memory_limit="400MB",
             silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster),
-        pytest.raises(ClusterLostError, match="memory"),
     ):  # fmt: skip
-        DSTC(3, **SETTINGS).fit(data)
+        engine = Engine()
+        assert engine.gather([engine.step(abs, -1)]) == [1]
+        cluster.scale(0)
+        with pytest.raises(ClusterLostError, match=r"no worker, and 1 workers are gone.*memory, of which each had 400"):
+            engine.gather([engine.step(time.sleep, 60)])

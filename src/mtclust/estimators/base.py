@@ -41,6 +41,7 @@ from mtclust.model import build_model
 from mtclust.objective import loo_residuals, r_squared
 from mtclust.selection.n_clusters import (
     CANDIDATES,
+    no_more_than,
     select_n_clusters,
     warn_unless_supported,
     words_of_choice,
@@ -165,7 +166,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
         choice = select_n_clusters(
             clone(self).set_params(task_column=None, **self._in_form_of(large)), features, tasks=tasks,
-            candidates=[c for c in candidates if c <= features.shape[0]], random_state=self.random_state,
+            candidates=no_more_than(candidates, features.shape[0]), random_state=self.random_state,
         )  # fmt: skip
         warn_unless_supported(choice)
         return choice

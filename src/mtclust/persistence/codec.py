@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 #: kinds of numpy types whose bytes are the value: bool, integers, floats, complex, times, fixed-length strings
 PLAIN_KINDS = "biufcMmSU"
 
+#: so many values that Python cannot tell apart by their hash make a dictionary slow; by chance there are one or two
+_SAME_HASH = 16
+
 Class = TypeVar("Class", bound=type)
 
 
@@ -199,6 +202,19 @@ def _decode_dataclass(decoder: Decoder, value: dict[str, Any]) -> Any:
     return known.cls(**{name: decoder.decode(item) for name, item in value["fields"].items()})
 
 
+def _decode_dict(decoder: Decoder, value: dict[str, Any]) -> dict[Any, Any]:
+    found = [decoder.decode(key) for key, _ in value["items"]]
+    check_hashes(found)
+    return dict(zip(found, [decoder.decode(item) for _, item in value["items"]]))
+
+
+def check_hashes(found: list[Any]) -> None:
+    """Refuse keys made so that a dictionary of them takes quadratic time."""
+    _, counts = np.unique(np.array([hash(key) for key in found], dtype=np.int64), return_counts=True)
+    if counts.max(initial=0) > _SAME_HASH:
+        raise ValueError(f"it holds {counts.max()} keys of a dictionary with the same hash")
+
+
 def _decode_objects(decoder: Decoder, value: dict[str, Any]) -> NDArray[Any]:
     items = decoder.decode(value["items"])
     if math.prod(value["shape"]) != len(items):
@@ -238,7 +254,7 @@ def _decode_random_state(decoder: Decoder, value: dict[str, Any]) -> np.random.R
 _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "float": lambda _, value: float(value["value"]),
     "tuple": lambda decoder, value: tuple(decoder.decode(value["items"])),
-    "dict": lambda decoder, value: {decoder.decode(key): decoder.decode(item) for key, item in value["items"]},
+    "dict": _decode_dict,
     "range": lambda _, value: range(*value["range"]),
     "bytes": lambda _, value: bytes.fromhex(value["hex"]),
     "datetime": lambda _, value: datetime.fromisoformat(value["iso"]).replace(fold=value["fold"]),

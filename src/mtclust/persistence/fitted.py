@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from mtclust.estimators import DMTFC, DMTRC, DSTC
 from mtclust.estimators.large import LargeFit
 from mtclust.estimators.preparation import Prepared
 from mtclust.features import CentredKernel, EigenFeatures, Kernel
 from mtclust.labels import SizeBounds
 from mtclust.model import DecisionModel
+from mtclust.persistence.checks import check_state
 from mtclust.persistence.codec import Decoder, Encoder, add_type, register
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
@@ -75,36 +74,8 @@ def _decode(decoder: Decoder, value: dict[str, Any]) -> Any:
         vars(model).setdefault(_ROUTING, model._get_metadata_request())
         for argument, request in requests.items():
             getattr(vars(model)[_ROUTING], method).add_request(param=argument, alias=request)
-    _check_consistent(model)
+    check_state(model)
     return model
-
-
-def _check_consistent(model: Any) -> None:
-    """Labels, task bounds and size bounds, which compiled code takes as addresses, must be in range."""
-    n, C, m = len(model.labels_), model.n_clusters_, len(model.tasks_)
-    for name in ("labels_", "single_task_labels_", "_result_labels"):
-        labels = getattr(model, name)
-        if labels is None and name.startswith("_"):  # not kept by every way of fitting
-            continue
-        if labels.shape != (n,) or labels.dtype != np.int64 or labels.min() < 0 or labels.max() >= C:
-            raise ValueError(f"{name} are no labels of {n} rows in {C} clusters")
-    if isinstance(model._prepared, Prepared):
-        _check_prepared(model._prepared, n, C, m)
-
-
-def _check_prepared(prepared: Prepared, n: int, C: int, m: int) -> None:
-    offsets, bounds = prepared.index.offsets, prepared.problem.bounds
-    for found in (prepared.problem.offsets, prepared.centred.offsets):
-        if not np.array_equal(found, offsets):
-            raise ValueError("its tasks are not those of its problem")
-    if offsets.shape != (m + 1,) or offsets[0] != 0 or offsets[-1] != n or np.any(np.diff(offsets) < 1):
-        raise ValueError(f"its rows are not those of {m} tasks")
-    if not np.array_equal(np.sort(prepared.index.order), np.arange(n)):
-        raise ValueError("the order of its rows is none")
-    if bounds.lower.shape != (m, C) or bounds.upper.shape != (m, C) or bounds.lower.min() < 0:
-        raise ValueError(f"its cluster sizes are not those of {m} tasks and {C} clusters")
-    if prepared.rows is not None and prepared.rows.shape[0] != n:
-        raise ValueError(f"it has {prepared.rows.shape[0]} rows but {n} labels")
 
 
 for _cls in ESTIMATORS.values():
