@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-#: limits that containers put on a process, in bytes or "max"
-_CONTAINER_LIMITS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
+#: where the limits of control groups (containers, services, batch jobs) are, and which of them this process is in
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
+#: names of limit, use and the entries of memory.stat that can be had back (files kept in memory), by version
+_VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file"))
+_VERSION_2 = ("memory.max", "memory.current", ("active_file", "inactive_file"))
 #: share of the available memory that a fit may take
 SHARE = 0.9
 
@@ -34,12 +35,34 @@ def _system_memory() -> int | None:
 
 
 def _container_memory() -> int | None:
-    for limit, usage in _CONTAINER_LIMITS:
-        try:
-            return int(Path(limit).read_text()) - int(Path(usage).read_text())
-        except (OSError, ValueError):
+    """The least that the control group of this process and all those around it leave."""
+    try:
+        entries = [line.split(":", 2) for line in _OWN_GROUPS.read_text().splitlines()]
+    except OSError:
+        entries = [["0", "", "/"]]
+    found = []
+    for _, controllers, path in entries:
+        if controllers == "":
+            root, names = _GROUPS, _VERSION_2
+        elif "memory" in controllers.split(","):
+            root, names = _GROUPS / "memory", _VERSION_1
+        else:
             continue
-    return None
+        # inside a container the path may be that of the world outside; then the root is the container's own group
+        own = root / path.strip("/")
+        found += [_left_in(group, *names) for group in (own, *own.parents) if group.is_relative_to(root)]
+    known = [left for left in found if left is not None]
+    return min(known) if known else None
+
+
+def _left_in(group: Path, limit: str, use: str, files: tuple[str, ...]) -> int | None:
+    """What a group may still take: files that are kept in memory give way."""
+    try:
+        left = int((group / limit).read_text()) - int((group / use).read_text())
+        statistics = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return max(0, left + sum(int(statistics.get(name, 0)) for name in files))
+    except (OSError, ValueError):  # no such group here, or "max": no limit
+        return None
 
 
 def readable(n_bytes: float) -> str:

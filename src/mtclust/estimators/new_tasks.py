@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from mtclust._threads import one_blas_thread
 from mtclust.features import centre_kernel, raw_kernel
-from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.labels import SizeBounds, label_codes, parse_sizes, same_for_all_clusters
 from mtclust.model import build_model
 from mtclust.new_task import NewTask, cluster_new_task
 from mtclust.solvers.problem import SolverOptions
@@ -71,7 +70,7 @@ class NewTaskMixin:
         if self._sample is not None:
             return self._sample.fit_task(X, sizes=sizes)
         if sizes is None:
-            sizes = self.sizes if isinstance(self.sizes, str | Real | tuple) else "auto"
+            sizes = self.sizes if same_for_all_clusters(self.sizes) else "auto"
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         with one_blas_thread():
             return self._new_task(X, sizes, rng) if self._large is None else self._new_large_task(X, sizes, rng)
