@@ -1,5 +1,11 @@
 """How much memory there is, and how much a fit is said to need, against what it takes."""
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from mtclust import memory
@@ -58,3 +64,45 @@ def test_no_limits_and_no_groups_are_no_limit(groups, tmp_path):
 
 def test_more_used_than_allowed_is_nothing_left(groups):
     assert groups("0::/job\n", job=(100, 300, 0)) == 0
+
+
+def case(method, n, d, m, C=3, **options):
+    return {"method": method, "n": n, "d": d, "m": m, "C": C, "options": options}
+
+
+RBF = {"kernel": "rbf", "width": 1.0}
+PEAKS = [
+    case("DMTRC", 60_000, 50, 3, kernel="linear"),
+    case("DMTRC", 20_000, 400, 4, kernel="linear"),
+    case("DMTRC", 1200, 10, 3, kernel="linear"),
+    case("DMTRC", 800, 10, 8, kernel="linear", sizes="auto"),
+    case("DSTC", 1500, 10, 3, kernel="linear"),
+    case("DSTC", 1200, 10, 3, kernel="rbf"),
+    case("DMTFC", 1200, 10, 3, kernel="linear"),
+    case("DMTRC", 60_000, 40, 3, **RBF),
+    case("DMTFC", 60_000, 40, 3, **RBF),
+    case("DSTC", 40_000, 40, 2, **RBF),
+    case("DMTRC", 60_000, 40, 3, C=8, **RBF | {"sizes": "auto"}),
+]
+
+
+def may_measure():
+    try:
+        with open("/proc/self/clear_refs", "w") as stream:
+            stream.write("5")
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not may_measure(), reason="the system does not tell the peak of a process")
+def test_what_a_fit_is_said_to_need_is_what_it_takes():
+    script = Path(__file__).parent / "memory_peaks.py"
+    run = subprocess.run(
+        [sys.executable, str(script)], input="\n".join(map(json.dumps, PEAKS)), capture_output=True, text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}, check=True, timeout=280,
+    )  # fmt: skip
+    found = [json.loads(line) for line in run.stdout.splitlines()]
+    wrong = [(said, took, each) for each, (said, took) in zip(PEAKS, found) if not 0.7 <= said / took <= 1.3]
+    assert len(found) == len(PEAKS)
+    assert wrong == []

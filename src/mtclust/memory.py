@@ -79,6 +79,40 @@ def readable(n_bytes: float) -> str:
     return f"{n_bytes:.0f} bytes"
 
 
+#: N × N matrices that the search holds for tasks alone, for shared features (and as many more where there are as many
+#: features as rows), and for related tasks, beside one per task
+_ALONE, _SHARED, _SHARED_BY_RANK, _RELATED = 3.0, 6.0, 12.0, 7.0
+#: how many more are held while cluster sizes are chosen
+_SIZES_OPEN = {"independent": 0.0, "features": 4.0, "relationship": 8.0}
+#: Gram matrices per task, matrices of the system of all tasks, and bytes per row for labels and orders
+_GRAMS, _SYSTEMS, _PER_ROW = 4.0, 2.0, 48.0
+#: largest system that is solved directly; rows in a block of a pass, in bytes; what every fit takes
+_LARGEST_SYSTEM, _BLOCK, _ALWAYS = 1000, 16e6, 4e6
+
+
+def bytes_with_kernels(n: int, m: int, method: str, *, n_kernels: int, rank: int, sizes_open: bool) -> float:
+    """Peak of a fit with kernel matrices beside X; found by measuring (``tests/test_memory.py``).
+
+    ``method`` is "relationship", "features" or "independent", ``n_kernels`` the candidate widths, ``rank`` the number
+    of features that DMTFC uses.
+    """
+    search = {"independent": _ALONE, "features": _SHARED + _SHARED_BY_RANK * min(1.0, rank / n)}
+    matrices = search.get(method, _RELATED + m) + (_SIZES_OPEN[method] if sizes_open else 0.0)
+    return 8.0 * n * n * max(matrices, n_kernels + _ALONE - 1) + _ALWAYS
+
+
+def bytes_with_features(n: int, m: int, r: int, method: str, *, sampled: int, held: float, nystroem: bool) -> float:
+    """Peak of a fit with r explicit features beside X; found by measuring.
+
+    ``sampled`` rows are searched on, those of a sample being gathered first; ``held`` are the bytes of features that
+    are kept, and ``n`` the rows that are here and not with the workers of a cluster.
+    """
+    system = min(m * r, _LARGEST_SYSTEM) if method == "relationship" else 0
+    search = 8.0 * sampled * r * (1 if sampled == n else 2)
+    block = min(_BLOCK, 4.0 * n * r) if nystroem else 0.0
+    return held + search + block + 8.0 * (_GRAMS * m * r * r + _SYSTEMS * system**2) + _PER_ROW * n + _ALWAYS
+
+
 def require_memory(n_bytes: float, what: str, way_out: str) -> None:
     """Raise MemoryError if a fit would need more than there is, with the figure and what would make it fit."""
     available = available_memory()

@@ -121,7 +121,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, features.shape[0])
         options, form = self._read_solver_options(), self._read_form()
-        large = is_large(self, form, features)
+        large = is_large(self, form, features, index.n_tasks)
         with told(self):
             choice = self._choose_n_clusters(features, ids, index, large)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)

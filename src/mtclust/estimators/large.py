@@ -14,11 +14,12 @@ from mtclust.alignment import ids_by_first_position, names_by_agreement
 from mtclust.exceptions import NO_VARIATION, UncoupledWarning
 from mtclust.features import Kernel
 from mtclust.labels import SizeBounds, free_bounds, parse_sizes
-from mtclust.memory import require_memory
-from mtclust.primal.features import FeatureMap, default_rank, feature_map, needs_landmarks, source_of
+from mtclust.memory import available_memory, bytes_with_features, require_memory
+from mtclust.primal.features import FeatureMap, default_rank, feature_map, held_as, needs_landmarks, source_of
 from mtclust.primal.judge import coupling_statistic, loo_score
 from mtclust.primal.model import decision_model
 from mtclust.primal.rows import Moments, RemoteLabels, RemoteTable, moments
+from mtclust.primal.sample import ALL_ROWS, SAMPLED_ROWS
 from mtclust.primal.search import Data, State, begin, descend, state_of
 from mtclust.primal.settings import Settings, settle
 from mtclust.primal.sizes import bounds_by_rule
@@ -50,7 +51,7 @@ def fit_large(
     rng: np.random.Generator,
 ) -> None:
     """Fit and store the attributes."""
-    _check_memory(estimator, X, index, clusters)
+    _check_memory(estimator, X, index)
     settings = settle(estimator, X, index, clusters, given1, rng)
     features = feature_map(settings.kernel, X, index, estimator.n_components, rng)
     source = source_of(features, X, index, estimator.fit_intercept)
@@ -83,15 +84,18 @@ def _words(features: FeatureMap, own: Moments) -> str:
     return f"{own.n_features} Nyström features"
 
 
-def _check_memory(estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
-    """Gram matrices, systems and per-row arrays; X itself is there already."""
-    n, m, C = X.shape[0], index.n_tasks, int(clusters.max())
-    held = 0 if isinstance(X, RemoteTable) else n
+def _check_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
+    """Features that are held, Gram matrices, systems and per-row arrays; X itself is there already."""
+    n, m = X.shape[0], index.n_tasks
+    here = 0 if isinstance(X, RemoteTable) else n
     kind = estimator.kernel if isinstance(estimator.kernel, str) else "callable"
     nystroem = needs_landmarks(Kernel(kind), X, estimator.n_components)
     r = (estimator.n_components or default_rank(n)) if nystroem else X.shape[1]
-    system = min(m * r, 1000) if estimator._primal_method(m) == "relationship" else r
-    need = 8.0 * (6 * m * r * r + 4 * system**2) + held * (4 * 8 + 8 * 2) + 8.0 * 20_000 * r + 8.0 * m * r * C * 6
+    kept = held_as(n, r, available_memory()) if nystroem and here else None
+    need = bytes_with_features(
+        here, m, r, estimator._primal_method(m), sampled=n if n <= ALL_ROWS else SAMPLED_ROWS,
+        held=0.0 if kept is None else float(np.dtype(kept).itemsize) * n * r, nystroem=nystroem,
+    )  # fmt: skip
     require_memory(
         need,
         f"fit of {n} rows in {m} tasks with {r} features",
