@@ -190,6 +190,15 @@ def test_labels_that_do_not_have_the_sizes_are_refused(tmp_path):
         mtclust.load(path)
 
 
+def test_clusters_that_a_task_does_not_have_are_those_of_its_bounds(tmp_path):
+    path = fitted("features", tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        name = json.loads(archive.read(MANIFEST))["model"]["fitted"]["_model"]["fields"]["present"]["name"]
+    path.write_bytes(forged(path.read_bytes(), name, np.logical_not))
+    with pytest.raises(ModelFileError, match="its tasks do not have the clusters that it decides about"):
+        mtclust.load(path)
+
+
 def test_tasks_of_more_rows_than_there_are_labels_are_refused(tmp_path):
     path = fitted("features", tmp_path)
     with zipfile.ZipFile(path) as archive:

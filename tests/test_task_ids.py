@@ -2,10 +2,7 @@
 
 import datetime as dt
 import decimal
-import enum
 import pickle
-import uuid
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -16,26 +13,12 @@ import mtclust
 from mtclust import DMTRC, DSTC, stack_tasks
 from mtclust.exceptions import ModelFileError
 from mtclust.tasks import codes_of_known_tasks, index_tasks
+from tests.id_types import IDS, repeated, strings
 from tests.persistence_helpers import rewrite_manifest
 
 X = np.repeat([[0.0, 1.0], [5.0, 5.0], [0.0, 9.0]], 4, axis=0) + np.linspace(0, 1, 12)[:, None]
 ROWS = np.tile([0, 1], 6)
 QUICK = {"kernel": "linear", "lambda1": 0.1, "sizes": "balanced", "n_init": 1, "random_state": 0}
-
-
-def strings(values, **options):
-    if not hasattr(np.dtypes, "StringDType"):
-        pytest.skip("this numpy has no StringDType")
-    return np.array(values, dtype=np.dtypes.StringDType(**options))
-
-
-class Colour(enum.IntEnum):
-    RED = 1
-    BLUE = 2
-
-
-class Name(str):
-    pass
 
 
 #: each has a missing id in its second place, and no other
@@ -117,73 +100,18 @@ def test_masks_of_rows_are_not_ignored():
     assert DSTC(2, **QUICK).fit(np.ma.masked_array(X)).labels_.shape == (12,)
 
 
-#: two ids each
-IDS = {
-    "int": lambda: [7, 8],
-    "large int": lambda: [2**70, -(2**5000)],
-    "bool": lambda: [True, False],
-    "float": lambda: [0.5, np.inf],
-    "float16": lambda: np.array([0.5, 2], dtype=np.float16),
-    "uint64": lambda: np.array([2**64 - 1, 1], dtype=np.uint64),
-    "numbers of numpy as objects": lambda: np.array([np.int64(3), np.float32(0.5)], dtype=object),
-    "str": lambda: ["Zürich", "東京"],
-    "str as objects": lambda: np.array(["a", "b"], dtype=object),
-    "str that ends in NUL": lambda: ["a", "a\0"],
-    "str of numpy as objects": lambda: np.array([np.str_("a"), np.str_("b")], dtype=object),
-    "empty str": lambda: ["", " "],
-    "digits": lambda: ["9" * 5000, "1" * 5000],
-    "StringDType": lambda: strings(["a", "b"]),
-    "StringDType that may miss": lambda: strings(["a", "b"], na_object=np.nan),
-    "bytes": lambda: [b"a", b"b"],
-    "bytes as objects": lambda: np.array([b"a", np.bytes_(b"b")], dtype=object),
-    "str of pandas": lambda: pd.Series(["a", "b"], dtype="string"),
-    "str of arrow": lambda: pd.Series(["a", "b"], dtype="string[pyarrow]"),
-    "Int64": lambda: pd.array([1, 2], dtype="Int64"),
-    "category": lambda: pd.Categorical(["a", "b"]),
-    "interval": lambda: pd.cut([1.0, 5.0], [0, 2, 6]),
-    "polars": lambda: polars.Series(["a", "b"]),
-    "polars category": lambda: polars.Series(["a", "b"], dtype=polars.Categorical),
-    "date": lambda: [dt.date(2024, 1, 1), dt.date(2024, 1, 2)],
-    "datetime": lambda: [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2, 3, 4, 5, 6)],
-    "datetime with zone": lambda: [dt.datetime(2024, m, 1, tzinfo=ZoneInfo("Europe/Paris")) for m in (1, 7)],
-    "timedelta": lambda: [dt.timedelta(1), dt.timedelta(seconds=2)],
-    **{f"datetime64[{unit}]": lambda unit=unit: np.array(["2024", "2025"], dtype=f"datetime64[{unit}]")
-       for unit in ("Y", "M", "D", "s", "ms", "us", "ns")},
-    "datetime64 below microseconds": lambda: np.array([1, 2], dtype="datetime64[ns]"),
-    "datetime64 far away": lambda: np.array(["-4000", "30000"], dtype="datetime64[Y]"),
-    "timedelta64[ns]": lambda: np.array([1, 2], dtype="timedelta64[ns]"),
-    "timedelta64[h]": lambda: np.array([1, 2], dtype="timedelta64[h]"),
-    "Timestamp": lambda: [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-01 00:00:00.000000001")],
-    "Timestamp with zone": lambda: pd.DatetimeIndex(["2024-01-01", "2024-07-01"], tz="Europe/Paris"),
-    "Timestamp with offset": lambda: [pd.Timestamp("2024-01-01T00:00+05:30"), pd.Timestamp("2024-01-02T00:00+05:30")],
-    "Timedelta": lambda: [pd.Timedelta("1D"), pd.Timedelta(1, "ns")],
-    "Period": lambda: pd.PeriodIndex(["2024-01", "2024-02"], freq="M"),
-    "Decimal": lambda: [decimal.Decimal("0.1"), decimal.Decimal("0.10000000000000000000000001")],
-    "UUID": lambda: [uuid.UUID(int=1), uuid.UUID(int=2)],
-    "enum": lambda: [Colour.RED, Colour.BLUE],
-    "subclass of str": lambda: [Name("a"), Name("b")],
-}  # fmt: skip
-
-
-def repeated(ids, rows=ROWS):
-    """The same container with one id per row."""
-    if isinstance(ids, list):
-        return [ids[i] for i in rows]
-    return ids.take(rows) if isinstance(ids, pd.Index | pd.Categorical) else ids[rows]
-
-
 @pytest.mark.parametrize("case", IDS)
 def test_every_id_that_fits_can_be_predicted_with_saved_and_loaded(case, tmp_path):
     ids = IDS[case]()
-    model = DSTC(2, **QUICK).fit(X, tasks=repeated(ids))
+    model = DSTC(2, **QUICK).fit(X, tasks=repeated(ids, ROWS))
     assert len(model.tasks_) == 2
     reference = DSTC(2, **QUICK).fit(X, tasks=ROWS)
     model.save(tmp_path / "model")
     loaded = mtclust.load(tmp_path / "model")
     for found in (model, loaded, pickle.loads(pickle.dumps(model))):
         assert index_tasks(found.tasks_, 2).names.tolist() == model.tasks_.tolist()
-        for tasks in (repeated(ids), found.tasks_[codes_of_known_tasks(repeated(ids), 12, found.tasks_)]):
-            np.testing.assert_array_equal(found.predict(X, tasks=tasks), model.predict(X, tasks=repeated(ids)))
+        for tasks in (repeated(ids, ROWS), found.tasks_[codes_of_known_tasks(repeated(ids, ROWS), 12, found.tasks_)]):
+            np.testing.assert_array_equal(found.predict(X, tasks=tasks), model.predict(X, tasks=repeated(ids, ROWS)))
         for name in (*list(ids), *found.tasks_):  # a single id for all rows
             assert found.predict(X[:3], tasks=name).shape == (3,)
     matched = np.unique(np.stack([model.labels_ + 2 * ROWS, reference.labels_ + 2 * ROWS]), axis=1)
@@ -214,13 +142,17 @@ def test_times_may_name_tasks_in_mappings():
     assert "2024-01-02" in str(model.summary())
 
 
-def test_a_saved_time_of_pandas_that_is_none_is_refused(tmp_path):
-    model = DSTC(2, **QUICK).fit(X, tasks=repeated(IDS["Period"]()))
+@pytest.mark.parametrize(
+    ("kind", "key", "value", "words"),
+    [("Period", "freq", "no frequency", "damaged"), ("Timestamp", "utc", 5, "it holds 5 in the place of a time")],
+)
+def test_a_saved_time_of_pandas_that_is_none_is_refused(tmp_path, kind, key, value, words):
+    model = DSTC(2, **QUICK).fit(X, tasks=repeated(IDS[kind](), ROWS))
     model.save(tmp_path / "model")
 
     def spoil(manifest):
-        manifest["model"]["fitted"]["tasks_"]["items"][0]["freq"] = "no frequency"
+        manifest["model"]["fitted"]["tasks_"]["items"][0][key] = value
 
     rewrite_manifest(tmp_path / "model", spoil)
-    with pytest.raises(ModelFileError, match="damaged"):
+    with pytest.raises(ModelFileError, match=words):
         mtclust.load(tmp_path / "model")

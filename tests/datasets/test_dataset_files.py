@@ -199,3 +199,10 @@ def test_a_download_that_grows_too_large_is_ended_and_leaves_nothing_behind(no_d
     with pytest.raises(FileNotFoundError, match="it sends more than the 0 MiB that a file may have"):
         get(file)
     assert files_below(no_data) == []
+
+
+def test_the_progress_bar_ends_what_grows_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "LARGEST", 5)
+    (tmp_path / "f").write_bytes(CONTENT)
+    with _files._bounded_bar(tmp_path / "f") as bar, pytest.raises(OSError, match="it sends more than the 0 MiB"):
+        bar.update(1)

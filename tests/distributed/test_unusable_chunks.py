@@ -14,6 +14,8 @@ from dask.distributed import Client, LocalCluster
 import mtclust
 from mtclust import DMTRC, DSTC
 from mtclust.distributed.engine import Engine
+from mtclust.distributed.fit import ChunkedTable
+from mtclust.distributed.inputs import lay_out, read
 from mtclust.exceptions import ClusterLostError
 
 from .conftest import SETTINGS
@@ -107,6 +109,15 @@ def test_a_chunk_that_cannot_be_read_is_named(parquet, rows):
     path.write_bytes(content)
     with pytest.raises(OSError, match=r"chunk 2 of 4 \(counted from 0\) cannot be read .*damaged"):
         DSTC(3, task_column="task", **SETTINGS).fit(frame)
+
+
+def test_values_too_large_to_be_squared_are_refused_where_means_are_put_together(data):
+    X, tasks = data[0][:3000].copy(), data[1][:3000]
+    X[0] = 1e300
+    engine = Engine()
+    table = read(engine, DSTC(3, **SETTINGS), da.from_array(X, chunks=(1000, 5)), tasks, reset=True)
+    with pytest.raises(ValueError, match="X has values too large to be squared; divide X"):
+        ChunkedTable(engine, table, lay_out(engine, table))._shift()
 
 
 def test_a_missing_task_id_is_named_with_its_row(data):

@@ -102,7 +102,7 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
     Returns
     -------
     model : DMTRC, DMTFC or DSTC
-        It predicts, clusters new tasks and shows itself exactly as the one that was saved.
+        It predicts, clusters new tasks and shows itself as the one that was saved; scores may differ by rounding.
     extra : dict or None
         Only with ``return_extra=True``.
 
