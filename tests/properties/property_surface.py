@@ -84,7 +84,7 @@ def uses(draw):
     C = draw(st.integers(2, 3))
     counts = draw(st.lists(st.integers(C + 1, 14), min_size=1, max_size=2).filter(lambda n: sum(n) >= 10))
     numbers, rows, told = _numbers(draw, counts)
-    solver = draw(st.sampled_from(["exchange"] * 7 + ["cutting-plane"]))
+    solver = draw(st.sampled_from(["exchange"] * 11 + ["cutting-plane"]))
     form = draw(st.sampled_from(["auto", "dual", "primal"])) if solver == "exchange" else "auto"
     kernels = ["linear", "linear", "rbf", "rbf", cosine]
     if solver == "exchange" and form != "primal" and not told["in_column"]:
@@ -103,7 +103,7 @@ def uses(draw):
         "random_state": draw(st.sampled_from([0, 7, None, "generator"])),
         "n_components": draw(st.sampled_from([None, None, 2, 50])),
         "solver": solver,
-        "solver_options": {"max_cuts": 3} if solver == "cutting-plane" else draw(st.sampled_from([None, {}]))
+        "solver_options": {"max_cuts": 2, "max_level_steps": 30} if solver == "cutting-plane" else draw(st.sampled_from([None, {}]))
         if form == "auto" else {"form": form},
     }  # fmt: skip
     choices = [C, C, C, np.int64(C)]

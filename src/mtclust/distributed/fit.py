@@ -81,7 +81,7 @@ class ChunkedTable(RemoteTable):
                 apart = mean - means[i]
                 total = seen[i] + n
                 means[i] += apart * n / total
-                with np.errstate(over="ignore"):  # refused below
+                with np.errstate(over="ignore", invalid="ignore"):  # refused below
                     squares[i] += square + apart**2 * seen[i] * n / total
                 seen[i] = total
         chunk.require_numbers(means)
