@@ -103,9 +103,12 @@ def uses(draw):
         "random_state": draw(st.sampled_from([0, 7, None, "generator"])),
         "n_components": draw(st.sampled_from([None, None, 2, 50])),
         "solver": solver,
-        "solver_options": {"max_cuts": 2, "max_level_steps": 30} if solver == "cutting-plane" else draw(st.sampled_from([None, {}]))
-        if form == "auto" else {"form": form},
-    }  # fmt: skip
+        "solver_options": {"form": form},
+    }
+    if solver == "cutting-plane":
+        parameters["solver_options"] = {"max_cuts": 2, "max_level_steps": 30}
+    elif form == "auto":
+        parameters["solver_options"] = draw(st.sampled_from([None, {}]))
     choices = [C, C, C, np.int64(C)]
     if solver == "exchange":
         choices += [range(2, C + 1)] + [{name: draw(st.integers(2, C)) for name in names}] * bool(names)
