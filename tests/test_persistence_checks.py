@@ -253,3 +253,11 @@ def test_sparse_rows_are_checked_too(tmp_path):
     (tmp_path / "m").write_bytes(spoil)
     with pytest.raises(ModelFileError, match="holds values that are not finite"):
         mtclust.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_models_of_single_precision_load(kernel, tmp_path):
+    rows = sp.csc_array(X.astype(np.float32))
+    model = DSTC(3, kernel=kernel, width=0.5, n_components=2, **QUICK, **PRIMAL).fit(rows, tasks=TASKS)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(mtclust.load(tmp_path / "m").predict(X, tasks=TASKS), model.predict(X, tasks=TASKS))

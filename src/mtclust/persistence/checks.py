@@ -24,6 +24,7 @@ from mtclust.persistence.codec import check_hashes
 
 _FLOAT: tuple[Any, ...] = (np.float64,)
 _ROWS: tuple[Any, ...] = (np.float64, np.float32)
+_OF_ROWS: tuple[Any, ...] = (np.float32, np.float64)
 _INT: tuple[Any, ...] = (np.int64,)
 _INDEX: tuple[Any, ...] = (np.int64, np.int32)
 
@@ -190,7 +191,7 @@ def _check_large(sizes: _Sizes, large: Any, decision: DecisionModel) -> None:
     _check_bounds(sizes, large.bounds, decision)
     if large.features.projection is not None:
         sizes.array("landmarks", large.features.landmarks, _ROWS, "l", "d")
-        sizes.array("projection", large.features.projection, _FLOAT, "l", "r")
+        sizes.array("projection", large.features.projection, _OF_ROWS, "l", "r")
     moments = large.moments
     for name, value, shape in (
         ("mean", moments.mean, "mr"), ("total", moments.total, "mr"), ("gram", moments.gram, "mrr"),
