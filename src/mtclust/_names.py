@@ -20,14 +20,25 @@ def shown_name(name: Any, longest: int = LONGEST_NAME) -> str:
     >>> shown_name("north\nwest"), shown_name("measurements of station 1138", longest=15)
     ('north\\nwest', 'measure…on 1138')
     """
-    text = "".join(
-        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
-        for character in str(name)
-    )
+    text = spelled_out(str(name))
     if len(text) <= longest:
         return text
     tail = (longest - 1) // 2
     return text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
+
+
+def spelled_out(text: str) -> str:
+    r"""A text in which nothing is hidden: control characters and marks that turn the order of reading are spelled out.
+
+    Examples
+    --------
+    >>> spelled_out("gnp.\u202egod"), spelled_out("Zürich 東京")
+    ('gnp.\\u202egod', 'Zürich 東京')
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text
+    )
 
 
 def columns(text: str) -> int:

@@ -18,6 +18,7 @@ from mtclust.choose.candidates import Choice, Question, choose, constant_lambdas
 from mtclust.choose.judge import Judge
 from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, is_wide, judging_kernels
 from mtclust.features import Kernel
+from mtclust.labels import same_for_all_clusters
 from mtclust.problem.protocol import SearchOptions
 from mtclust.tasks import TaskIndex, index_tasks
 
@@ -168,21 +169,16 @@ def _question(
         lambdas = given[0][sample.tasks], given[1] * estimator._lambda2_share(m) * m / few
     return Question(
         view, candidate_kernels(estimator.kernel, estimator.width, is_wide(view.rows)), judge, own, method,
-        estimator.sizes if sample.complete or _is_rule(estimator.sizes) else "balanced", lambdas,
+        estimator.sizes if sample.complete or same_for_all_clusters(estimator.sizes) else "balanced", lambdas,
         estimator._frames(sample.index.n_tasks, clusters), estimator.n_components,
-        _criteria(estimator), sample.index.names,
+        criteria_of(estimator), sample.index.names,
     )  # fmt: skip
 
 
-def _criteria(estimator: Any) -> tuple[str, ...]:
+def criteria_of(estimator: Any) -> tuple[str, ...]:
     """E where sizes are open; it needs features that are centred, or else one big cluster would be best."""
     left_open = isinstance(estimator.sizes, str) and estimator.sizes == "auto"
     return ("E", "J") if left_open and estimator.fit_intercept and estimator.solver == "exchange" else ("J",)
-
-
-def _is_rule(sizes: Any) -> bool:
-    """Whether sizes are a rule for any number of rows, and not a table."""
-    return isinstance(sizes, str | float | int | tuple)
 
 
 def _is_open(question: Question) -> bool:

@@ -38,7 +38,7 @@ _EXAMPLES = """examples:
   mtclust fit reviews.csv --task-column product --text-column review --clusters 2-6 --out result
   mtclust fit patients.parquet --task-column hospital --columns age,bmi,sex --impute --out result
 
-DIR gets labels.csv, model.mtclust (for mtclust predict) and report.html; it appears only when all is done.
+DIR gets labels.csv, model.mtclust (for mtclust predict) and report.html, when all is done.
 exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."""
 
 
@@ -257,14 +257,14 @@ def _fit(options: argparse.Namespace, encoder: Any, X: Any, tasks: Any, progress
 
 def _choose_clusters(estimator: Any, options: argparse.Namespace, X: Any, tasks: Any, notes: list[str]) -> Any:
     """The number of clusters among the candidates, on a sample where there are many rows."""
-    from mtclust.selection.n_clusters import CANDIDATES, select_n_clusters, warn_unless_supported
+    from mtclust.selection.n_clusters import CANDIDATES, no_more_than, select_n_clusters, warn_unless_supported
 
     rows = np.arange(len(tasks))
     if len(rows) > CLUSTER_NUMBER_ROWS:
         rows = np.sort(np.random.default_rng(options.seed).choice(len(rows), CLUSTER_NUMBER_ROWS, replace=False))
         notes.append(f"The number of clusters was chosen on {CLUSTER_NUMBER_ROWS} rows drawn at random.")
     wanted = CANDIDATES if options.clusters == "auto" else options.clusters
-    candidates = [c for c in wanted if c <= len(rows)]
+    candidates = no_more_than(wanted, len(rows))
     if not candidates:
         raise CommandError(
             f"--clusters asks for {min(wanted)} or more, but there are only {len(tasks)} rows; ask for fewer clusters."

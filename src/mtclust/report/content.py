@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mtclust._names import columns, listing, shown_name
+from mtclust._names import columns, listing, shown_name, spelled_out
 from mtclust.report.agreement import agreement
 from mtclust.report.cautions import cautions
 from mtclust.report.choices import choices, cluster_number, method_in_words, setting, versions
@@ -74,7 +74,7 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     """All that the template shows; strings are plain text, to be escaped by the template."""
     model = given.model
     codes = codes_of_known_tasks(given.tasks, len(model.labels_), model.tasks_)
-    names = [str(name) for name in model.tasks_]
+    names = [spelled_out(str(name)) for name in model.tasks_]
     relationship = task_relationship(model)
     order = natural_order(names)
     shown = (
@@ -83,7 +83,7 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     views = task_views(given.X, codes, shown)
     compared = agreement(given.X, codes, model.labels_, model.single_task_labels_, shown, 0)
     return {
-        "source": given.source,
+        "source": spelled_out(given.source),
         "n_rows": len(model.labels_),
         "n_tasks": len(names),
         "n_clusters": int(model.n_clusters_),
@@ -189,6 +189,7 @@ def _profiles(given: ReportInput, codes: Any, shown: list[int]) -> list[dict[str
         kept = np.sort(np.argsort(-weight, kind="stable")[:most])
         X = X[:, kept]
     found = moments(X, codes, model.labels_, m, C)
+    names = [spelled_out(str(name)) for name in model.tasks_]
     words = bool(given.features) and given.features[0].kind == "word"
     values = moments(X != 0, codes, model.labels_, m, C) if words else found
     return [
@@ -196,7 +197,7 @@ def _profiles(given: ReportInput, codes: Any, shown: list[int]) -> list[dict[str
             "cluster": c,
             "rows": int(found.counts[:, c].sum()),
             "traits": [
-                _trait(trait, given.features[kept[trait.feature]], [str(name) for name in model.tasks_], shown)
+                _trait(trait, given.features[kept[trait.feature]], names, shown)
                 for trait in cluster_traits(found, c, values=values, only_positive=words)
             ],
         }
