@@ -80,3 +80,12 @@ def test_a_precomputed_kernel_has_no_rows_to_extend():
     model = DSTC(3, kernel="precomputed", random_state=0).fit(X[OLD] @ X[OLD].T, tasks=TASKS[OLD])
     with pytest.raises(ValueError, match="fit_task needs the rows themselves"):
         model.fit_task(X[NEW])
+
+
+def test_a_table_of_sizes_given_as_tuples_is_no_pair_of_fractions():
+    sizes = ((10, 20), (15, 15))
+    model = DSTC(2, kernel="linear", lambda1=0.02, sizes=sizes, random_state=0).fit(X[:60], tasks=TASKS[:60])
+    assert model.cluster_sizes_.tolist() == [[10, 20], [15, 15]]
+    assert model.fit_task(X[NEW]).labels_.shape == (30,)
+    given = model.fit_task(X[NEW], sizes=((12, 18),))
+    assert np.bincount(given.labels_).tolist() == [12, 18]

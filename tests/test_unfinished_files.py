@@ -1,15 +1,14 @@
-"""What is being written is left alone, what a killed process left is removed, and results moved aside come back."""
+"""What is being written is left alone, and what a killed process left is removed."""
 
 import os
 import re
 
 import pytest
 
-from mtclust._atomic import atomic_write, exchange
+from mtclust._atomic import atomic_write
 from mtclust._in_use import fresh_mark, remove_abandoned
 from mtclust.app.commands import output
 from mtclust.app.commands.output import staged_directory
-from mtclust.exceptions import CommandError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files are locked the POSIX way")
 MARK = fresh_mark()
@@ -65,21 +64,10 @@ def test_a_directory_that_is_being_filled_is_left_alone_and_an_abandoned_one_rem
     (tmp_path / f".other{MARK}").mkdir()
     with staged_directory(out, overwrite=True) as first:
         assert names(tmp_path) == sorted([f".other{MARK}", first.name])
-        assert replaced(tmp_path, "second") == "second"
-        (first / "labels.csv").write_text("first")
-    assert (out / "labels.csv").read_text() == "first"
+        assert replaced(tmp_path, "cluster: second") == "cluster: second"
+        (first / "labels.csv").write_text("cluster: first")
+    assert (out / "labels.csv").read_text() == "cluster: first"
     assert names(tmp_path) == [f".other{MARK}", "out"]
-
-
-def test_two_directories_trade_places(tmp_path):
-    for name in "ab":
-        (tmp_path / name).mkdir()
-        (tmp_path / name / name).touch()
-    if not exchange(tmp_path / "a", tmp_path / "b"):
-        pytest.skip("this system cannot exchange two directories in one step")
-    assert names(tmp_path / "a") == ["b"]
-    assert names(tmp_path / "b") == ["a"]
-    assert not exchange(tmp_path / "a", tmp_path / "nothing")
 
 
 def replaced(tmp_path, content):
@@ -88,30 +76,33 @@ def replaced(tmp_path, content):
     return (tmp_path / "out" / "labels.csv").read_text()
 
 
-def test_results_are_replaced_in_two_steps_where_they_cannot_trade_places(tmp_path, monkeypatch):
-    monkeypatch.setattr(output, "exchange", lambda first, second: False)
-    assert replaced(tmp_path, "old") == "old"
-    assert replaced(tmp_path, "new") == "new"
-    assert names(tmp_path) == ["out"]
+def test_what_a_killed_run_left_in_a_directory_that_was_there_is_removed(tmp_path):
+    out = tmp_path / "out"
+    (out / MARK).mkdir(parents=True)
+    (out / MARK / "labels.csv").write_text("half")
+    assert replaced(tmp_path, "cluster: new") == "cluster: new"
+    assert names(out) == ["labels.csv"]
 
 
-def test_results_that_a_kill_between_the_two_steps_left_aside_come_back(tmp_path):
-    """Also when the next run fails."""
-    aside = tmp_path / ".out.mtclust-earlier"
-    aside.mkdir()
-    (aside / "labels.csv").write_text("old")
-    with (
-        pytest.raises(CommandError, match="already holds results"),
-        staged_directory(tmp_path / "out", overwrite=False),
-    ):
-        pass
-    assert names(tmp_path) == ["out"]
-    assert (tmp_path / "out" / "labels.csv").read_text() == "old"
+def test_an_interrupt_between_two_files_lets_the_others_follow(tmp_path, monkeypatch):
+    """Old and new results are not mixed where that can be helped."""
+    out = tmp_path / "out"
+    out.mkdir()
+    calls, put_in_place = [], output._put_in_place
 
+    def interrupted(fresh, target):
+        calls.append(target.name)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        put_in_place(fresh, target)
 
-def test_what_is_aside_is_removed_once_there_are_new_results(tmp_path):
-    aside = tmp_path / ".out.mtclust-earlier"
-    assert replaced(tmp_path, "new") == "new"
-    aside.mkdir()
-    assert replaced(tmp_path, "newer") == "newer"
-    assert names(tmp_path) == ["out"]
+    monkeypatch.setattr(output, "_put_in_place", interrupted)
+
+    def write():
+        with staged_directory(out, overwrite=False) as stage:
+            for name in output.RESULT_FILES:
+                (stage / name).write_text("new")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert names(out) == sorted(output.RESULT_FILES)

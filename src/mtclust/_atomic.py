@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,18 +91,6 @@ def flush_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def exchange(first: Path, second: Path) -> bool:
-    """Let two files or directories trade their names in one step; False where the system cannot."""
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        rename = ctypes.CDLL(None).renameat2
-    except (OSError, AttributeError):  # a C library that is too old
-        return False
-    here, trade = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <fcntl.h> and <linux/fs.h>
-    return rename(here, os.fsencode(first), here, os.fsencode(second), trade) == 0
 
 
 def cannot_write(error: OSError) -> str:

@@ -183,7 +183,7 @@ def parse_sizes(
     most = int(own.max())
     if np.all(own == most):
         return _parse(sizes, rows, most, names)
-    if isinstance(sizes, Mapping) or not _same_for_all_clusters(sizes):
+    if isinstance(sizes, Mapping) or not same_for_all_clusters(sizes):
         return _with_at_most(own, _parse(sizes, rows, most, names), names)
     parts = [_parse(sizes, rows[i : i + 1], int(c), names[i : i + 1]) for i, c in enumerate(own)]
     lower, upper = (np.zeros((len(rows), most), dtype=np.int64) for _ in range(2))
@@ -192,7 +192,7 @@ def parse_sizes(
     return SizeBounds(lower, upper, movable=True)
 
 
-def _same_for_all_clusters(sizes: Any) -> bool:
+def same_for_all_clusters(sizes: Any) -> bool:
     """Whether ``sizes`` is one rule for every cluster: a word, a number or a pair of fractions, not a table."""
     return isinstance(sizes, str) or not hasattr(sizes, "__len__") or _is_pair(sizes)
 

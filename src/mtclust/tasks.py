@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mtclust._ids import keys, missing_ids, plain_ids
 from mtclust.alignment import ids_by_first_position, names_by_agreement, pair_counts
 
 #: the name of the only task when no task ids are given
@@ -118,15 +119,20 @@ class TaskIndex:
         return np.where(first < n, first, -1)
 
 
-def task_ids(tasks: Any, n_samples: int) -> NDArray[Any]:
-    """One task id per row from what the user gave: nothing, a scalar, or one id per row."""
+def task_ids(tasks: Any, n_samples: int, argument: str = "tasks") -> NDArray[Any]:
+    """One task id per row from what the user gave: nothing, a scalar, or one id per row.
+
+    ``argument`` is what an error calls them.
+    """
     if tasks is None:
         return np.full(n_samples, ONLY_TASK)
-    if isinstance(tasks, str) or np.ndim(tasks) == 0:
-        return np.full(n_samples, tasks)
-    ids = np.asarray(tasks)
-    if ids.ndim == 2 and ids.shape[1] == 1:
-        ids = ids[:, 0]
+    if isinstance(tasks, str | bytes) or np.ndim(tasks) == 0:
+        one: Any = np.ma.atleast_1d(tasks) if tasks is np.ma.masked else [tasks]
+        ids = np.repeat(plain_ids(one, argument), n_samples)
+    else:
+        ids = plain_ids(tasks, argument)
+    if ids.ndim == 2 and ids.shape[-1] == 1:
+        ids = ids.reshape(-1)
     if ids.ndim != 1:
         raise ValueError(f"tasks must be one id per row or a single id; got an array of shape {ids.shape}.")
     if len(ids) != n_samples:
@@ -134,21 +140,10 @@ def task_ids(tasks: Any, n_samples: int) -> NDArray[Any]:
     missing = missing_ids(ids)
     if missing.any():
         raise ValueError(
-            f"tasks has {int(missing.sum())} missing values (first at row {int(np.argmax(missing))}); "
+            f"{argument} has {int(missing.sum())} missing values (first at row {int(np.argmax(missing))}); "
             "every row needs a task id."
         )
     return ids
-
-
-def missing_ids(ids: NDArray[Any]) -> NDArray[np.bool_]:
-    if ids.dtype.kind in "fc":
-        return np.isnan(ids)
-    if ids.dtype.kind == "M":
-        return np.isnat(ids)
-    if ids.dtype.kind == "O":
-        # None, NaN and pandas.NA: the last compares to something that is not True
-        return np.array([value is None or (value == value) is not True for value in ids], dtype=bool)
-    return np.zeros(len(ids), dtype=bool)
 
 
 def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
@@ -163,9 +158,8 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     ids = task_ids(tasks, n_samples)
     try:
         names, codes, lengths = _unique_by_runs(ids)
-    except TypeError as error:
-        kinds = sorted({type(value).__name__ for value in ids})
-        raise TypeError(f"tasks mixes ids of types {', '.join(kinds)}; use one type for all.") from error
+    except (TypeError, ValueError) as error:  # the latter from periods of different lengths
+        raise _mixed("tasks", ids) from error
     n = len(ids)
     is_sorted = bool(np.all(codes[1:] >= codes[:-1]))
     sizes = np.bincount(codes, weights=lengths, minlength=len(names))
@@ -177,6 +171,11 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     # numpy sorts 16-bit numbers by radix, in linear time
     narrow = by_row.astype(np.uint16) if len(names) < 2**16 else by_row
     return TaskIndex(names, by_row, np.argsort(narrow, kind="stable").astype(integer), offsets, False)
+
+
+def _mixed(argument: str, ids: NDArray[Any]) -> TypeError:
+    kinds = sorted({type(value).__name__ for value in ids})
+    return TypeError(f"{argument} mixes ids of types {', '.join(kinds)}; use one type for all.")
 
 
 def _unique_by_runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
@@ -202,8 +201,8 @@ def codes_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDA
             )
         return np.zeros(n_samples, dtype=np.int64)
     ids = task_ids(tasks, n_samples)
-    position = {name: i for i, name in enumerate(known.tolist())}
-    codes = np.array([position.get(name, -1) for name in ids.tolist()], dtype=np.int64)
+    position = {key: i for i, key in enumerate(keys(known))}
+    codes = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
     if (codes < 0).any():
         unknown = np.array(sorted({str(name) for name in ids[codes < 0].tolist()}))
         raise ValueError(
@@ -246,7 +245,7 @@ def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[
     tables = list(tables)
     if not tables:
         raise ValueError("tables is empty; give at least one table.")
-    ids = np.arange(len(tables)) if names is None else np.asarray(names)
+    ids = np.arange(len(tables)) if names is None else _table_names(names)
     if len(ids) != len(tables):
         raise ValueError(f"names has {len(ids)} entries but there are {len(tables)} tables; give one name per table.")
     if len(set(ids.tolist())) != len(ids):
@@ -269,6 +268,21 @@ def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[
             )
     stacked = sp.vstack(arrays, format="csr") if any(map(sp.issparse, arrays)) else np.concatenate(arrays)
     return stacked, np.repeat(ids, [array.shape[0] for array in arrays])
+
+
+def _table_names(names: Any) -> NDArray[Any]:
+    ids = plain_ids(names, "names")
+    missing = missing_ids(ids)
+    if missing.any():
+        raise ValueError(
+            f"names has {int(missing.sum())} missing values (first at place {int(np.argmax(missing))}); every table "
+            "needs a name."
+        )
+    try:
+        np.sort(ids)
+    except (TypeError, ValueError) as error:
+        raise _mixed("names", ids) from error
+    return ids
 
 
 def _stack_frames(frames: list[Any], ids: NDArray[Any]) -> tuple[Any, NDArray[Any]]:

@@ -12,6 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array
 
+from mtclust.tasks import task_ids
+
 
 def read_rows(
     estimator: Any,
@@ -34,8 +36,15 @@ def read_rows(
         X_whole = X if hasattr(X, "shape") else np.asarray(X)
         _check_n_features(estimator, X_whole, reset=reset)
         X, tasks = split_task_column(X_whole, task_column)
+        tasks = task_ids(tasks, X.shape[0], f"task_column={task_column!r}")
     elif X is None:
         raise ValueError("X is None; expected a table with one row per sample.")
+    if np.ma.is_masked(X):
+        masked = np.ma.getmaskarray(X)
+        raise ValueError(
+            f"X is a masked array with {int(masked.sum())} masked values (first in row "
+            f"{int(np.argwhere(masked)[0][0])}); fill them in (X.filled) or leave these rows out."
+        )
     features = check_array(
         X,
         accept_sparse="csr" if accept_sparse else False,
@@ -54,7 +63,7 @@ def split_task_column(X: Any, task_column: str | int) -> tuple[Any, Any]:
         columns = list(X.columns)
         if task_column not in columns:
             raise ValueError(f"task_column={task_column!r} is not a column of X; its columns are {columns}.")
-        ids = np.asarray(X[task_column])
+        ids = X[task_column]
         is_pandas = hasattr(X, "iloc")
         return (X.drop(columns=task_column) if is_pandas else X.drop(task_column)), ids
     if X.ndim != 2:

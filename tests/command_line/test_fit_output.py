@@ -1,13 +1,22 @@
 """Where ``mtclust fit`` writes: whole results or none, nothing of others replaced, nothing left behind."""
 
+import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from mtclust.commands.output import RESULT_FILES
 from table_helpers import error_of, fit, shop_rows, write_table
+
+QUICK = ("--quiet", "--sizes", "balanced", "--kernel", "linear", "--method", "dstc")
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
 
 
 @pytest.fixture
@@ -27,13 +36,99 @@ def test_other_results_are_only_replaced_on_request(shops, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "shops.csv"]
 
 
-def test_a_directory_with_other_files_is_never_replaced(shops, tmp_path, capsys):
+def test_other_files_in_the_directory_stay_as_they_are(shops, tmp_path):
+    """The directory itself is never replaced: it may be where the shell stands, or where a disk is mounted."""
     out = tmp_path / "home"
     out.mkdir()
     (out / "thesis.txt").write_text("ten years of work")
-    assert fit(shops, out, "--overwrite") == 1
-    assert "holds files that are not results of mtclust fit (thesis.txt)" in error_of(capsys)
+    before = out.stat().st_ino
+    for _ in range(2):
+        assert fit(shops, out, "--overwrite", *QUICK) == 0
     assert (out / "thesis.txt").read_text() == "ten years of work"
+    assert out.stat().st_ino == before
+    assert names(out) == sorted([*RESULT_FILES, "thesis.txt"])
+
+
+def test_results_go_into_the_directory_where_the_shell_stands(shops, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert fit(shops, ".", *QUICK) == 0
+    assert names(tmp_path) == sorted([*RESULT_FILES, "shops.csv"])
+    assert os.path.samefile(".", tmp_path)
+
+
+@pytest.fixture
+def no_fit(monkeypatch):
+    """What is wrong with the output is found before anything is computed."""
+    monkeypatch.setattr("mtclust.commands.fit._fit", lambda *_: pytest.fail("the fit was begun"))
+
+
+@pytest.mark.parametrize("name", RESULT_FILES)
+@pytest.mark.parametrize("kind", ["directory", "link"])
+def test_a_directory_or_link_named_like_a_result_is_refused_before_the_fit(shops, tmp_path, capsys, no_fit, name, kind):
+    out = tmp_path / "out"
+    (out / "theirs").mkdir(parents=True)
+    (out / "theirs" / "thesis.txt").write_text("ten years of work")
+    (out / "theirs").rename(out / name) if kind == "directory" else (out / name).symlink_to(out / "theirs")
+    assert fit(shops, out, "--overwrite", *QUICK) == 1
+    said = error_of(capsys)
+    assert f"--out {out} holds {name}, which is no result of mtclust fit ({kind})" in said
+    assert "choose another directory" in said
+    assert (out / name / "thesis.txt").read_text() == "ten years of work"
+
+
+@pytest.mark.parametrize("name", RESULT_FILES)
+def test_a_file_of_somebody_else_named_like_a_result_is_refused_before_the_fit(shops, tmp_path, capsys, no_fit, name):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text("id,truth\n1,cat\n")
+    assert fit(shops, out, "--overwrite", *QUICK) == 1
+    assert f"--out {out} holds {name}, which is no result of mtclust fit (its content is another)" in error_of(capsys)
+    assert (out / name).read_text() == "id,truth\n1,cat\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+@pytest.mark.parametrize(("rights", "of_files"), [(0o700, 0o600), (0o750, 0o640), (0o755, 0o644)])
+def test_the_directory_keeps_its_rights_and_files_have_no_more(shops, tmp_path, rights, of_files):
+    out = tmp_path / "private"
+    out.mkdir()
+    out.chmod(rights)
+    for _ in range(2):
+        assert fit(shops, out, "--overwrite", *QUICK) == 0
+        assert mode(out) == rights
+        assert {mode(out / name) for name in RESULT_FILES} == {of_files}
+    (out / "labels.csv").chmod(0o604)  # the rights a file was given are kept, as far as the directory allows
+    assert fit(shops, out, "--overwrite", *QUICK) == 0
+    assert mode(out / "labels.csv") == 0o604 & (0o600 | rights)
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_place_that_cannot_be_written_is_found_out_before_the_fit(
+    shops, tmp_path, capsys, no_fit, monkeypatch, exists
+):
+    out = tmp_path / "out"
+    if exists:
+        out.mkdir()
+
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(out))
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+    assert fit(shops, out, *QUICK) == 1
+    assert f"--out {out} cannot be written: Read-only file system. Choose another place." in error_of(capsys)
+
+
+def test_a_result_that_is_protected_is_refused_before_the_fit(shops, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "out"
+    assert fit(shops, out, *QUICK) == 0
+    monkeypatch.setattr("mtclust.commands.fit._fit", lambda *_: pytest.fail("the fit was begun"))
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: "labels" not in str(path) and access(path, mode))
+    assert fit(shops, out, "--overwrite", *QUICK) == 1
+    assert f"--out {out} holds labels.csv, which may not be replaced (it is read-only)" in error_of(capsys)
 
 
 def test_an_output_directory_that_cannot_be_written_is_refused_before_the_fit(shops, tmp_path, capsys):

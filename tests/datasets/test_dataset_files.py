@@ -185,3 +185,24 @@ def test_the_check_is_asked_about_every_answer_on_the_way(no_data, server, monke
     monkeypatch.setattr(_files, "refuse_open_line", lambda response, *_, **__: asked.append(response.url))
     assert get(DataFile("set/file.bin", SHA256, (f"{url}/f",))) == CONTENT
     assert asked == [f"{url}/f"]
+
+
+@pytest.mark.parametrize("largest", [5000, len(CONTENT)])
+def test_a_download_that_grows_too_large_is_ended_and_leaves_nothing_behind(no_data, server, monkeypatch, largest):
+    url, directory = server
+    (directory / "f").write_bytes(CONTENT)
+    monkeypatch.setattr(_files, "LARGEST", largest)
+    file = DataFile("set/file.bin", SHA256, (f"{url}/f",))
+    if largest >= len(CONTENT):
+        assert get(file) == CONTENT
+        return
+    with pytest.raises(FileNotFoundError, match="it sends more than the 0 MiB that a file may have"):
+        get(file)
+    assert files_below(no_data) == []
+
+
+def test_the_progress_bar_ends_what_grows_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "LARGEST", 5)
+    (tmp_path / "f").write_bytes(CONTENT)
+    with _files._bounded_bar(tmp_path / "f") as bar, pytest.raises(OSError, match="it sends more than the 0 MiB"):
+        bar.update(1)

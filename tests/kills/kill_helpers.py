@@ -97,6 +97,16 @@ def contents(directory):
     }
 
 
+def whole_results(found, fits):
+    """Whether every file is that of one of these fits; reports differ by the command that is in them."""
+    allowed = [contents(fit) for fit in fits]
+    return (
+        found.keys() == allowed[0].keys()
+        and found["report.html"].rstrip().endswith(b"</html>")
+        and all(found[name] in [files[name] for files in allowed] for name in found if name != "report.html")
+    )
+
+
 def finished_lines(table):
     """The lines of a table that were written to their end, without the header."""
     if not table.exists():

@@ -42,19 +42,18 @@ def test_lambda_by_task_with_very_many_unknowns_names_the_limit():
 def test_kernel_matrices_that_do_not_fit_name_figures_and_the_way_out(monkeypatch):
     with_memory(monkeypatch, 100_000)
     model = DMTRC(3, kernel="linear", solver_options={"form": "dual"})
-    with pytest.raises(MemoryError, match=r"70 rows needs about 509.6 kB, but only 100.0 kB.*set it to \"primal\""):
+    with pytest.raises(MemoryError, match=r"70 rows needs about 4.7 MB, but only 100.0 kB.*set it to \"primal\""):
         model.fit(X, tasks=TASKS)
     with pytest.raises(MemoryError, match=r"Use fewer rows"):
         DMTRC(3, kernel="precomputed").fit(X @ X.T, tasks=TASKS)
 
 
-def test_candidate_widths_count_as_kernel_matrices(monkeypatch):
-    with_memory(monkeypatch, 300_000)  # between what one width and what five widths need
-    DMTRC(3, kernel="rbf", width=1.0, lambda1=0.1, sizes="balanced", coupling="full", random_state=0).fit(
-        X[:50], tasks=TASKS[:50]
-    )
-    with pytest.raises(MemoryError, match="needs about"):
-        DMTRC(3, kernel="rbf", width="auto", lambda1=0.1, sizes="balanced").fit(X, tasks=TASKS)
+def test_kernels_that_judge_count_as_kernel_matrices(monkeypatch):
+    with_memory(monkeypatch, 4_650_000)  # what 4.2 MB may be taken of; the nine matrices of 70 rows are 0.35 MB
+    with pytest.raises(MemoryError, match=r"needs about 4.4 MB"):
+        DSTC(3, kernel="rbf", width=1.0, lambda1=0.1, sizes="balanced").fit(X, tasks=TASKS)
+    with_memory(monkeypatch, 5_000_000)
+    DSTC(3, kernel="rbf", width=1.0, lambda1=0.1, sizes="balanced", random_state=0).fit(X, tasks=TASKS)
 
 
 def test_features_that_do_not_fit_name_figures_and_the_way_out(monkeypatch):

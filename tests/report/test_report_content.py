@@ -19,6 +19,7 @@ from mtclust.app.report.content import report_content
 from mtclust.app.report.page import json_for_html
 from mtclust.app.report.scatter import MOST_PER_TASK, SIDE, task_views
 from mtclust.app.report.sizes import size_blocks
+from mtclust.app.shown import natural_order
 from mtclust.app.tables.columns import Feature
 from mtclust.app.wording import on_command_line
 from mtclust.exceptions import ClusterNumberWarning
@@ -296,3 +297,20 @@ def test_the_page_refers_to_nothing_outside(fitted):
     page = render_report(given(model, X, tasks))
     without_names = page.replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?:|//[a-z]|@import|url\(", without_names)
+
+
+def test_names_of_thousands_of_digits_and_marks_that_turn_the_order_of_reading(fitted):
+    X, tasks = fitted[1], fitted[2]
+    names = np.array(["9" * 5000, "shop \u202e1", "\u0663 \u2067shop"])
+    model = DSTC(3, kernel="linear", lambda1=0.1, sizes="balanced", random_state=0).fit(X, tasks=names[tasks])
+    page = render_report(given(model, X, names[tasks], source="sales\u202e.csv"))
+    assert not set(page) & set("\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u200e\u200f")
+    assert "sales\\u202e.csv" in page
+    assert "shop \\u202e1" in page
+
+
+def test_names_are_in_the_order_of_their_numbers():
+    names = ["shop 10", "shop 9", "shop 010", "shop", "9" * 5000, "1" + "0" * 5000, "shop \u0663", "SHOP 2"]
+    assert [names[i][:8] for i in natural_order(names)] == [
+        "9" * 8, "10000000", "shop", "SHOP 2", "shop \u0663", "shop 9", "shop 010", "shop 10",
+    ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,9 +19,16 @@ def natural_order(names: Iterable[Any]) -> list[int]:
     [1, 0]
     """
     texts = [str(name) for name in names]
-    parts = [re.split(r"(\d+)", text.casefold()) for text in texts]
-    keys = [[(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in row] for row in parts]
+    keys = [[_key(part) for part in re.split(r"(\d+)", text.casefold())] for text in texts]
     return sorted(range(len(texts)), key=lambda i: (keys[i], texts[i]))
+
+
+def _key(part: str) -> tuple[int, int, str]:
+    if not part.isdecimal():
+        return 1, 0, part
+    # by length, then digit by digit: a name of thousands of digits is no number that Python reads
+    digits = "".join(str(unicodedata.digit(character)) for character in part).lstrip("0")
+    return 0, len(digits), digits
 
 
 def figure(value: float) -> str:

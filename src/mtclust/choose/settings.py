@@ -18,6 +18,7 @@ from mtclust.choose.candidates import Choice, Question, choose, constant_lambdas
 from mtclust.choose.judge import Judge
 from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, is_wide, judging_kernels
 from mtclust.features import Kernel
+from mtclust.labels import same_for_all_clusters
 from mtclust.problem.protocol import SearchOptions
 from mtclust.tasks import TaskIndex, index_tasks
 
@@ -165,7 +166,7 @@ def _question(
     estimator: Any, view: View, sample: Sample, clusters: NDArray[np.int64], given: tuple[Array, float] | None,
     frames: tuple[Frame, ...],
 ) -> Question:  # fmt: skip
-    method, left_open = estimator._method(sample.index.n_tasks), _sizes_open(estimator)
+    method, left_open = estimator._method(sample.index.n_tasks), sizes_left_open(estimator)
     centred = view if view.centre else View(view.rows, view.offsets, view.order)
     specs = judging_kernels(estimator.kernel, is_wide(view.rows))
     judge = Judge({spec.name: centred.through(spec, "task").centred.matrix for spec in specs}, view.offsets)
@@ -176,21 +177,16 @@ def _question(
         lambdas = given[0][sample.tasks], given[1] * estimator._lambda2_share(m) * m / few
     return Question(
         view, candidate_kernels(estimator.kernel, estimator.width, is_wide(view.rows)), judge, own, method,
-        estimator.sizes if sample.complete or _is_rule(estimator.sizes) else "balanced", lambdas,
+        estimator.sizes if sample.complete or same_for_all_clusters(estimator.sizes) else "balanced", lambdas,
         frames, estimator.n_components,
         ("E", "J") if left_open and not is_wide(view.rows) else ("J",), left_open, sample.index.names,
     )  # fmt: skip
 
 
-def _sizes_open(estimator: Any) -> bool:
+def sizes_left_open(estimator: Any) -> bool:
     """Whether sizes are to be chosen: without centring one big cluster would be best."""
     left_open = isinstance(estimator.sizes, str) and estimator.sizes == "auto"
     return bool(left_open and estimator.fit_intercept and estimator.solver == "exchange")
-
-
-def _is_rule(sizes: Any) -> bool:
-    """Whether sizes are a rule for any number of rows, and not a table."""
-    return isinstance(sizes, str | float | int | tuple)
 
 
 def _is_open(question: Question) -> bool:

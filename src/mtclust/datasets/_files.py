@@ -20,6 +20,8 @@ from typing import Any, TypeVar
 DATA_VARIABLE = "MTCLUST_DATA"
 #: bytes hashed at a time
 _CHUNK = 1 << 20
+#: bytes that a download may have: all files of the library are far below
+LARGEST = 200 * 2**20
 #: seconds without an answer after which a download is given up
 _TIMEOUT = 30
 
@@ -103,12 +105,28 @@ def _download(pooch: Any, file: DataFile, url: str, target: Path, parse: Callabl
     # in the directory of the file itself, so that the last step is a rename within one file system
     with tempfile.TemporaryDirectory(prefix=".download-", dir=final.parent) as scratch:
         fresh = Path(scratch) / final.name
-        retrieve = pooch.HTTPDownloader(progressbar=True, timeout=_TIMEOUT, hooks={"response": refuse_open_line})
+        retrieve = pooch.HTTPDownloader(
+            progressbar=_bounded_bar(fresh), timeout=_TIMEOUT, hooks={"response": refuse_open_line}
+        )
         retrieve(url, str(fresh), None)
         _check_sha256(fresh, file, source=url)
         parsed = parse(fresh)
         os.replace(fresh, final)
     return parsed
+
+
+def _bounded_bar(path: Path) -> Any:
+    """A progress bar, as pooch has it, that ends a download when what was written of it grows too large."""
+    import tqdm
+
+    class Bounded(tqdm.tqdm):
+        def update(self, n: float | None = 1) -> Any:
+            # of the file, not of what was sent: a server may send a little that unfolds into a lot
+            if path.stat().st_size > LARGEST:
+                raise OSError(f"it sends more than the {LARGEST // 2**20} MiB that a file may have")
+            return super().update(n)
+
+    return Bounded(total=1, ncols=79, unit="B", unit_scale=True, leave=True)  # the total is set by pooch
 
 
 def refuse_open_line(response: Any, *_: Any, **__: Any) -> None:

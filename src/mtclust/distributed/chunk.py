@@ -21,6 +21,8 @@ Positions = NDArray[np.int64]
 
 #: rows of a task in a chunk that are kept with their features for the rows near a boundary, at least
 _FEWEST_KEPT = 256
+#: values above this overflow when many squares are added
+_LARGEST = 1e150
 #: by this share of the gap clusters that were not sent are put outside it, so that no solution can use them unnoticed
 _OUTSIDE = 1e-6
 
@@ -89,7 +91,8 @@ def levels_of(
     result = {}
     for task, part in rows.items():
         mean = part.mean(axis=0, dtype=np.float64)
-        result[task] = len(part), mean, np.sum((part - mean) ** 2, axis=0)
+        with np.errstate(over="ignore"):  # refused where they are put together
+            result[task] = len(part), mean, np.sum((part - mean) ** 2, axis=0)
     return result
 
 
@@ -100,9 +103,24 @@ def sums_of(raw: Any, codes: NDArray[Any], reading: Reading) -> tuple[Array, Arr
     return raw_sums(source, centre=False)[:3]
 
 
-def require_numbers(rows: NDArray[Any]) -> None:
-    if not np.isfinite(rows).all():
-        raise ValueError("Input X contains NaN or infinity; drop or fill these rows.")
+def require_numbers(rows: NDArray[Any], where: str = "") -> None:
+    """Refuse rows that hold something else; ``where`` may say which chunk they are."""
+    finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+    if not finite.all():
+        place = f" ({where}, row {int(np.argmin(finite))} of it)" if where else ""
+        raise ValueError(f"Input X contains NaN or infinity{place}; drop or fill these rows.")
+
+
+def unusable(raw: Any, reading: Reading) -> str | None:
+    """What is wrong with the rows of a chunk, None if nothing is."""
+    rows = rows_of(raw, reading)
+    wrong = int(np.count_nonzero(~np.isfinite(rows)))
+    if wrong:
+        return f"{wrong} values that are NaN or infinity"
+    largest = float(np.abs(rows).max(initial=0.0))
+    if largest > _LARGEST:
+        return f"values up to {largest:g}, too large to be squared"
+    return None
 
 
 def nearest(

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from mtclust._extras import require
 from mtclust.exceptions import ClusterLostError
-from mtclust.memory import available_memory
+from mtclust.memory import available_memory, readable
 
 T = TypeVar("T")
 
@@ -39,6 +39,7 @@ class Engine:
         self._dask = require("dask", "dask")
         self.report = report
         self.client = _current_client(self._dask)
+        self._limits: dict[str, int] = {}
         self.patience = float(self._dask.utils.parse_timedelta(self._dask.config.get("mtclust.patience", PATIENCE)))
 
     def step(self, function: Callable[..., Any], *arguments: Any, at: tuple[str, ...] = ()) -> Any:
@@ -79,6 +80,7 @@ class Engine:
         with self._explained():
             if self.client is None:
                 return list(self._dask.compute(*steps))
+            self._workers()  # those that are there, to know later whether some are gone
             futures = self.client.compute(list(steps))
             self._wait(futures)
             return list(self.client.gather(futures))
@@ -98,8 +100,11 @@ class Engine:
         return sum(limits) if limits and all(limits) else None
 
     def _workers(self) -> dict[str, Any]:
+        """What is known of the workers by their addresses; one that was ended and started again has another."""
         assert self.client is not None
-        return self.client.scheduler_info(n_workers=-1)["workers"]
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        self._limits |= {address: worker["memory_limit"] or 0 for address, worker in workers.items()}
+        return workers
 
     def _wait(self, futures: list[Any]) -> None:
         """Until all are done; raises when nothing has moved on the cluster for too long."""
@@ -136,14 +141,21 @@ class Engine:
         """Why a cluster that is there does nothing."""
         workers = list(self._workers().values())
         paused = sum(worker["status"] == "paused" for worker in workers)
-        if not workers:
-            return "has no worker"
         if paused:
             return (
                 f"has {paused} of {len(workers)} workers paused for want of memory, with steps of the fit waiting for "
                 "them (use smaller chunks or more memory per worker),"
             )
-        return "has done nothing"
+        still = "has done nothing" if workers else "has no worker"
+        gone = len(self._limits) - len(workers)
+        if gone <= 0:
+            return still
+        limit = max(self._limits.values())
+        had = f", of which each had {readable(limit)}" if limit else ""
+        return (
+            f"{still}, and {gone} workers are gone, most often for want of memory{had} (use smaller chunks or more "
+            "memory per worker),"
+        )
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

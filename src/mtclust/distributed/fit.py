@@ -13,6 +13,7 @@ from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, picked
+from mtclust.distributed.unusable import chunks_named
 from mtclust.model import DecisionModel
 from mtclust.primal.features import FeatureMap, held_as
 from mtclust.primal.rows import RemoteTable, block_rows, far_from_zero
@@ -75,9 +76,12 @@ class ChunkedTable(RemoteTable):
                 apart = mean - means[i]
                 total = seen[i] + n
                 means[i] += apart * n / total
-                squares[i] += square + apart**2 * seen[i] * n / total
+                with np.errstate(over="ignore", invalid="ignore"):  # refused below
+                    squares[i] += square + apart**2 * seen[i] * n / total
                 seen[i] = total
         chunk.require_numbers(means)
+        if not np.isfinite(squares).all():
+            raise ValueError("X has values too large to be squared; divide X by its largest absolute value.")
         far = far_from_zero(means, np.sqrt(squares / seen[:, None]))
         return means.astype(self.dtype) if far else None
 
@@ -115,6 +119,11 @@ def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
     name = type(estimator).__name__
     engine = Engine((lambda text: print(f"[{name}] {text}", flush=True)) if estimator.verbose else lambda text: None)
     table = read(engine, estimator, X, tasks, reset=True)
+    with chunks_named(engine, table):
+        return _fit(estimator, engine, table, X, tasks)
+
+
+def _fit(estimator: Any, engine: Engine, table: Table, X: Any, tasks: Any) -> Any:
     layout = lay_out(engine, table)
     n = int(layout.sizes.sum())
     engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
@@ -168,12 +177,19 @@ def scores_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
     width = estimator._model.intercept.shape[1]
     return da.concatenate(
         [
-            da.from_delayed(engine.step(_scores, part, own, reading, model, names), (n, width), dtype=np.float64)
-            for part, own, n in zip(table.parts, ids, lengths)
+            da.from_delayed(
+                engine.step(_scores, part, own, reading, model, names, f"chunk {k} of {len(lengths)}"),
+                (n, width),
+                float,
+            )
+            for k, (part, own, n) in enumerate(zip(table.parts, ids, lengths))
         ]
     )
 
 
-def _scores(raw: Any, ids: Any, reading: chunk.Reading, model: DecisionModel, names: NDArray[Any]) -> NDArray[Any]:
+def _scores(
+    raw: Any, ids: Any, reading: chunk.Reading, model: DecisionModel, names: NDArray[Any], where: str
+) -> NDArray[Any]:
     rows = chunk.rows_of(raw, reading)
+    chunk.require_numbers(rows, where)
     return model.scores(rows, codes_of_known_tasks(ids, len(rows), names))

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
+from mtclust._ids import missing_ids, plain_ids
 from mtclust.distributed import is_dask
 from mtclust.distributed.engine import Engine
-from mtclust.tasks import index_tasks, missing_ids
+from mtclust.tasks import index_tasks
 from mtclust.validation import split_task_column
 
 
@@ -200,9 +201,14 @@ def lay_out(engine: Engine, table: Table) -> Layout:
     lengths = [sum(counts) for _, counts, _ in found]
     if not table.one_table and table.lengths != lengths:
         _check_lengths(lengths, lengths_of(engine, table))
-    missing = sum(number for _, _, number in found)
-    if missing:
-        raise ValueError(f"tasks has {missing} missing values; every row needs a task id.")
+    missing = np.array([number for _, _, (number, _) in found])
+    if missing.any():
+        chunk = int(np.argmax(missing > 0))
+        row = sum(lengths[:chunk]) + found[chunk][2][1]
+        raise ValueError(
+            f"tasks has {missing.sum()} missing values (first at row {row}, in chunk {chunk}); every row needs a "
+            "task id."
+        )
     if not sum(lengths):
         raise ValueError("X has no rows; expected at least one per cluster.")
     names = _distinct(np.concatenate([values for values, _, _ in found if len(values)]))[0]
@@ -241,14 +247,15 @@ def _one_task(n: int) -> NDArray[Any]:
     return np.zeros(n, dtype=np.uint8)
 
 
-def _encode(part: Any) -> tuple[NDArray[Any], list[int], int, NDArray[Any]]:
-    ids = np.asarray(part).reshape(-1)
+def _encode(part: Any) -> tuple[NDArray[Any], list[int], tuple[int, int], NDArray[Any]]:
+    """Distinct ids and how many rows have each, the number and first place of missing ones, and the codes of all."""
+    ids = plain_ids(part, "tasks").reshape(-1)
     missing = missing_ids(ids)
     if missing.any():
-        return ids[:0], [len(ids)], int(missing.sum()), np.empty(0, dtype=np.uint8)
+        return ids[:0], [len(ids)], (int(missing.sum()), int(np.argmax(missing))), np.empty(0, dtype=np.uint8)
     values, codes = _distinct(ids)
     counts = np.bincount(codes, minlength=len(values)).tolist()
-    return values, counts, 0, codes.astype(_code_type(len(values)))
+    return values, counts, (0, 0), codes.astype(_code_type(len(values)))
 
 
 def _distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

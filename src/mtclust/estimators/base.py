@@ -39,6 +39,7 @@ from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.outcome import Outcome
 from mtclust.selection.n_clusters import (
     CANDIDATES,
+    no_more_than,
     select_n_clusters,
     warn_unless_supported,
     words_of_choice,
@@ -111,8 +112,8 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
 
             return fit_distributed(self, X, tasks)
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
-        form = form_of(self, self._read_form(), rows)
-        return self._fit_rows(rows, index_tasks(ids, rows.shape[0]), form, ids)
+        index = index_tasks(ids, rows.shape[0])
+        return self._fit_rows(rows, index, form_of(self, self._read_form(), rows, index.n_tasks), ids)
 
     def _fit_rows(self, rows: Any, index: TaskIndex, form: str, tasks: Any) -> Any:
         """Choose what is left open, search, decide, store; ``rows`` is a table that numbers of rows index."""
@@ -147,7 +148,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         kept = {} if form == "dual" else {"solver_options": {**(self.solver_options or {}), "form": "primal"}}
         choice = select_n_clusters(
             clone(self).set_params(task_column=None, **kept), rows, tasks=tasks,
-            candidates=[c for c in candidates if c <= rows.shape[0]], random_state=self.random_state,
+            candidates=no_more_than(candidates, rows.shape[0]), random_state=self.random_state,
         )  # fmt: skip
         warn_unless_supported(choice)
         return choice

@@ -6,22 +6,20 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from mtclust.memory import require_memory
+from mtclust.memory import bytes_with_kernels, require_memory
 
 #: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
 #: since its Nyström features are an approximation
 _SMALL = 700
 _SMALL_SPARSE = 1500
-#: kernel matrices held at once by the exact form, beside one per candidate width
-_MATRICES = 6
 FORMS = ("auto", "dual", "primal")
 #: sparse tables with more columns than this are solved matrix-free
 MANY_COLUMNS = 1000
 
 
-def form_of(estimator: Any, form: str, X: Any) -> str:
+def form_of(estimator: Any, form: str, X: Any, n_tasks: int) -> str:
     """The form to use: "dual", "primal" or "matrix-free"; checks that the dual one has the memory it needs."""
-    if not _is_large(estimator, form, X):
+    if not _is_large(estimator, form, X, n_tasks):
         return "dual"
     wide = sp.issparse(X) and X.shape[1] > MANY_COLUMNS
     # D needs explicit features
@@ -29,7 +27,7 @@ def form_of(estimator: Any, form: str, X: Any) -> str:
     return "matrix-free" if wide and exact else "primal"
 
 
-def _is_large(estimator: Any, form: str, X: Any) -> bool:
+def _is_large(estimator: Any, form: str, X: Any, n_tasks: int) -> bool:
     n = X.shape[0]
     dual_only = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
     dual_only = dual_only or estimator.solver == "cutting-plane"
@@ -51,5 +49,16 @@ def _is_large(estimator: Any, form: str, X: Any) -> bool:
         if dual_only
         else 'Leave solver_options["form"] at "auto" or set it to "primal", which forms no kernel matrix.'
     )
-    require_memory(8.0 * n * n * (kernels + _MATRICES), f"fit with kernel matrices of {n} rows", way_out)
+    need = bytes_with_kernels(
+        n, n_tasks, estimator._method(n_tasks), n_kernels=kernels, rank=_rank(estimator, X),
+        sizes_open=isinstance(estimator.sizes, str) and estimator.sizes == "auto",
+    )  # fmt: skip
+    require_memory(need, f"fit with kernel matrices of {n} rows", way_out)
     return False
+
+
+def _rank(estimator: Any, X: Any) -> int:
+    """How many features a kernel matrix of these rows has at most."""
+    n, d = X.shape
+    rank = min(n, d) if isinstance(estimator.kernel, str) and estimator.kernel == "linear" else n
+    return rank if estimator.n_components is None else min(rank, estimator.n_components)

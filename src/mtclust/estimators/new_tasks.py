@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mtclust._threads import one_blas_thread
-from mtclust.labels import SizeBounds, neutral_bounds, parse_sizes
+from mtclust.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
 from mtclust.new_task import NewTask
 from mtclust.problem.common import CommonKept
 from mtclust.problem.protocol import SearchOptions
@@ -61,7 +60,7 @@ class NewTaskMixin:
         kept = self._kept
         rows = self._rows_of_new_task(X, kept.n_columns)
         if sizes is None:
-            sizes = self.sizes if isinstance(self.sizes, str | Real | tuple) else "auto"
+            sizes = self.sizes if same_for_all_clusters(self.sizes) else "auto"
         if isinstance(kept, CommonKept):
             return self._by_common_model(kept, rows)
         bounds = self._bounds_of_new_task(kept, sizes, rows.shape[0])

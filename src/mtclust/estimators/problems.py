@@ -18,11 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from mtclust._warnings import warn_user
 from mtclust.alignment import groups_of_tasks
 from mtclust.choose.candidates import Candidate
-from mtclust.choose.settings import Sample, Settings, all_rows, choose_settings, sample_rows
+from mtclust.choose.settings import Sample, Settings, all_rows, choose_settings, sample_rows, sizes_left_open
 from mtclust.exceptions import NO_VARIATION
 from mtclust.features import Kernel, eigen_features
 from mtclust.labels import SizeBounds, free_bounds, neutral_bounds, parse_sizes
-from mtclust.memory import require_memory
+from mtclust.memory import available_memory, bytes_with_features, require_memory
 from mtclust.problem.common import CommonFrame, counts_by_task
 from mtclust.problem.kernels import KernelOrigin, KernelProblem
 from mtclust.problem.predictability import criterion_named
@@ -53,7 +53,7 @@ def prepare(
 ) -> Prepared:
     """Choose the settings and build the problem of a form; ``clusters`` is the number of clusters of every task."""
     if form == "primal":
-        _check_feature_memory(estimator, X, index, clusters)
+        _check_feature_memory(estimator, X, index)
     elif form == "matrix-free":
         _check_wide_memory(X, index, clusters)
     most = _WIDE_ROWS if form == "matrix-free" else None
@@ -176,17 +176,22 @@ def _feature_problem(
     return FeatureProblem(Data(source, own, bounds), method, lambda1, lambda2, features, criterion=settings.criterion)
 
 
-def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
-    """Gram matrices, systems and per-row arrays; X itself is there already."""
-    from mtclust.primal.features import default_rank, needs_landmarks
+def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
+    """Features that are held, Gram matrices, systems and per-row arrays; X itself is there already."""
+    from mtclust.primal.features import default_rank, held_as, needs_landmarks
+    from mtclust.problem.sample import ALL_ROWS, SAMPLED_ROWS
 
-    n, m, C = X.shape[0], index.n_tasks, int(clusters.max())
-    held = n if index.in_memory else 0
+    n, m = X.shape[0], index.n_tasks
+    here = n if index.in_memory else 0
     kind = estimator.kernel if isinstance(estimator.kernel, str) else "callable"
     nystroem = needs_landmarks(Kernel(kind), X, estimator.n_components)
     r = (estimator.n_components or default_rank(n)) if nystroem else X.shape[1]
-    system = min(m * r, 1000) if estimator._method(m) == "relationship" else r
-    need = 8.0 * (6 * m * r * r + 4 * system**2) + held * (4 * 8 + 8 * 2) + 8.0 * 20_000 * r + 8.0 * m * r * C * 6
+    kept = held_as(n, r, available_memory()) if nystroem and here else None
+    need = bytes_with_features(
+        here, m, r, estimator._method(m),
+        sampled=0 if n <= ALL_ROWS or sizes_left_open(estimator) else SAMPLED_ROWS,
+        held=0.0 if kept is None else float(np.dtype(kept).itemsize) * n * r,
+    )  # fmt: skip
     require_memory(
         need,
         f"fit of {n} rows in {m} tasks with {r} features",

@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 #: kinds of numpy types whose bytes are the value: bool, integers, floats, complex, times, fixed-length strings
 PLAIN_KINDS = "biufcMmSU"
 
+#: so many values that Python cannot tell apart by their hash make a dictionary slow; by chance there are one or two
+_SAME_HASH = 16
+
 Class = TypeVar("Class", bound=type)
 
 
@@ -80,6 +83,8 @@ class Encoder:
         kind = type(value)
         if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
             return value
+        if hasattr(value, "__dask_graph__"):  # labels of rows in chunks are saved with the model, as an array
+            return self.encode(value.compute(), where)
         if kind is list:
             return [self.encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
         if is_dataclass(value):
@@ -87,10 +92,13 @@ class Encoder:
         if kind in (np.ndarray, np.memmap):
             return self._array(value, where)
         encode = _ENCODERS.get(kind) or (_scalar if isinstance(value, np.generic) else None)
+        if encode is None and kind.__module__.split(".")[0] == "pandas":  # which need not be there to read the others
+            encode = _OF_PANDAS.get(kind.__name__)
         if encode is None:
             raise TypeError(
                 f"{where} cannot be saved: it is of type {kind.__name__}. Allowed are None, bool, int, float, str, "
-                "bytes, dates, list, tuple, dict, range, numpy arrays and numbers, CSR matrices and RandomState."
+                "bytes, dates and times, Decimal, UUID, list, tuple, dict, range, numpy arrays and numbers, CSR "
+                "matrices and RandomState."
             )
         return encode(self, value, where)
 
@@ -117,6 +125,8 @@ class Encoder:
 def _scalar(encoder: Encoder, value: np.generic, where: str) -> dict[str, Any]:
     if isinstance(value, np.str_):
         return {"type": "numpy string", "value": str(value)}
+    if isinstance(value, np.bytes_):
+        return {"type": "bytes", "hex": value.hex()}
     if value.dtype.kind not in "biufcMm":
         raise TypeError(f"{where} cannot be saved: it is a numpy {value.dtype}.")
     return {"type": "number", "dtype": value.dtype.str, "hex": value.tobytes().hex()}
@@ -192,6 +202,19 @@ def _decode_dataclass(decoder: Decoder, value: dict[str, Any]) -> Any:
     return known.cls(**{name: decoder.decode(item) for name, item in value["fields"].items()})
 
 
+def _decode_dict(decoder: Decoder, value: dict[str, Any]) -> dict[Any, Any]:
+    found = [decoder.decode(key) for key, _ in value["items"]]
+    check_hashes(found)
+    return dict(zip(found, [decoder.decode(item) for _, item in value["items"]]))
+
+
+def check_hashes(found: list[Any]) -> None:
+    """Refuse keys made so that a dictionary of them takes quadratic time."""
+    _, counts = np.unique(np.array([hash(key) for key in found], dtype=np.int64), return_counts=True)
+    if counts.max(initial=0) > _SAME_HASH:
+        raise ValueError(f"it holds {counts.max()} keys of a dictionary with the same hash")
+
+
 def _decode_objects(decoder: Decoder, value: dict[str, Any]) -> NDArray[Any]:
     items = decoder.decode(value["items"])
     if math.prod(value["shape"]) != len(items):
@@ -231,7 +254,7 @@ def _decode_random_state(decoder: Decoder, value: dict[str, Any]) -> np.random.R
 _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
     "float": lambda _, value: float(value["value"]),
     "tuple": lambda decoder, value: tuple(decoder.decode(value["items"])),
-    "dict": lambda decoder, value: {decoder.decode(key): decoder.decode(item) for key, item in value["items"]},
+    "dict": _decode_dict,
     "range": lambda _, value: range(*value["range"]),
     "bytes": lambda _, value: bytes.fromhex(value["hex"]),
     "datetime": lambda _, value: datetime.fromisoformat(value["iso"]).replace(fold=value["fold"]),
@@ -247,12 +270,22 @@ _DECODERS: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
 }
 
 
+#: how values of pandas are written, by the name of their type
+_OF_PANDAS: dict[str, Callable[[Encoder, Any, str], Any]] = {}
+
+
 def add_type(
-    cls: type,
+    cls: type | None,
     name: str,
     encode: Callable[[Encoder, Any, str], dict[str, Any]],
     decode: Callable[[Decoder, dict[str, Any]], Any],
 ) -> None:
-    """Let instances of a class into the format; what ``encode`` returns must have ``name`` as its ``"type"``."""
-    _ENCODERS[cls] = encode
+    """Let instances of a class into the format; what ``encode`` returns must have ``name`` as its ``"type"``.
+
+    Without ``cls`` it is the class of pandas that has this name.
+    """
+    if cls is None:
+        _OF_PANDAS[name] = encode
+    else:
+        _ENCODERS[cls] = encode
     _DECODERS[name] = decode

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from mtclust.estimators import DMTFC, DMTRC, DSTC
 from mtclust.features import Kernel
 from mtclust.labels import SizeBounds
 from mtclust.model import DecisionModel
+from mtclust.persistence.checks import check_state
 from mtclust.persistence.codec import Decoder, Encoder, add_type, register
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
@@ -75,39 +74,8 @@ def _decode(decoder: Decoder, value: dict[str, Any]) -> Any:
         vars(model).setdefault(_ROUTING, model._get_metadata_request())
         for argument, request in requests.items():
             getattr(vars(model)[_ROUTING], method).add_request(param=argument, alias=request)
-    _check_consistent(model)
+    check_state(model)
     return model
-
-
-def _check_consistent(model: Any) -> None:
-    """Labels, task bounds and size bounds, which compiled code takes as addresses, must be in range."""
-    n, C, m = len(model.labels_), model.n_clusters_, len(model.tasks_)
-    for name in ("labels_", "single_task_labels_"):
-        _check_labels(getattr(model, name), name, n, C)
-    if not isinstance(model._model, DecisionModel):
-        raise ValueError("it holds no model that scores rows")
-    kept = model._kept
-    if not isinstance(kept, KernelKept | FeatureKept | CommonKept):
-        raise ValueError("it holds no state for new tasks")
-    bounds = kept.bounds
-    if bounds.lower.shape != (m, C) or bounds.upper.shape != (m, C) or bounds.lower.min() < 0:
-        raise ValueError(f"its cluster sizes are not those of {m} tasks and {C} clusters")
-    if isinstance(kept, KernelKept):
-        _check_rows(kept, C, m)
-
-
-def _check_labels(labels: Any, name: str, n: int, n_clusters: int) -> None:
-    if labels.shape != (n,) or labels.dtype != np.int64 or labels.min() < 0 or labels.max() >= n_clusters:
-        raise ValueError(f"{name} are no labels of {n} rows in {n_clusters} clusters")
-
-
-def _check_rows(kept: KernelKept, n_clusters: int, n_tasks: int) -> None:
-    offsets, n = kept.offsets, len(kept.labels)
-    if offsets.shape != (n_tasks + 1,) or offsets[0] != 0 or offsets[-1] != n or np.any(np.diff(offsets) < 1):
-        raise ValueError(f"its rows are not those of {n_tasks} tasks")
-    _check_labels(kept.labels, "the labels kept for new tasks", n, n_clusters)
-    if kept.rows is not None and kept.rows.shape[0] != n:
-        raise ValueError(f"it has {kept.rows.shape[0]} rows but {n} labels")
 
 
 for _cls in ESTIMATORS.values():

@@ -102,7 +102,7 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
     Returns
     -------
     model : DMTRC, DMTFC or DSTC
-        It predicts, clusters new tasks and shows itself exactly as the one that was saved.
+        It predicts, clusters new tasks and shows itself as the one that was saved; scores may differ by rounding.
     extra : dict or None
         Only with ``return_extra=True``.
 
@@ -134,6 +134,8 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
             if type(model).__name__ not in ESTIMATORS:
                 raise ValueError(f"it holds a {type(model).__name__} in the place of a model")
             extra = decoder.decode(archive.manifest["extra"])
+        except ImportError:  # a task id of a type that a library brings which is not there
+            raise
         except Exception as error:  # whatever zipfile, json or numpy say about bytes that are not what they should be
             raise ModelFileError(f"{os.fspath(path)!r} is damaged and was not loaded: {_words(error)}.") from error
     return (model, extra) if return_extra else model

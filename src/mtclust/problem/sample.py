@@ -11,7 +11,7 @@ from mtclust.primal.rows import Data, TableRows, moments, take_all
 #: up to this many rows the search runs on all of them
 ALL_ROWS = 30_000
 #: otherwise on this many, and at least on so many per task and cluster
-_SAMPLED_ROWS = 20_000
+SAMPLED_ROWS = 20_000
 _FEWEST_PER_CLUSTER = 40
 
 
@@ -21,7 +21,7 @@ def sample_of(data: Data, rng: np.random.Generator) -> tuple[Data, bool]:
     if sizes.sum() <= ALL_ROWS:
         return data, False
     fewest = _FEWEST_PER_CLUSTER * data.bounds.n_clusters
-    wanted = np.minimum(sizes, np.maximum(fewest, sizes * _SAMPLED_ROWS // sizes.sum()))
+    wanted = np.minimum(sizes, np.maximum(fewest, sizes * SAMPLED_ROWS // sizes.sum()))
     return take_rows(data, wanted, rng), True
 
 

@@ -7,7 +7,7 @@ alone prefers few clusters; its gap to noise peaks where the clusters are real.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,6 +163,20 @@ def select_n_clusters(
                 null[k, draw] = _score(noise_model, data, tasks, C)
     best = int(np.argmax(scores - null.mean(axis=1)))
     return ClusterNumberChoice(numbers[best], numbers, scores, null)
+
+
+def no_more_than(candidates: Sequence[int], n_samples: int) -> Sequence[int]:
+    """The candidates that are not above the number of rows; of a range without walking through it.
+
+    Examples
+    --------
+    >>> no_more_than(range(2, 10**15), 4), no_more_than([5, 3], 4)
+    (range(2, 5), [3])
+    """
+    if not isinstance(candidates, range):
+        return [c for c in candidates if c <= n_samples]
+    rising = candidates if candidates.step > 0 else candidates[::-1]
+    return range(rising.start, min(rising.stop, n_samples + 1), rising.step)
 
 
 def words_of_choice(choice: ClusterNumberChoice | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where results go: written beside their place and moved there whole, so that nothing half-written is ever seen."""
+"""Where results go: made in a directory of their own and moved there when they are whole."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ import itertools
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from mtclust._atomic import cannot_write, exchange, flush_directory
+from mtclust._atomic import cannot_write, flush_directory
 from mtclust._in_use import fresh_mark, hold, marked_here, remove_abandoned
 from mtclust.exceptions import CommandError
 
 #: what ``mtclust fit`` writes
 MODEL_FILE, LABELS_FILE, REPORT_FILE = "model.mtclust", "labels.csv", "report.html"
 RESULT_FILES = (LABELS_FILE, MODEL_FILE, REPORT_FILE)
+#: what tells a result from a file of somebody else: in the header of the labels, near the begin of a report, near the
+#: end of a model
+_MARKS = {LABELS_FILE: b"cluster", REPORT_FILE: b"mtclust", MODEL_FILE: b"model.json"}
+#: bytes of a file that are looked at
+_LOOKED_AT = 1 << 16
 #: a spreadsheet takes a cell that begins so for a formula
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
@@ -26,16 +32,20 @@ _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 
 @contextmanager
 def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A directory to write into that becomes ``out`` at the end, or vanishes if anything goes wrong.
+    """A directory to write results into that are in ``out`` at the end, or nowhere if anything goes wrong.
 
-    ``out`` must not exist, be empty, or, with ``overwrite``, hold nothing but results of an earlier run. A process that
-    is killed leaves a directory ``.out.mtclust-…`` beside it, which the next run removes.
+    Where there is no ``out`` it appears with all results at once. A directory that is there stays, with its rights and
+    whatever else it holds, and gets the results one whole file after the other; earlier ones are replaced with
+    ``overwrite`` only. Whether it can be written is found out before anything is computed. A process that is killed
+    leaves a directory ``.….mtclust-…``, which the next run removes.
     """
     out = Path(os.path.realpath(out))  # a link stays a link
-    _clear_up(out)
+    remove_abandoned(out.parent, re.compile(re.escape(f".{out.name}") + marked_here()))
+    remove_abandoned(out, re.compile(marked_here()))
     _check_free(out, overwrite)
     new_parents = [parent for parent in out.parents if not parent.exists()]
-    stage = out.parent / f".{out.name}{fresh_mark()}"
+    # inside a directory that is there, since a disk may be mounted on it, and files do not move from disk to disk
+    stage = out / fresh_mark() if out.is_dir() else out.parent / f".{out.name}{fresh_mark()}"
     try:
         with _made(stage, out), written_to(out, stage):
             yield stage
@@ -65,6 +75,8 @@ def _made(stage: Path, out: Path) -> Iterator[None]:
     """Make a directory and hold it, so that no other run takes it for abandoned."""
     with written_to(out):
         stage.mkdir(parents=True)
+        if stage.parent == out:
+            stage.chmod(stat.S_IMODE(out.stat().st_mode))  # what is private stays so while it is being made
     if os.name != "posix":
         yield
         return
@@ -77,18 +89,6 @@ def _made(stage: Path, out: Path) -> Iterator[None]:
         os.close(descriptor)
     with _made(stage, out):  # another run was quicker to remove it than we to hold it
         yield
-
-
-def _clear_up(out: Path) -> None:
-    """Remove what killed runs have left; put results back that one of them had just moved aside."""
-    earlier = _earlier(out)
-    if earlier.is_dir() and not out.exists():
-        earlier.rename(out)
-    remove_abandoned(out.parent, re.compile(re.escape(f".{out.name}") + rf"({marked_here()}|\.mtclust-earlier)"))
-
-
-def _earlier(out: Path) -> Path:
-    return out.parent / f".{out.name}.mtclust-earlier"
 
 
 def _remove(directory: Path) -> None:
@@ -104,41 +104,59 @@ def _check_free(out: Path, overwrite: bool) -> None:
         return
     if not out.is_dir():
         raise CommandError(f"--out {out} is a file; give the name of a directory.")
-    present = sorted(entry.name for entry in out.iterdir())
-    foreign = [name for name in present if name not in RESULT_FILES]
-    if foreign:
-        raise CommandError(
-            f"--out {out} holds files that are not results of mtclust fit ({', '.join(foreign[:3])}"
-            f"{', …' if len(foreign) > 3 else ''}); choose another directory."
-        )
+    present = [out / name for name in RESULT_FILES if os.path.lexists(out / name)]
+    for path in present:
+        foreign = _why_foreign(path)
+        if foreign is not None:
+            raise CommandError(
+                f"--out {out} holds {path.name}, which is no result of mtclust fit ({foreign}); choose another "
+                "directory."
+            )
+        if not os.access(path, os.W_OK):
+            raise CommandError(
+                f"--out {out} holds {path.name}, which may not be replaced (it is read-only); choose another directory."
+            )
     if present and not overwrite:
         raise CommandError(
             f"--out {out} already holds results; choose another directory, or replace them with --overwrite."
         )
 
 
+def _why_foreign(path: Path) -> str | None:
+    """Why something that is called like a result is none; None for a result."""
+    if path.is_symlink() or not path.is_file():
+        return "link" if path.is_symlink() else "directory" if path.is_dir() else "no regular file"
+    with path.open("rb") as stream:
+        begin = stream.readline(_LOOKED_AT) if path.name == LABELS_FILE else stream.read(_LOOKED_AT)
+        stream.seek(max(0, path.stat().st_size - _LOOKED_AT))
+        found = begin + (stream.read() if path.name == MODEL_FILE else b"")
+    return None if _MARKS[path.name] in found else "its content is another"
+
+
 def _move_into_place(stage: Path, out: Path) -> None:
     flush_directory(stage)
     if not out.exists():
         stage.rename(out)
-    elif not exchange(stage, out):
-        _replace_in_two_steps(stage, out)
-    flush_directory(out.parent)
-
-
-def _replace_in_two_steps(stage: Path, out: Path) -> None:
-    """Where two directories cannot trade places: a kill between the steps is mended by the next run."""
-    earlier = _earlier(out)
+        flush_directory(out.parent)
+        return
     try:
-        out.rename(earlier)
-        stage.rename(out)
-    except BaseException:  # Ctrl-C between the two as well
-        if earlier.exists() and not out.exists():
-            earlier.rename(out)
+        _move_files(stage, out)
+    except (KeyboardInterrupt, SystemExit):  # all of the new results rather than some
+        _move_files(stage, out)
         raise
-    finally:
-        if out.exists():
-            _remove(earlier)
+    flush_directory(out)
+
+
+def _move_files(stage: Path, out: Path) -> None:
+    for path in sorted(stage.iterdir()):
+        _put_in_place(path, out / path.name)
+
+
+def _put_in_place(fresh: Path, target: Path) -> None:
+    """Let a file take its place, with the rights of the one it replaces and none that the directory lacks."""
+    rights = stat.S_IMODE((target if target.exists() else fresh).stat().st_mode)
+    fresh.chmod(rights & (0o600 | stat.S_IMODE(target.parent.stat().st_mode)))
+    os.replace(fresh, target)
 
 
 def defused(cell: Any) -> Any:

@@ -1,0 +1,264 @@
+"""Files whose checksums are right but whose arrays are not: refused on loading, or without any effect."""
+
+import hashlib
+import io
+import json
+import time
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mtclust
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.exceptions import ModelFileError
+from mtclust.persistence.archive import MANIFEST
+from tests.conftest import gaussian_tasks
+from tests.persistence_helpers import rewrite_manifest
+
+X, _, TASKS = gaussian_tasks(rows=12)
+NEW = X[:10] + 0.5
+QUICK = {"lambda1": 0.1, "n_init": 1, "random_state": 0, "sizes": "balanced"}
+PRIMAL = {"solver_options": {"form": "primal"}}
+MODELS = {
+    "kernel": (DMTRC, {"kernel": "rbf", "width": 1.0}),
+    "linear": (DMTFC, {"kernel": "linear"}),
+    "features": (DMTRC, {"kernel": "linear", **PRIMAL}),
+    "Nyström": (DMTFC, {"kernel": "rbf", "width": 1.0, "n_components": 9, **PRIMAL}),
+    "alone": (DSTC, {"kernel": "linear"}),
+    "common frame": (DMTRC, {"kernel": "rbf", "width": 1.0, "center": "all", "sizes": "auto"}),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def saved(request, tmp_path_factory):
+    method, options = MODELS[request.param]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = method(3, **QUICK | options).fit(X, tasks=TASKS)
+    path = tmp_path_factory.mktemp("saved") / "model"
+    model.save(path)
+    return path.read_bytes()
+
+
+def spoiled(rng, array):
+    """An array changed in one of the ways in which files are forged."""
+    ways = [
+        lambda a: a.astype(a.dtype.newbyteorder()),
+        lambda a: a.astype({"f": np.float32, "i": np.int32}.get(a.dtype.kind, np.int8)),
+        lambda a: a.astype({"f": np.int64, "i": np.float64}.get(a.dtype.kind, np.float64)),
+        lambda a: a[:-1],
+        lambda a: np.concatenate([a, a[:1]]),
+        lambda a: a[None],
+        lambda a: a.reshape(-1),
+        lambda a: a.T,
+        lambda a: np.zeros_like(a),
+        lambda a: _with(a, np.nan if a.dtype.kind == "f" else np.iinfo(a.dtype).max if a.dtype.kind == "i" else 0, rng),
+        lambda a: _with(a, np.inf if a.dtype.kind == "f" else -1 if a.dtype.kind == "i" else 1, rng),
+        lambda a: a.astype("S8") if a.dtype.kind == "i" else a.astype(np.complex128),
+    ]
+    return ways[rng.integers(len(ways))](array)
+
+
+def _with(array, value, rng):
+    changed = array.copy()
+    if changed.size:
+        changed.flat[rng.integers(changed.size)] = value
+    return changed
+
+
+def forged(saved, name, change):
+    """The file with another array and checksums that are right."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved)) as old, zipfile.ZipFile(out, "w") as new:
+        contents = {member: old.read(member) for member in old.namelist()}
+        array = np.lib.format.read_array(io.BytesIO(contents[name]))
+        changed = io.BytesIO()
+        np.lib.format.write_array(changed, np.asarray(change(array)))
+        contents[name] = changed.getvalue()
+        manifest = json.loads(contents[MANIFEST])
+        manifest["sha256"][name] = hashlib.sha256(contents[name]).hexdigest()
+        contents[MANIFEST] = json.dumps(manifest).encode()
+        for member, content in contents.items():
+            new.writestr(member, content)
+    return out.getvalue()
+
+
+def test_arrays_with_other_types_shapes_or_values_are_refused_or_change_nothing_but_values(saved, tmp_path):
+    """A model that loads does everything without an error; zeros in place of numbers cannot be told from a model."""
+    with zipfile.ZipFile(io.BytesIO(saved)) as archive:
+        names = [name for name in archive.namelist() if name.startswith("arrays/")]
+    rng = np.random.default_rng(0)
+    refused = 0
+    for name in np.repeat(names, 8):
+        (tmp_path / "m").write_bytes(forged(saved, name, lambda array: spoiled(rng, array)))
+        try:
+            loaded = mtclust.load(tmp_path / "m")
+        except ModelFileError:
+            refused += 1
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert np.isfinite(loaded.decision_function(X, tasks=loaded.tasks_[TASKS])).all()
+            assert loaded.fit_task(NEW).labels_.shape == (10,)
+            str(loaded.summary())
+    assert refused > 2 * len(names)
+
+
+def part(*keys):
+    def find(manifest):
+        found = manifest["model"]
+        for key in keys:
+            found = found[key]
+        return found
+
+    return find
+
+
+REFUSED = {
+    "task twice": (
+        "alone",
+        lambda m: m["model"]["fitted"].update(tasks_={"type": "objects", "shape": [3], "items": ["a", "a", "b"]}),
+        "an id twice",
+    ),
+    "task missing": (
+        "alone",
+        lambda m: m["model"]["fitted"].update(tasks_={"type": "objects", "shape": [3], "items": ["a", None, "b"]}),
+        "no task ids",
+    ),
+    "no clusters": ("alone", lambda m: m["model"]["fitted"].update(n_clusters_=0), "n_clusters_ is 0"),
+    "clusters in words": ("alone", lambda m: m["model"]["fitted"].update(n_clusters_="3"), "n_clusters_ is '3'"),
+    "objective in words": ("alone", lambda m: m["model"]["fitted"].update(objective_="low"), "objective_ is no number"),
+    "no decision": ("alone", lambda m: m["model"].update(decision=5), "decision is a int"),
+    "unknown kernel": (
+        "alone", lambda m: part("decision", "fields", "kernel", "fields")(m).update(kind="cosine"), "unknown kind",
+    ),
+    "no width": (
+        "kernel", lambda m: part("decision", "fields", "kernel", "fields")(m).update(sigma=-1.0), "the width of the",
+    ),
+    "no rows to decide by": (
+        "kernel", lambda m: part("decision", "fields")(m).update(rows=None), "decision has no rows",
+    ),
+    "no rows": ("kernel", lambda m: part("kept", "fields")(m).update(rows=None), "it has no rows"),
+    "nothing kept": (
+        "alone", lambda m: m["model"].update(kept=None), "no state for new tasks but a NoneType",
+    ),
+    "unknown method": (
+        "features", lambda m: part("kept", "fields")(m).update(method="magic"), "coupled in an unknown way",
+    ),
+    "movable in words": (
+        "features", lambda m: part("kept", "fields", "bounds", "fields")(m).update(movable="no"), "lower bounds",
+    ),
+    "sizes of tasks": (
+        "features",
+        lambda m: part("kept", "fields", "moments", "fields")(m).update(
+            sizes={"type": "array", "name": part("kept", "fields", "bounds", "fields")(m)["lower"]["name"]}
+        ),
+        "sizes has the shape",
+    ),
+    "fewer rows": (
+        "features", lambda m: m["model"]["fitted"].update(labels_={"type": "objects", "shape": [0], "items": []}),
+        "labels_ is an array of object",
+    ),
+}  # fmt: skip
+
+
+def fitted(name, tmp_path):
+    method, options = MODELS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        method(3, **QUICK | options).fit(X, tasks=TASKS).save(tmp_path / "m")
+    return tmp_path / "m"
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_could_not_have_been_fitted_is_refused(case, tmp_path):
+    name, change, words = REFUSED[case]
+    path = fitted(name, tmp_path)
+    rewrite_manifest(path, change)
+    with pytest.raises(ModelFileError, match=f"damaged.*{words}"):
+        mtclust.load(path)
+
+
+def test_labels_that_do_not_have_the_sizes_are_refused(tmp_path):
+    path = fitted("alone", tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        name = json.loads(archive.read(MANIFEST))["model"]["fitted"]["labels_"]["name"]
+    path.write_bytes(forged(path.read_bytes(), name, lambda labels: (labels > 0).astype(np.int64)))
+    with pytest.raises(ModelFileError, match="cluster_sizes_ are not those of labels_"):
+        mtclust.load(path)
+
+
+def test_clusters_that_a_task_does_not_have_are_those_of_its_bounds(tmp_path):
+    path = fitted("features", tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        name = json.loads(archive.read(MANIFEST))["model"]["decision"]["fields"]["present"]["name"]
+    path.write_bytes(forged(path.read_bytes(), name, np.logical_not))
+    with pytest.raises(ModelFileError, match="its tasks do not have the clusters that it decides about"):
+        mtclust.load(path)
+
+
+def test_tasks_of_more_rows_than_there_are_labels_are_refused(tmp_path):
+    path = fitted("features", tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        moments = json.loads(archive.read(MANIFEST))["model"]["kept"]["fields"]["moments"]
+    path.write_bytes(forged(path.read_bytes(), moments["fields"]["sizes"]["name"], lambda sizes: sizes + 1))
+    with pytest.raises(ModelFileError, match="sizes of its tasks are not those of its rows"):
+        mtclust.load(path)
+
+
+@pytest.mark.parametrize("where", ["extra", "tasks_"])
+def test_keys_made_to_collide_are_refused_quickly(where, tmp_path):
+    path = fitted("alone", tmp_path)
+    colliding = [i * (2**61 - 1) for i in range(30_000)]
+    assert len({hash(i) for i in colliding[:100]}) == 1
+
+    def change(manifest):
+        if where == "extra":
+            manifest["extra"] = {"type": "dict", "items": [[i, 0] for i in colliding]}
+        else:
+            items = {"type": "objects", "shape": [len(colliding)], "items": colliding}
+            manifest["model"]["fitted"]["tasks_"] = items
+
+    rewrite_manifest(path, change)
+    begin = time.process_time()
+    with pytest.raises(ModelFileError, match=r"30000 keys of a dictionary with the same hash"):
+        mtclust.load(path)
+    assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize("candidates", [range(0, 10**15), range(2, 10**15), range(10**15, 2, -1)], ids=repr)
+def test_a_range_of_clusters_without_end_is_no_work(candidates, tmp_path):
+    path = fitted("alone", tmp_path)
+    wanted = {"type": "range", "range": [candidates.start, candidates.stop, candidates.step]}
+    rewrite_manifest(path, lambda manifest: manifest["model"]["parameters"].update(n_clusters=wanted))
+    model = mtclust.load(path)
+    assert model.predict(X, tasks=TASKS).shape == (36,)
+    model.set_params(sizes="balanced")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if candidates[0] == 0:
+            with pytest.raises(ValueError, match="candidates"):
+                model.fit(X[:5])
+        else:
+            assert 2 <= model.fit(X[:5]).n_clusters_ <= 5
+
+
+def test_sparse_rows_are_checked_too(tmp_path):
+    DSTC(3, kernel="rbf", width=1.0, fit_intercept=False, **QUICK).fit(sp.csr_array(X)).save(tmp_path / "m")
+    with zipfile.ZipFile(tmp_path / "m") as archive:
+        rows = json.loads(archive.read(MANIFEST))["model"]["kept"]["fields"]["rows"]
+    spoil = forged((tmp_path / "m").read_bytes(), rows["data"]["name"], lambda data: np.full_like(data, np.nan))
+    (tmp_path / "m").write_bytes(spoil)
+    with pytest.raises(ModelFileError, match="holds values that are not finite"):
+        mtclust.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_models_of_single_precision_load(kernel, tmp_path):
+    rows = sp.csc_array(X.astype(np.float32))
+    model = DSTC(3, kernel=kernel, width=0.5, n_components=2, **QUICK, **PRIMAL).fit(rows, tasks=TASKS)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(mtclust.load(tmp_path / "m").predict(X, tasks=TASKS), model.predict(X, tasks=TASKS))
