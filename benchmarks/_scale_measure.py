@@ -52,9 +52,9 @@ def one_pass(data: Mixture) -> Timed:
     )
 
 
-def child(*arguments: str, **environment: str) -> dict[str, Any]:
-    """What ``_scale_child.py`` measured in a process of its own."""
-    script = Path(__file__).with_name("_scale_child.py")
+def child(*arguments: str, file: str = "_scale_child.py", **environment: str) -> dict[str, Any]:
+    """What a script of this directory measured in a process of its own."""
+    script = Path(__file__).with_name(file)
     result = subprocess.run(
         [sys.executable, str(script), *arguments], capture_output=True, text=True, check=False,
         env={**os.environ, **environment},

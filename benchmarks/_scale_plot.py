@@ -66,6 +66,5 @@ def plot_growth(rows: list[Row], growth: dict[str, list[Cell]], out: Path) -> No
     panels[0].set_ylabel("CPU seconds of one fit, one thread")
     low, high = panels[0].get_ylim()
     panels[0].set_ylim(low, high * 8)  # room for the legends
-    figure.savefig(out / "growth.png", dpi=130)
     figure.savefig(out / "growth.svg", metadata={"Date": None})
     plt.close(figure)

@@ -35,7 +35,7 @@ def write_report(rows: list[Row], growth: dict[str, list[Cell]], path: Path) -> 
         "loaded libraries and compiled code. The column “nothing” is the floor: what is shown where no fit is run. "
         "One run each, in a process of its own.",
         "## Growth", growth_table(rows, growth),
-        f"Slopes of log CPU seconds; in brackets, for rows, from {LARGE_ROWS:,} on. See growth.png.",
+        f"Slopes of log CPU seconds; in brackets, for rows, from {LARGE_ROWS:,} on. See growth.svg.",
         "## Nyström features against the exact kernel", nystroem_table(rows),
         "DMTRC with an RBF kernel. Error: Frobenius norm of ΦΦᵀ − K relative to K. J: of the labels and Ω found, under "
         "the exact kernel, above the exact form's (which is a local search too: negative means that it was beaten). "

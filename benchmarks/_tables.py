@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,18 @@ class Rows:
         self._append({name: round(v, 6) if isinstance(v, float) else v for name, v in row.items()})
 
 
+def made_by() -> str:
+    """The line on top of a page: the command that made it."""
+    return f"Made by `{' '.join(['python', *map(shlex.quote, sys.argv)])}`"
+
+
+def markdown_table(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> list[str]:
+    """The lines of a table in Markdown."""
+    body = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return body + ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]
+
+
 def write_markdown(path: Path, header: Sequence[str], lines: Sequence[Sequence[Any]], notes: str) -> None:
     """A table, the command that made it above, remarks below."""
-    command = " ".join(["python", *map(shlex.quote, sys.argv)])
-    body = [f"Made by `{command}`", "", "| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    body += ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]
-    path.write_text("\n".join([*body, "", notes, ""]))
+    path.write_text("\n".join([made_by(), "", *markdown_table(header, lines), "", notes, ""]))
     print(path.read_text())

@@ -1,6 +1,6 @@
 """NMI against each constant of the rules that choose without labels, from the rows of without_labels.py.
 
-    python benchmarks/rule_constants.py        reads results/without_labels/runs.csv, writes rule_constants.{png,svg,md}
+    python benchmarks/rule_constants.py        reads results/without_labels/runs.csv, writes rule_constants.svg and .md
 
 - the limits on Z and V: which of the coupled and single-task labels are taken
 - the tolerance on the macro leave-one-out R²: which of the size candidates is taken
@@ -126,8 +126,7 @@ def draw(panels: dict[str, Any], out: Path) -> None:
         ax.set_xlabel(name)
         ax.set_title(f"in use: {used:g}", fontsize=10)
     axes[0].set_ylabel("mean NMI")
-    for ending in ("png", "svg"):
-        figure.savefig(out / f"rule_constants.{ending}", dpi=130)
+    figure.savefig(out / "rule_constants.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 
 One process and one thread. Every method is run once per draw of the data, one after the other, and ratios are taken
 within a draw, so that other load on the machine meets all methods alike; medians over draws. Finished draws are kept
-and an interrupted run goes on: remove runs.csv to measure anew. Writes runs.csv, table.md and growth.png, growth.svg.
+and an interrupted run goes on: remove runs.csv to measure anew. Writes runs.csv, table.md and growth.svg.
 """
 
 from __future__ import annotations

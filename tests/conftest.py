@@ -1,10 +1,39 @@
 """Shared helpers of the tests."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
+
+TESTS = Path(__file__).parent
+#: run by ``make quick``: the formulas, loops and solvers against oracles, which notice most changes of the core, and
+#: one way through the estimators. A test of these that takes seconds and repeats what others see is marked slow.
+QUICK = (
+    "test_alignment.py", "test_assignment.py", "test_compiled.py", "test_coupling.py", "test_criterion.py",
+    "test_error_messages_inside.py", "test_exchange_solver.py", "test_labels.py", "test_new_task.py",
+    "test_objective.py", "test_pool.py", "test_repository.py", "test_solver_steps.py", "test_tasks.py",
+    "choose/test_judge.py",
+    "cutting_plane/test_alternation.py", "cutting_plane/test_certificate.py", "cutting_plane/test_level_method.py",
+    "cutting_plane/test_relaxation.py",
+    "primal/test_primal_labelling.py", "primal/test_primal_moments.py", "primal/test_primal_systems.py",
+    "properties/test_property_core.py",
+)  # fmt: skip
+
+
+def pytest_ignore_collect(collection_path, config):
+    """With ``-m quick`` other files are not even imported, which takes longer than the tests."""
+    if config.option.markexpr == "quick" and collection_path.suffix == ".py":
+        return collection_path not in {TESTS / name for name in QUICK}
+    return None
+
+
+def pytest_collection_modifyitems(items):
+    quick = {TESTS / name for name in QUICK}
+    for item in items:
+        if item.path in quick and item.get_closest_marker("slow") is None:
+            item.add_marker("quick")
 
 
 @pytest.fixture(autouse=True, scope="session")

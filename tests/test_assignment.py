@@ -76,6 +76,7 @@ def test_exact_balance_equals_the_hungarian_method():
     assert cost[np.arange(60), assign(cost, [12] * 5, [12] * 5)].sum() == pytest.approx(expected, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", ["normal", "ties", "constant"])
 def test_a_hundred_thousand_rows_and_twenty_clusters(values):
     rng = np.random.default_rng(3)

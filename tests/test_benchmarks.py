@@ -1,6 +1,7 @@
 """The benchmarks run: each says what it does, and a small one is run to its table."""
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -19,11 +20,31 @@ def run(name, *arguments, **environment):
     )
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
-def test_every_benchmark_explains_itself(name):
-    result = run(name, "--help")
+#: one process for all of them: what they import takes longer than they do
+EXPLAIN = """
+import contextlib, io, json, runpy, sys
+sys.path.insert(0, "benchmarks")
+said = {}
+for name in sys.argv[1:]:
+    sys.argv = [name, "--help"]
+    with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.suppress(SystemExit):
+        runpy.run_path(f"benchmarks/{name}", run_name="__main__")
+    said[name] = output.getvalue()
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def explanations():
+    command = [sys.executable, "-c", EXPLAIN, *BENCHMARKS]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert result.returncode == 0, result.stderr
-    assert f"benchmarks/{name}" in result.stdout
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_explains_itself(explanations, name):
+    assert f"benchmarks/{name}" in explanations[name]
 
 
 def test_reference_objective_on_one_draw(data_home, tmp_path):
@@ -49,8 +70,74 @@ def test_scale_in_small_measures_every_part_and_goes_on_where_it_stopped(tmp_pat
     page = (tmp_path / "table.md").read_text()
     assert "| target | limit |" in page
     assert "not measured" in page  # the targets are about sizes that are not run here
-    assert (tmp_path / "growth.png").stat().st_size > 0
     assert (tmp_path / "growth.svg").read_text().lstrip().startswith("<?xml")
     again = run("scale.py", "--quick", "--out", str(tmp_path))
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "runs.csv").read_text() == runs
+
+
+def test_tables_in_small_scores_every_fit_once_and_goes_on_where_it_stopped(tmp_path):
+    choice = ["--sets", "iris", "blobs_80_15_5", "--methods", "DSTC", "k-means, pooled", "k-means, per task"]
+    result = run("tables.py", *choice, "--draws", "1", "--out", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    runs = (tmp_path / "runs.csv").read_text()
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 5  # one task has no need of "per task"
+    pooled = {row["set"]: row for row in rows if row["method"] == "k-means, pooled"}
+    assert float(pooled["blobs_80_15_5"]["pari"]) > 0.99
+    assert all(row["chosen"] for row in rows if row["method"] == "DSTC")
+    page = (tmp_path / "table.md").read_text()
+    assert page.startswith("Made by `python")
+    assert "Sets looked at while deciding" in page
+    assert "Sets run once at the end" not in page
+    again = run("tables.py", *choice, "--draws", "1", "--out", str(tmp_path))
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "runs.csv").read_text() == runs
+
+
+def test_the_two_groups_of_tables_are_apart_and_large_enough():
+    code = (
+        "import sys; sys.path.insert(0, 'benchmarks')\n"
+        "from collections import Counter\n"
+        "from _tables_sets import DECIDED_ON, HELD_OUT, SETS\n"
+        "assert set(DECIDED_ON) | set(HELD_OUT) == set(SETS) and not set(DECIDED_ON) & set(HELD_OUT)\n"
+        "for group in (DECIDED_ON, HELD_OUT):\n"
+        "    kinds = Counter(SETS[name].kind for name in group)\n"
+        "    assert kinds['single'] >= 5 and kinds['multi'] >= 5, kinds\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+
+
+def test_everyday_in_small_measures_every_part(tmp_path):
+    result = run("everyday.py", "--quick", "--out", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["part"] for row in rows} == {"import", "first fit", "sizes", "growth"}
+    assert {row["method"] for row in rows if row["part"] == "sizes"} == {"KMeans()", "DMTRC", "DMTFC", "DSTC"}
+    assert all(0 <= float(row["nmi"]) <= 1 for row in rows if row["part"] in ("sizes", "growth"))
+    assert "import mtclust beyond sklearn.cluster" in (tmp_path / "table.md").read_text()
+    assert (tmp_path / "growth.svg").stat().st_size > 0
+
+
+def test_figures_of_a_release_are_kept_and_what_became_slower_or_worse_is_told(tmp_path):
+    code = (
+        "import sys; sys.path.insert(0, 'benchmarks')\n"
+        "from pathlib import Path\n"
+        "import watch\n"
+        f"path = Path({str(tmp_path)!r}) / 'new' / 'releases.csv'\n"
+        "assert watch.last_release(path) == ('none', {})\n"
+        "watch.keep(path, '1.0', {'a': (1.0, 0.9), 'b': (1.0, 0.9)})\n"
+        "watch.keep(path, '1.1', {'a': (2.0, 0.9), 'b': (1.0, 0.9)})\n"
+        "release, before = watch.last_release(path)\n"
+        "assert (release, before) == ('1.1', {'a': (2.0, 0.9), 'b': (1.0, 0.9)})\n"
+        "assert watch.compare(before, before, release) == 0\n"
+        "assert watch.compare({'a': (3.9, 0.89), 'b': (2.1, 0.9), 'new': (9.0, 0.1)}, before, release) == 1\n"
+        "assert watch.compare({'a': (2.0, 0.87), 'b': (1.0, 0.9)}, before, release) == 1\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+    assert "slower" in result.stdout
+    assert "worse" in result.stdout

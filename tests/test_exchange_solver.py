@@ -90,6 +90,7 @@ def test_history_never_rises_and_ends_at_the_objective(method, kernel):
     assert values[-1] == pytest.approx(model.objective_, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [DMTRC, DMTFC])
 def test_labels_do_not_depend_on_the_number_of_jobs(method):
     X, _, tasks = gaussian_tasks(spread=1.5, seed=4)

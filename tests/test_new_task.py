@@ -33,6 +33,7 @@ def test_a_new_task_gets_labels_that_mean_what_they_mean_in_the_old_ones(method,
         assert new.task_covariance_ is None
 
 
+@pytest.mark.slow
 def test_a_few_rows_are_clustered_better_with_the_old_tasks_than_alone():
     """With nine noisy rows the new task leans on what the others have learned."""
     gains = []

@@ -9,7 +9,10 @@ from pathlib import Path
 
 #: extras whose packages the tests use; the tools of development, and what the tests compare with, may be of any version
 EXTRAS = ("plot", "cli", "report", "data", "cutting-plane", "dev")
-TOOLS = {"pytest", "pytest-xdist", "pytest-cov", "hypothesis", "ruff", "mypy", "build", "pip-audit", "cvxpy-base"}
+TOOLS = {
+    "pytest", "pytest-xdist", "pytest-cov", "hypothesis", "ruff", "mypy", "build", "pip-audit", "cvxpy-base",
+    "check-jsonschema",
+}  # fmt: skip
 
 #: what the lowest versions were made for; later ones warn about what matplotlib 3.8 and scikit-learn 1.6 do
 COMPANIONS = ("pyparsing<3.2", "pytest<9")
