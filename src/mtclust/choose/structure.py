@@ -1,0 +1,157 @@
+"""What rows would look like without clusters, and whether columns depend on each other.
+
+Two kinds of rows have no clusters of their own: Gaussian rows with the mean and covariance of every task (one elliptical
+cloud), and rows whose columns are permuted within tasks (nothing but the marginals: a column with two humps, or a few
+values only, looks like clusters there as well). Seeds are fixed: the same data give the same answer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from mtclust.choose.judge import Judge, noise_level
+from mtclust.choose.views import KernelSpec, View
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+#: permutations that the dependence of columns is compared to, and columns that are looked at, those that vary most
+_PERMUTATIONS = 199
+_COLUMNS = 60
+#: a column decides if it predicts the clusters nearly as well as all do, and the others without it far worse
+_SUFFICIENT, _NEEDED = 0.9, 0.5
+#: columns that are tried for that, and the correlation from which two are the same
+_TRIED = 3
+_SAME = 0.999
+
+
+def gaussian_rows(rows: Array, offsets: NDArray[np.int64], rng: np.random.Generator) -> Array:
+    """As many Gaussian rows with the mean and covariance that every task has.
+
+    R(X − x̄)/√(n−1) has the covariance of X for R of independent standard normal entries.
+    """
+    mixing = _mixing(offsets, rng)
+    return np.concatenate([part @ rows[a:b] for part, a, b in zip(mixing, offsets[:-1], offsets[1:])])
+
+
+def gaussian_kernel(kernel: Array, offsets: NDArray[np.int64], rng: np.random.Generator) -> Array:
+    """The linear kernel of such rows from that of the data: Gaussian rows mix the rows of their task."""
+    import scipy.linalg as sla
+
+    mixing = sla.block_diag(*_mixing(offsets, rng))
+    return mixing @ kernel @ mixing.T
+
+
+def _mixing(offsets: NDArray[np.int64], rng: np.random.Generator) -> list[Array]:
+    """1/n + R(I − 11ᵀ/n)/√(n−1) of every task."""
+    parts = []
+    for n in np.diff(offsets).tolist():
+        R = rng.standard_normal((n, n))
+        parts.append(1.0 / n + (R - R.mean(axis=1, keepdims=True)) / np.sqrt(max(n - 1, 1)))
+    return parts
+
+
+def columns_depend(rows: Array, offsets: NDArray[np.int64], level: float) -> bool:
+    """Whether columns depend on each other within tasks: a test against columns that are permuted within tasks.
+
+    Compared are correlations between the ranks of two columns, and between what is left of their squares: a ring or
+    two crossed lines have no correlation but that. At most ``level`` of tables with independent columns pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.random.default_rng(0).exponential(size=(100, 3))
+    >>> columns_depend(rows, np.array([0, 100]), 0.02)
+    False
+    >>> columns_depend(np.column_stack([rows, rows[:, 0] ** 2]), np.array([0, 100]), 0.02)
+    True
+    """
+    d = rows.shape[1]
+    if d > _COLUMNS:
+        rows = rows[:, np.sort(np.argsort(-rows.var(axis=0), kind="stable")[:_COLUMNS])]
+    scores = np.concatenate([_scores(rows[a:b]) for a, b in zip(offsets[:-1], offsets[1:])])  # (N, d, 2)
+    rng = np.random.default_rng(0)
+    observed = _dependence(scores)
+    null = np.empty((_PERMUTATIONS, 2))
+    for draw in range(_PERMUTATIONS):
+        permuted = np.empty_like(scores)
+        for a, b in zip(offsets[:-1], offsets[1:]):
+            moved = rng.permuted(np.broadcast_to(np.arange(b - a)[:, None], scores[a:b].shape[:2]), axis=0)
+            permuted[a:b] = np.take_along_axis(scores[a:b], moved[:, :, None], axis=0)
+        null[draw] = _dependence(permuted)
+    # one of two statistics must stand out: each is given half of the level
+    above = (1 + np.sum(null >= observed, axis=0)) / (1 + _PERMUTATIONS)
+    return bool(above.min() <= 0.5 * level)
+
+
+def _scores(rows: Array) -> Array:
+    """Of every column of a task its centred ranks and what their squares add to that; 0 for constant columns."""
+    ranks = rankdata(rows, axis=0)
+    ranks -= ranks.mean(axis=0)
+    squares = ranks**2
+    squares -= squares.mean(axis=0)
+    spread = np.einsum("nd,nd->d", ranks, ranks)
+    slope = np.divide(np.einsum("nd,nd->d", ranks, squares), spread, out=np.zeros_like(spread), where=spread > 0)
+    squares -= slope * ranks
+    both = np.stack([ranks, squares], axis=2)
+    norms = np.sqrt(np.mean(both**2, axis=0))
+    tiny = 1e-6 * (1.0 + norms.max())
+    return np.where(norms > tiny, both / np.where(norms > tiny, norms, 1.0), 0.0)
+
+
+def _dependence(scores: Array) -> Array:
+    """Sum and maximum of the squared correlations between scores of different columns."""
+    n, d, kinds = scores.shape
+    flat = scores.reshape(n, d * kinds)
+    squared = (flat.T @ flat / n) ** 2
+    between = squared.reshape(d, kinds, d, kinds)
+    between[np.arange(d), :, np.arange(d), :] = 0.0
+    return np.array([between.sum(), between.max() if d else 0.0])
+
+
+def deciding_column(rows: Array, offsets: NDArray[np.int64], labels: Labels, n_clusters: int) -> int | None:
+    """The column that alone decides the clusters, if one does.
+
+    It predicts membership nearly as well as all columns do, and without it (and its copies) the others predict far
+    worse.
+    """
+    d = rows.shape[1]
+    centred = View(rows, offsets)._centred_rows("task")[0]
+    spread = centred.std(axis=0)
+    if d < 2 or not np.any(spread > 0):
+        return None
+    by_all = _predicted(rows, offsets, labels, n_clusters)
+    if by_all <= 0:
+        return None
+    for column in np.argsort(-_between_clusters(centred, offsets, labels), kind="stable")[:_TRIED].tolist():
+        if spread[column] == 0:
+            continue
+        with np.errstate(invalid="ignore", divide="ignore"):
+            correlation = (centred.T @ centred[:, column]) / (len(rows) * spread * spread[column])
+        others = np.flatnonzero(~(np.abs(correlation) > _SAME) & (spread > 0))
+        if _predicted(rows[:, [column]], offsets, labels, n_clusters) < _SUFFICIENT * by_all:
+            continue
+        if not len(others) or _predicted(rows[:, others], offsets, labels, n_clusters) < _NEEDED * by_all:
+            return int(column)
+    return None
+
+
+def _between_clusters(centred: Array, offsets: NDArray[np.int64], labels: Labels) -> Array:
+    """Share of the variance of every column that lies between the clusters of its task."""
+    tasks = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    groups = np.unique(np.stack([tasks, labels]), axis=1, return_inverse=True)[1].ravel()
+    counts = np.bincount(groups)
+    total = np.einsum("nd,nd->d", centred, centred)
+    sums = np.zeros((len(counts), centred.shape[1]))
+    np.add.at(sums, groups, centred)
+    return np.divide((sums**2 / counts[:, None]).sum(axis=0), total, out=np.zeros_like(total), where=total > 0)
+
+
+def _predicted(rows: Array, offsets: NDArray[np.int64], labels: Labels, n_clusters: int) -> float:
+    """Macro leave-one-out R² of the labels by a narrow kernel of these columns."""
+    spec = KernelSpec("rbf", 0.5)
+    judge = Judge({spec.name: View(rows, offsets).through(spec, "task").centred.matrix}, offsets)
+    noise = noise_level(n_clusters)
+    return noise + (1.0 - noise) * judge(labels, n_clusters).separation
