@@ -1,14 +1,14 @@
 r"""The number of clusters, and whether there are any.
 
 On a few hundred rows, for every number C of a range, the rows are labelled (:mod:`mtclust.choose.sweep`) and judged
-(:mod:`mtclust.choose.judge`), and so are Gaussian rows with the mean and covariance of every task. With the separation
-s of the data, s₀ of the noise, b what the judge takes off for noise with C clusters, and the agreement a of the clusters
-across tasks (1 for a single task), the number is the one with the largest
+(:mod:`mtclust.choose.judge`), and so are Gaussian rows with the mean and covariance of every task. Of the ways to look
+at several tasks (alone, together, in a common frame) the one with the largest lead over that noise is taken. No single
+signal is right on all tables, so that three have a vote there, and the median counts:
 
-.. math:: (s - s_0)\,(1 - b)^{\beta}\,a^{\alpha}
-
-Separation alone prefers few clusters, for two neighbours taken as one are separated from the rest as well. Of the ways
-to look at several tasks (alone, together, in a common frame) the one with the largest lead over noise is taken.
+- *separation*: the number with the largest lead R² − R²₀ of leave-one-out prediction over noise, times how well the
+  clusters of one task are recovered in the others,
+- *distance*: the number with the highest silhouette of k-means,
+- *density*: the number with the lowest BIC of Gaussian mixtures.
 
 Whether there is anything is answered in three steps: columns that do not depend on each other within tasks have *no
 structure beyond the marginals*; rows that are separated no better than Gaussian rows have *no structure beyond one
@@ -18,7 +18,7 @@ elliptical cloud*; else there are *clusters*. Nothing depends on ``random_state`
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +34,7 @@ from mtclust.choose.settings import sample_rows
 from mtclust.choose.structure import columns_depend, deciding_column, gaussian_kernel, gaussian_rows
 from mtclust.choose.sweep import Look, Swept, sweep
 from mtclust.choose.views import KernelSpec, View, judging_kernels
+from mtclust.choose.votes import by_density, by_distance
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.features import Kernel
 from mtclust.tasks import TaskIndex, index_tasks
@@ -48,8 +49,6 @@ CANDIDATES = range(2, 13)
 ROWS = 400
 #: sets of Gaussian rows
 _NULL_DRAWS = 2
-#: exponents β of what noise leaves to be explained and α of the agreement across tasks
-_LEFT, _AGREEMENT = 0.8, 0.75
 #: agreement below this counts as this: chance may make it negative
 _LEAST_AGREEMENT = 0.01
 #: share of tables with independent columns that may be taken for dependent
@@ -62,6 +61,7 @@ _IN_WORDS: dict[Structure, str] = {
     "cloud": "no structure beyond one elliptical cloud: Gaussian rows of the same covariance separate about as well",
     "clusters": "clusters: the rows separate clearly better than Gaussian rows of the same covariance",
 }
+_SIGNALS = {"separation": "by separation", "distance": "by distance", "density": "by density"}
 _LOOKS: dict[Look, str] = {
     "alone": "",
     "together": ", tasks around their own centres",
@@ -76,14 +76,17 @@ class ClusterNumberChoice:
     Attributes
     ----------
     n_clusters : int
-        The candidate with the largest ``strength``.
+        The median of the votes.
     candidates : list of int
     scores : ndarray
         Separation of the data, per candidate; nan where there are too few rows.
     null : ndarray of shape (n_candidates, n_null)
         The same of Gaussian rows.
     agreement : ndarray, optional
-        Of the clusters across tasks, per candidate, where that was used.
+        Whether clusters found in one task are recovered in the others, per candidate: 1 for the same clusters, 0 for
+        chance.
+    votes : dict
+        The numbers that "separation", "distance" and "density" would take.
     structure : {"clusters", "cloud", "marginals"}
         Whether there is anything beyond one elliptical cloud, or beyond the columns one by one.
     look : {"alone", "together", "common"}
@@ -105,6 +108,7 @@ class ClusterNumberChoice:
     scores: Array
     null: Array
     agreement: Array | None = None
+    votes: dict[str, int] = field(default_factory=dict)
     structure: Structure = "clusters"
     look: Look = "alone"
     column: Any = None
@@ -115,9 +119,9 @@ class ClusterNumberChoice:
         return self.scores - self.null.mean(axis=1)
 
     @property
-    def strength(self) -> Array:
-        """What candidates are compared by; −inf where there are too few rows."""
-        return _strength(self.candidates, self.gap, self.agreement)
+    def lead(self) -> Array:
+        """The same in units of R², times the agreement across tasks; −inf where there are too few rows."""
+        return lead_over_noise(self.candidates, self.gap, self.agreement)
 
     @property
     def supported(self) -> bool:
@@ -126,9 +130,11 @@ class ClusterNumberChoice:
 
     @property
     def runner_up(self) -> int | None:
-        """The second best number."""
-        others = [(value, -C) for C, value in zip(self.candidates, self.strength) if C != self.n_clusters]
-        return -max(others)[1] if others else None
+        """The next best number: that of most of the other votes, or else the one with the largest lead."""
+        others = [C for C in self.candidates if self.n_clusters != C]
+        lead = dict(zip(self.candidates, self.lead.tolist()))
+        votes = list(self.votes.values())
+        return max(others, key=lambda C: (votes.count(C), lead[C], -C)) if others else None
 
     @property
     def at_end(self) -> bool:
@@ -149,11 +155,15 @@ class ClusterNumberChoice:
         """The choice in words."""
         best = self.candidates.index(self.n_clusters)
         words = (
-            f"with {self.n_clusters} clusters the separation ({self.scores[best]:.2f}{_LOOKS[self.look]}) is furthest "
-            f"above that of Gaussian rows ({self.null[best].mean():.2f}) for that many"
+            f"with {self.n_clusters} clusters the separation is {self.scores[best]:.2f}{_LOOKS[self.look]}, that of "
+            f"Gaussian rows {self.null[best].mean():.2f}"
         )
-        if self.agreement is not None:
-            words += f"; clusters found in one task are recovered in the others ({self.agreement[best]:.2f})"
+        if len(set(self.votes.values())) > 1:
+            words += "; " + ", ".join(f"{_SIGNALS[name]} {C}" for name, C in self.votes.items()) + ": the median"
+        elif self.votes:
+            words += "; separation, distance and density agree"
+        if self.agreement is not None and np.isfinite(self.agreement[best]):
+            words += f"; clusters of one task are recovered in the others ({self.agreement[best]:.2f} of 1)"
         return words + (f"; next is {self.runner_up}" if self.runner_up is not None else "")
 
     def plot(self, ax: Any = None) -> Any:
@@ -237,16 +247,16 @@ def choose_n_clusters(
     names : list of str, optional
         Of the columns.
     """
-    sample = sample_rows(np.arange(int(index.sizes.sum()))[:, None], index, ROWS)
-    chosen, offsets = sample.rows[:, 0].astype(np.int64), sample.index.offsets
-    rows = table[chosen]
     precomputed = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
+    sample = sample_rows(np.arange(table.shape[0])[:, None] if precomputed else table, index, ROWS)
+    rows, offsets = sample.rows, sample.index.offsets
     if precomputed:
-        rows = rows[:, chosen]
+        chosen = rows[:, 0].astype(np.int64)
+        rows = table[chosen][:, chosen]
     with one_blas_thread():
         if precomputed or sp.issparse(rows) or not isinstance(estimator.kernel, str):
             return _of_kernel(_kernel_of(estimator, rows, precomputed), offsets, numbers)
-        return _of_rows(estimator, np.asarray(rows, dtype=np.float64), offsets, numbers, names)
+        return _of_rows(estimator, rows, offsets, numbers, names)
 
 
 def _kernel_of(estimator: Any, rows: Any, precomputed: bool) -> Array:
@@ -267,28 +277,27 @@ def _of_kernel(kernel: Array, offsets: NDArray[np.int64], numbers: list[int]) ->
         _swept(View(gaussian_kernel(kernel, offsets, np.random.default_rng(draw)), offsets), spec, spec, numbers)
         for draw in range(_NULL_DRAWS)
     ]
-    return _choice(numbers, data, noise)[0]
+    return _choice(View(kernel, offsets), spec[0], numbers, data, noise)[0]
 
 
 def _of_rows(
     estimator: Any, rows: Array, offsets: NDArray[np.int64], numbers: list[int], names: list[str] | None
 ) -> ClusterNumberChoice:
     specs, judging = _search_kernels(estimator.kernel, estimator.width), judging_kernels(estimator.kernel)
-    data = _swept(View(rows, offsets), specs, judging, numbers)
+    view = View(rows, offsets)
+    data = _swept(view, specs, judging, numbers)
     noise = [
         _swept(View(gaussian_rows(rows, offsets, np.random.default_rng(draw)), offsets), specs, judging, numbers)
         for draw in range(_NULL_DRAWS)
     ]
-    choice, labels = _choice(numbers, data, noise)
+    choice, labels = _choice(view, KernelSpec("linear"), numbers, data, noise)
     structure, column = choice.structure, None
     if rows.shape[1] > 1 and not columns_depend(rows, offsets, _LEVEL):
         structure = "marginals"
     if labels is not None:
         column = deciding_column(rows, offsets, labels, choice.n_clusters)
-        column = column if column is None or names is None else names[column]
-    return ClusterNumberChoice(
-        choice.n_clusters, numbers, choice.scores, choice.null, choice.agreement, structure, choice.look, column
-    )
+    name = column if column is None or names is None else names[column]
+    return replace(choice, structure=structure, column=name)
 
 
 def _search_kernels(kernel: str, width: Any) -> tuple[KernelSpec, ...]:
@@ -305,37 +314,35 @@ def _swept(
     return sweep(view, specs, judge, numbers, looks)
 
 
-def _strength(numbers: list[int], gap: Array, agreement: Array | None) -> Array:
-    left = np.array([1.0 - noise_level(C) for C in numbers]) ** _LEFT
-    strength = gap * left
-    if agreement is not None:
-        strength = strength * np.maximum(agreement, _LEAST_AGREEMENT) ** _AGREEMENT
-    return np.where(np.isnan(strength), -np.inf, strength)
+def lead_over_noise(numbers: list[int], gap: Array, agreement: Array | None = None) -> Array:
+    """Separation beyond noise in units of R², which many clusters have more of to explain; times the agreement."""
+    lead = gap * np.array([1.0 - noise_level(C) for C in numbers])
+    if agreement is not None and not np.all(np.isnan(agreement)):
+        lead = lead * np.maximum(np.where(np.isnan(agreement), np.nanmin(agreement), agreement), _LEAST_AGREEMENT)
+    return np.where(np.isnan(lead), -np.inf, lead)
 
 
 def _choice(
-    numbers: list[int], data: list[Swept], noise: list[list[Swept]]
+    view: View, spec: KernelSpec, numbers: list[int], data: list[Swept], noise: list[list[Swept]]
 ) -> tuple[ClusterNumberChoice, NDArray[np.int64] | None]:
-    """The look with the largest lead over noise, the best number in it, and its labels."""
+    """The look with the largest lead over noise, the median of the votes in it, and the labels for that."""
     nulls = [np.stack([draw[look].separation for draw in noise], axis=1) for look in range(len(data))]
-    leads = [
-        _strength(numbers, swept.separation - null.mean(axis=1), None).max() for swept, null in zip(data, nulls)
-    ]
-    best = int(np.argmax(leads))
-    across = data[0].agreement
-    if across is not None and data[best].look != "common":
-        known = across[~np.isnan(across)]
-        agreement = np.where(np.isnan(across), known.min(), across) if len(known) else None
-    else:
-        agreement = None
-    gap = data[best].separation - nulls[best].mean(axis=1)
-    strength = _strength(numbers, gap, agreement)
-    k = int(strength.argmax())
-    structure: Structure = "clusters" if gap[k] > CLEAR_GAP else "cloud"
+    leads = [lead_over_noise(numbers, swept.separation - null.mean(axis=1)) for swept, null in zip(data, nulls)]
+    best = int(np.argmax([lead.max() for lead in leads]))
+    swept, agreement = data[best], data[0].agreement
+    gaps = swept.separation - nulls[best].mean(axis=1)
+    kernel = view.through(spec, "all" if swept.look == "common" else "task").centred.matrix
+    votes = {"separation": numbers[int(lead_over_noise(numbers, gaps, agreement).argmax())]}
+    for name, vote in (("distance", by_distance(kernel, numbers)), ("density", by_density(kernel, numbers))):
+        if vote is not None:
+            votes[name] = vote
+    chosen = sorted(votes.values())[(len(votes) - 1) // 2]
+    k = numbers.index(chosen)
+    structure: Structure = "clusters" if gaps[k] > CLEAR_GAP else "cloud"
     choice = ClusterNumberChoice(
-        numbers[k], numbers, data[best].separation, nulls[best], agreement, structure, data[best].look
+        chosen, numbers, swept.separation, nulls[best], agreement, votes, structure, swept.look
     )
-    return choice, data[best].labels[k]
+    return choice, swept.labels[k]
 
 
 def words_of_choice(choice: ClusterNumberChoice | None) -> dict[str, Any]:
@@ -346,7 +353,7 @@ def words_of_choice(choice: ClusterNumberChoice | None) -> dict[str, Any]:
     return {
         "n_clusters": {
             "chosen": choice.n_clusters, "reason": choice.reason, "gaps": gaps, "runner_up": choice.runner_up,
-            "structure": choice.structure, "answer": choice.answer,
+            "votes": dict(choice.votes), "structure": choice.structure, "answer": choice.answer,
         }
     }  # fmt: skip
 
@@ -356,8 +363,8 @@ def warn_of_choice(choice: ClusterNumberChoice) -> None:
     tried = f"from {choice.candidates[0]} to {choice.candidates[-1]}"
     if choice.structure == "cloud":
         warn_user(
-            f"No number of clusters {tried} separates the data clearly better than Gaussian noise of the same covariance "
-            f"(no structure beyond one elliptical cloud); n_clusters={choice.n_clusters} is a weak choice.",
+            f"No number of clusters {tried} separates the data clearly better than Gaussian noise of the same "
+            f"covariance (no structure beyond one elliptical cloud); n_clusters={choice.n_clusters} is a weak choice.",
             ClusterNumberWarning,
         )
     elif choice.structure == "marginals":
@@ -369,7 +376,7 @@ def warn_of_choice(choice: ClusterNumberChoice) -> None:
     elif choice.at_end:
         more = "more" if choice.n_clusters == choice.candidates[-1] else "fewer"
         warn_user(
-            f"n_clusters={choice.n_clusters} stands at the end of the range that was tried ({tried}); there may be {more} "
-            "clusters. Try a wider range.",
+            f"n_clusters={choice.n_clusters} stands at the end of the range that was tried ({tried}); there may be "
+            f"{more} clusters. Try a wider range.",
             ClusterNumberWarning,
         )

@@ -1,13 +1,14 @@
 """What rows would look like without clusters, and whether columns depend on each other.
 
-Two kinds of rows have no clusters of their own: Gaussian rows with the mean and covariance of every task (one elliptical
-cloud), and rows whose columns are permuted within tasks (nothing but the marginals: a column with two humps, or a few
-values only, looks like clusters there as well). Seeds are fixed: the same data give the same answer.
+Two kinds of rows have no clusters of their own: Gaussian rows with the mean and covariance of every task (one
+elliptical cloud), and rows whose columns are permuted within tasks (nothing but the marginals: a column with two humps,
+or a few values only, looks like clusters there as well). Seeds are fixed: the same data give the same answer.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
@@ -38,8 +39,6 @@ def gaussian_rows(rows: Array, offsets: NDArray[np.int64], rng: np.random.Genera
 
 def gaussian_kernel(kernel: Array, offsets: NDArray[np.int64], rng: np.random.Generator) -> Array:
     """The linear kernel of such rows from that of the data: Gaussian rows mix the rows of their task."""
-    import scipy.linalg as sla
-
     mixing = sla.block_diag(*_mixing(offsets, rng))
     return mixing @ kernel @ mixing.T
 

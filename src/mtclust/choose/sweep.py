@@ -67,7 +67,9 @@ class Swept:
     agreement: Array | None = None
 
 
-def sweep(view: View, specs: tuple[KernelSpec, ...], judge: Judge, numbers: list[int], looks: tuple[Look, ...]) -> list[Swept]:
+def sweep(
+    view: View, specs: tuple[KernelSpec, ...], judge: Judge, numbers: list[int], looks: tuple[Look, ...]
+) -> list[Swept]:
     """Label the rows with every number of clusters, once for every look.
 
     Parameters
@@ -104,7 +106,9 @@ def _sweep_kernel(view: View, spec: KernelSpec, judge: Judge, numbers: list[int]
     parts = [
         labels_of_numbers(np.ascontiguousarray(kernel[a:b, a:b]), numbers) for a, b in zip(offsets[:-1], offsets[1:])
     ]
-    labels = [np.concatenate([part[C] for part in parts]) if all(C in part for part in parts) else None for C in numbers]
+    labels = [
+        np.concatenate([part[C] for part in parts]) if all(C in part for part in parts) else None for C in numbers
+    ]
     separation, agreement = np.full(len(numbers), np.nan), np.full(len(numbers), np.nan)
     for k, (C, found) in enumerate(zip(numbers, labels)):
         if found is not None:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mtclust._atomic import atomic_write
 from mtclust.commands.labels import check_keys, labels_csv, row_margins
 from mtclust.commands.options import (
@@ -256,21 +254,18 @@ def _fit(options: argparse.Namespace, encoder: Any, X: Any, tasks: Any, progress
 
 
 def _choose_clusters(estimator: Any, options: argparse.Namespace, X: Any, tasks: Any, notes: list[str]) -> Any:
-    """The number of clusters among the candidates, on a sample where there are many rows."""
-    from mtclust.selection.n_clusters import CANDIDATES, select_n_clusters, warn_unless_supported
+    """The number of clusters among the candidates."""
+    from mtclust.choose.n_clusters import CANDIDATES, select_n_clusters, warn_of_choice
 
-    rows = np.arange(len(tasks))
-    if len(rows) > CLUSTER_NUMBER_ROWS:
-        rows = np.sort(np.random.default_rng(options.seed).choice(len(rows), CLUSTER_NUMBER_ROWS, replace=False))
-        notes.append(f"The number of clusters was chosen on {CLUSTER_NUMBER_ROWS} rows drawn at random.")
     wanted = CANDIDATES if options.clusters == "auto" else options.clusters
-    candidates = [c for c in wanted if c <= len(rows)]
+    candidates = [c for c in wanted if c <= len(tasks)]
     if not candidates:
         raise CommandError(
             f"--clusters asks for {min(wanted)} or more, but there are only {len(tasks)} rows; ask for fewer clusters."
         )
-    choice = select_n_clusters(estimator, X[rows], tasks=tasks[rows], candidates=candidates, random_state=options.seed)
-    warn_unless_supported(choice)
+    choice = select_n_clusters(estimator, X, tasks=tasks, candidates=candidates)
+    notes.append(f"Number of clusters: {choice.answer}.")
+    warn_of_choice(choice)
     return choice
 
 

@@ -120,7 +120,7 @@ def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
     engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
     if n <= ALL_ROWS:
         return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
-    return estimator._fit_rows(ChunkedTable(engine, table, layout), chunked_index(layout), "primal", None)
+    return estimator._fit_rows(ChunkedTable(engine, table, layout), chunked_index(layout), "primal")
 
 
 def _check_possible(estimator: Any) -> None:

@@ -1,8 +1,8 @@
 """Choosing without labels: kernel width, λ, cluster sizes, number of clusters, and whether to couple the tasks."""
 
+from mtclust.choose.n_clusters import ClusterNumberChoice, select_n_clusters
 from mtclust.selection.coupling import CouplingTest, coupling_statistic
 from mtclust.selection.kernel import KernelChoice, select_kernel
-from mtclust.selection.n_clusters import ClusterNumberChoice, select_n_clusters
 from mtclust.selection.sizes import SizeChoice, choose_sizes
 
 __all__ = [
