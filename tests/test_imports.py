@@ -25,7 +25,6 @@ ABOVE = ("commands", "tables", "report", "plotting", "experiments", "reference",
 #: late imports of what lies above, for the sake of a public method: estimators save themselves and fit Dask collections
 ALLOWED = {
     ("estimators.saving", "persistence"),
-    ("selection.n_clusters", "plotting"),
 }
 
 

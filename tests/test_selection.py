@@ -3,18 +3,16 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.coupling import Independent
-from mtclust.datasets import load_digits_tasks, make_related_tasks
-from mtclust.exceptions import ClusterNumberWarning, SearchWarning, UncoupledWarning
+from mtclust.datasets import load_digits_tasks
+from mtclust.exceptions import SearchWarning, UncoupledWarning
 from mtclust.features import centre_kernel
 from mtclust.labels import label_codes, parse_sizes
 from mtclust.metrics import macro_nmi
-from mtclust.selection import coupling_statistic, select_kernel, select_n_clusters
+from mtclust.selection import coupling_statistic, select_kernel
 from mtclust.selection.kernel import FALLBACK_LAMBDA, LAMBDAS, NEARLY
-from mtclust.selection.n_clusters import warn_unless_supported
 from mtclust.selection.null import gaussian_kernel, gaussian_rows
 from tests.conftest import gaussian_tasks
 
@@ -192,74 +190,8 @@ def test_refusal_is_told_and_both_results_are_kept():
     assert choice["task_covariance"].shape == (4, 4)
 
 
-# -- number of clusters ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", [DMTRC, DSTC])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_number_of_separated_clusters_is_found(method, kernel):
-    X, _, tasks = make_related_tasks(2, n_clusters=3, separation=8.0, n_samples=60, random_state=0).X_y_tasks
-    choice = select_n_clusters(method(kernel=kernel), X, tasks=tasks, candidates=range(2, 6), random_state=0)
-    assert choice.n_clusters == 3
-    assert choice.supported
-    assert choice.gap.shape == (4,)
-    ax = choice.plot()
-    assert ax.get_title() == "3 clusters"
-
-
-def test_sparse_rows_and_a_task_column():
-    X, _, tasks = gaussian_tasks(n_tasks=2)
-    expected = select_n_clusters(DSTC(kernel="linear"), X, tasks=tasks, candidates=[2, 3, 4], random_state=0)
-    from_sparse = select_n_clusters(
-        DSTC(kernel="linear"), sp.csr_matrix(X), tasks=tasks, candidates=[2, 3, 4], random_state=0
-    )
-    by_column = select_n_clusters(
-        DSTC(kernel="linear", task_column=-1), np.column_stack([X, tasks]), candidates=[2, 3, 4], random_state=0
-    )
-    np.testing.assert_allclose(from_sparse.gap, expected.gap, atol=1e-8)
-    np.testing.assert_allclose(by_column.gap, expected.gap, atol=1e-8)
-
-
-def test_noise_supports_no_number_of_clusters():
-    X = np.random.default_rng(3).normal(size=(60, 4))
-    choice = select_n_clusters(DSTC(kernel="linear"), X, candidates=range(2, 5), random_state=0)
-    assert abs(choice.gap).max() < 0.1
-    if not choice.supported:
-        with pytest.warns(ClusterNumberWarning, match="is a weak choice"):
-            warn_unless_supported(choice)
-
-
-@pytest.mark.parametrize(("kwargs", "message"), [({"candidates": [1, 2]}, "candidates"), ({"n_null": 0}, "n_null=0")])
-def test_arguments_of_select_n_clusters_are_checked(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        select_n_clusters(DSTC(), np.zeros((5, 1)), **kwargs)
-
-
-@pytest.mark.parametrize("n_clusters", ["auto", range(2, 6)])
-def test_estimators_choose_the_number_of_clusters(n_clusters):
-    X, y, tasks = make_related_tasks(2, n_clusters=3, separation=8.0, n_samples=60, random_state=0).X_y_tasks
-    model = DMTRC(n_clusters, kernel="linear", random_state=0).fit(X, tasks=tasks)
-    assert model.n_clusters_ == 3
-    assert model.selection_["n_clusters"]["reason"].startswith("with 3 clusters")
-    assert macro_nmi(y, model.labels_, tasks) == 1
-    assert max(model.selection_["n_clusters"]["gaps"], key=model.selection_["n_clusters"]["gaps"].get) == 3
-    np.testing.assert_array_equal(model.predict(X, tasks=tasks), model.labels_)
-
-
 def test_a_short_search_of_single_tasks_is_told(monkeypatch):
     monkeypatch.setattr("mtclust.selection.coupling.SEARCHED_TOO_LITTLE", np.inf)
     X, _, tasks = gaussian_tasks(spread=1.2)
     with pytest.warns(SearchWarning, match="single_task_labels_ were searched too little"):
         DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(X, tasks=tasks)
-
-
-@pytest.mark.parametrize(("estimator", "sparse"), [(DMTRC, False), (DSTC, False), (DSTC, True)])
-def test_number_of_clusters_of_large_data_is_chosen_on_a_sample(estimator, sparse):
-    rng = np.random.default_rng(0)
-    y, tasks = np.arange(2400) % 3, np.arange(2400) // 1200
-    X = 8 * np.eye(4)[y] + rng.normal(size=(2400, 4))
-    settings = {"lambda1": 2.0**-6, "lambda2": 2.0**-6, "sizes": "balanced", "n_init": 2, "random_state": 0}
-    model = estimator(range(3, 5), kernel="linear", solver_options={"form": "primal"}, **settings)
-    model.fit(sp.csr_matrix(X) if sparse else X, tasks=tasks)
-    assert model.n_clusters_ == 3
-    assert model.selection_["form"] == "primal"

@@ -60,14 +60,15 @@ def test_commands_print_what_the_tutorial_shows(tmp_path, monkeypatch):
 
 
 def test_the_reference_of_the_command_line_states_the_limits_of_the_code():
-    from mtclust.commands.fit import CLUSTER_NUMBER_ROWS, RBF_ROWS
+    from mtclust.choose.n_clusters import CANDIDATES, ROWS
+    from mtclust.commands.fit import RBF_ROWS
     from mtclust.commands.output import RESULT_FILES
     from mtclust.tables.encoding import MOST_LEVELS
     from mtclust.tables.parsing import MISSING
 
     text = " ".join((TUTORIAL.parent / "command_line.md").read_text(encoding="utf-8").split())
     assert f"more than {RBF_ROWS} rows" in text
-    assert f"on at most {CLUSTER_NUMBER_ROWS} rows" in text
+    assert f"{CANDIDATES[0]} to {CANDIDATES[-1]}, on at most {ROWS} rows" in text
     assert f"at most {MOST_LEVELS} different strings" in text
     assert all(f"`{cell}`" in text for cell in MISSING if cell)
     assert all(f"| `{name}` |" in text for name in RESULT_FILES)

@@ -53,8 +53,9 @@ _NULL_DRAWS = 2
 _LEAST_AGREEMENT = 0.01
 #: share of tables with independent columns that may be taken for dependent
 _LEVEL = 0.02
-#: lead over Gaussian rows that clusters must have: of Gaussian rows themselves few reach it
-CLEAR_GAP = 0.15
+#: mean gap to Gaussian rows, over numbers up to this, that clusters must have: few Gaussian rows reach it
+_FEW_CLUSTERS = 6
+CLEAR_GAP = 0.12
 
 _IN_WORDS: dict[Structure, str] = {
     "marginals": "no structure beyond the marginals: within tasks the columns do not depend on each other",
@@ -272,7 +273,7 @@ def _kernel_of(estimator: Any, rows: Any, precomputed: bool) -> Array:
 
 def _of_kernel(kernel: Array, offsets: NDArray[np.int64], numbers: list[int]) -> ClusterNumberChoice:
     spec = (KernelSpec("precomputed"),)
-    data = _swept(View(kernel, offsets), spec, spec, numbers)
+    data = _swept(View(kernel, offsets), spec, spec, numbers, across=True)
     noise = [
         _swept(View(gaussian_kernel(kernel, offsets, np.random.default_rng(draw)), offsets), spec, spec, numbers)
         for draw in range(_NULL_DRAWS)
@@ -285,7 +286,7 @@ def _of_rows(
 ) -> ClusterNumberChoice:
     specs, judging = _search_kernels(estimator.kernel, estimator.width), judging_kernels(estimator.kernel)
     view = View(rows, offsets)
-    data = _swept(view, specs, judging, numbers)
+    data = _swept(view, specs, judging, numbers, across=True)
     noise = [
         _swept(View(gaussian_rows(rows, offsets, np.random.default_rng(draw)), offsets), specs, judging, numbers)
         for draw in range(_NULL_DRAWS)
@@ -307,11 +308,11 @@ def _search_kernels(kernel: str, width: Any) -> tuple[KernelSpec, ...]:
 
 
 def _swept(
-    view: View, specs: tuple[KernelSpec, ...], judging: tuple[KernelSpec, ...], numbers: list[int]
+    view: View, specs: tuple[KernelSpec, ...], judging: tuple[KernelSpec, ...], numbers: list[int], across: bool = False
 ) -> list[Swept]:
     judge = Judge({spec.name: view.through(spec, "task").centred.matrix for spec in judging}, view.offsets)
     looks: tuple[Look, ...] = ("alone", "together", "common") if len(view.offsets) > 2 else ("alone",)
-    return sweep(view, specs, judge, numbers, looks)
+    return sweep(view, specs, judge, numbers, looks, across)
 
 
 def lead_over_noise(numbers: list[int], gap: Array, agreement: Array | None = None) -> Array:
@@ -338,11 +339,22 @@ def _choice(
             votes[name] = vote
     chosen = sorted(votes.values())[(len(votes) - 1) // 2]
     k = numbers.index(chosen)
-    structure: Structure = "clusters" if gaps[k] > CLEAR_GAP else "cloud"
+    structure: Structure = "clusters" if _evidence(numbers, data, nulls) > CLEAR_GAP else "cloud"
     choice = ClusterNumberChoice(
         chosen, numbers, swept.separation, nulls[best], agreement, votes, structure, swept.look
     )
     return choice, swept.labels[k]
+
+
+def _evidence(numbers: list[int], data: list[Swept], nulls: list[Array]) -> float:
+    """Mean gap over the smaller numbers, tasks around their own centres: less at the mercy of chance than one gap."""
+    few = np.array(numbers) <= max(_FEW_CLUSTERS, numbers[0])
+    gaps = [
+        (swept.separation - null.mean(axis=1))[few] for swept, null in zip(data, nulls) if swept.look != "common"
+    ]
+    known = np.concatenate(gaps)
+    known = known[~np.isnan(known)]
+    return float(known.mean()) if len(known) else 0.0
 
 
 def words_of_choice(choice: ClusterNumberChoice | None) -> dict[str, Any]:

@@ -68,8 +68,9 @@ class Swept:
 
 
 def sweep(
-    view: View, specs: tuple[KernelSpec, ...], judge: Judge, numbers: list[int], looks: tuple[Look, ...]
-) -> list[Swept]:
+    view: View, specs: tuple[KernelSpec, ...], judge: Judge, numbers: list[int], looks: tuple[Look, ...],
+    across: bool = False,
+) -> list[Swept]:  # fmt: skip
     """Label the rows with every number of clusters, once for every look.
 
     Parameters
@@ -82,11 +83,13 @@ def sweep(
     numbers : list of int
         At least 2, ascending.
     looks : tuple of {"alone", "together", "common"}
+    across : bool
+        Whether to measure the agreement across tasks.
     """
     found = []
     for look in looks:
         with phase(f"choosing the number of clusters: tasks {look}"):
-            found.append(_best_kernel([_sweep_kernel(view, spec, judge, numbers, look) for spec in specs], look))
+            found.append(_best_kernel([_sweep_kernel(view, spec, judge, numbers, look, across) for spec in specs], look))
     return found
 
 
@@ -100,7 +103,7 @@ def _best_kernel(by_kernel: list[Swept], look: Look) -> Swept:
     return Swept(look, separation[best, np.arange(separation.shape[1])], labels, agreement)
 
 
-def _sweep_kernel(view: View, spec: KernelSpec, judge: Judge, numbers: list[int], look: Look) -> Swept:
+def _sweep_kernel(view: View, spec: KernelSpec, judge: Judge, numbers: list[int], look: Look, across: bool) -> Swept:
     kernel = view.through(spec, "all" if look == "common" else "task").centred.matrix
     offsets = view.offsets if look == "alone" else view.offsets[[0, -1]]
     parts = [
@@ -109,13 +112,14 @@ def _sweep_kernel(view: View, spec: KernelSpec, judge: Judge, numbers: list[int]
     labels = [
         np.concatenate([part[C] for part in parts]) if all(C in part for part in parts) else None for C in numbers
     ]
-    separation, agreement = np.full(len(numbers), np.nan), np.full(len(numbers), np.nan)
+    across = across and look == "alone" and len(offsets) > 2
+    separation, agreement = np.full((2, len(numbers)), np.nan)
     for k, (C, found) in enumerate(zip(numbers, labels)):
         if found is not None:
             separation[k] = judge(found, C, common=look != "alone").separation
-            if look == "alone" and len(offsets) > 2:
+            if across:
                 agreement[k] = agreement_across_tasks(kernel, offsets, found, C)
-    return Swept(look, separation, labels, agreement if look == "alone" and len(offsets) > 2 else None)
+    return Swept(look, separation, labels, agreement if across else None)
 
 
 def labels_of_numbers(kernel: Array, numbers: list[int]) -> dict[int, Labels]:

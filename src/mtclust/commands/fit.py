@@ -27,8 +27,6 @@ from mtclust.exceptions import CommandError
 
 #: above this many rows ``--kernel auto`` is linear
 RBF_ROWS = 5000
-#: rows that the number of clusters is chosen on, where there are more
-CLUSTER_NUMBER_ROWS = 600
 
 _EXAMPLES = """examples:
   mtclust fit sales.csv --task-column shop --out result

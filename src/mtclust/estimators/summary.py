@@ -96,6 +96,7 @@ def _choices(model: Any) -> list[tuple[str, str]]:
     chosen = selection.get("n_clusters")
     if isinstance(chosen, dict):
         lines.append(("clusters", f"{chosen['chosen']}: {chosen['reason']}"))
+        lines.append(("structure", chosen["answer"]))
     settings = [f"width {selection['width']:.3g}"] if "width" in selection else []
     settings += _lambdas(selection)
     if settings:

@@ -37,14 +37,11 @@ def cautions(model: Any, warned: Sequence[Any] = ()) -> list[Caution]:
     raised = [getattr(entry, "message", entry) for entry in warned]
     found = _about_call(model)
     found += [Caution(entry.title, f"{entry.text} {entry.option}".rstrip()) for entry in concerns(model)]
-    if any(isinstance(warning, ClusterNumberWarning) for warning in raised):
-        found.append(
-            Caution(
-                "Number of clusters uncertain",
-                "No number of clusters separates the rows clearly better than it separates random noise. The data may "
-                "have no clusters, or too few rows to show them; compare several --clusters.",
-            )
-        )
+    uncertain = [str(warning) for warning in raised if isinstance(warning, ClusterNumberWarning)]
+    found += [
+        Caution("Number of clusters uncertain", f"{text} Compare several --clusters.")
+        for text in dict.fromkeys(uncertain)
+    ]
     others = [str(warning) for warning in raised if not isinstance(warning, _SAID_OTHERWISE)]
     return found + [Caution("Warning of the library", text) for text in dict.fromkeys(others)]
 
