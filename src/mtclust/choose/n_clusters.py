@@ -55,7 +55,7 @@ _LEAST_AGREEMENT = 0.01
 _LEVEL = 0.02
 #: mean gap to Gaussian rows, over numbers up to this, that clusters must have: few Gaussian rows reach it
 _FEW_CLUSTERS = 6
-CLEAR_GAP = 0.12
+CLEAR_GAP = 0.1
 
 _IN_WORDS: dict[Structure, str] = {
     "marginals": "no structure beyond the marginals: within tasks the columns do not depend on each other",
@@ -349,9 +349,7 @@ def _choice(
 def _evidence(numbers: list[int], data: list[Swept], nulls: list[Array]) -> float:
     """Mean gap over the smaller numbers, tasks around their own centres: less at the mercy of chance than one gap."""
     few = np.array(numbers) <= max(_FEW_CLUSTERS, numbers[0])
-    gaps = [
-        (swept.separation - null.mean(axis=1))[few] for swept, null in zip(data, nulls) if swept.look != "common"
-    ]
+    gaps = [(swept.separation - null.mean(axis=1))[few] for swept, null in zip(data, nulls) if swept.look != "common"]
     known = np.concatenate(gaps)
     known = known[~np.isnan(known)]
     return float(known.mean()) if len(known) else 0.0

@@ -89,7 +89,9 @@ def sweep(
     found = []
     for look in looks:
         with phase(f"choosing the number of clusters: tasks {look}"):
-            found.append(_best_kernel([_sweep_kernel(view, spec, judge, numbers, look, across) for spec in specs], look))
+            found.append(
+                _best_kernel([_sweep_kernel(view, spec, judge, numbers, look, across) for spec in specs], look)
+            )
     return found
 
 
