@@ -12,7 +12,8 @@ from scipy.stats import special_ortho_group
 from tests.conftest import gaussian_tasks
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.choose.n_clusters import ROWS, warn_of_choice
+from mtclust.choose.n_clusters import ROWS
+from mtclust.choose.number_choice import warn_of_choice
 from mtclust.choose.structure import columns_depend, deciding_column, gaussian_kernel, gaussian_rows
 from mtclust.choose.sweep import agreement_across_tasks, labels_of_numbers
 from mtclust.datasets import make_related_tasks

@@ -253,7 +253,8 @@ def _fit(options: argparse.Namespace, encoder: Any, X: Any, tasks: Any, progress
 
 def _choose_clusters(estimator: Any, options: argparse.Namespace, X: Any, tasks: Any, notes: list[str]) -> Any:
     """The number of clusters among the candidates."""
-    from mtclust.choose.n_clusters import CANDIDATES, select_n_clusters, warn_of_choice
+    from mtclust.choose.n_clusters import CANDIDATES, select_n_clusters
+    from mtclust.choose.number_choice import warn_of_choice
 
     wanted = CANDIDATES if options.clusters == "auto" else options.clusters
     candidates = [c for c in wanted if c <= len(tasks)]

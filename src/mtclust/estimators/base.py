@@ -24,13 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust._progress import told
 from mtclust._threads import one_blas_thread
 from mtclust._warnings import warn_user
-from mtclust.choose.n_clusters import (
-    CANDIDATES,
-    ClusterNumberChoice,
-    choose_n_clusters,
-    warn_of_choice,
-    words_of_choice,
-)
+from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
+from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
 from mtclust.choose.views import Frame
 from mtclust.distributed import is_dask
 from mtclust.estimators.display import DisplayMixin
