@@ -21,6 +21,8 @@ Labels = NDArray[np.int64]
 #: permutations that the dependence of columns is compared to, and columns that are looked at, those that vary most
 _PERMUTATIONS = 199
 _COLUMNS = 60
+#: share of a column's values at either end that is pulled in
+_FAR = 0.02
 #: a column decides if it predicts the clusters nearly as well as all do, and the others without it far worse
 _SUFFICIENT, _NEEDED = 0.9, 0.5
 #: columns that are tried for that, and the correlation from which two are the same
@@ -55,8 +57,8 @@ def _mixing(offsets: NDArray[np.int64], rng: np.random.Generator) -> list[Array]
 def columns_depend(rows: Array, offsets: NDArray[np.int64], level: float) -> bool:
     """Whether columns depend on each other within tasks: a test against columns that are permuted within tasks.
 
-    Compared are correlations between the ranks of two columns, and between what is left of their squares: a ring or
-    two crossed lines have no correlation but that. At most ``level`` of tables with independent columns pass.
+    Compared are correlations between the values of two columns, and between the squares of their ranks: a ring or two
+    crossed lines have no correlation but that. At most ``level`` of tables with independent columns pass.
 
     Examples
     --------
@@ -86,18 +88,22 @@ def columns_depend(rows: Array, offsets: NDArray[np.int64], level: float) -> boo
 
 
 def _scores(rows: Array) -> Array:
-    """Of every column of a task its centred ranks and what their squares add to that; 0 for constant columns."""
-    ranks = rankdata(rows, axis=0)
+    """Of every column of a task its values, far ones pulled in, and what the squares of its ranks add to its ranks.
+
+    Centred and of variance 1; 0 for columns that are constant.
+    """
+    values = np.clip(rows, *np.quantile(rows, (_FAR, 1 - _FAR), axis=0))
+    values = values - values.mean(axis=0)
+    ranks = rankdata(rows, axis=0) / len(rows)
     ranks -= ranks.mean(axis=0)
     squares = ranks**2
     squares -= squares.mean(axis=0)
     spread = np.einsum("nd,nd->d", ranks, ranks)
     slope = np.divide(np.einsum("nd,nd->d", ranks, squares), spread, out=np.zeros_like(spread), where=spread > 0)
-    squares -= slope * ranks
-    both = np.stack([ranks, squares], axis=2)
+    both = np.stack([values, squares - slope * ranks], axis=2)
     norms = np.sqrt(np.mean(both**2, axis=0))
-    tiny = 1e-6 * (1.0 + norms.max())
-    return np.where(norms > tiny, both / np.where(norms > tiny, norms, 1.0), 0.0)
+    least = 1e-9 * (1.0 + np.abs(rows).max(axis=0, initial=0.0))[:, None]
+    return np.where(norms > least, both / np.where(norms > least, norms, 1.0), 0.0)
 
 
 def _dependence(scores: Array) -> Array:

@@ -136,8 +136,8 @@ def labels_of_numbers(kernel: Array, numbers: list[int]) -> dict[int, Labels]:
     Examples
     --------
     >>> import numpy as np
-    >>> x = np.repeat([-1.0, 0.0, 1.0], 4)
-    >>> labels_of_numbers(np.outer(x, x) / 0.67, [3])[3].reshape(3, 4).std(axis=1).tolist()
+    >>> kernel = np.kron(np.eye(3) - 1 / 3, np.ones((4, 4)))  # three groups of four equal rows
+    >>> labels_of_numbers(kernel, [3])[3].reshape(3, 4).std(axis=1).tolist()
     [0.0, 0.0, 0.0]
     """
     n = len(kernel)

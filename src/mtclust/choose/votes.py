@@ -15,8 +15,8 @@ from sklearn.mixture import GaussianMixture
 Array = NDArray[np.float64]
 
 #: leading principal components that k-means and that mixtures see: full covariances need many rows
-_DISTANCE_FEATURES, _DENSITY_FEATURES = 30, 10
-_K_MEANS_RUNS = 3
+_DISTANCE_FEATURES, _DENSITY_FEATURES = 100, 10
+_K_MEANS_RUNS, _MIXTURE_RUNS = 10, 2
 #: added to variances, as a share of their mean
 _REGULARISATION = 1e-3
 
@@ -74,7 +74,9 @@ def by_density(kernel: Array, numbers: list[int]) -> int | None:
             break
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            value = GaussianMixture(C, reg_covar=small, random_state=0).fit(features).bic(features)
+            value = (
+                GaussianMixture(C, n_init=_MIXTURE_RUNS, reg_covar=small, random_state=0).fit(features).bic(features)
+            )
         if value < best:
             best, chosen = value, C
     return chosen
