@@ -181,11 +181,16 @@ def _choice(
     nulls = [np.stack([draw[look].separation for draw in noise], axis=1) for look in range(len(data))]
     leads = [lead_over_noise(numbers, swept.separation - null.mean(axis=1)) for swept, null in zip(data, nulls)]
     best = int(np.argmax([lead.max() for lead in leads]))
-    swept, agreement = data[best], data[0].agreement
+    swept = data[best]
+    # where tasks lack clusters, what is found in one need not be there in another
+    agreement = data[0].agreement if swept.look != "common" else None
     gaps = swept.separation - nulls[best].mean(axis=1)
     kernel = view.through(spec, "all" if swept.look == "common" else "task").centred.matrix
     votes = {"separation": numbers[int(lead_over_noise(numbers, gaps, agreement).argmax())]}
-    for name, vote in (("distance", by_distance(kernel, numbers)), ("density", by_density(kernel, numbers))):
+    for name, vote in (
+        ("distance", by_distance(kernel, numbers)),
+        ("density", by_density(kernel, numbers, swept.labels)),
+    ):
         if vote is not None:
             votes[name] = vote
     chosen = sorted(votes.values())[(len(votes) - 1) // 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg as sla
@@ -16,7 +17,7 @@ Array = NDArray[np.float64]
 
 #: leading principal components that k-means and that mixtures see: full covariances need many rows
 _DISTANCE_FEATURES, _DENSITY_FEATURES = 100, 10
-_K_MEANS_RUNS, _MIXTURE_RUNS = 10, 2
+_K_MEANS_RUNS = 10
 #: added to variances, as a share of their mean
 _REGULARISATION = 1e-3
 
@@ -54,29 +55,42 @@ def by_distance(kernel: Array, numbers: list[int]) -> int | None:
     return chosen
 
 
-def by_density(kernel: Array, numbers: list[int]) -> int | None:
+def by_density(kernel: Array, numbers: list[int], labels: Sequence[NDArray[np.int64] | None]) -> int | None:
     """The number with the lowest BIC of Gaussian mixtures; None where there are too few rows.
+
+    Parameters
+    ----------
+    kernel : ndarray of shape (n, n)
+        Centred.
+    numbers : list of int
+    labels : sequence of (ndarray or None)
+        Clusters that a mixture may start from, beside k-means, for every number.
 
     Examples
     --------
     >>> import numpy as np
     >>> x = np.repeat([-1.0, 0.0, 1.0], 20) + np.tile(np.linspace(-0.1, 0.1, 20), 3)
-    >>> by_density(np.outer(x, x), [2, 3])
+    >>> by_density(np.outer(x, x), [2, 3], [None, None])
     3
     """
     features = principal_components(kernel, _DENSITY_FEATURES)
     if not features.shape[1]:
         return None
-    small = _REGULARISATION * float(features.var(axis=0).mean())
     best, chosen = np.inf, None
-    for C in numbers:
+    for C, known in zip(numbers, labels):
         if len(features) <= C:
             break
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            value = (
-                GaussianMixture(C, n_init=_MIXTURE_RUNS, reg_covar=small, random_state=0).fit(features).bic(features)
-            )
+        value = _bic(features, C, None)
+        if known is not None and len(np.unique(known)) == C:
+            value = min(value, _bic(features, C, np.stack([features[known == c].mean(axis=0) for c in range(C)])))
         if value < best:
             best, chosen = value, C
     return chosen
+
+
+def _bic(features: Array, n_clusters: int, means: Array | None) -> float:
+    small = _REGULARISATION * float(features.var(axis=0).mean())
+    mixture = GaussianMixture(n_clusters, reg_covar=small, means_init=means, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return float(mixture.fit(features).bic(features))
