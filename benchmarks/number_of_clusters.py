@@ -85,10 +85,12 @@ def nothing(kind: str, seed: int) -> tuple[Array, NDArray[np.int64]]:
         X = rng.uniform(size=shape)
     elif kind == "independent skewed columns":
         X = rng.lognormal(sigma=rng.uniform(0.3, 1.2), size=shape)
-    elif kind == "independent mixed columns":
-        X[:, ::2] = rng.integers(0, rng.integers(2, 5), size=X[:, ::2].shape)
     tasks = np.repeat(np.arange(m), n)
     X = X + rng.normal(size=(m, d))[tasks]
+    if kind == "independent mixed columns":
+        levels = int(rng.integers(2, 5))
+        categories = [np.eye(levels)[rng.integers(levels, size=m * n)] for _ in range(d // 2)]
+        X = np.hstack([X[:, ::2], *categories])
     return (X - X.mean(axis=0)) / X.std(axis=0), tasks
 
 

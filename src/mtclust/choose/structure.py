@@ -58,7 +58,8 @@ def columns_depend(rows: Array, offsets: NDArray[np.int64], level: float) -> boo
     """Whether columns depend on each other within tasks: a test against columns that are permuted within tasks.
 
     Compared are correlations between the values of two columns, and between the squares of their ranks: a ring or two
-    crossed lines have no correlation but that. At most ``level`` of tables with independent columns pass.
+    crossed lines have no correlation but that. Columns of one variable (:func:`variables_of`) count as one. At most
+    ``level`` of tables with independent columns pass.
 
     Examples
     --------
@@ -66,25 +67,64 @@ def columns_depend(rows: Array, offsets: NDArray[np.int64], level: float) -> boo
     >>> rows = np.random.default_rng(0).exponential(size=(100, 3))
     >>> columns_depend(rows, np.array([0, 100]), 0.02)
     False
-    >>> columns_depend(np.column_stack([rows, rows[:, 0] ** 2]), np.array([0, 100]), 0.02)
+    >>> columns_depend(np.column_stack([rows, rows[:, 0] ** 3]), np.array([0, 100]), 0.02)
     True
     """
     d = rows.shape[1]
     if d > _COLUMNS:
         rows = rows[:, np.sort(np.argsort(-rows.var(axis=0), kind="stable")[:_COLUMNS])]
+    variables = variables_of(rows, offsets)
     scores = np.concatenate([_scores(rows[a:b]) for a, b in zip(offsets[:-1], offsets[1:])])  # (N, d, 2)
     rng = np.random.default_rng(0)
-    observed = _dependence(scores)
+    observed = _dependence(scores, variables)
     null = np.empty((_PERMUTATIONS, 2))
     for draw in range(_PERMUTATIONS):
         permuted = np.empty_like(scores)
         for a, b in zip(offsets[:-1], offsets[1:]):
-            moved = rng.permuted(np.broadcast_to(np.arange(b - a)[:, None], scores[a:b].shape[:2]), axis=0)
+            # columns of one variable move together
+            moved = rng.permuted(np.tile(np.arange(b - a)[:, None], (1, variables.max() + 1)), axis=0)[:, variables]
             permuted[a:b] = np.take_along_axis(scores[a:b], moved[:, :, None], axis=0)
-        null[draw] = _dependence(permuted)
+        null[draw] = _dependence(permuted, variables)
     # one of two statistics must stand out: each is given half of the level
     above = (1 + np.sum(null >= observed, axis=0)) / (1 + _PERMUTATIONS)
     return bool(above.min() <= 0.5 * level)
+
+
+def variables_of(rows: Array, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which variable every column belongs to: the levels of one category depend on each other, and so do copies.
+
+    Levels are columns of two values that stand side by side, of which every row has exactly one at the upper value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[1.0, 0.0, 0.0, 3.0], [0.0, 1.0, 0.0, 5.0], [0.0, 0.0, 1.0, 4.0], [1.0, 0.0, 0.0, 1.0]])
+    >>> variables_of(rows, np.array([0, 4])).tolist()
+    [0, 0, 0, 1]
+    """
+    d = rows.shape[1]
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    upper = rows == high
+    upper[:, low == high] = False
+    two_valued = np.all(upper | (rows == low), axis=0)
+    first = np.arange(d)
+    column = 0
+    while column < d:
+        on, end = np.zeros(len(rows), dtype=np.int64), column
+        while end < d and two_valued[end] and on.max(initial=0) <= 1 and on.min(initial=1) < 1:
+            on += upper[:, end]
+            end += 1
+        if end > column + 1 and np.all(on == 1):
+            first[column:end] = column
+            column = end
+        else:
+            column += 1
+    centred = View(rows, offsets)._centred_rows("task")[0]
+    norms = np.sqrt(np.einsum("nd,nd->d", centred, centred))
+    unit = centred / np.where(norms > 0, norms, 1.0)
+    for earlier, later in np.argwhere(np.triu(np.abs(unit.T @ unit) > _SAME, 1)):
+        first[first == first[later]] = first[earlier]
+    return np.unique(first, return_inverse=True)[1].ravel()
 
 
 def _scores(rows: Array) -> Array:
@@ -106,14 +146,13 @@ def _scores(rows: Array) -> Array:
     return np.where(norms > least, both / np.where(norms > least, norms, 1.0), 0.0)
 
 
-def _dependence(scores: Array) -> Array:
-    """Sum and maximum of the squared correlations between scores of different columns."""
+def _dependence(scores: Array, variables: NDArray[np.int64]) -> Array:
+    """Sum and maximum of the squared correlations between scores of different variables."""
     n, d, kinds = scores.shape
     flat = scores.reshape(n, d * kinds)
-    squared = (flat.T @ flat / n) ** 2
-    between = squared.reshape(d, kinds, d, kinds)
-    between[np.arange(d), :, np.arange(d), :] = 0.0
-    return np.array([between.sum(), between.max() if d else 0.0])
+    squared = ((flat.T @ flat / n) ** 2).reshape(d, kinds, d, kinds)
+    squared *= (variables[:, None] != variables)[:, None, :, None]
+    return np.array([squared.sum(), squared.max(initial=0.0)])
 
 
 def deciding_column(rows: Array, offsets: NDArray[np.int64], labels: Labels, n_clusters: int) -> int | None:
