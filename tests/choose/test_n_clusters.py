@@ -14,7 +14,7 @@ from tests.conftest import gaussian_tasks
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose.n_clusters import ROWS
 from mtclust.choose.number_choice import warn_of_choice
-from mtclust.choose.structure import columns_depend, deciding_column, gaussian_kernel, gaussian_rows
+from mtclust.choose.structure import columns_depend, deciding_column, gaussian_kernel, gaussian_rows, variables_of
 from mtclust.choose.sweep import agreement_across_tasks, labels_of_numbers
 from mtclust.datasets import make_related_tasks
 from mtclust.exceptions import ClusterNumberWarning
@@ -254,3 +254,24 @@ def test_agreement_is_one_for_the_same_clusters_and_about_zero_for_unrelated_one
     assert agreement_across_tasks(kernel, offsets, y, 2) > 0.9
     other = np.where(tasks == 0, y, np.random.default_rng(0).permutation(120) % 2)
     assert abs(agreement_across_tasks(kernel, offsets, other, 2)) < 0.2
+
+
+def mixed_columns(seed):
+    """Two numbers, a category of two and one of three levels, all independent, and a copy of the first number."""
+    rng = np.random.default_rng(seed)
+    categories = [np.eye(k)[rng.integers(k, size=150)] for k in (2, 3)]
+    X = np.hstack([rng.normal(size=(150, 2)), *categories])
+    return np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), -3 * X[:, 0]])
+
+
+def test_levels_of_one_category_and_copies_are_no_dependence():
+    offsets = np.array([0, 70, 150])
+    tables = [mixed_columns(seed) for seed in range(30)]
+    assert all(variables_of(X, offsets).tolist() == [0, 1, 2, 2, 3, 3, 3, 0] for X in tables)
+    assert np.mean([columns_depend(X, offsets, 0.02) for X in tables]) <= 0.1
+
+
+def test_a_column_may_be_constant_in_one_task():
+    X, _, tasks = blobs([(0.5, 0.5), (0.5, 0.5)])
+    X = np.column_stack([X, np.where(tasks == 0, 0.0, 6.0 * (np.arange(len(X)) % 2))])
+    assert select_n_clusters(DSTC(), X, tasks=tasks, candidates=[2, 3, 4]).n_clusters in (2, 3, 4)
