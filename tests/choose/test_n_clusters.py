@@ -271,6 +271,13 @@ def test_levels_of_one_category_and_copies_are_no_dependence():
     assert np.mean([columns_depend(X, offsets, 0.02) for X in tables]) <= 0.1
 
 
+def test_a_single_variable_may_have_clusters():
+    x = np.repeat([0.0, 5.0], 40)[:, None] + np.random.default_rng(0).normal(size=(80, 1))
+    for X in (x, np.hstack([x, 2 * x])):
+        choice = select_n_clusters(DSTC(), X, candidates=[2, 3, 4])
+        assert (choice.n_clusters, choice.structure) == (2, "clusters")
+
+
 def test_a_column_may_be_constant_in_one_task():
     X, _, tasks = blobs([(0.5, 0.5), (0.5, 0.5)])
     X = np.column_stack([X, np.where(tasks == 0, 0.0, 6.0 * (np.arange(len(X)) % 2))])

@@ -152,7 +152,7 @@ def _of_rows(
     ]
     choice, labels = _choice(view, KernelSpec("linear"), numbers, data, noise)
     structure, column = choice.structure, None
-    if rows.shape[1] > 1 and not columns_depend(rows, offsets, _LEVEL):
+    if not columns_depend(rows, offsets, _LEVEL):
         structure = "marginals"
     if labels is not None:
         column = deciding_column(rows, offsets, labels, choice.n_clusters)

@@ -59,7 +59,7 @@ def columns_depend(rows: Array, offsets: NDArray[np.int64], level: float) -> boo
 
     Compared are correlations between the values of two columns, and between the squares of their ranks: a ring or two
     crossed lines have no correlation but that. Columns of one variable (:func:`variables_of`) count as one. At most
-    ``level`` of tables with independent columns pass.
+    ``level`` of tables with independent columns pass; a single variable, with nothing to compare it to, does.
 
     Examples
     --------
@@ -74,6 +74,8 @@ def columns_depend(rows: Array, offsets: NDArray[np.int64], level: float) -> boo
     if d > _COLUMNS:
         rows = rows[:, np.sort(np.argsort(-rows.var(axis=0), kind="stable")[:_COLUMNS])]
     variables = variables_of(rows, offsets)
+    if variables.max() == 0:
+        return True
     scores = np.concatenate([_scores(rows[a:b]) for a, b in zip(offsets[:-1], offsets[1:])])  # (N, d, 2)
     rng = np.random.default_rng(0)
     observed = _dependence(scores, variables)
