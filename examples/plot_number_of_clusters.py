@@ -3,8 +3,8 @@ Choosing the number of clusters
 ===============================
 
 How many clusters? :func:`~mtclust.selection.select_n_clusters` clusters the data with every number, and Gaussian
-noise of the same mean and covariance as well. The number that is predicted better than noise by the widest margin is
-taken.
+noise of the same mean and covariance as well. It takes the median of three votes and says whether there are clusters
+at all.
 """
 
 # %%
@@ -17,7 +17,7 @@ from mtclust.selection import select_n_clusters
 
 X, _, tasks = load_digits_tasks((0, 3, 6, 8, 9), rows_per_class=10).X_y_tasks
 estimator = DMTRC(random_state=0)
-digits = select_n_clusters(estimator, X, tasks=tasks, candidates=range(2, 8), random_state=0)
+digits = select_n_clusters(estimator, X, tasks=tasks, candidates=range(2, 8))
 print(digits.reason)
 
 # %%
@@ -25,9 +25,10 @@ print(digits.reason)
 # curves of data and noise lie on each other: some number always has the largest gap, but it is a tiny one.
 X, _, tasks = make_related_tasks(3, n_samples=60, separation=4.0, random_state=0).X_y_tasks
 linear = DMTRC(kernel="linear", random_state=0)
-three = select_n_clusters(linear, X, tasks=tasks, candidates=range(2, 6), random_state=0)
+three = select_n_clusters(linear, X, tasks=tasks, candidates=range(2, 6))
 X, _, tasks = make_related_tasks(3, n_samples=60, separation=0.0, random_state=0).X_y_tasks
-nothing = select_n_clusters(linear, X, tasks=tasks, candidates=range(2, 6), random_state=0)
+nothing = select_n_clusters(linear, X, tasks=tasks, candidates=range(2, 6))
+print(nothing.answer)
 print(f"largest gap: {digits.gap.max():.3f} (digits), {three.gap.max():.3f} (three clusters), {nothing.gap.max():.3f}")
 
 # %%

@@ -119,9 +119,6 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         lambda: select_n_clusters(DSTC(**QUICK), X, tasks=TASKS, candidates=[1, 2]), ValueError,
         ["candidates=[1, 2]", ">= 2"],
     ),
-    "null": (
-        lambda: select_n_clusters(DSTC(**QUICK), X, tasks=TASKS, n_null=0), ValueError, ["n_null=0", ">= 1"],
-    ),
     "sizes by a word": (sizes("equal"), ValueError, ["sizes='equal'", "allowed are", "balanced"]),
     "sizes by nothing": (sizes(None), ValueError, ["sizes=None", "allowed are", "balanced"]),
     "sizes by a number": (sizes(1.5), ValueError, ["sizes=1.5", "must lie in [0, 1]"]),

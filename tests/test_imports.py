@@ -26,7 +26,6 @@ ABOVE = ("app", "plotting", "experiments", "reference", "datasets", "cli", "demo
 #: late imports of what lies above, for the sake of a public method: estimators save themselves and fit Dask collections
 ALLOWED = {
     ("estimators.saving", "persistence"),
-    ("selection.n_clusters", "plotting"),
 }
 
 

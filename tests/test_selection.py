@@ -3,18 +3,11 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.coupling import Independent
 from mtclust.datasets import make_related_tasks
-from mtclust.exceptions import ClusterNumberWarning, UncoupledWarning
-from mtclust.features import centre_kernel
-from mtclust.labels import label_codes
+from mtclust.exceptions import UncoupledWarning
 from mtclust.metrics import macro_nmi
-from mtclust.selection import select_n_clusters
-from mtclust.selection.n_clusters import warn_unless_supported
-from mtclust.selection.null import gaussian_kernel, gaussian_rows
 from tests.conftest import gaussian_tasks
 
 mpl.use("Agg")
@@ -84,23 +77,6 @@ def test_settings_of_many_rows_are_chosen_on_few():
 
 
 # -- null models ----------------------------------------------------------------------------------------------------
-
-
-def test_gaussian_rows_have_the_mean_and_covariance_of_the_rows():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 2)) @ np.array([[2.0, 0.5], [0.0, 1.0]]) + 3.0
-    noise = gaussian_rows(X, rng)
-    np.testing.assert_allclose(noise.mean(axis=0), X.mean(axis=0), atol=0.15)
-    np.testing.assert_allclose(np.cov(noise.T), np.cov(X.T), atol=0.4)
-
-
-def test_gaussian_kernel_is_centred_positive_and_of_the_same_size():
-    X = np.random.default_rng(0).normal(size=(80, 5))
-    kernel = centre_kernel(X @ X.T, np.array([0, 80]), True).matrix
-    null = gaussian_kernel(kernel, np.random.default_rng(1))
-    np.testing.assert_allclose(null.sum(axis=0), 0, atol=1e-9)
-    assert np.linalg.eigvalsh(null).min() > -1e-9
-    assert np.trace(null) == pytest.approx(np.trace(kernel), rel=0.3)
 
 
 # -- sizes ----------------------------------------------------------------------------------------------------------
@@ -200,16 +176,6 @@ def test_auto_with_one_task_equals_dstc():
     assert together.selection_["coupling"]["reason"] == "there is only one task"
 
 
-def test_row_shares_add_up_to_the_objective():
-    X, y, _ = gaussian_tasks(n_tasks=1)
-    offsets = np.array([0, 30])
-    kernel = centre_kernel(X @ X.T, offsets, True).matrix
-    state = Independent(kernel, offsets, 0.1).condition(np.eye(1))
-    codes = label_codes(y, 3)
-    shares = 0.5 * np.einsum("nc,nc->n", codes, state.block(0) @ codes)
-    assert shares.sum() == pytest.approx(state.objective(codes))
-
-
 def test_refusal_is_told_and_both_results_are_kept():
     made = make_related_tasks(5, task_covariance="unrelated", n_features=12, separation=2.0, random_state=0)
     with pytest.warns(UncoupledWarning, match='clustered apart: .* Use coupling="full"'):
@@ -222,66 +188,3 @@ def test_refusal_is_told_and_both_results_are_kept():
 
 
 # -- number of clusters ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", [DMTRC, DSTC])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_number_of_separated_clusters_is_found(method, kernel):
-    X, _, tasks = make_related_tasks(2, n_clusters=3, separation=8.0, n_samples=60, random_state=0).X_y_tasks
-    choice = select_n_clusters(method(kernel=kernel), X, tasks=tasks, candidates=range(2, 6), random_state=0)
-    assert choice.n_clusters == 3
-    assert choice.supported
-    assert choice.gap.shape == (4,)
-    ax = choice.plot()
-    assert ax.get_title() == "3 clusters"
-
-
-def test_sparse_rows_and_a_task_column():
-    X, _, tasks = gaussian_tasks(n_tasks=2)
-    expected = select_n_clusters(DSTC(kernel="linear"), X, tasks=tasks, candidates=[2, 3, 4], random_state=0)
-    from_sparse = select_n_clusters(
-        DSTC(kernel="linear"), sp.csr_matrix(X), tasks=tasks, candidates=[2, 3, 4], random_state=0
-    )
-    by_column = select_n_clusters(
-        DSTC(kernel="linear", task_column=-1), np.column_stack([X, tasks]), candidates=[2, 3, 4], random_state=0
-    )
-    np.testing.assert_allclose(from_sparse.gap, expected.gap, atol=1e-8)
-    np.testing.assert_allclose(by_column.gap, expected.gap, atol=1e-8)
-
-
-def test_noise_supports_no_number_of_clusters():
-    X = np.random.default_rng(3).normal(size=(60, 4))
-    choice = select_n_clusters(DSTC(kernel="linear"), X, candidates=range(2, 5), random_state=0)
-    assert abs(choice.gap).max() < 0.1
-    if not choice.supported:
-        with pytest.warns(ClusterNumberWarning, match="is a weak choice"):
-            warn_unless_supported(choice)
-
-
-@pytest.mark.parametrize(("kwargs", "message"), [({"candidates": [1, 2]}, "candidates"), ({"n_null": 0}, "n_null=0")])
-def test_arguments_of_select_n_clusters_are_checked(kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        select_n_clusters(DSTC(), np.zeros((5, 1)), **kwargs)
-
-
-@pytest.mark.parametrize("n_clusters", ["auto", range(2, 6)])
-def test_estimators_choose_the_number_of_clusters(n_clusters):
-    X, y, tasks = make_related_tasks(2, n_clusters=3, separation=8.0, n_samples=60, random_state=0).X_y_tasks
-    model = DMTRC(n_clusters, kernel="linear", random_state=0).fit(X, tasks=tasks)
-    assert model.n_clusters_ == 3
-    assert model.selection_["n_clusters"]["reason"].startswith("with 3 clusters")
-    assert macro_nmi(y, model.labels_, tasks) == 1
-    assert max(model.selection_["n_clusters"]["gaps"], key=model.selection_["n_clusters"]["gaps"].get) == 3
-    np.testing.assert_array_equal(model.predict(X, tasks=tasks), model.labels_)
-
-
-@pytest.mark.parametrize(("estimator", "sparse"), [(DMTRC, False), (DSTC, False), (DSTC, True)])
-def test_number_of_clusters_of_large_data_is_chosen_on_a_sample(estimator, sparse):
-    rng = np.random.default_rng(0)
-    y, tasks = np.arange(2400) % 3, np.arange(2400) // 1200
-    X = 8 * np.eye(4)[y] + rng.normal(size=(2400, 4))
-    settings = {"lambda1": 2.0**-6, "lambda2": 2.0**-6, "sizes": "balanced", "n_init": 2, "random_state": 0}
-    model = estimator(range(3, 5), kernel="linear", solver_options={"form": "primal"}, **settings)
-    model.fit(sp.csr_matrix(X) if sparse else X, tasks=tasks)
-    assert model.n_clusters_ == 3
-    assert model.selection_["form"] == "primal"

@@ -59,7 +59,7 @@ class DegenerateSolutionWarning(UserWarning):
 
 
 class ClusterNumberWarning(UserWarning):
-    """No number of clusters separates the data better than noise.
+    """There may be no clusters, or the number that was chosen stands at the end of the range that was tried.
 
     Examples
     --------

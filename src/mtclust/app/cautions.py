@@ -43,15 +43,11 @@ def cautions(model: Any, warned: Sequence[Any] = (), names: Mapping[int, str] | 
     found += [
         Caution(entry.title, f"{entry.text} {advice(entry.advice, entry.option)}".rstrip()) for entry in concerns(model)
     ]
-    if any(isinstance(warning, ClusterNumberWarning) for warning in raised):
-        found.append(
-            Caution(
-                "Number of clusters uncertain",
-                "No number of clusters separates the rows clearly better than it separates random noise. The data may "
-                "have no clusters, or too few rows to show them; compare several numbers "
-                f"({option('n_clusters')}).",
-            )
-        )
+    uncertain = [str(warning) for warning in raised if isinstance(warning, ClusterNumberWarning)]
+    found += [
+        Caution("Number of clusters uncertain", f"{text} Compare several numbers ({option('n_clusters')}).")
+        for text in dict.fromkeys(uncertain)
+    ]
     others = [str(warning) for warning in raised if not isinstance(warning, _SAID_OTHERWISE)]
     found += [Caution("Warning of the library", text) for text in dict.fromkeys(others)]
     return [Caution(caution.title, _with_names(caution.text, names or {})) for caution in found]

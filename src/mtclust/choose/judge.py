@@ -84,7 +84,8 @@ class _Spectrum:
             residuals = (z - z.mean(axis=0)) / (1.0 - 1.0 / n)
             return np.tile(np.einsum("nc,nc->c", residuals, residuals) * ((n - 1) / n) ** 2, (len(LAMBDAS), 1))
         filtered = self.filters[:, :, None] * (self.U.T @ z)  # (λ, r, C)
-        fitted = (self.U @ filtered.transpose(1, 0, 2).reshape(len(self.U.T), -1)).reshape(n, len(self.filters), C)
+        flat = filtered.transpose(1, 0, 2).reshape(self.U.shape[1], len(self.filters) * C)
+        fitted = (self.U @ flat).reshape(n, len(self.filters), C)
         residuals = (z - z.mean(axis=0))[:, None, :] - fitted
         residuals /= self.residual_diagonal[:, :, None]
         return np.einsum("nlc,nlc->lc", residuals, residuals) * ((n - 1) / n) ** 2

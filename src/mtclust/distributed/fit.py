@@ -129,7 +129,7 @@ def _fit(estimator: Any, engine: Engine, table: Table, X: Any, tasks: Any) -> An
     engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
     if n <= ALL_ROWS:
         return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
-    return estimator._fit_rows(ChunkedTable(engine, table, layout), chunked_index(layout), "primal", None)
+    return estimator._fit_rows(ChunkedTable(engine, table, layout), chunked_index(layout), "primal")
 
 
 def _check_possible(estimator: Any) -> None:

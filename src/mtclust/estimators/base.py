@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust._progress import told
 from mtclust._threads import one_blas_thread
 from mtclust._warnings import warn_user
-from mtclust.choose.settings import sample_rows
+from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
+from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
 from mtclust.choose.views import Frame
 from mtclust.distributed import is_dask
 from mtclust.estimators.display import DisplayMixin
@@ -37,13 +38,6 @@ from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.outcome import Outcome
-from mtclust.selection.n_clusters import (
-    CANDIDATES,
-    no_more_than,
-    select_n_clusters,
-    warn_unless_supported,
-    words_of_choice,
-)
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
 from mtclust.validation import read_rows
 
@@ -113,13 +107,13 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
             return fit_distributed(self, X, tasks)
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, rows.shape[0])
-        return self._fit_rows(rows, index, form_of(self, self._read_form(), rows, index.n_tasks), ids)
+        return self._fit_rows(rows, index, form_of(self, self._read_form(), rows, index.n_tasks))
 
-    def _fit_rows(self, rows: Any, index: TaskIndex, form: str, tasks: Any) -> Any:
+    def _fit_rows(self, rows: Any, index: TaskIndex, form: str) -> Any:
         """Choose what is left open, search, decide, store; ``rows`` is a table that numbers of rows index."""
         options = self._read_search_options()
         with told(self):
-            choice = self._choose_n_clusters(rows, tasks, index, form)
+            choice = self._choose_n_clusters(rows, index)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
         self._check_clusters(index, clusters)
         self.n_clusters_ = int(clusters.max())
@@ -136,21 +130,15 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         """Cluster the rows of all tasks and return ``labels_``."""
         return self.fit(X, tasks=tasks).labels_
 
-    def _choose_n_clusters(self, rows: Any, tasks: Any, index: TaskIndex, form: str) -> Any:
-        """The number of clusters where it is left open (on a sample of large data); None where it is given."""
+    def _choose_n_clusters(self, rows: Any, index: TaskIndex) -> ClusterNumberChoice | None:
+        """The number of clusters where it is left open; None where it is given."""
         if not isinstance(self.n_clusters, str | range):
             return None
-        if form != "dual":
-            sample = sample_rows(rows, index)
-            rows, tasks = sample.rows, sample.tasks[sample.index.codes]
         candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
-        # a copy of this estimator, fitted on a sample of large data, keeps to the form
-        kept = {} if form == "dual" else {"solver_options": {**(self.solver_options or {}), "form": "primal"}}
-        choice = select_n_clusters(
-            clone(self).set_params(task_column=None, **kept), rows, tasks=tasks,
-            candidates=no_more_than(candidates, rows.shape[0]), random_state=self.random_state,
-        )  # fmt: skip
-        warn_unless_supported(choice)
+        numbers = sorted(C for C in candidates if rows.shape[0] >= C)
+        names = getattr(self, "feature_names_in_", None)
+        choice = choose_n_clusters(self, rows, index, numbers, None if names is None else list(names))
+        warn_of_choice(choice)
         return choice
 
     def _solve(self, prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:

@@ -79,9 +79,9 @@ def _search(model: Any) -> list[Concern]:
 def _separation(model: Any) -> list[Concern]:
     if model.n_clusters_ == 1:
         return []
-    numbers = _part(model.selection_, "n_clusters").get("gaps", {})
-    if numbers and max(numbers.values()) <= 0:
-        text = "No number of clusters that was tried separates the data better than noise."
+    number = _part(model.selection_, "n_clusters")
+    if number.get("structure", "clusters") != "clusters":
+        text = f"The data show {number['answer']}. The clusters only cut them into pieces."
         return [Concern("No clear clusters", text)]
     if model.loo_score_ <= 0:
         text = (

@@ -28,7 +28,7 @@ class DMTFC(MultitaskClusterer):
     Parameters
     ----------
     n_clusters : int, "auto", range or mapping, default=8
-        Clusters per task; cluster ids are matched over tasks by their class means. "auto" searches 2 to 8 and a range
+        Clusters per task; cluster ids are matched over tasks by their class means. "auto" searches 2 to 12 and a range
         its own numbers (:func:`mtclust.selection.select_n_clusters`). A mapping
         gives every task a number of its own: C is the largest, and the clusters of a smaller task are matched to some
         of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns

@@ -96,6 +96,8 @@ def _choices(model: Any) -> list[tuple[str, str]]:
     chosen = selection.get("n_clusters")
     if isinstance(chosen, dict):
         lines.append(("clusters", f"{chosen['chosen']}: {chosen['reason']}"))
+        if "answer" in chosen:
+            lines.append(("structure", chosen["answer"]))
     settings = [f"kernel {selection['kernel']}", f"criterion {selection['criterion']}"] if "kernel" in selection else []
     settings += _lambdas(selection)
     if settings:
