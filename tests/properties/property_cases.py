@@ -24,7 +24,7 @@ CASES = {
     "container": 60,
     "single precision": 60,
     "parallel": 20,
-    "public surface": 40,
+    "public surface": 100,
 }
 
 #: cases run so far, by property

@@ -136,12 +136,15 @@ class _BesideKnown(FeatureProblem):
 
     def point_of(self, starts: Sequence[Start], Z: Array) -> Point:
         assert self.known_b is not None
+        assert self.known_counts is not None
         task, m = self._labels_of(self.n_tasks - 1, starts[-1]), self.n_tasks - 1
         b = np.concatenate([self.known_b, class_vector(self.data.moments, m, task)[None]])
         solver = self.at(Z)
         W = solver.models(b)
-        gone = TaskLabels.none(0, self.n_clusters, self.data.moments.n_features)
-        return Point(FeatureFit([gone] * m + [task], solver, b, W), objective(b, W))
+        known = [TaskLabels.none(0, self.n_clusters, self.data.moments.n_features) for _ in range(m)]
+        for gone, counts in zip(known, self.known_counts):
+            gone.recount(counts)
+        return Point(FeatureFit([*known, task], solver, b, W), objective(b, W))
 
     def class_means(self, point: Point) -> ClassMeans:
         assert self.known_counts is not None
