@@ -57,7 +57,7 @@ SWEEPS = {
     "n": Sweep("n", (25, 50, 100, 200, 400), (25, 50), (25, 50, 100, 200)),
     "d": Sweep("d", (3, 10, 30, 100, 300, 1000), (3, 10), (3, 10, 30, 100, 300)),
     "m": Sweep("m", (2, 3, 5, 10, 20, 30), (3, 5)),
-    # rows of each of 3 tasks; the estimators hold matrices of all rows with all rows up to 2000 rows in all, none above
+    # rows of each of 3 tasks; the estimators hold matrices of all rows with all rows up to 700 rows in all, none above
     "n, beyond": Sweep("n", (600, 1_000, 10_000, 100_000, 300_000), (60, 80)),
 }
 
