@@ -103,10 +103,14 @@ def all_rows(X: Any, index: TaskIndex) -> Sample:
 
 
 def sample_rows(X: Any, index: TaskIndex, most: int = ROWS) -> Sample:
-    """About ``most`` rows, evenly spread over every task; of the largest tasks where there are very many."""
+    """About ``most`` rows, as many of every task; of the largest tasks where there are very many.
+
+    The same ones every time; every k-th row would follow cycles in the order of rows.
+    """
+    rng = np.random.default_rng(0)
     tasks = np.sort(np.argsort(-index.sizes, kind="stable")[:_TASKS])
     wanted = np.minimum(index.sizes[tasks], max(_LEAST_ROWS, most // len(tasks)))
-    positions = [np.linspace(0, n - 1, k).astype(np.int64) for n, k in zip(index.sizes[tasks], wanted)]
+    positions = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(index.sizes[tasks], wanted)]
     rows = X[np.concatenate([index.order[index.offsets[i] + part] for i, part in zip(tasks, positions)])]
     rows = rows.astype(np.float64) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
     return Sample(rows, index_tasks(np.repeat(tasks, wanted), int(wanted.sum())), tasks, positions)
