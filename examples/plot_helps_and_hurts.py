@@ -42,7 +42,8 @@ for name, draw in data_sets.items():
         X, y, tasks = draw(seed).X_y_tasks
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UncoupledWarning)  # the decision is drawn below
-            model = DMTRC(len(np.unique(y[tasks == tasks[0]])), sizes="balanced").fit(X, tasks=tasks)
+            n_clusters = len(np.unique(y[tasks == tasks[0]]))
+            model = DMTRC(n_clusters, sizes="balanced", random_state=0).fit(X, tasks=tasks)
         alone = macro_nmi(y, model.single_task_labels_, tasks)
         gains[name]["full"].append(macro_nmi(y, model.selection_["coupling"]["coupled_labels"], tasks) - alone)
         gains[name]["auto"].append(macro_nmi(y, model.labels_, tasks) - alone)

@@ -54,6 +54,6 @@ plt.show()
 
 # %%
 # The relationship is found in all four cases, from the rows alone. Whether coupling pays is another matter. These
-# Gaussian clusters are found as well by each task alone, and tasks that have nothing in common lose when they
+# Gaussian clusters are found no worse by each task alone, and tasks that have nothing in common lose when they
 # cooperate, by less than their own rows can show: that is why ``single_task_labels_`` always come along. If the learned
 # correlations are near zero, take those. The gallery's first example has tasks that do gain.

@@ -157,7 +157,7 @@ class KernelProblem:
         return self._known["alone"]
 
     def restrict(self, tasks: NDArray[np.int64]) -> KernelProblem:
-        """Some of the tasks, with λ₂ scaled by m/|tasks| so that the uncoupled model of each stays the same."""
+        """Some of the tasks, λ₂ scaled by m over their number so that the uncoupled model of each stays the same."""
         rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in tasks])
         sizes = np.diff(self.offsets)[tasks]
         return replace(

@@ -196,7 +196,7 @@ class Problem(Protocol):
         """The same rows, every task by itself with the ridge λ₁ + mλ₂."""
 
     def restrict(self, tasks: NDArray[np.int64]) -> Problem:
-        """Some of the tasks, with λ₂ scaled by m/|tasks| so that the uncoupled model of each stays the same."""
+        """Some of the tasks, λ₂ scaled by m over their number so that the uncoupled model of each stays the same."""
 
     def with_bounds(self, bounds: SizeBounds) -> Problem: ...
 
