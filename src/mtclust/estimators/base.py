@@ -135,7 +135,9 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         if not isinstance(self.n_clusters, str | range):
             return None
         candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
-        numbers = sorted(C for C in candidates if rows.shape[0] >= C)
+        # of a range without walking through it
+        rising = candidates if candidates.step > 0 else candidates[::-1]
+        numbers = list(range(rising.start, min(rising.stop, rows.shape[0] + 1), rising.step))
         names = getattr(self, "feature_names_in_", None)
         choice = choose_n_clusters(self, rows, index, numbers, None if names is None else list(names))
         warn_of_choice(choice)
