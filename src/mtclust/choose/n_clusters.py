@@ -83,8 +83,6 @@ def select_n_clusters(
     (3, 'clusters')
     """
     numbers = sorted({int(c) for c in candidates})
-    if not numbers or numbers[0] < 2:
-        raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
     if estimator.task_column is not None:
         X, tasks = split_task_column(X if hasattr(X, "shape") else np.asarray(X), estimator.task_column)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
@@ -107,6 +105,8 @@ def choose_n_clusters(
     names : list of str, optional
         Of the columns.
     """
+    if not numbers or numbers[0] < 2:
+        raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
     precomputed = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
     sample = sample_rows(np.arange(table.shape[0])[:, None] if precomputed else table, index, ROWS)
     rows, offsets = sample.rows, sample.index.offsets
