@@ -197,10 +197,8 @@ def test_clusters_that_are_not_there_are_a_concern():
         "Clusters not separated: The cluster of a row can be told from the other rows no better than with clusters of "
         "noise (separation -0.02)."
     ]
-    fitted.selection_["n_clusters"] = {"chosen": 3, "reason": "", "gaps": {2: -0.1, 3: -0.05}}
-    assert said(fitted) == [
-        "No clear clusters: No number of clusters that was tried separates the data better than noise."
-    ]
+    fitted.selection_["n_clusters"] = {"chosen": 3, "reason": "", "structure": "cloud", "answer": "one cloud"}
+    assert said(fitted) == ["No clear clusters: The data show one cloud. The clusters only cut them into pieces."]
 
 
 def test_tiny_and_empty_clusters_are_named_unless_they_were_asked_for():

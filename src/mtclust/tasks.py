@@ -68,13 +68,6 @@ class TaskIndex:
         """The same rows in the same order, all of one task."""
         return replace(self, names=self.names[:1], codes=np.zeros_like(self.codes), offsets=self.offsets[[0, -1]])
 
-    def means_of(self, X: Any) -> NDArray[np.float64] | None:
-        """Mean row of every task (m × d); None for sparse rows, which are not centred, and rows that lie elsewhere."""
-        if not isinstance(X, np.ndarray) or not self.in_memory:
-            return None
-        parts = (X[rows] if self.is_sorted else X[self.order[rows]] for rows in self.slices())
-        return np.stack([part.mean(axis=0, dtype=np.float64) for part in parts])
-
     def to_input_order(self, sorted_values: NDArray[Any]) -> NDArray[Any]:
         """Undo the sorting: values of the sorted rows in the order the rows came in."""
         if self.is_sorted:

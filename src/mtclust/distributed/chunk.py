@@ -56,7 +56,9 @@ def source_of(raw: Any, codes: NDArray[Any], reading: Reading) -> TableRows | Ke
     order = None if np.all(codes[1:] >= codes[:-1]) else np.argsort(codes, kind="stable").astype(np.int64)
     features = reading.features
     if features is not None and features.projection is not None:
-        return KernelRows(rows, offsets, features.kernel, features.landmarks, features.projection, order)
+        return KernelRows(
+            rows, offsets, features.kernel, features.landmarks, features.projection, order, features.centres
+        )
     return TableRows(rows, offsets, order, reading.shift)
 
 
@@ -167,8 +169,7 @@ class Models:
 
     def weights(self, task: int) -> tuple[Array, Array]:
         """Weights of raw rows, and the constant that the task's centre adds to all scores."""
-        scale, W = self.moments.root_scale, self.W[task]
-        return W / scale, -(self.moments.mean[task] @ W) / scale
+        return self.moments.on_raw(task, self.W[task])
 
 
 def light_moments(own: Moments) -> Moments:

@@ -59,7 +59,10 @@ class Question:
 
 def _one_task(own: Moments, task: int) -> Moments:
     part = slice(task, task + 1)
-    return Moments(own.sizes[part], own.mean[part], own.total[part], own.gram[part], own.scale, own.largest[part])
+    offset = None if own.offset is None else own.offset[part]
+    return Moments(
+        own.sizes[part], own.mean[part], own.total[part], own.gram[part], own.scale, own.largest[part], offset
+    )
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
@@ -165,7 +166,7 @@ def _feature_problem(
         method, lambda1, lambda2 = "independent", lambda1[:1], lambda2
     centres = None
     if settings.kernel.kind == "rbf" and estimator.fit_intercept:
-        centres = index.means_of(X)
+        centres = _means_by_task(X, index)
     features = feature_map(settings.kernel, X, index, estimator.n_components, centres)
     source = source_of(features, X, index, estimator.fit_intercept)
     own = moments(source, estimator.fit_intercept)
@@ -174,6 +175,18 @@ def _feature_problem(
     settings.selection["features"] = kind.format(own.n_features)
     bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
     return FeatureProblem(Data(source, own, bounds), method, lambda1, lambda2, features, criterion=settings.criterion)
+
+
+def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
+    """Mean row of every task (m × d), wherever the rows are; None for sparse rows, which are not centred."""
+    from mtclust.primal.features import FeatureMap, source_of
+    from mtclust.primal.rows import moments
+
+    if sp.issparse(X):
+        return None
+    source = source_of(FeatureMap(Kernel("linear")), X, index, True)
+    shift, mean = getattr(source, "shift", None), moments(source, True).mean
+    return mean if shift is None else mean + shift
 
 
 def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
