@@ -40,7 +40,7 @@ def test_the_summary_says_what_was_clustered_chosen_and_found(model):
     assert repr(model.summary()) == text
 
 
-@pytest.mark.parametrize("n_clusters", ["auto", range(2, 5)])
+@pytest.mark.parametrize("n_clusters", ["auto", range(2, 8)])
 def test_a_number_of_clusters_that_was_chosen_is_explained(n_clusters):
     fitted = DSTC(n_clusters, kernel="linear", **QUICK).fit(X, tasks=TASKS)
     assert f"{fitted.n_clusters_}: {fitted.selection_['n_clusters']['reason']}" in " ".join(

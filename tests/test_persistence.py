@@ -107,7 +107,7 @@ def test_column_names_and_the_task_column_are_kept(tmp_path):
     "parameters",
     [
         {"n_clusters": {0: 2, 1: 3, 2: 3}},
-        {"n_clusters": range(2, 4)},
+        {"n_clusters": range(2, 7)},
         {"sizes": (0.1, 0.6)},
         {"sizes": np.full((3, 3), 10)},
         {"sizes": {0: [10, 10, 10], 1: [5, 10, 15], 2: [10, 10, 10]}},

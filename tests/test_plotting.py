@@ -267,7 +267,7 @@ def test_a_history_of_one_step_is_a_point():
 
 
 def test_choices_are_drawn_with_the_one_taken():
-    model = DMTRC(range(2, 4), random_state=0, n_init=2, solver_options={"single_task_n_init": 4}).fit(X, tasks=TASKS)
+    model = DMTRC(range(2, 7), random_state=0, n_init=2, solver_options={"single_task_n_init": 4}).fit(X, tasks=TASKS)
     ax = plot_selection(model)
     assert ax.lines[1].get_ydata().tolist() == list(model.selection_["n_clusters"]["gaps"].values())
     assert ax.lines[2].get_xdata().tolist() == [model.n_clusters_]

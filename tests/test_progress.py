@@ -51,8 +51,8 @@ def test_a_fit_tells_which_choice_and_which_task_it_is_at():
 
 
 def test_choosing_the_number_of_clusters_tells_the_candidate():
-    texts = heard(lambda: DSTC(range(2, 4), lambda1=0.1, sizes="balanced", **QUICK).fit(X, tasks=TASKS))
-    assert "3 clusters in noise 2 of 3, clustering alone: task 1 of 3" in texts
+    texts = heard(lambda: DSTC(range(2, 7), lambda1=0.1, sizes="balanced", **QUICK).fit(X, tasks=TASKS))
+    assert any(text.startswith("choosing the number of clusters: tasks ") for text in texts)
 
 
 def test_cuts_are_told():

@@ -131,7 +131,9 @@ def test_the_number_of_clusters_is_chosen_from_a_range(shops, tmp_path, capsys):
     assert fit(shops, tmp_path / "out", "--columns", "width,height", clusters="2-4") == 0
     printed = capsys.readouterr().out
     assert "Number of clusters: with 3 clusters the separation is" in printed
-    assert "score of every number that was tried" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "how far the separation exceeds that of Gaussian noise" in (tmp_path / "out" / "report.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_one_task_is_clustered_and_said_to_be_alone(tmp_path, capsys):

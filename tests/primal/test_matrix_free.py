@@ -54,7 +54,7 @@ def test_topics_are_found_and_the_objective_never_rises(estimator):
 
 def test_the_number_of_clusters_that_was_chosen_is_used():
     X, _, tasks = topics({0: 3, 1: 3})
-    model = DSTC(range(2, 4), sizes="balanced", **SETTINGS).fit(X, tasks=tasks)
+    model = DSTC(range(2, 7), sizes="balanced", **SETTINGS).fit(X, tasks=tasks)
     assert model.n_clusters_ == model.selection_["n_clusters"]["chosen"] == 3
     assert model.cluster_sizes_.shape == (2, 3)
 

@@ -34,6 +34,7 @@ from mtclust.choose.sweep import Look, Swept, sweep
 from mtclust.choose.views import KernelSpec, View, judging_kernels
 from mtclust.choose.votes import by_density, by_distance
 from mtclust.features import Kernel
+from mtclust.problem.common import counts_by_task
 from mtclust.tasks import TaskIndex, index_tasks
 from mtclust.validation import split_task_column
 
@@ -41,6 +42,8 @@ Array = NDArray[np.float64]
 
 #: candidates when none are given
 CANDIDATES = range(2, 13)
+#: what clusters that tasks lack take from the lead of a common frame, times their share of all
+_ABSENT = 0.2
 #: rows that the number is chosen on
 ROWS = 400
 #: sets of Gaussian rows
@@ -174,13 +177,24 @@ def _swept(
     return sweep(view, specs, judge, numbers, looks, across)
 
 
+def _lead(view: View, numbers: list[int], swept: Swept, null: Array) -> float:
+    """The largest lead over noise of one look; clusters that tasks lack count against a common frame.
+
+    Tasks that are shifted apart have clusters of their own there, each easy to predict.
+    """
+    lead = lead_over_noise(numbers, swept.separation - np.maximum(null.mean(axis=1), 0.0))
+    if swept.look == "common":
+        absent = [np.mean(counts_by_task(labels, view.offsets, C) == 0) for labels, C in zip(swept.labels, numbers)]
+        lead = lead - _ABSENT * np.asarray(absent)
+    return float(lead.max())
+
+
 def _choice(
     view: View, spec: KernelSpec, numbers: list[int], data: list[Swept], noise: list[list[Swept]]
 ) -> tuple[ClusterNumberChoice, NDArray[np.int64] | None]:
     """The look with the largest lead over noise, the median of the votes in it, and the labels for that."""
     nulls = [np.stack([draw[look].separation for draw in noise], axis=1) for look in range(len(data))]
-    leads = [lead_over_noise(numbers, swept.separation - null.mean(axis=1)) for swept, null in zip(data, nulls)]
-    best = int(np.argmax([lead.max() for lead in leads]))
+    best = int(np.argmax([_lead(view, numbers, swept, null) for swept, null in zip(data, nulls)]))
     swept = data[best]
     # where tasks lack clusters, what is found in one need not be there in another
     agreement = data[0].agreement if swept.look != "common" else None

@@ -74,14 +74,15 @@ def pick(raw: Any, codes: NDArray[Any], reading: Reading, where: dict[int, Posit
     return {task: rows[order[first[task] + positions]] for task, positions in where.items()}
 
 
-def features_of(raw: Any, reading: Reading, dtype: Any) -> NDArray[Any]:
+def features_of(raw: Any, codes: NDArray[Any], reading: Reading, dtype: Any) -> NDArray[Any]:
     """Features of all rows of a chunk, in the order of the input."""
-    assert reading.features is not None
-    rows = rows_of(raw, reading)
-    one = source_of(rows, np.zeros(len(rows), dtype=np.int8), Reading(1, reading.dtype, features=reading.features))
-    result = np.empty((len(rows), one.n_features), dtype=dtype)
-    for begin, end, block in one.blocks(0):
-        result[begin:end] = block
+    source = source_of(raw, codes, reading)
+    order = np.argsort(codes, kind="stable")
+    result = np.empty((len(codes), source.n_features), dtype=dtype)
+    for task in tasks_in(source):
+        first = int(source.offsets[task])
+        for begin, end, block in source.blocks(int(task)):
+            result[order[first + begin : first + end]] = block
     return result
 
 
@@ -182,7 +183,7 @@ def scores(kept: dict[int, NDArray[Any]], reading: Reading, own: Moments, W: Arr
     result = {}
     for task, rows in kept.items():
         if reading.features is not None and reading.features.projection is not None:
-            features = reading.features(rows)
+            features = reading.features.of_task(rows, task)
         else:
             features = rows if reading.shift is None else rows - reading.shift[task]
         result[task] = own.centred(task, features) @ W[task]

@@ -52,7 +52,8 @@ class ChunkedTable(RemoteTable):
         if dtype is None:
             return ChunkedRows(engine, layout, raw, reading, rank)
         sent = engine.keep([engine.constant(reading)])[0]
-        held = engine.keep([engine.step(chunk.features_of, part, sent, dtype) for part in raw])
+        parts = zip(raw, layout.codes)
+        held = engine.keep([engine.step(chunk.features_of, part, codes, sent, dtype) for part, codes in parts])
         return ChunkedRows(engine, layout, raw, reading, rank, held, chunk.Reading(len(layout.names), dtype))
 
     def _shift(self) -> NDArray[Any] | None:

@@ -94,7 +94,8 @@ class ChunkedRows(RemoteSource):
         rows = picked(self.engine, self.layout, self.raw, self._reading, self.reading, positions)
         features, shift = self.reading.features, self.reading.shift
         if features is not None and features.projection is not None:
-            return [features(part) if len(part) else np.empty((0, self.width)) for part in rows]
+            none = np.empty((0, self.width))
+            return [features.of_task(part, task) if len(part) else none for task, part in enumerate(rows)]
         return rows if shift is None else [part - shift[task] for task, part in enumerate(rows)]
 
     def moments(self, centre: bool, scale: float | None) -> Moments:

@@ -50,6 +50,10 @@ class FeatureMap:
             return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
         return self.kernel(rows, self.landmarks) @ self.projection
 
+    def of_task(self, rows: Any, task: int) -> NDArray[Any]:
+        """Features of rows of one task, whose centre is taken off first."""
+        return self(rows if self.centres is None else rows - self.centres[task])
+
     @property
     def n_columns(self) -> int | None:
         """Columns of the rows, where the map knows them."""
