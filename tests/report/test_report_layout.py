@@ -71,9 +71,9 @@ def test_the_hint_follows_the_scrolling(visit, clinic_report):
     table = seen.page.locator(".scroll:has(.unsure)")
     assert table.get_attribute("data-more") == "right"
     table.evaluate("e => { e.scrollLeft = 40; }")
-    seen.page.wait_for_function("document.querySelector('.scroll:has(.unsure)').dataset.more === 'both'")
+    seen.page.wait_for_selector(".scroll:has(.unsure)[data-more='both']", state="attached")
     table.evaluate("e => { e.scrollLeft = e.scrollWidth; }")
-    seen.page.wait_for_function("document.querySelector('.scroll:has(.unsure)').dataset.more === 'left'")
+    seen.page.wait_for_selector(".scroll:has(.unsure)[data-more='left']", state="attached")
 
 
 def test_sixty_tasks_are_folded_by_group(visit, hospital_report):

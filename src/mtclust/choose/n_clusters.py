@@ -184,7 +184,10 @@ def _lead(view: View, numbers: list[int], swept: Swept, null: Array) -> float:
     """
     lead = lead_over_noise(numbers, swept.separation - np.maximum(null.mean(axis=1), 0.0))
     if swept.look == "common":
-        absent = [np.mean(counts_by_task(labels, view.offsets, C) == 0) for labels, C in zip(swept.labels, numbers)]
+        absent = [
+            0.0 if labels is None else np.mean(counts_by_task(labels, view.offsets, C) == 0)
+            for labels, C in zip(swept.labels, numbers)
+        ]
         lead = lead - _ABSENT * np.asarray(absent)
     return float(lead.max())
 
