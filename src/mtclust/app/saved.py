@@ -21,7 +21,7 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
     -------
     model : Clustering, DMTRC, DMTFC or DSTC
         What was saved: a clustering of a table, also one by ``mtclust fit``, or an estimator. It predicts, clusters new
-        tasks and shows itself exactly as the one that was saved.
+        tasks and shows itself as the one that was saved; scores may differ by rounding.
     extra : dict or None
         Only with ``return_extra=True``.
 
