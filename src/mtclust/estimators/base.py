@@ -16,7 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -28,6 +34,7 @@ from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
 from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
 from mtclust.choose.views import Frame
 from mtclust.distributed import is_dask
+from mtclust.estimators.confidence import ConfidenceMixin, store_confidence
 from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.forms import FORMS, form_of
@@ -47,12 +54,18 @@ Array = NDArray[np.float64]
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
 
 
-class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, BaseEstimator):
+class MultitaskClusterer(
+    DisplayMixin, SavingMixin, NewTaskMixin, ConfidenceMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
+    ClusterMixin, BaseEstimator,
+):  # fmt: skip
     """Base of DMTRC, DMTFC and DSTC."""
 
     __metadata_request__fit: ClassVar = {"tasks": True}
     __metadata_request__predict: ClassVar = {"tasks": True}
     __metadata_request__decision_function: ClassVar = {"tasks": True}
+    __metadata_request__predict_proba: ClassVar = {"tasks": True}
+    __metadata_request__transform: ClassVar = {"tasks": True}
+    __metadata_request__score: ClassVar = {"tasks": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), Mapping, StrOptions({"auto"}), range],
@@ -122,7 +135,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
             prepared = prepare(self, rows, index, clusters, form, options)
             prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, index, options, rng)
-            store(self, prepared, index, outcome)
+            store_confidence(self, rows, index, store(self, prepared, index, outcome))
         self._print_history()
         return self
 

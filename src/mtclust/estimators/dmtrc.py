@@ -91,6 +91,13 @@ class DMTRC(MultitaskClusterer):
     ----------
     labels_ : ndarray of shape (n,)
         Cluster of every row; sizes obey ``sizes``.
+    probabilities_ : ndarray of shape (n, C) or None
+        Probability of every cluster for every row, from models fitted without the row; rows sum to 1
+        (:mod:`mtclust.membership`). The most likely cluster may differ from ``labels_``. None above 20 000 rows, where
+        leaving one out changes nothing: see ``predict_proba``.
+    outlier_scores_ : ndarray of shape (n,) or None
+        In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.outliers`); above ½ it
+        belongs nowhere. Its label is kept all the same. None above 20 000 rows.
     single_task_labels_ : ndarray of shape (n,)
         What clustering every task alone gives (DSTC), for comparison.
     tasks_ : ndarray of shape (m,)

@@ -20,8 +20,8 @@ from mtclust.tasks import TaskIndex
 Array = NDArray[np.float64]
 
 
-def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome) -> None:
-    """Set the attributes of a fitted estimator."""
+def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome) -> Outcome:
+    """Set the attributes of a fitted estimator; returns the outcome with the names that its clusters got."""
     bounds = prepared.problem.bounds
     # which of many equal namings the search ends in is chance
     free = outcome.model_codes is None and (bounds.interchangeable() or bounds.movable)
@@ -55,6 +55,7 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
         estimator.selection_["certified"] = point.certified
     store_relaxation(estimator, index, outcome)
     estimator._store_coupling(problem, point)
+    return outcome
 
 
 def _renamed(outcome: Outcome, new_ids: NDArray[np.int64]) -> Outcome:

@@ -93,6 +93,10 @@ def check_state(model: Any) -> None:
     }.items():  # fmt: skip
         if getattr(model, name, None) is not None:
             sizes.array(name, getattr(model, name), _FLOAT, *shape)
+    # of models saved before there were any, and of very many rows, there are none
+    for name, shape in {"probabilities_": "nC", "outlier_scores_": "n"}.items():
+        if getattr(model, name, None) is not None:
+            sizes.array(name, getattr(model, name), _FLOAT, *shape, low=0.0, high=1.0)
     _of_type("selection_", model.selection_, dict)
     if model.selection_.get("task_similarity") is not None:
         sizes.array("task_similarity", model.selection_["task_similarity"], _FLOAT, "m", "m")
@@ -126,6 +130,7 @@ def _check_decision(sizes: _Sizes, name: str, decision: Any) -> None:
     _check_kernel(decision.kernel)
     sizes.array(f"{name}.intercept", decision.intercept, _FLOAT, "m", "C")
     sizes.array(f"{name}.present", decision.present, (np.bool_,), "m", "C")
+    _number(f"{name}.temperature", decision.temperature, np.finfo(float).tiny)
     if decision.centres is not None:
         sizes.array(f"{name}.centres", decision.centres, _FLOAT, "m", "d")
     if decision.rows is None and decision.kernel.kind == "linear":
