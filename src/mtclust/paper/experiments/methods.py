@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.choose.record import SizesChoice
 from mtclust.datasets import TaskData
 from mtclust.metrics import nmi, per_task
 from mtclust.paper.experiments.runner import DataUnavailable, Outcome
@@ -67,8 +68,8 @@ def fit_ours(name: str, data: TaskData, seed: int, *, keep_as: str | None = None
     seconds = time.process_time() - begin
     selection = model.selection_
     chosen = {key: selection[key] for key in ("width", "lambda1", "lambda2", "n_components") if key in selection}
-    if isinstance(selection["sizes"], dict):
-        chosen["sizes"] = selection["sizes"]["chosen"]
+    if isinstance(selection.sizes, SizesChoice):
+        chosen["sizes"] = selection.sizes.chosen
     common: dict[str, Any] = {"seconds": seconds, "chosen": chosen}
     details: dict[str, Any] = {"nmi_alone": scores(data, model.single_task_labels_)["nmi"]}
     if options.get("solver") == "cutting-plane":
