@@ -22,9 +22,9 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.datasets import fetch_pendigits_tasks
 from mtclust.exceptions import DegenerateSolutionWarning
 from mtclust.metrics import macro_nmi
+from mtclust.paper.datasets import fetch_pendigits_tasks
 
 METHODS = {"DMTRC": (DMTRC, {"coupling": "full"}), "DMTFC": (DMTFC, {"n_components": 100}), "DSTC": (DSTC, {})}
 JOBS = (1, 2, 3)

@@ -24,10 +24,10 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from mtclust.datasets import fetch_pendigits_tasks
-from mtclust.experiments.methods import fast_macro_nmi, labels_of_starts
 from mtclust.metrics import macro_nmi
-from mtclust.reference import REFERENCE_METHODS, ReferenceMethod
+from mtclust.paper.datasets import fetch_pendigits_tasks
+from mtclust.paper.experiments.methods import fast_macro_nmi, labels_of_starts
+from mtclust.paper.reference import REFERENCE_METHODS, ReferenceMethod
 
 JOBS = (1, 2, 3)
 N_CLUSTERS = 5

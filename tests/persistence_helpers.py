@@ -3,6 +3,7 @@
 import json
 import struct
 import zipfile
+from collections.abc import Mapping
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +24,7 @@ def assert_same(a, b):
         assert a.shape == b.shape
         for part in ("data", "indices", "indptr"):
             assert_same(getattr(a, part), getattr(b, part))
-    elif isinstance(a, dict):
+    elif isinstance(a, Mapping):
         assert_same(list(a), list(b))
         assert_same(list(a.values()), list(b.values()))
     elif isinstance(a, list | tuple):

@@ -12,6 +12,7 @@ from mtclust import DMTFC, DMTRC, DSTC, _progress
 from mtclust._progress import listening
 from mtclust.datasets import load_digits_tasks, make_related_tasks
 from mtclust.exceptions import UncoupledWarning
+from mtclust.selection import CouplingDecision, Selection
 
 da = pytest.importorskip("dask.array")
 
@@ -106,7 +107,9 @@ def test_ids_are_numbered_as_they_first_appear(form):
 def test_what_was_chosen_is_told_in_one_shape(form):
     model = form.fitted(lambda1={0: 0.01, 1: 0.02, 2: 0.03}, coupling="auto")
     assert model.selection_["lambda1"] == {0: 0.01, 1: 0.02, 2: 0.03}
-    assert model.selection_["form"] == KINDS[form.name]
+    assert type(model.selection_) is Selection
+    assert type(model.selection_.coupling) is CouplingDecision
+    assert model.selection_.form == model.selection_["form"] == KINDS[form.name]
     assert {"decision", "reason", "statistic", "per_task", "similarity"} <= set(model.selection_["coupling"])
     assert model.selection_["task_similarity"].shape == (3, 3)
     one = form.fitted(lambda1=0.02)

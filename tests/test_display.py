@@ -1,5 +1,6 @@
 """summary() and the piece of HTML in notebooks: complete, escaped, and readable whatever the names."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,6 +13,7 @@ import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust._names import columns, shown_name
 from mtclust.estimators.concerns import concerns
+from mtclust.selection import CouplingDecision, NumberOfClusters
 from tests.conftest import gaussian_tasks
 
 X, Y, TASKS = gaussian_tasks()
@@ -152,12 +154,17 @@ def test_a_relaxation_is_a_concern():
     assert "those of a convex relaxation" in said(fitted.fit(X, tasks=TASKS))[0]
 
 
+def noted(fitted, **entries):
+    """The model with other notes about its choices."""
+    fitted.selection_ = replace(fitted.selection_, **entries)
+
+
 @pytest.mark.filterwarnings("ignore::mtclust.exceptions.UncoupledWarning")
 @pytest.mark.parametrize("coupling", ["auto", "full"])
 def test_unrelated_tasks_are_a_concern(coupling):
     rows, tasks = np.concatenate([gaussian_tasks(n_tasks=1, seed=seed, d=12)[0] for seed in range(3)]), TASKS
     fitted = DMTRC(3, kernel="linear", coupling=coupling, random_state=0).fit(rows, tasks=tasks)
-    fitted.selection_["task_similarity"] = np.eye(3)
+    noted(fitted, task_similarity=np.eye(3))
     fitted.task_correlation_ = np.array([[1, 0.05, 0], [0.05, 1, 0.6], [0, 0.6, 1]])
     if coupling == "full":
         assert titles(fitted) == ["Unrelated tasks coupled", "Weak relationship"]
@@ -169,12 +176,12 @@ def test_unrelated_tasks_are_a_concern(coupling):
         fitted.task_correlation_ = np.full((3, 3), 0.5)
         assert titles(fitted) == ["Unrelated tasks coupled"]
         fitted.coupling, fitted.task_correlation_ = "auto", np.eye(3)
-        fitted.selection_["coupling"] = {"decision": "full", "reason": "", "per_task": {0: 0.1, 1: 0.0, 2: 0.0}}
+        noted(fitted, coupling=CouplingDecision("full", "", per_task={0: 0.1, 1: 0.0, 2: 0.0}))
         assert titles(fitted) == ["Weak relationship"]
         fitted.selection_["coupling"]["per_task"][0] = 0.0  # no label changed
         assert titles(fitted) == []
     else:
-        fitted.selection_["coupling"] = {"decision": "none", "reason": "they look unrelated"}
+        noted(fitted, coupling=CouplingDecision("none", "they look unrelated"))
         assert said(fitted) == [
             "Tasks clustered apart: Every task was clustered on its own: they look unrelated. Cluster ids were matched "
             'afterwards. coupling="full" couples them all the same.'
@@ -183,7 +190,7 @@ def test_unrelated_tasks_are_a_concern(coupling):
 
 def test_tasks_that_coupling_hurts_are_a_concern():
     fitted = DMTRC(3, kernel="linear", coupling="auto", random_state=0).fit(X, tasks=TASKS)
-    fitted.selection_["coupling"] = {"decision": "full", "reason": "", "per_task": {0: 2.0, 1: 0.1, 2: 3.5}}
+    noted(fitted, coupling=CouplingDecision("full", "", per_task={0: 2.0, 1: 0.1, 2: 3.5}))
     (found,) = concerns(fitted)
     assert found.title == "Negative transfer likely"
     assert "the own rows of tasks 0 and 2 clearly worse" in found.text
@@ -197,7 +204,7 @@ def test_clusters_that_are_not_there_are_a_concern():
         "Clusters not separated: The cluster of a row can be told from the other rows no better than with clusters of "
         "noise (separation -0.02)."
     ]
-    fitted.selection_["n_clusters"] = {"chosen": 3, "reason": "", "structure": "cloud", "answer": "one cloud"}
+    noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="cloud", answer="one cloud"))
     assert said(fitted) == ["No clear clusters: The data show one cloud. The clusters only cut them into pieces."]
 
 

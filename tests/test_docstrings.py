@@ -14,7 +14,10 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: modules whose public names are the public interface; ``features`` and ``labels`` show only what the reference lists
 PACKAGES = (
     "mtclust",
-    *(f"mtclust.{name}" for name in ("datasets", "persistence", "plotting", "reference", "selection")),
+    *(
+        f"mtclust.{name}"
+        for name in ("datasets", "paper.datasets", "paper.reference", "persistence", "plotting", "selection")
+    ),
 )
 MODULES = ("mtclust.exceptions", "mtclust.metrics")
 

@@ -22,7 +22,7 @@ ROOMS = {
     "persistence": 7,
 }
 #: rooms above all of these, which nothing below may know
-ABOVE = ("app", "plotting", "experiments", "reference", "datasets", "cli", "demo", "__main__")
+ABOVE = ("app", "plotting", "paper", "reference", "datasets", "cli", "demo", "__main__")
 #: late imports of what lies above, for the sake of a public method: estimators save themselves and fit Dask collections
 ALLOWED = {
     ("estimators.saving", "persistence"),
@@ -67,3 +67,10 @@ def test_imports_go_downwards_only(path):
             continue
         assert room_of(target) not in ABOVE, f"{own} imports {target}"
         assert ROOMS[room_of(target)] <= ROOMS[room_of(own)], f"{own} imports {target}, which lies above it"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_needs_the_room_of_the_paper_but_the_command_that_reruns_it(path):
+    own = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    if not own.startswith("paper") and own != "app.commands.reproduce":
+        assert not [name for name in imports_of(path) if name.startswith("mtclust.paper")]

@@ -15,7 +15,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mtclust import DMTRC
 from mtclust import nuisance as nuisance_module
-from mtclust.datasets import fetch_sentiment_tasks
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.features import (
     NuisanceRemover,
@@ -27,6 +26,7 @@ from mtclust.features import (
     remove_nuisance,
 )
 from mtclust.metrics import macro_nmi
+from mtclust.paper.datasets import fetch_sentiment_tasks
 
 N, D = 60, 25
 TASKS = np.array(["b", "a", "c"])[np.arange(N) % 3]

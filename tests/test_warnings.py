@@ -21,7 +21,7 @@ from mtclust.exceptions import (
     UncoupledWarning,
 )
 from mtclust.features import NuisanceRemover, nuisance_free_kernel, remove_nuisance
-from mtclust.reference import LSSMTC, KernelKMeans
+from mtclust.paper.reference import LSSMTC, KernelKMeans
 from tests.conftest import gaussian_tasks
 
 ROOT = Path(__file__).parent.parent

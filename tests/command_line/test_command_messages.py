@@ -10,8 +10,8 @@ from mtclust._extras import require
 from mtclust.app import cli
 from mtclust.app.commands import options
 from mtclust.exceptions import CommandError
-from mtclust.experiments import load_experiment
-from mtclust.experiments.driver import write_report
+from mtclust.paper.experiments import load_experiment
+from mtclust.paper.experiments.driver import write_report
 
 
 def said(capsys):

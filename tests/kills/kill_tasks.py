@@ -12,8 +12,8 @@ import numpy as np
 import mtclust.app.demo
 from mtclust import DSTC
 from mtclust.app import cli
-from mtclust.experiments.runner import Cell, Outcome, run_cells
-from mtclust.experiments.table import RunTable
+from mtclust.paper.experiments.runner import Cell, Outcome, run_cells
+from mtclust.paper.experiments.table import RunTable
 
 CELLS = [Cell("toy", "set", draw, ("A", "B"), setting={"x": 0.1}) for draw in range(8)]
 
@@ -79,8 +79,8 @@ class Tasks:
             data = write_shops(out / "shops.csv")
             assert command(*fit_command(data, out / "out")) == 0
             assert command("predict", str(out / "out"), str(data)) == 0
-            import mtclust.experiments.driver
-            import mtclust.experiments.transfer  # noqa: F401
+            import mtclust.paper.experiments.driver
+            import mtclust.paper.experiments.transfer  # noqa: F401
 
     def run(self, name, arguments):
         """Run a task and return its exit code."""

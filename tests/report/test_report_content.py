@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -171,12 +172,12 @@ def test_forced_coupling_of_unrelated_tasks_is_called_weak_and_untested():
 
 def test_tasks_that_coupling_hurts_are_named(fitted):
     model, _, _ = fitted
-    before = model.selection_["coupling"]
-    model.selection_["coupling"] = before | {"per_task": {0: 0.1, 1: 2.5, 2: 0.0}}
+    before = model.selection_
+    model.selection_ = replace(before, coupling=replace(before.coupling, per_task={0: 0.1, 1: 2.5, 2: 0.0}))
     try:
         (caution,) = cautions(model)
     finally:
-        model.selection_["coupling"] = before
+        model.selection_ = before
     assert caution.title == "Negative transfer likely"
     assert "the own rows of task 1 clearly worse" in caution.text
 

@@ -14,6 +14,7 @@ from mtclust.app.cautions import cautions
 from mtclust.app.comparison import differences, shares_were_given
 from mtclust.app.report.choices import kernel_in_words
 from mtclust.app.shown import natural_order, percent
+from mtclust.choose.record import SizesChoice
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
@@ -142,13 +143,13 @@ def _reasons(model: Any) -> list[tuple[str, str]]:
     chosen = model.selection_
     reasons = []
     number = chosen.get("n_clusters")
-    if isinstance(number, dict):
+    if number is not None:
         reasons.append(("Number of clusters", f"{number['reason']}."))
     coupling = chosen.get("coupling")
-    if isinstance(coupling, dict) and len(model.tasks_) > 1:
+    if coupling is not None and len(model.tasks_) > 1:
         reasons.append(("Coupling", f"{coupling['decision']}: {coupling['reason']}."))
     sizes = chosen.get("sizes")
-    if isinstance(sizes, dict):
+    if isinstance(sizes, SizesChoice):
         reasons.append(("Cluster sizes", f"{sizes['chosen']}: {sizes['reason']}."))
     return reasons
 

@@ -95,7 +95,7 @@ def decide_coupling(
     C = outcome.problem.bounds.n_clusters
     coupled, single = (np.asarray(point.labels) for point in (outcome.few_point, outcome.few_single))
     similarity = similarity_of_nearest(outcome.few.class_means(outcome.few_point), outcome.few.bounds)
-    test = CouplingTest(judge(coupled, C).score, judge(single, C).score, similarity)
+    test = CouplingTest(judge(coupled, C).score_by_kernels, judge(single, C).score_by_kernels, similarity)
     ours, theirs = judge.by_task(coupled, C), judge.by_task(single, C)
     decision = {
         "decision": "full" if test.accepted else "none",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mtclust._names import listing, shown_name
+from mtclust.choose.record import Selection
 
 #: a cluster is tiny with fewer rows, or a smaller share of what equal sizes would give it
 TINY_ROWS, TINY_SHARE = 5, 0.1
@@ -190,10 +191,9 @@ def _tiny(sizes: Any, n_clusters: int, task: Any, alone: bool) -> list[str]:
     return found + ([f"{missing} of {n_clusters} clusters{place or ' of the data'} without rows"] if missing else [])
 
 
-def _part(selection: dict[str, Any], name: str) -> dict[str, Any]:
+def _part(selection: Selection, name: str) -> Mapping[str, Any]:
     """What was noted about one choice; nothing where it was left to the user."""
-    value = selection.get(name)
-    return value if isinstance(value, dict) else {}
+    return selection.get(name, {})
 
 
 def _tasks(names: list[Any], *, begin: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from mtclust.choose.record import Selection
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.features import near_zero
 from mtclust.problem.kernels import KernelProblem
@@ -147,9 +149,11 @@ class DMTFC(MultitaskClusterer):
     def _method(self, n_tasks: int) -> Method:
         return "features"
 
+    selection_: Selection
+
     def _store_coupling(self, problem: Any, point: Point) -> None:
         self.feature_covariance_ = point.Z
-        self.selection_["n_components"] = len(point.Z)
+        self.selection_ = replace(self.selection_, n_components=len(point.Z))
         if isinstance(problem, KernelProblem):
             self.feature_covariance_ = _in_input_coordinates(problem, point.Z)
 

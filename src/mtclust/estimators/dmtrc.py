@@ -121,10 +121,10 @@ class DMTRC(MultitaskClusterer):
         Stage, step and objective; the objective never rises.
     n_iter_, converged_ : int, bool
         Rounds of the descents that led to the result, and whether the last one ended by ``tol``.
-    selection_ : dict
-        What "auto" chose, from what, and why: ``kernel``, ``criterion``, ``center``, ``lambda1``, ``lambda2``,
-        ``reason``, ``candidates`` (name, score and separation of all that were tried), ``sizes`` and ``coupling`` with
-        the decision and its reason.
+    selection_ : Selection
+        What "auto" chose, from what, and why (:class:`mtclust.selection.Selection`): ``kernel``, ``criterion``,
+        ``center``, ``lambda1``, ``lambda2``, ``reason``, ``candidates`` (name, score and separation of all that were
+        tried), ``sizes`` and ``coupling`` with the decision and its reason. Reads like a dictionary as well.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     relaxed_labels_, mixture_weights_, init_labels_, lower_bound_

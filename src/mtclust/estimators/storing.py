@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust._warnings import warn_user
+from mtclust.choose.record import Selection
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import store_relaxation
 from mtclust.labels import SizeBounds
@@ -50,9 +51,9 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     estimator.task_groups_ = [index.names[group].tolist() for group in outcome.groups]
     estimator.history_ = point.history
     estimator.n_iter_, estimator.converged_ = point.n_iter, point.converged
-    estimator.selection_ = prepared.settings.selection | {"task_similarity": outcome.similarity}
-    if prepared.form != "dual":
-        estimator.selection_["certified"] = point.certified
+    certified = None if prepared.form == "dual" else point.certified
+    found = {"task_similarity": outcome.similarity, "certified": certified}
+    estimator.selection_ = Selection.of(prepared.settings.selection | found)
     store_relaxation(estimator, index, outcome)
     estimator._store_coupling(problem, point)
     return outcome

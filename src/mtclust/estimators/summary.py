@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtclust._names import columns, padded, shown_name
+from mtclust.choose.record import Selection, SizesChoice
 from mtclust.estimators.concerns import concerns
 
 #: columns of the terminal that are used
@@ -94,7 +95,7 @@ def _choices(model: Any) -> list[tuple[str, str]]:
     selection = model.selection_
     lines = []
     chosen = selection.get("n_clusters")
-    if isinstance(chosen, dict):
+    if chosen is not None:
         lines.append(("clusters", f"{chosen['chosen']}: {chosen['reason']}"))
         if "answer" in chosen:
             lines.append(("structure", chosen["answer"]))
@@ -105,18 +106,18 @@ def _choices(model: Any) -> list[tuple[str, str]]:
     if "frame" in selection:
         lines.append(("frame", selection["frame"]))
     sizes = selection.get("sizes")
-    if isinstance(sizes, dict) and "chosen" in sizes:
+    if isinstance(sizes, SizesChoice):
         lines.append(("sizes", f"{sizes['chosen']}: {sizes['reason']}"))
     elif model.n_clusters_ > 1:
         given = repr(model.sizes) if isinstance(model.sizes, str | float | int | tuple) else "a table"
         lines.append(("sizes", f"{given}: set by the user" if given != "'auto'" else "balanced within a tenth"))
     coupling = selection.get("coupling")
-    if isinstance(coupling, dict):
+    if coupling is not None:
         lines.append(("coupling", f"{coupling['decision']}: {coupling['reason']}"))
     return lines
 
 
-def _lambdas(selection: dict[str, Any]) -> list[str]:
+def _lambdas(selection: Selection) -> list[str]:
     first, second = selection.get("lambda1"), selection.get("lambda2")
     if first is None or second is None:
         return []

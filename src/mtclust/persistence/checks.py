@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust._ids import keys, missing_ids
+from mtclust.choose.record import Selection
 from mtclust.features import Kernel
 from mtclust.labels import SizeBounds
 from mtclust.model import DecisionModel
@@ -97,9 +98,9 @@ def check_state(model: Any) -> None:
     for name, shape in {"probabilities_": "nC", "outlier_scores_": "n"}.items():
         if getattr(model, name, None) is not None:
             sizes.array(name, getattr(model, name), _FLOAT, *shape, low=0.0, high=1.0)
-    _of_type("selection_", model.selection_, dict)
-    if model.selection_.get("task_similarity") is not None:
-        sizes.array("task_similarity", model.selection_["task_similarity"], _FLOAT, "m", "m")
+    _of_type("selection_", model.selection_, Selection)
+    if model.selection_.task_similarity is not None:
+        sizes.array("task_similarity", model.selection_.task_similarity, _FLOAT, "m", "m")
     for name in ("objective_", "loo_score_"):
         if not isinstance(getattr(model, name), Real):
             raise ValueError(f"{name} is no number")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mtclust.choose.record import Selection
 from mtclust.estimators import DMTFC, DMTRC, DSTC
 from mtclust.features import Kernel
 from mtclust.labels import SizeBounds
@@ -44,7 +45,7 @@ def _encode(encoder: Encoder, model: Any, where: str) -> dict[str, Any]:
         "type": "estimator",
         "class": type(model).__name__,
         "parameters": {name: encoder.encode(value, name) for name, value in parameters.items()},
-        "fitted": {name: encoder.encode(value, name) for name, value in fitted.items()},
+        "fitted": {name: encoder.encode(_plain(value), name) for name, value in fitted.items()},
         "decision": encoder.encode(model._model, "the model"),
         "kept": encoder.encode(model._kept, "the state for new tasks"),
         "routing": {
@@ -59,6 +60,11 @@ def _is_fitted(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_")
 
 
+def _plain(value: Any) -> Any:
+    """Records of choices are saved as the dictionaries they read like."""
+    return value.to_dict() if isinstance(value, Selection) else value
+
+
 def _decode(decoder: Decoder, value: dict[str, Any]) -> Any:
     cls = ESTIMATORS.get(value["class"])
     if cls is None:
@@ -68,7 +74,8 @@ def _decode(decoder: Decoder, value: dict[str, Any]) -> Any:
         # data only, and only where fit would put it: never in the place of a method
         if not _is_fitted(name) or hasattr(cls, name):
             raise ValueError(f"{name!r} is no attribute of a fitted {cls.__name__}")
-        setattr(model, name, decoder.decode(item))
+        found = decoder.decode(item)
+        setattr(model, name, Selection.of(found) if name == "selection_" and isinstance(found, dict) else found)
     model._model, model._kept = decoder.decode(value["decision"]), decoder.decode(value["kept"])
     for method, requests in value["routing"].items():
         vars(model).setdefault(_ROUTING, model._get_metadata_request())

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mtclust.choose.record import Selection, SizesChoice
 from mtclust.plotting._style import COLOURS, FRAME, NEGATIVE, POSITIVE, new_axes
 
 _PARTS = ("n_clusters", "kernel", "sizes")
@@ -95,9 +96,9 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
         raise ValueError(f"what={what!r}; allowed are {', '.join(map(repr, _PARTS))} and None.")
     selection = estimator.selection_
     made = {
-        "n_clusters": isinstance(selection.get("n_clusters"), dict),
+        "n_clusters": "n_clusters" in selection,
         "kernel": "candidates" in selection,
-        "sizes": isinstance(selection.get("sizes"), dict) and "scores" in selection["sizes"],
+        "sizes": isinstance(selection.sizes, SizesChoice) and "scores" in selection.sizes,
     }
     if not any(made[part] for part in _PARTS if what in (None, part)):
         there = [part for part in _PARTS if made[part]]
@@ -113,7 +114,7 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
     return ax
 
 
-def _draw_n_clusters(selection: dict[str, Any], ax: Any) -> None:
+def _draw_n_clusters(selection: Selection, ax: Any) -> None:
     choice = selection["n_clusters"]
     candidates, gaps = list(choice["gaps"]), list(choice["gaps"].values())
     ax.axhline(0, color=FRAME, linewidth=0.8)
@@ -126,7 +127,7 @@ def _draw_n_clusters(selection: dict[str, Any], ax: Any) -> None:
     ax.legend(frameon=False)
 
 
-def _draw_kernel(selection: dict[str, Any], ax: Any) -> None:
+def _draw_kernel(selection: Selection, ax: Any) -> None:
     names = [candidate["name"] for candidate in selection["candidates"]]
     chosen = (selection["kernel"], selection["criterion"], selection["center"])
     taken = [(row["kernel"], row["criterion"], row["center"]) == chosen for row in selection["candidates"]]
@@ -134,7 +135,7 @@ def _draw_kernel(selection: dict[str, Any], ax: Any) -> None:
     ax.set_title(f"Chosen: {names[taken.index(True)]}")
 
 
-def _draw_sizes(selection: dict[str, Any], ax: Any) -> None:
+def _draw_sizes(selection: Selection, ax: Any) -> None:
     choice = selection["sizes"]
     _draw_scores(choice["scores"], choice["chosen"], ax)
     ax.set_title(f"Sizes: {choice['chosen']}")

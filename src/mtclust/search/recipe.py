@@ -49,10 +49,12 @@ _SMOOTHING = (0.8, 0.5, 0.2)
 _ROUGH = 10.0
 
 
-def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """Labels of all rows and the coupling together."""
+def solve(
+    problem: Problem, options: SearchOptions, rng: np.random.Generator, starts: list[list[Start]] | None = None
+) -> Outcome:
+    """Labels of all rows and the coupling together, from starts of every task where they are given."""
     few, given = problem.few(rng), problem.bounds
-    starts = few.alone().starts(options, rng)
+    starts = few.alone().starts(options, rng) if starts is None else starts
     single, similarity = aligned(few.alone(), _best_alone(few.alone(), starts))
     if given.movable:
         problem, few, starts = _with_ids_of(single, problem, few, starts)

@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> None:
     for name, value in (("--repeats", options.repeats), ("--jobs", options.jobs)):
         if value is not None and value < 1:
             raise CommandError(f"{name} must be at least 1; got {value}.")
-    from mtclust.experiments import load_experiment
-    from mtclust.experiments.driver import run_experiment, write_report
+    from mtclust.paper.experiments import load_experiment
+    from mtclust.paper.experiments.driver import run_experiment, write_report
 
     out = options.out or Path("results") / ("quick" if options.quick else "reproduce")
     names = EXPERIMENTS if options.experiment == "all" else (options.experiment,)
@@ -70,6 +70,6 @@ def run(options: argparse.Namespace) -> None:
             )
         print(f"{name}: {out / name / 'page.html'}")
     if options.experiment == "all":
-        from mtclust.experiments.claims import write_claims
+        from mtclust.paper.experiments.claims import write_claims
 
         print(f"claims: {write_claims(out, quick=options.quick)}")

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mtclust.choose.record import SizesChoice
+
 
 def method_in_words(model: Any) -> str:
     """The method and what it does."""
@@ -21,8 +23,7 @@ def method_in_words(model: Any) -> str:
 
 def kernel_in_words(model: Any) -> str:
     """The kernel that was used: the chosen one where it was left open."""
-    chosen = model.selection_.get("kernel", model.kernel)
-    return str(chosen.get("chosen", model.kernel) if isinstance(chosen, dict) else chosen)
+    return str(model.selection_.kernel)
 
 
 def choices(model: Any) -> list[dict[str, str]]:
@@ -30,7 +31,7 @@ def choices(model: Any) -> list[dict[str, str]]:
     chosen = model.selection_
     number = chosen.get("n_clusters")
     rows = [{"what": "Method", "chosen": method_in_words(model), "why": "given or default"}]
-    if isinstance(number, dict):
+    if number is not None:
         rows.append({"what": "Number of clusters", "chosen": str(number["chosen"]), "why": number["reason"]})
     else:
         rows.append({"what": "Number of clusters", "chosen": str(model.n_clusters_), "why": "given"})
@@ -38,7 +39,7 @@ def choices(model: Any) -> list[dict[str, str]]:
     if coupling is not None:
         rows.append({"what": "Coupling of the tasks", "chosen": str(coupling["decision"]), "why": coupling["reason"]})
     sizes = chosen.get("sizes")
-    if isinstance(sizes, dict):
+    if isinstance(sizes, SizesChoice):
         rows.append({"what": "Cluster sizes", "chosen": str(sizes["chosen"]), "why": sizes["reason"]})
     else:
         rows.append({"what": "Cluster sizes", "chosen": str(sizes), "why": "given"})
@@ -56,9 +57,9 @@ def choices(model: Any) -> list[dict[str, str]]:
 def cluster_number(model: Any) -> dict[str, Any] | None:
     """Scores of the numbers of clusters that were tried, scaled for a small chart; None where the number was given."""
     chosen = model.selection_.get("n_clusters")
-    gaps = chosen.get("gaps", {}) if isinstance(chosen, dict) else {}
-    if not isinstance(chosen, dict) or len(gaps) < 2:
+    if chosen is None or len(chosen.gaps) < 2:
         return None
+    gaps = chosen.gaps
     top = max(*map(float, gaps.values()), 1e-9)
     return {
         "chosen": int(chosen["chosen"]),

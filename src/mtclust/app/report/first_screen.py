@@ -34,7 +34,7 @@ def headline(given: ReportInput, cautions: Sequence[Caution], judged: Verdict | 
     if model.n_clusters_ == 1:
         return f"{rows} are one cluster."
     chosen = model.selection_.get("n_clusters")
-    cloud = isinstance(chosen, dict) and chosen.get("structure", "clusters") != "clusters"
+    cloud = chosen is not None and chosen.get("structure", "clusters") != "clusters"
     verb = "were cut" if cloud or (judged is not None and judged.doubtful) else "fall"
     return f"{rows} {verb} into {model.n_clusters_} clusters."
 

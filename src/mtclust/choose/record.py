@@ -1,0 +1,249 @@
+"""What ``selection_`` of a fitted model says: records with named fields, which can be read like dictionaries as well.
+
+Every field is there in every form of the data; it is None where it does not apply. As a mapping a record has only the
+keys that apply, so that ``"width" in model.selection_`` asks whether there is a width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = TypeVar("Kind", bound="Record")
+
+
+class Record(Mapping[str, Any]):
+    """A dataclass that reads like a dictionary of its fields that are not None."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names():
+            raise KeyError(f"{name!r} is no field of {type(self).__name__}; there are {', '.join(self._names())}")
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._names() if getattr(self, name) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names() and getattr(self, str(name)) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self, name) if name in self else default
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.items())})"
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [field.name for field in fields(cls)]  # type: ignore[arg-type]
+
+    @classmethod
+    def of(cls: type[Kind], entries: Mapping[str, Any]) -> Kind:
+        """The record of a dictionary of its fields."""
+        unknown = sorted(set(entries) - set(cls._names()))
+        if unknown:
+            raise ValueError(f"{cls.__name__} has no fields {unknown}")
+        return cls(**entries)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries, also within."""
+        return {name: _plain(value) for name, value in self.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.to_dict()
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CouplingDecision(Record):
+    """Whether the tasks were coupled, and why.
+
+    Attributes
+    ----------
+    decision : {"full", "none"} or float
+    reason : str
+    statistic : float or None
+        By how much the judge's score of the coupled labels on the tasks' own rows is below that of labels found apart;
+        None where the user decided.
+    per_task : dict or None
+        The same by task.
+    similarity : float or None
+        Mean similarity V of the tasks to the one most similar to each.
+    coupled_labels : ndarray of shape (n,), or None
+    task_covariance : ndarray of shape (m, m), or None
+        What coupling found, whatever was decided.
+
+    Examples
+    --------
+    >>> decision = CouplingDecision("none", "there is only one task")
+    >>> decision["reason"], "statistic" in decision, decision.statistic
+    ('there is only one task', False, None)
+    """
+
+    decision: str | float
+    reason: str
+    statistic: float | None = None
+    per_task: dict[Any, float] | None = None
+    similarity: float | None = None
+    coupled_labels: Any = None
+    task_covariance: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SizesChoice(Record):
+    """Cluster sizes that were left open.
+
+    Attributes
+    ----------
+    chosen : {"balanced", "released", "free"}
+    reason : str
+    scores : dict or None
+        Score of the judge by rule; None where there was nothing to compare.
+
+    Examples
+    --------
+    >>> SizesChoice("free", "found with sizes left free").chosen
+    'free'
+    """
+
+    chosen: str
+    reason: str
+    scores: dict[str, float] | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NumberOfClusters(Record):
+    """A number of clusters that was left open; its parts are those of :class:`mtclust.selection.ClusterNumberChoice`.
+
+    Attributes
+    ----------
+    chosen : int
+    reason : str
+    gaps : dict
+        Separation beyond noise of every number that was tried.
+    runner_up : int or None
+    votes : dict
+    structure, answer : str
+        What the data look like, as a word and as a sentence.
+
+    Examples
+    --------
+    >>> NumberOfClusters(3, "3 separate best", {2: 0.1, 3: 0.4}).gaps[3]
+    0.4
+    """
+
+    chosen: int
+    reason: str
+    gaps: dict[int, float]
+    runner_up: int | None = None
+    votes: dict[Any, Any] | None = None
+    structure: str | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tried(Record):
+    """One candidate of a choice: its settings, its score, and how well it separates the rows.
+
+    Examples
+    --------
+    >>> Tried("linear, J", "linear", "J", "balanced", "task", 0.6, 0.5).score
+    0.6
+    """
+
+    name: str
+    kernel: str
+    criterion: str
+    sizes: str
+    center: str
+    score: float
+    separation: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection(Record):
+    """What was chosen or given, from what, and why.
+
+    Attributes
+    ----------
+    kernel : str
+    criterion : {"J", "E"}
+    center : {"task", "all"}
+    lambda1 : float or dict
+        By task where it was given so.
+    lambda2 : float
+    sizes : SizesChoice, or what the user gave
+    form : {"dual", "primal", "matrix-free"}
+        How the rows were held: kernel matrices, explicit features, wide sparse rows.
+    width : float or None
+        Of an RBF kernel, in mean distances between two rows of one task.
+    reason : str or None
+        Why the kernel, the criterion and the centre were taken; None where they were given.
+    candidates : list of Tried, or None
+        All that was tried.
+    frame : str or None
+        The centre in words, where it was chosen.
+    coupling : CouplingDecision or None
+        None for methods that do not decide.
+    n_clusters : NumberOfClusters or None
+        None where the number was given.
+    n_components : int or None
+        Features that DMTFC shares among the tasks.
+    features : str or None
+        What the explicit features are.
+    chosen_on : str or None
+        The sample that choices were made on; None for all rows.
+    certified : bool or None
+        Whether no exchange of two rows is left that lowers the objective; None for kernel matrices, where it always is
+        so at the end of a search.
+    task_similarity : ndarray of shape (m, m), or None
+        V, the similarity of class means of the tasks clustered alone.
+
+    Examples
+    --------
+    >>> from mtclust import DSTC
+    >>> model = DSTC(2, kernel="linear", random_state=0).fit([[0.0], [0.1], [1.0], [1.1]])
+    >>> model.selection_.kernel, model.selection_["kernel"], model.selection_.width, "width" in model.selection_
+    ('linear', 'linear', None, False)
+    """
+
+    kernel: str
+    criterion: str
+    center: str
+    lambda1: float | dict[Any, float]
+    lambda2: float
+    sizes: Any
+    form: str
+    width: float | None = None
+    reason: str | None = None
+    candidates: list[Tried] | None = None
+    frame: str | None = None
+    coupling: CouplingDecision | None = None
+    n_clusters: NumberOfClusters | None = None
+    n_components: int | None = None
+    features: str | None = None
+    chosen_on: str | None = None
+    certified: bool | None = None
+    task_similarity: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, entries: Mapping[str, Any]) -> Selection:
+        """The record of a dictionary, whose parts may be dictionaries themselves."""
+        parts = dict(entries)
+        for name, kind in (("coupling", CouplingDecision), ("n_clusters", NumberOfClusters)):
+            if parts.get(name) is not None:
+                parts[name] = kind.of(parts[name])
+        sizes = parts.get("sizes")
+        if isinstance(sizes, Mapping) and "chosen" in sizes:  # or else a table that the user gave
+            parts["sizes"] = SizesChoice.of(sizes)
+        if parts.get("candidates") is not None:
+            parts["candidates"] = [Tried.of(tried) for tried in parts["candidates"]]
+        return super().of(parts)

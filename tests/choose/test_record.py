@@ -1,0 +1,67 @@
+"""``selection_``: fields by name and by key."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from mtclust.selection import CouplingDecision, NumberOfClusters, Selection, SizesChoice, Tried
+
+CANDIDATE = {
+    "name": "linear, J", "kernel": "linear", "criterion": "J", "sizes": "balanced", "center": "task", "score": 0.6,
+    "separation": 0.5,
+}  # fmt: skip
+ENTRIES = {
+    "kernel": "linear", "criterion": "J", "center": "task", "lambda1": 0.1, "lambda2": 0.2, "form": "dual",
+    "sizes": {"chosen": "balanced", "reason": "equal sizes separate best"},
+    "coupling": {"decision": "full", "reason": "they agree", "statistic": 0.0},
+    "n_clusters": {"chosen": 3, "reason": "3 separate best", "gaps": {2: 0.1, 3: 0.4}},
+    "candidates": [CANDIDATE], "task_similarity": np.eye(2), "width": None,
+}  # fmt: skip
+
+
+def test_parts_become_records_and_plain_dictionaries_again():
+    found = Selection.of(ENTRIES)
+    assert isinstance(found.coupling, CouplingDecision)
+    assert isinstance(found.sizes, SizesChoice)
+    assert isinstance(found.n_clusters, NumberOfClusters)
+    assert isinstance(found.candidates[0], Tried)
+    plain = found.to_dict()
+    assert plain.pop("task_similarity") is ENTRIES["task_similarity"]
+    assert plain == {name: value for name, value in ENTRIES.items() if name not in ("task_similarity", "width")}
+
+
+def test_what_does_not_apply_is_none_and_no_key():
+    found = Selection.of(ENTRIES)
+    assert found.width is None
+    assert found["width"] is None
+    assert "width" not in found
+    assert found.get("width", 7) == 7
+    assert set(found) == set(ENTRIES) - {"width"}
+    assert len(found) == len(ENTRIES) - 1
+    assert found["coupling"]["reason"] == found.coupling.reason == "they agree"
+
+
+def test_an_unknown_key_is_an_error_that_names_the_others():
+    found = Selection.of(ENTRIES)
+    assert "lamda1" not in found
+    assert found.get("lamda1") is None
+    with pytest.raises(KeyError, match="'lamda1' is no field of Selection; there are kernel, criterion"):
+        found["lamda1"]
+    with pytest.raises(ValueError, match=r"Selection has no fields \['lamda1'\]"):
+        Selection.of(ENTRIES | {"lamda1": 3})
+
+
+def test_a_table_of_sizes_that_the_user_gave_stays_one():
+    sizes = {"a": [3, 4], "b": [2, 5]}
+    assert Selection.of(ENTRIES | {"sizes": sizes}).sizes is sizes
+
+
+def test_a_record_cannot_be_changed_but_copied():
+    found = Selection.of(ENTRIES)
+    with pytest.raises(AttributeError):
+        found.kernel = "rbf"
+    for other in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+        assert other.coupling == found.coupling
+        assert repr(other) == repr(found)
