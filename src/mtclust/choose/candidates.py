@@ -32,6 +32,7 @@ from mtclust.choose.judge import Judge, Verdict
 from mtclust.choose.quadratic import DIRECTIONS, leading_directions
 from mtclust.choose.views import Frame, KernelSpec, Seen, View
 from mtclust.features import eigen_features
+from mtclust.known import agreement
 from mtclust.labels import neutral_bounds, parse_sizes
 from mtclust.problem.kernels import SINGLE_TASK_STARTS, KernelOrigin, KernelProblem
 from mtclust.problem.predictability import criterion_named
@@ -55,6 +56,8 @@ ABSENT_LEAD = 0.3
 #: from this agreement within tasks (adjusted Rand index, mean) both frames find the same clusters; the common frame
 #: then knows better which of them are the same in all tasks
 SAME_CLUSTERS = 0.98
+#: the share of known rows that a candidate has right weighs n/(n + this) beside its score, for n known rows
+KNOWN_ROWS = 60.0
 #: candidates are searched with this many times fewer starts of every task alone, and at most so many seeds
 _FEWER_STARTS = 5
 _SEEDS = 2
@@ -78,6 +81,8 @@ class Candidate:
     verdict : Verdict
     coupled : bool
     start : {"random", "mixture"}
+    agreement : float
+        What the rows whose cluster is known add to its score.
     """
 
     criterion: str
@@ -88,6 +93,7 @@ class Candidate:
     verdict: Verdict
     coupled: bool
     start: str = "random"
+    agreement: float = 0.0
 
     @property
     def labels(self) -> Labels:
@@ -127,6 +133,8 @@ class Question:
         Then J is searched with balanced sizes, which are released.
     names : ndarray of shape (m,), optional
         Of the tasks, for tables of sizes.
+    known : ndarray of shape (N,), optional
+        Clusters of rows that are known, −1 elsewhere.
     """
 
     view: View
@@ -141,6 +149,7 @@ class Question:
     criteria: tuple[str, ...] = ("E", "J")
     sizes_open: bool = True
     names: NDArray[Any] | None = None
+    known: Labels | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -183,7 +192,11 @@ def choose(question: Question, options: SearchOptions) -> Choice:
     best = max(own, key=_score)
     # sizes are within tasks in one frame and over all rows in the other: only separation compares them
     leads = [
-        candidate.verdict.separation - best.verdict.separation - ABSENT_LEAD * _absent(candidate.labels, question)
+        candidate.verdict.separation
+        - best.verdict.separation
+        - ABSENT_LEAD * _absent(candidate.labels, question)
+        + candidate.agreement
+        - best.agreement
         for candidate in common
     ]
     lead = max(leads)
@@ -200,7 +213,7 @@ def choose(question: Question, options: SearchOptions) -> Choice:
 
 def _score(candidate: Candidate) -> float:
     """What candidates are compared by; below its last digit rounding would decide."""
-    return round(candidate.verdict.score, 6)
+    return round(candidate.verdict.score + candidate.agreement, 6)
 
 
 def _reason(ordered: list[Candidate]) -> str:
@@ -319,7 +332,17 @@ def _judged(
 ) -> Candidate:  # fmt: skip
     labels = np.asarray(outcome.point.labels, dtype=np.int64)
     verdict = question.judge(labels, question.n_clusters, common=frame == "all")
-    return Candidate(criterion, sizes, spec.name, frame, outcome, verdict, coupled)
+    return Candidate(
+        criterion, sizes, spec.name, frame, outcome, verdict, coupled, agreement=_with_known(question, labels)
+    )
+
+
+def _with_known(question: Question, labels: Labels) -> float:
+    """What known rows say for labels: the share they have right, weighed by how many there are."""
+    if question.known is None:
+        return 0.0
+    n = np.count_nonzero(question.known >= 0)
+    return n / (n + KNOWN_ROWS) * agreement(labels, question.known, question.n_clusters)
 
 
 def own_frame_problem(question: Question, spec: KernelSpec, criterion: str) -> KernelProblem:

@@ -39,11 +39,14 @@ from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.forms import FORMS, form_of
 from mtclust.estimators.new_tasks import NewTaskMixin
-from mtclust.estimators.problems import Prepared, clusters_per_task, prepare, search
+from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search
 from mtclust.estimators.saving import SavingMixin
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
+from mtclust.known import read_known
+from mtclust.labels import same_for_all_clusters
 from mtclust.problem.protocol import Method, Point, SearchOptions
+from mtclust.search.known import keep_known
 from mtclust.search.outcome import Outcome
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
 from mtclust.validation import read_rows
@@ -60,7 +63,7 @@ class MultitaskClusterer(
 ):  # fmt: skip
     """Base of DMTRC, DMTFC and DSTC."""
 
-    __metadata_request__fit: ClassVar = {"tasks": True}
+    __metadata_request__fit: ClassVar = {"tasks": True, "known": True}
     __metadata_request__predict: ClassVar = {"tasks": True}
     __metadata_request__decision_function: ClassVar = {"tasks": True}
     __metadata_request__predict_proba: ClassVar = {"tasks": True}
@@ -97,7 +100,7 @@ class MultitaskClusterer(
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_failure
-    def fit(self, X: Any, y: Any = None, *, tasks: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, tasks: Any = None, known: Any = None) -> Any:
         """Cluster the rows of all tasks.
 
         Parameters
@@ -109,6 +112,10 @@ class MultitaskClusterer(
         y : ignored
         tasks : array of shape (n,), optional
             The task each row belongs to; one task by default.
+        known : array of shape (n,), optional
+            Cluster ids 0 … C−1 of rows whose cluster is known, −1 or missing where it is not. These rows keep their
+            ids and are never moved; they name the clusters, and settle between ways of clustering that separate rows
+            about as well.
 
         Returns
         -------
@@ -117,40 +124,64 @@ class MultitaskClusterer(
         if is_dask(X, tasks):
             from mtclust.distributed.fit import fit_distributed
 
+            if known is not None:
+                raise TypeError("known needs rows in memory, but X or tasks is a Dask collection; leave known out.")
             return fit_distributed(self, X, tasks)
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, rows.shape[0])
-        return self._fit_rows(rows, index, form_of(self, self._read_form(), rows, index.n_tasks))
+        fixed = self._read_known(known, index)
+        return self._fit_rows(rows, index, form_of(self, self._read_form(), rows, index.n_tasks), fixed)
 
-    def _fit_rows(self, rows: Any, index: TaskIndex, form: str) -> Any:
-        """Choose what is left open, search, decide, store; ``rows`` is a table that numbers of rows index."""
+    def _fit_rows(self, rows: Any, index: TaskIndex, form: str, known: NDArray[np.int64] | None = None) -> Any:
+        """Choose what is left open, search, decide, store.
+
+        ``rows`` is a table that numbers of rows index, ``known`` the clusters of rows sorted by task, −1 where unknown.
+        """
         options = self._read_search_options()
         with told(self):
-            choice = self._choose_n_clusters(rows, index)
+            choice = self._choose_n_clusters(rows, index, 1 if known is None else int(known.max()) + 1)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
         self._check_clusters(index, clusters)
+        if known is not None:
+            check_known(self, known, index, clusters)
         self.n_clusters_ = int(clusters.max())
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         with one_blas_thread(), told(self):
-            prepared = prepare(self, rows, index, clusters, form, options)
+            prepared = prepare(self, rows, index, clusters, form, options, known)
             prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, index, options, rng)
+            if known is not None:
+                outcome = keep_known(outcome, known, options, rng, same_for_all_clusters(self.sizes))
             store_confidence(self, rows, index, store(self, prepared, index, outcome))
         self._print_history()
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, *, tasks: Any = None) -> NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Any = None, *, tasks: Any = None, known: Any = None) -> NDArray[np.int64]:
         """Cluster the rows of all tasks and return ``labels_``."""
-        return self.fit(X, tasks=tasks).labels_
+        return self.fit(X, tasks=tasks, known=known).labels_
 
-    def _choose_n_clusters(self, rows: Any, index: TaskIndex) -> ClusterNumberChoice | None:
-        """The number of clusters where it is left open; None where it is given."""
+    def _read_known(self, known: Any, index: TaskIndex) -> NDArray[np.int64] | None:
+        """Clusters of known rows, sorted by task."""
+        found = read_known(known, int(index.sizes.sum()))
+        if found is not None and self.solver == "cutting-plane":
+            raise ValueError('known needs solver="exchange"; cutting planes cannot keep rows where they are.')
+        return None if found is None else found[index.order]
+
+    def _choose_n_clusters(self, rows: Any, index: TaskIndex, least: int = 1) -> ClusterNumberChoice | None:
+        """The number of clusters where it is left open, ``least`` at least; None where it is given."""
         if not isinstance(self.n_clusters, str | range):
             return None
         candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
         # of a range without walking through it
         rising = candidates if candidates.step > 0 else candidates[::-1]
         numbers = list(range(rising.start, min(rising.stop, rows.shape[0] + 1), rising.step))
+        if least > 2:
+            numbers = [number for number in numbers if number >= least]
+            if not numbers:
+                raise ValueError(
+                    f"known has cluster {least - 1}, so that there are {least} clusters at least, but n_clusters="
+                    f"{self.n_clusters!r} goes up to {rising[-1]}; give more clusters."
+                )
         names = getattr(self, "feature_names_in_", None)
         choice = choose_n_clusters(self, rows, index, numbers, None if names is None else list(names))
         warn_of_choice(choice)

@@ -36,7 +36,7 @@ class ConfidenceMixin:
 
     if TYPE_CHECKING:
 
-        def fit(self, X: Any, y: Any = None, *, tasks: Any = None) -> Any: ...
+        def fit(self, X: Any, y: Any = None, *, tasks: Any = None, known: Any = None) -> Any: ...
 
         def predict(self, X: Any, *, tasks: Any = None) -> NDArray[np.int64]: ...
 
@@ -72,9 +72,9 @@ class ConfidenceMixin:
         """The scores of ``decision_function``, shape (n, C); −∞ for clusters that a row's task does not have."""
         return self.decision_function(X, tasks=tasks)
 
-    def fit_transform(self, X: Any, y: Any = None, *, tasks: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, *, tasks: Any = None, known: Any = None) -> Array:
         """Cluster the rows and return their scores."""
-        return self.fit(X, tasks=tasks).transform(X, tasks=tasks)
+        return self.fit(X, tasks=tasks, known=known).transform(X, tasks=tasks)
 
     @property
     def _n_features_out(self) -> int:

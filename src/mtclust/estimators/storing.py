@@ -25,7 +25,7 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     """Set the attributes of a fitted estimator; returns the outcome with the names that its clusters got."""
     bounds = prepared.problem.bounds
     # which of many equal namings the search ends in is chance
-    free = outcome.model_codes is None and (bounds.interchangeable() or bounds.movable)
+    free = outcome.model_codes is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
     labels, single, new_ids = index.with_plain_ids(outcome.point.labels, outcome.single.labels, bounds.n_clusters, free)
     if new_ids is not None:
         outcome = _renamed(outcome, new_ids)

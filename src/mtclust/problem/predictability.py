@@ -54,8 +54,10 @@ class _PredictabilityTerm:
     def value(self, labels: Labels) -> float:
         return -predictability(labels, self.form.errors(indicators(labels, self.n_clusters)))
 
-    def refine(self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64]) -> tuple[float, int]:
-        order = np.random.default_rng(int(seed[0])).permutation(len(labels))
+    def refine(
+        self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
+    ) -> tuple[float, int]:
+        order = np.random.default_rng(int(seed[0])).permutation(len(labels) if free is None else free)
         value, moves = move_rows(self.form, labels, lower, upper, order)
         return -value, moves
 
