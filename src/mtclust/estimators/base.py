@@ -38,6 +38,7 @@ from mtclust.estimators.confidence import ConfidenceMixin, store_confidence
 from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.forms import FORMS, form_of
+from mtclust.estimators.mistakes import check_index, check_input
 from mtclust.estimators.new_tasks import NewTaskMixin
 from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search
 from mtclust.estimators.saving import SavingMixin
@@ -55,6 +56,8 @@ Array = NDArray[np.float64]
 
 #: options a user may set through ``solver_options``; the others have arguments of their own
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
+#: from this many on tasks of one row each look like a mistake
+_MANY_TASKS = 10
 
 
 class MultitaskClusterer(
@@ -127,6 +130,7 @@ class MultitaskClusterer(
             if known is not None:
                 raise TypeError("known needs rows in memory, but X or tasks is a Dask collection; leave known out.")
             return fit_distributed(self, X, tasks)
+        check_input(X, y, tasks, known, self.task_column)
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, rows.shape[0])
         fixed = self._read_known(known, index)
@@ -222,7 +226,14 @@ class MultitaskClusterer(
                 f'{dict(self.n_clusters)}. Use solver="exchange".'
             )
         small = index.names[index.sizes < clusters]
-        if len(small):
+        if index.n_tasks >= _MANY_TASKS and index.n_tasks > n / 2:
+            warn_user(
+                f"tasks has {index.n_tasks} different values in {n} rows (first: {index.names.tolist()[0]!r}), so that "
+                "most tasks are single rows, of which nothing can be learned. Is it a row number, or a measurement? "
+                "Give what says which group a row belongs to.",
+                SmallTaskWarning,
+            )
+        elif len(small):
             warn_user(
                 f"{len(small)} of {index.n_tasks} tasks have fewer rows than n_clusters={self.n_clusters} "
                 f"(first: {small.tolist()[0]!r}); some of their clusters stay empty"
@@ -279,6 +290,7 @@ class MultitaskClusterer(
             from mtclust.distributed.fit import scores_distributed
 
             return scores_distributed(self, X, tasks)
+        check_index(X, tasks, "tasks")
         features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=False)
         codes = codes_of_known_tasks(ids, features.shape[0], self.tasks_)
         return self._model.scores(features, codes)

@@ -92,7 +92,10 @@ class NewTaskMixin:
     def _rows_of_new_task(self, X: Any, expected: int) -> Any:
         rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
         if rows.shape[1] != expected:
-            raise ValueError(f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted on {expected}.")
+            hint = " Leave the task column out: all rows are of the new task." if rows.shape[1] == expected + 1 else ""
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted on {expected}.{hint}"
+            )
         return rows
 
 
