@@ -137,7 +137,7 @@ def _tasks_among_columns(X: Any, columns: list[Any], tasks: Any) -> None:
         if column.dtype.kind in "iufb" and np.array_equal(np.asarray(column), ids):
             warn_user(
                 f"column {name!r} of X holds the same values as tasks, and rows are clustered by it as by a "
-                f"measurement; leave it out (X.drop(columns={name!r})), or give task_column={name!r} in place of tasks.",
+                f"measurement; leave it out (X.drop(columns={name!r})), or give task_column={name!r} instead of tasks.",
                 InputWarning,
             )
             return
