@@ -245,7 +245,7 @@ def _own_frame(question: Question, options: SearchOptions) -> tuple[Candidate, l
         for criterion in question.criteria:
             with phase(f"choosing: {criterion}, {spec.name}"):
                 alone += _search(question, spec, criterion, options, coupled=False)
-    mixture = _mixture(question)
+    mixture = mixture_labels(question)
     alone += [] if mixture is None else [
         _refined(question, spec, mixture, options, coupled=False) for spec in question.kernels
     ]  # fmt: skip
@@ -272,7 +272,7 @@ def _way(candidate: Candidate) -> tuple[str, str, str]:
     return candidate.kernel, candidate.criterion, candidate.start
 
 
-def _mixture(question: Question) -> Labels | None:
+def mixture_labels(question: Question) -> Labels | None:
     """Clusters of all rows by a Gaussian mixture in their leading directions, with those that every task must have.
 
     None where rows are only known through a kernel. It begins with k-means, and always the same way.

@@ -42,6 +42,7 @@ from mtclust.estimators.mistakes import check_index, check_input
 from mtclust.estimators.new_tasks import NewTaskMixin
 from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search
 from mtclust.estimators.saving import SavingMixin
+from mtclust.estimators.stability import StabilityMixin
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.known import read_known
@@ -61,8 +62,8 @@ _MANY_TASKS = 10
 
 
 class MultitaskClusterer(
-    DisplayMixin, SavingMixin, NewTaskMixin, ConfidenceMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
-    ClusterMixin, BaseEstimator,
+    DisplayMixin, SavingMixin, NewTaskMixin, ConfidenceMixin, StabilityMixin, ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin, ClusterMixin, BaseEstimator,
 ):  # fmt: skip
     """Base of DMTRC, DMTFC and DSTC."""
 

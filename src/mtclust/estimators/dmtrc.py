@@ -112,6 +112,10 @@ class DMTRC(MultitaskClusterer):
     loo_score_ : float
         Separation of the clusters, from rows that are left out: 1 for clear-cut clusters, 0 for what the best clusters
         of noise reach (:mod:`mtclust.choose.judge`).
+    cluster_scores_ : ndarray of shape (C,)
+        The same for every cluster; ``loo_score_`` is their mean.
+    stability_ : Stability
+        Once :meth:`stability` was called: what stays the same on subsamples, by row, by cluster and overall.
     n_clusters_ : int
         C: ``n_clusters``, or the largest where it is a mapping.
     cluster_sizes_ : ndarray of shape (m, C)

@@ -42,7 +42,8 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     estimator.objective_ = point.value
     judge, common = prepared.settings.judge, prepared.settings.frame == "all"
     verdict = judge(np.asarray(outcome.few_point.labels), bounds.n_clusters, common=common)
-    estimator.loo_score_ = verdict.separation
+    estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
+    estimator.__dict__.pop("stability_", None)  # of an earlier fit
     estimator.intercept_ = estimator._model.intercept
     if estimator._model.kernel.kind == "linear" and estimator._model.rows is None:
         estimator.coef_ = estimator._model.coefficients
