@@ -67,7 +67,7 @@ def solve(
     complete = few is problem
     stage = ("single tasks" if problem.method == "independent" else "finish") if complete else "all rows"
     with phase(stage):
-        point = problem.descend(problem.carried(few, best), rng, options.effort(stage, last=True))
+        point = problem.descend(problem.carried(few, best), rng, options.effort(stage, last=options.polish))
     if not problem.couples_labels:
         point, _ = aligned(problem.with_bounds(given), point)
         problem = problem.with_bounds(given.fitted_to(problem.class_counts(point)).fixed())
