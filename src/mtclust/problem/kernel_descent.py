@@ -34,7 +34,7 @@ _POLISH = 1e-2
 #: steps of the coupling at a time, in the last descent, once the labels do not change any more
 _POLISH_STEPS = 5
 #: other tasks that propose labels of a task, at most
-_SENDERS = 6
+_SENDERS = 4
 
 
 @dataclass
