@@ -121,14 +121,15 @@ def test_every_kind_of_fit_has_probabilities(options):
 
 
 def test_a_precomputed_kernel_has_probabilities_and_outliers_and_cannot_be_scored():
-    rows = DSTC(3, **GIVEN).fit(X, tasks=TASKS)
-    given = DSTC(3, **GIVEN | {"kernel": "precomputed"}).fit(X @ X.T, tasks=TASKS)
-    np.testing.assert_allclose(given.probabilities_, rows.probabilities_, atol=1e-6)
-    np.testing.assert_allclose(given.outlier_scores_, rows.outlier_scores_, atol=1e-6)
-    sparse = DSTC(3, **GIVEN | {"kernel": "precomputed"}).fit(sp.csr_matrix(X @ X.T), tasks=TASKS)
+    given = GIVEN | {"sizes": "balanced"}
+    rows = DSTC(3, **given).fit(X, tasks=TASKS)
+    matrix = DSTC(3, **given | {"kernel": "precomputed"}).fit(X @ X.T, tasks=TASKS)
+    np.testing.assert_allclose(matrix.probabilities_, rows.probabilities_, atol=1e-6)
+    np.testing.assert_allclose(matrix.outlier_scores_, rows.outlier_scores_, atol=1e-6)
+    sparse = DSTC(3, **given | {"kernel": "precomputed"}).fit(sp.csr_matrix(X @ X.T), tasks=TASKS)
     np.testing.assert_allclose(sparse.outlier_scores_, rows.outlier_scores_, atol=1e-6)
     with pytest.raises(ValueError, match='cannot be used with kernel="precomputed"'):
-        given.score(X @ X.T, tasks=TASKS)
+        matrix.score(X @ X.T, tasks=TASKS)
 
 
 def test_the_temperature_is_where_the_left_out_labels_are_most_likely():

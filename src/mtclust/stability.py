@@ -11,8 +11,8 @@ overall  mean adjusted Rand index of refits and fit, within tasks: 1 for the sam
 
 From .85 on they are called stable, below .7 unstable: the best clusters of structureless rows reach .3 to .7 on halves
 of the rows. On a share f of the rows figures vary as the delete-d jackknife says: their variance is f/(1 − f) times
-that over refits, so that halves vary as much as the figures themselves. Intervals are two-sided, for 90 %, from a normal
-distribution.
+that over refits, so that halves vary as much as the figures themselves. Intervals are two-sided, for 90 %, from a
+normal distribution.
 """
 
 from __future__ import annotations

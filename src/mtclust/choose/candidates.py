@@ -61,6 +61,8 @@ KNOWN_ROWS = 60.0
 #: candidates are searched with this many times fewer starts of every task alone, and at most so many seeds
 _FEWER_STARTS = 5
 _SEEDS = 2
+#: leading directions that D weighs in a candidate: its steps cost their cube
+DIRECTIONS_OF_D = 100
 #: of the Gaussian mixture: variance added to directions, relative to their mean, and least probability of a cluster
 _SMALLEST_VARIANCE = 1e-6
 _SMALLEST_CHANCE = 1e-12
@@ -183,7 +185,7 @@ class Choice:
 def choose(question: Question, options: SearchOptions) -> Choice:
     """Search all candidates of a question and take the one that the judge prefers."""
     starts = max(1, (options.single_task_n_init or SINGLE_TASK_STARTS) // _FEWER_STARTS)
-    options = replace(options, single_task_n_init=starts, n_seeds=min(options.n_seeds, _SEEDS))
+    options = replace(options, single_task_n_init=starts, n_seeds=min(options.n_seeds, _SEEDS), polish=False)
     alone, own = _own_frame(question, options) if "task" in question.frames else (None, [])
     common = [_common(question, spec, options) for spec in question.kernels] if "all" in question.frames else []
     tried = sorted([*own, *common], key=_score, reverse=True)
@@ -354,7 +356,9 @@ def own_frame_problem(question: Question, spec: KernelSpec, criterion: str) -> K
         rule = "balanced" if question.sizes_open else question.sizes
         bounds = parse_sizes(rule, np.diff(offsets), question.clusters, question.names)
     lambda1, lambda2 = question.lambdas or constant_lambdas(question.n_tasks, spec, criterion)
-    features = eigen_features(seen.centred.matrix, question.n_components) if question.method == "features" else None
+    features = None
+    if question.method == "features":
+        features = eigen_features(seen.centred.matrix, question.n_components or DIRECTIONS_OF_D)
     return KernelProblem(
         seen.centred.matrix, offsets, bounds, lambda1, lambda2, question.method, features, criterion_named(criterion),
         origin=_origin(question, seen),

@@ -86,7 +86,7 @@ class ConfidenceMixin:
         What ``loo_score_`` is for the rows of ``fit``: about 1 for clear-cut clusters, 0 for what the best clusters of
         structureless rows reach (:mod:`mtclust.choose.judge`). It needs no classes and compares models of any kernel,
         so that ``GridSearchCV`` works without ``scoring``; compare models with the same number of clusters. Of more
-        than 600 rows a sample is judged, the same every time.
+        than 1000 rows a sample is judged, the same every time.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class ConfidenceMixin:
         features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=False)
         index = index_tasks(ids, features.shape[0])
         few = index.sizes.sum() <= _JUDGED_ROWS
-        sample = all_rows(features, index) if few else sample_rows(features, index)
+        sample = all_rows(features, index) if few else sample_rows(features, index, _SAMPLED_ROWS)
         order = index.order
         if sample.positions is not None:
             parts = zip(sample.tasks, sample.positions)
@@ -123,8 +123,8 @@ class ConfidenceMixin:
         return separation(sample.rows, sample.index.offsets, labels[order], self.n_clusters_, self.kernel)
 
 
-#: rows that are judged without taking a sample
-_JUDGED_ROWS = 1000
+#: rows that are judged without taking a sample, and rows of a sample
+_JUDGED_ROWS, _SAMPLED_ROWS = 1000, 600
 
 
 def separation(rows: Any, offsets: NDArray[np.int64], labels: NDArray[np.int64], n_clusters: int, kernel: Any) -> float:

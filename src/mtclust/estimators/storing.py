@@ -41,7 +41,7 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     estimator.cluster_sizes_ = problem.class_counts(point)
     estimator.objective_ = point.value
     judge, common = prepared.settings.judge, prepared.settings.frame == "all"
-    verdict = judge(np.asarray(outcome.few_point.labels), bounds.n_clusters, common=common)
+    verdict = judge(prepared.sample.labels_of(point, index), bounds.n_clusters, common=common)
     estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
     estimator.__dict__.pop("stability_", None)  # of an earlier fit
     estimator.intercept_ = estimator._model.intercept
