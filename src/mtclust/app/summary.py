@@ -84,9 +84,8 @@ def summarise(found: Clustering) -> ClusteringSummary:
         *(("Careful", caution.text) for caution in cautions(model, found.warned, found.names)),
     ]
     compared = compared_in_words(found, _COMPARED)
-    judged = None if found._rows is None else found.verdict
-    if judged is not None:
-        compared.insert(0, str(judged).rstrip("."))
+    said = [sentence.rstrip(".") for sentence in (found.facts.separated, found.facts.stable) if sentence]
+    compared = [*said, *compared]
     return ClusteringSummary(title, _sizes(found), _clusters(found), compared, remarks)
 
 
