@@ -45,6 +45,8 @@ class TaskIndex:
         Task i holds the sorted rows ``offsets[i]:offsets[i + 1]``.
     is_sorted : bool
         Whether the rows came sorted by task, so that ``order`` changes nothing.
+    by_rows : ndarray of shape (m,), optional
+        The tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`).
     """
 
     names: NDArray[Any]
@@ -52,6 +54,7 @@ class TaskIndex:
     order: NDArray[Any]
     offsets: NDArray[np.int64]
     is_sorted: bool = False
+    by_rows: NDArray[np.int64] | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -82,8 +85,11 @@ class TaskIndex:
             scale = np.abs(apart).max(initial=0.0) or 1.0
             apart = np.sort(apart / scale, axis=1)  # sums of numbers in one order have one rounding
             keys[:, part] = np.sum(apart**2, axis=1), np.sum(apart**3, axis=1)
-        content = np.lexsort((keys[1].round(_DIGITS), keys[0].round(_DIGITS), self.codes[self.order]))
-        return replace(self, order=self.order[content], is_sorted=False)
+        keys = keys.round(_DIGITS)
+        content = np.lexsort((keys[1], keys[0], self.codes[self.order]))
+        sums = np.add.reduceat(keys[:, content], self.offsets[:-1], axis=1).round(_DIGITS - 3)
+        by_rows = np.lexsort((sums[1], sums[0], self.sizes))
+        return replace(self, order=self.order[content], is_sorted=False, by_rows=by_rows)
 
     def as_one_task(self) -> TaskIndex:
         """The same rows in the same order, all of one task."""

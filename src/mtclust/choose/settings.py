@@ -20,7 +20,7 @@ from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, is_
 from mtclust.features import Kernel
 from mtclust.labels import same_for_all_clusters
 from mtclust.problem.protocol import Point, SearchOptions
-from mtclust.tasks import TaskIndex, index_tasks
+from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
@@ -38,37 +38,53 @@ _EFFORT = 4
 
 @dataclass(frozen=True)
 class Sample:
-    """The few rows that settings are chosen on, sorted by task.
+    """The rows that settings are chosen on, sorted by task.
 
     Attributes
     ----------
     rows : array or CSR matrix
     index : TaskIndex
-        Of these rows.
+        Of these rows; tasks may come in another order than in the index of all rows.
     tasks : ndarray
         Which tasks these are.
-    positions : list of ndarrays, or None
-        Which rows of each of these tasks, in the order of the task; None for all.
+    positions : list of ndarrays
+        Which rows of each of these tasks, in the order of the task.
+    complete : bool
+        Whether these are all rows.
     """
 
     rows: Any
     index: TaskIndex
     tasks: NDArray[np.int64]
-    positions: list[NDArray[np.int64]] | None = None
+    positions: list[NDArray[np.int64]]
+    complete: bool
 
     @property
-    def complete(self) -> bool:
-        return self.positions is None
+    def in_order(self) -> bool:
+        """Whether these are all rows of all tasks in the order of their index."""
+        return self.complete and bool(np.all(np.diff(self.tasks) > 0))
 
     def labels_of(self, point: Point, index: TaskIndex) -> NDArray[np.int64]:
         """Labels of these rows at a point of all rows, whose index is given."""
-        if self.positions is None:
-            return np.asarray(point.labels, dtype=np.int64)
         if index.in_memory:
             begins = index.offsets[self.tasks]
-            return np.asarray(point.labels)[np.concatenate([a + part for a, part in zip(begins, self.positions)])]
+            where = np.concatenate([a + part for a, part in zip(begins, self.positions)])
+            return np.asarray(point.labels, dtype=np.int64)[where]
         tasks = [point.fit.tasks[i] for i in self.tasks]
         return np.concatenate(type(tasks[0]).of_rows(tasks, self.positions)).astype(np.int64)
+
+    def by_task(self, labels: NDArray[np.int64]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], Any]:
+        """For labels of these rows of all tasks: positions and labels in the order of the index of all rows.
+
+        The last is that order: entry k says which of these tasks is task k.
+        """
+        place = np.argsort(self.tasks)
+        offsets = self.index.offsets
+        return (
+            [self.positions[k] for k in place],
+            np.concatenate([labels[offsets[k] : offsets[k + 1]] for k in place]),
+            place,
+        )
 
 
 @dataclass(frozen=True)
@@ -107,12 +123,22 @@ class Settings:
     selection: dict[str, Any]
 
 
-def all_rows(X: Any, index: TaskIndex) -> Sample:
-    """Every row, as float64."""
-    rows = X[index.order]
-    if rows.dtype != np.float64:
-        rows = rows.astype(np.float64)
-    return Sample(rows, index, np.arange(index.n_tasks))
+def all_rows(X: Any, index: TaskIndex, tasks: NDArray[np.int64] | None = None) -> Sample:
+    """Every row, as float64, the tasks in the order given."""
+    tasks = np.arange(index.n_tasks) if tasks is None else tasks
+    return _taken(X, index, tasks, [np.arange(n) for n in index.sizes[tasks]], complete=True)
+
+
+def _taken(
+    X: Any, index: TaskIndex, tasks: NDArray[np.int64], positions: list[NDArray[np.int64]], complete: bool
+) -> Sample:
+    order = np.concatenate([index.order[index.offsets[i] + part] for i, part in zip(tasks, positions)])
+    rows = X[order]
+    rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+    sizes = np.array([len(part) for part in positions])
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    own = TaskIndex(index.names[tasks], np.repeat(np.arange(len(tasks)), sizes), order, offsets)
+    return Sample(rows, own, tasks, positions, complete)
 
 
 def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
@@ -127,18 +153,18 @@ def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
     return int(np.clip(_ROWS_PER_CLUSTER * clusters.sum(), FEWEST, MOST))
 
 
-def sample_rows(X: Any, index: TaskIndex, most: int) -> Sample:
+def sample_rows(X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None) -> Sample:
     """About ``most`` rows, as many of every task; of the largest tasks where there are very many.
 
     The same ones every time; every k-th row would follow cycles in the order of rows.
     """
     rng = np.random.default_rng(0)
-    tasks = np.sort(np.argsort(-index.sizes, kind="stable")[:_TASKS])
+    tasks = np.arange(index.n_tasks) if tasks is None else tasks
+    if len(tasks) > _TASKS:
+        tasks = tasks[np.sort(np.argsort(-index.sizes[tasks], kind="stable")[:_TASKS])]
     wanted = np.minimum(index.sizes[tasks], max(_LEAST_ROWS, most // len(tasks)))
     positions = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(index.sizes[tasks], wanted)]
-    rows = X[np.concatenate([index.order[index.offsets[i] + part] for i, part in zip(tasks, positions)])]
-    rows = rows.astype(np.float64) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-    return Sample(rows, index_tasks(np.repeat(tasks, wanted), int(wanted.sum())), tasks, positions)
+    return _taken(X, index, tasks, positions, complete=False)
 
 
 def choose_settings(
@@ -157,8 +183,8 @@ def choose_settings(
         Number of clusters of every task.
     options : SearchOptions
     """
-    m, order = index.n_tasks, index.order if sample.complete else np.arange(sample.rows.shape[0])
-    view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
+    m = index.n_tasks
+    view = View(sample.rows, sample.index.offsets, sample.index.order, estimator.fit_intercept)
     given = given_lambdas(estimator, index)
     frames = estimator._frames(sample.index.n_tasks, clusters)
     if "all" in frames and (not index.in_memory or is_wide(sample.rows)):
@@ -199,7 +225,7 @@ def _question(
     centred = view if view.centre else View(view.rows, view.offsets, view.order)
     specs = judging_kernels(estimator.kernel, is_wide(view.rows))
     judge = Judge({spec.name: centred.through(spec, "task").centred.matrix for spec in specs}, view.offsets)
-    own = clusters if len(sample.tasks) == len(clusters) else clusters[sample.tasks]
+    own = clusters[sample.tasks]
     lambdas = None
     if given is not None:
         m, few = len(given[0]), len(sample.tasks)

@@ -26,7 +26,7 @@ from mtclust._threads import one_blas_thread
 from mtclust._warnings import warn_user
 from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
 from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
-from mtclust.choose.views import Frame
+from mtclust.choose.views import Frame, is_wide
 from mtclust.distributed import is_dask
 from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.failure import unchanged_on_failure
@@ -45,6 +45,10 @@ Array = NDArray[np.float64]
 
 #: options a user may set through ``solver_options``; the others have arguments of their own
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
+
+
+#: up to so many rows the order in which they come has no effect at all
+_ORDERED_BY_CONTENT = 20_000
 
 
 class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, BaseEstimator):
@@ -108,7 +112,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, rows.shape[0])
         form = form_of(self, self._read_form(), rows, index.n_tasks)
-        if form == "dual":
+        if rows.shape[0] <= _ORDERED_BY_CONTENT and not is_wide(rows):
             index = index.by_content(rows)
         return self._fit_rows(rows, index, form)
 
