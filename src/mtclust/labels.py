@@ -23,6 +23,11 @@ LEAST_ROWS = 2
 _ROUNDING = 1e-9
 
 
+def code_scale(n_clusters: int) -> tuple[float, float]:
+    """C/(C−1) and 1/(C−1): codes are C/(C−1)·indicator − 1/(C−1)."""
+    return (n_clusters / (n_clusters - 1), 1.0 / (n_clusters - 1)) if n_clusters > 1 else (1.0, 0.0)
+
+
 def label_codes(labels: ArrayLike, n_clusters: int) -> NDArray[np.float64]:
     """The code matrix Y (n × C) of integer labels.
 

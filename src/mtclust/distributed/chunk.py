@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.primal.features import FeatureMap
+from mtclust.primal.features import FeatureMap, nystroem_rows
 from mtclust.primal.labelling import scores_of
-from mtclust.primal.rows import KernelRows, Moments, Source, TableRows, nearest_counts, raw_sums
+from mtclust.primal.rows import Blocks, Moments, raw_sums
+from mtclust.primal.sources import KernelRows, TableRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -56,13 +57,11 @@ def source_of(raw: Any, codes: NDArray[Any], reading: Reading) -> TableRows | Ke
     order = None if np.all(codes[1:] >= codes[:-1]) else np.argsort(codes, kind="stable").astype(np.int64)
     features = reading.features
     if features is not None and features.projection is not None:
-        return KernelRows(
-            rows, offsets, features.kernel, features.landmarks, features.projection, order, features.centres
-        )
+        return nystroem_rows(features, rows, offsets, order)
     return TableRows(rows, offsets, order, reading.shift)
 
 
-def tasks_in(source: Source) -> NDArray[np.int64]:
+def tasks_in(source: Blocks) -> NDArray[np.int64]:
     return np.flatnonzero(np.diff(source.offsets))
 
 
@@ -102,7 +101,7 @@ def levels_of(
 def sums_of(raw: Any, codes: NDArray[Any], reading: Reading) -> tuple[Array, Array, Array]:
     """Sums, Gram matrices and largest squared norms of the tasks."""
     source = source_of(raw, codes, reading)
-    require_numbers(source.rows if isinstance(source, KernelRows) else source.table)
+    require_numbers(source.table)
     return raw_sums(source, centre=False)[:3]
 
 
@@ -124,18 +123,6 @@ def unusable(raw: Any, reading: Reading) -> str | None:
     if largest > _LARGEST:
         return f"values up to {largest:g}, too large to be squared"
     return None
-
-
-def nearest(
-    raw: Any, codes: NDArray[Any], reading: Reading, own: Moments, centres: list[Array]
-) -> list[NDArray[np.int64]]:
-    """How many rows of every task are nearest to each of its centres."""
-    source = source_of(raw, codes, reading)
-    return [nearest_counts(source, own, task, part) for task, part in enumerate(centres)]
-
-
-def merge_counts(parts: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
-    return [np.sum(counts, axis=0) for counts in zip(*parts)]
 
 
 def merge_sums(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
@@ -247,7 +234,7 @@ def _small(labels: NDArray[np.int32], n_clusters: int) -> NDArray[Any]:
 
 
 def _near_boundary(
-    source: Source, task: int, gaps: Array, weights: Array, offsets: Array, share: float
+    source: Blocks, task: int, gaps: Array, weights: Array, offsets: Array, share: float
 ) -> NearBoundary:
     wanted = max(_FEWEST_KEPT, int(np.ceil(share * len(gaps))))
     reach = np.inf if wanted >= len(gaps) else float(np.partition(gaps, wanted)[wanted])

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.distributed.chunk import Changes, Reading, Settled, source_of, tasks_in
-from mtclust.primal.rows import Moments, NearRows, TableRows
-from mtclust.problem.feature_descent import FEW_ROWS, MOST_CANDIDATES, largest_pull, pulls_of, wants_of
+from mtclust.primal.near import FEW_ROWS, MOST_CANDIDATES, largest_pull, pulls_of, wants_of
+from mtclust.primal.rows import Moments, NearRows
+from mtclust.primal.sources import TableRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]

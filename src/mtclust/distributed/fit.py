@@ -15,13 +15,13 @@ from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, picked
 from mtclust.distributed.unusable import chunks_named
 from mtclust.model import DecisionModel
-from mtclust.primal.features import FeatureMap, held_as
-from mtclust.primal.rows import RemoteTable, block_rows, far_from_zero
+from mtclust.primal.features import FeatureMap, held_as, source_of
+from mtclust.primal.rows import block_rows, far_from_zero
 from mtclust.problem.sample import ALL_ROWS
 from mtclust.tasks import TaskIndex, codes_of_known_tasks, task_ids
 
 
-class ChunkedTable(RemoteTable):
+class ChunkedTable:
     """The rows of X in chunks, indexed by their positions in the order of the tasks."""
 
     def __init__(self, engine: Engine, table: Table, layout: Layout) -> None:
@@ -85,6 +85,11 @@ class ChunkedTable(RemoteTable):
             raise ValueError("X has values too large to be squared; divide X by its largest absolute value.")
         far = far_from_zero(means, np.sqrt(squares / seen[:, None]))
         return means.astype(self.dtype) if far else None
+
+
+@source_of.register
+def _(X: ChunkedTable, features: FeatureMap, index: TaskIndex, centre: bool) -> ChunkedRows:
+    return X.source(features, centre)
 
 
 class ChunkedIndex(TaskIndex):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,10 +78,9 @@ class ChunkedTaskLabels(TaskLabels):
 
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> ChunkedLabels:
-        first = tasks[0]
-        assert isinstance(first, ChunkedTaskLabels)
-        assert first.settled is not None
-        return ChunkedLabels(first.source, first.settled, changes_by_chunk(tasks))
+        own = chunked(tasks)
+        assert own[0].settled is not None
+        return ChunkedLabels(own[0].source, own[0].settled, changes_by_chunk(own))
 
     @classmethod
     def of_rows(cls, tasks: list[TaskLabels], positions: list[Positions]) -> list[NDArray[np.int32]]:
@@ -105,12 +104,15 @@ class ChunkedTaskLabels(TaskLabels):
         return result
 
 
-def changes_by_chunk(tasks: list[TaskLabels]) -> list[Changes]:
+def chunked(tasks: list[TaskLabels]) -> list[ChunkedTaskLabels]:
+    """Labels that a source of rows in chunks gave are labels in chunks, which only it knows."""
+    return cast(list[ChunkedTaskLabels], tasks)
+
+
+def changes_by_chunk(tasks: list[ChunkedTaskLabels]) -> list[Changes]:
     """What was decided since the last pass, for every chunk that it concerns."""
-    first = tasks[0]
-    assert isinstance(first, ChunkedTaskLabels)
-    layout = first.source.layout
-    all_changes = [task.changes if isinstance(task, ChunkedTaskLabels) else None for task in tasks]
+    layout = tasks[0].source.layout
+    all_changes = [task.changes for task in tasks]
     none = np.empty(0, dtype=np.int64)
     places = layout.by_chunk([none if change is None else change.positions for change in all_changes])
     result: list[Changes] = []

@@ -157,7 +157,7 @@ def _feature_problem(
 ) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.primal.features import feature_map, source_of
-    from mtclust.primal.rows import Data, moments
+    from mtclust.primal.rows import Data
     from mtclust.problem.features import FeatureProblem
 
     method, lambda1, lambda2 = estimator._method(index.n_tasks), settings.lambda1, settings.lambda2
@@ -168,8 +168,8 @@ def _feature_problem(
     if settings.kernel.kind == "rbf" and estimator.fit_intercept:
         centres = _means_by_task(X, index)
     features = feature_map(settings.kernel, X, index, estimator.n_components, centres)
-    source = source_of(features, X, index, estimator.fit_intercept)
-    own = moments(source, estimator.fit_intercept)
+    source = source_of(X, features, index, estimator.fit_intercept)
+    own = source.moments(estimator.fit_intercept)
     _warn_if_constant(own.scale)
     kind = "the {} columns of X" if features.projection is None else "{} Nyström features"
     settings.selection["features"] = kind.format(own.n_features)
@@ -180,13 +180,12 @@ def _feature_problem(
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     """Mean row of every task (m × d), wherever the rows are; None for sparse rows, which are not centred."""
     from mtclust.primal.features import FeatureMap, source_of
-    from mtclust.primal.rows import moments
 
     if sp.issparse(X):
         return None
-    source = source_of(FeatureMap(Kernel("linear")), X, index, True)
-    shift, mean = getattr(source, "shift", None), moments(source, True).mean
-    return mean if shift is None else mean + shift
+    source = source_of(X, FeatureMap(Kernel("linear")), index, True)
+    mean = source.moments(True).mean
+    return mean if source.shift is None else mean + source.shift
 
 
 def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
@@ -225,13 +224,13 @@ def _wide_problem(
     estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
 ) -> Any:
     from mtclust.primal.features import FeatureMap
-    from mtclust.primal.matrix_free import sparse_moments, table_of
+    from mtclust.primal.matrix_free import table_of
     from mtclust.primal.rows import Data
     from mtclust.problem.wide import WideSparseProblem
 
     few = _kernel_problem(estimator, sample.rows, sample.index, clusters, settings, sample)
     source = table_of(X, index.order, index.offsets)
-    own = sparse_moments(source, estimator.fit_intercept)
+    own = source.moments(estimator.fit_intercept)
     bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
     return WideSparseProblem(
         Data(source, own, bounds), few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),

@@ -27,7 +27,7 @@ from mtclust.primal.boundary import (
     spread_positions,
 )
 from mtclust.primal.gaps import KnownGaps
-from mtclust.primal.rows import Moments, Source, block_rows
+from mtclust.primal.rows import Blocks, Moments, block_rows
 
 Array = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ class TaskLabels:
 
 
 def relabel(
-    source: Source,
+    source: Blocks,
     task: int,
     moments: Moments,
     W: Array,
@@ -174,7 +174,7 @@ def relabel(
 
 
 def _relabel_near(
-    source: Source, task: int, scorer: tuple[Array, Array], current: TaskLabels, known: KnownGaps,
+    source: Blocks, task: int, scorer: tuple[Array, Array], current: TaskLabels, known: KnownGaps,
     near: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64],
 ) -> int:  # fmt: skip
     """The same from the rows near a boundary alone; raises ``TooFew``, with nothing changed, where that takes more."""
@@ -226,7 +226,7 @@ def move_sums(block: Any, old: NDArray[np.int32], new: NDArray[np.int32], sums: 
 
 
 def first_prices(
-    source: Source,
+    source: Blocks,
     task: int,
     moments: Moments,
     W: Array,

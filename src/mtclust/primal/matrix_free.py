@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mtclust.coupling import gain_matrix, trace_one_root
 from mtclust.primal.rows import Moments
+from mtclust.primal.sources import LocalRows
 from mtclust.primal.systems import gain_root
 
 Array = NDArray[np.float64]
@@ -27,7 +28,7 @@ _MOST_STEPS = 500
 
 
 @dataclass(frozen=True)
-class SparseTable:
+class SparseTable(LocalRows):
     """Rows of a CSR matrix, sorted by task; a task is one block."""
 
     parts: list[Any]
@@ -43,8 +44,8 @@ class SparseTable:
     def take(self, task: int, positions: NDArray[np.int64]) -> Any:
         return self.parts[task][positions]
 
-    def whole(self, task: int) -> None:
-        return None
+    def moments(self, centre: bool, scale: float | None = None) -> Moments:
+        return sparse_moments(self, centre, scale)
 
 
 def sparse_moments(source: SparseTable, centre: bool, scale: float | None = None) -> Moments:

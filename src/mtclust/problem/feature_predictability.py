@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.criterion import GAMMA, decision_weights
+from mtclust.labels import code_scale
 from mtclust.primal.rows import Data
 from mtclust.primal.systems import System
-from mtclust.problem.feature_descent import FeatureFit, class_vectors, code_scale, coupling_steps, relabel_all
+from mtclust.problem.feature_descent import FeatureFit, class_vectors, coupling_steps
 from mtclust.problem.protocol import Effort, Point
 
 Array = NDArray[np.float64]
@@ -68,7 +69,7 @@ def descend(data: Data, system: System, point: Point, effort: Effort) -> Point:
     for _ in range(effort.max_iter):
         before = point.value
         models, offset = decision_models(fit)
-        changed = relabel_all(scored_by(data, offset), models, fit.tasks, tasks)
+        changed = data.source.relabel(scored_by(data, offset), models, fit.tasks, tasks)
         fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
         fit.W = fit.solver.models(fit.b)
         if effort.learn:
