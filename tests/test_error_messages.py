@@ -54,6 +54,9 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
     "mixed tasks": (
         fit(tasks=np.array([1] * 18 + ["a"] * 18, dtype=object)), TypeError, ["tasks", "int, str", "use one type"],
     ),
+    "ids of rows": (
+        fit(tasks=np.arange(36)), ValueError, ["tasks has 36 different ids for 36 rows", "36 of them", "one id per group"],
+    ),
     "tasks twice": (fit(task_column=0), ValueError, ["tasks and task_column", "use one of them"]),
     "no such column": (
         fit(X=pd.DataFrame(X), tasks=None, task_column="shop"), ValueError, ["task_column='shop'", "its columns are"],

@@ -11,7 +11,7 @@ import pytest
 
 import mtclust
 from mtclust import DMTRC, DSTC, stack_tasks
-from mtclust.exceptions import ModelFileError
+from mtclust.exceptions import ModelFileError, SmallTaskWarning
 from mtclust.tasks import codes_of_known_tasks, index_tasks
 from tests.id_types import IDS, repeated, strings
 from tests.persistence_helpers import rewrite_manifest
@@ -156,3 +156,27 @@ def test_a_saved_time_of_pandas_that_is_none_is_refused(tmp_path, kind, key, val
     rewrite_manifest(tmp_path / "model", spoil)
     with pytest.raises(ModelFileError, match=words):
         mtclust.load(tmp_path / "model")
+
+
+def test_ids_of_rows_given_as_tasks_are_refused_before_any_work(monkeypatch):
+    """A thousand tasks of one row, and of hardly more; whatever is left open, in every form."""
+
+    def no_work(*_, **__):
+        raise AssertionError("work was begun")
+
+    for name in ("prepare", "choose_n_clusters", "search"):
+        monkeypatch.setattr(f"mtclust.estimators.base.{name}", no_work)
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    for tasks in (np.arange(1000), np.minimum(np.arange(1000), 990)):
+        for n_clusters in (3, "auto"):
+            for form in ("auto", "primal"):
+                with pytest.raises(ValueError, match="they name rows, not tasks"):
+                    DMTRC(n_clusters, solver_options={"form": form}).fit(X, tasks=tasks)
+    with pytest.raises(AssertionError, match="work was begun"):  # two rows each are tasks, if tiny ones
+        DMTRC(3).fit(X, tasks=np.arange(1000) // 2)
+
+
+def test_a_few_tasks_of_one_row_are_tasks():
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    with pytest.warns(SmallTaskWarning):
+        DSTC(2, kernel="linear", sizes="balanced", n_init=1).fit(X, tasks=np.arange(12))

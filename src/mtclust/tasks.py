@@ -23,6 +23,8 @@ ONLY_TASK = 0
 _MANY_ROWS = 100_000
 #: how many unknown names an error message lists
 _LISTED = 5
+#: more tasks than this with fewer rows than this each, on average, are taken for ids of rows
+_FEW_TASKS, _LEAST_ROWS = 20, 2
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,17 @@ def _unique_by_runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64],
     begins = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
     names, codes = np.unique(ids[begins], return_inverse=True)
     return names, codes.reshape(-1).astype(np.int64), np.diff(np.append(begins, len(ids)))
+
+
+def refuse_rows_as_tasks(index: TaskIndex) -> None:
+    """Refuse very many tasks that hardly have more than a row each: an id of rows was given."""
+    n, m = int(index.offsets[-1]), index.n_tasks
+    if m > _FEW_TASKS and n < _LEAST_ROWS * m:
+        raise ValueError(
+            f"tasks has {m} different ids for {n} rows, {int(np.sum(index.sizes == 1))} of them with one row only: they "
+            "name rows, not tasks. A task is a group of rows that is clustered together; give one id per group, or "
+            "leave tasks out if all rows are of one task."
+        )
 
 
 def codes_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDArray[np.int64]:

@@ -38,7 +38,7 @@ from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.outcome import Outcome
-from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
+from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks, refuse_rows_as_tasks
 from mtclust.validation import read_rows
 
 Array = NDArray[np.float64]
@@ -112,6 +112,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
     def _fit_rows(self, rows: Any, index: TaskIndex, form: str) -> Any:
         """Choose what is left open, search, decide, store; ``rows`` is a table that numbers of rows index."""
         options = self._read_search_options()
+        refuse_rows_as_tasks(index)
         with told(self):
             choice = self._choose_n_clusters(rows, index)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
