@@ -9,6 +9,7 @@ import pytest
 
 from mtclust.choose.coupling import LARGEST_LOSS, CouplingTest, decide_coupling
 from mtclust.choose.judge import Judge
+from mtclust.choose.settings import all_rows
 from mtclust.choose.views import KernelSpec, View, judging_kernels
 from mtclust.exceptions import UncoupledWarning
 from mtclust.labels import parse_sizes
@@ -28,12 +29,12 @@ def solved():
     judge = Judge({s.name: view.through(s, "task").centred.matrix for s in judging_kernels("auto")}, index.offsets)
     kernel = view.through(KernelSpec("linear"), "task").centred.matrix
     problem = KernelProblem(kernel, index.offsets, parse_sizes("balanced", [40] * 3, 3), np.full(3, 0.03), 0.03)
-    return solve(problem, SearchOptions(n_init=2, single_task_n_init=4), rng), judge, index
+    return solve(problem, SearchOptions(n_init=2, single_task_n_init=4), rng), judge, all_rows(X, index), index
 
 
 def test_labels_that_suit_the_tasks_are_kept(solved):
-    outcome, judge, index = solved
-    kept, decision = decide_coupling("auto", outcome, judge, index, SearchOptions())
+    outcome, judge, sample, index = solved
+    kept, decision = decide_coupling("auto", outcome, judge, sample, index, SearchOptions())
     assert kept.point is outcome.point
     assert decision["decision"] == "full"
     assert decision["statistic"] <= LARGEST_LOSS
@@ -41,11 +42,11 @@ def test_labels_that_suit_the_tasks_are_kept(solved):
 
 
 def test_labels_that_the_tasks_contradict_are_refused(solved):
-    outcome, judge, index = solved
+    outcome, judge, sample, index = solved
     shuffled = outcome.problem.point(np.random.default_rng(1).permutation(outcome.point.labels), outcome.point.Z)
     wrong = replace(outcome, point=shuffled, few_point=shuffled)
     with pytest.warns(UncoupledWarning, match="contradict"):
-        kept, decision = decide_coupling("auto", wrong, judge, index, SearchOptions())
+        kept, decision = decide_coupling("auto", wrong, judge, sample, index, SearchOptions())
     assert decision["decision"] == "none"
     assert decision["statistic"] > LARGEST_LOSS
     assert max(decision["per_task"].values()) > LARGEST_LOSS

@@ -5,7 +5,8 @@ digits and vowels, a size-neutral criterion or a linear kernel on ordinary table
 frame that they have in common can tell which. So there are several candidates, all of them answer to one judge
 (:mod:`mtclust.choose.judge`), and what each scored is kept:
 
-1. every task alone, under each kernel, by E with free sizes and by J with balanced sizes that are then released
+1. every task alone, under each kernel, by E with free sizes and by J with balanced sizes that are then released; and by
+   E from the clusters of a Gaussian mixture, which sees shapes that no search from random labels may come upon
 2. the most promising of them coupled
 3. all rows as one task in a frame common to all tasks, by E; clusters may be absent from a task there
 
@@ -15,14 +16,20 @@ choice.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg as sla
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 
 from mtclust._progress import phase
+from mtclust.assignment import assign
 from mtclust.choose.judge import Judge, Verdict
+from mtclust.choose.quadratic import DIRECTIONS, leading_directions
 from mtclust.choose.views import Frame, KernelSpec, Seen, View
 from mtclust.features import eigen_features
 from mtclust.labels import neutral_bounds, parse_sizes
@@ -43,11 +50,19 @@ NARROW_LAMBDA = 2.0**-9
 COUPLED = 3
 #: lead in separation that the common frame must have, and what absent clusters add to that (times their share of all):
 #: tasks that hold fewer clusters are easier to predict
-COMMON_LEAD = 0.01
+COMMON_LEAD = 0.03
 ABSENT_LEAD = 0.3
+#: from this agreement within tasks (adjusted Rand index, mean) both frames find the same clusters; the common frame
+#: then knows better which of them are the same in all tasks
+SAME_CLUSTERS = 0.98
 #: candidates are searched with this many times fewer starts of every task alone, and at most so many seeds
 _FEWER_STARTS = 5
 _SEEDS = 2
+#: leading directions that D weighs in a candidate: its steps cost their cube
+DIRECTIONS_OF_D = 100
+#: of the Gaussian mixture: variance added to directions, relative to their mean, and least probability of a cluster
+_SMALLEST_VARIANCE = 1e-6
+_SMALLEST_CHANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -64,6 +79,7 @@ class Candidate:
     outcome : Outcome
     verdict : Verdict
     coupled : bool
+    start : {"random", "mixture"}
     """
 
     criterion: str
@@ -73,6 +89,7 @@ class Candidate:
     outcome: Outcome
     verdict: Verdict
     coupled: bool
+    start: str = "random"
 
     @property
     def labels(self) -> Labels:
@@ -82,7 +99,8 @@ class Candidate:
     def name(self) -> str:
         """In words, the same for the same settings."""
         frame = "" if self.frame == "task" else ", common frame"
-        return f"{self.criterion}, {self.kernel}, {self.sizes} sizes{frame}"
+        start = "" if self.start == "random" else ", from a Gaussian mixture"
+        return f"{self.criterion}, {self.kernel}, {self.sizes} sizes{start}{frame}"
 
 
 @dataclass(frozen=True)
@@ -158,7 +176,7 @@ class Choice:
 def choose(question: Question, options: SearchOptions) -> Choice:
     """Search all candidates of a question and take the one that the judge prefers."""
     starts = max(1, (options.single_task_n_init or SINGLE_TASK_STARTS) // _FEWER_STARTS)
-    options = replace(options, single_task_n_init=starts, n_seeds=min(options.n_seeds, _SEEDS))
+    options = replace(options, single_task_n_init=starts, n_seeds=min(options.n_seeds, _SEEDS), polish=False)
     alone, own = _own_frame(question, options) if "task" in question.frames else (None, [])
     common = [_common(question, spec, options) for spec in question.kernels] if "all" in question.frames else []
     tried = sorted([*own, *common], key=_score, reverse=True)
@@ -174,6 +192,11 @@ def choose(question: Question, options: SearchOptions) -> Choice:
     if lead > COMMON_LEAD:
         reason = f"all tasks in one frame separate clusters better than each around its own centre (by {lead:.2f})"
         return Choice(common[leads.index(lead)], tried, reason, alone)
+    other = common[leads.index(lead)]
+    within = _agreement(best.labels, other.labels, question)
+    if lead > -COMMON_LEAD and within >= SAME_CLUSTERS and adjusted_rand_score(best.labels, other.labels) < within / 2:
+        reason = "tasks around their own centres have the same clusters as in one frame, which tells the ids apart"
+        return Choice(other, tried, reason, alone)
     return Choice(best, tried, _reason(sorted(own, key=_score, reverse=True)), alone)
 
 
@@ -191,6 +214,12 @@ def _reason(ordered: list[Candidate]) -> str:
     return f"{reason}; next {ordered[1].name}, {ordered[1].verdict.score:.2f})"
 
 
+def _agreement(first: Labels, second: Labels, question: Question) -> float:
+    """Adjusted Rand index within tasks, mean over tasks."""
+    offsets = question.view.offsets
+    return float(np.mean([adjusted_rand_score(first[a:b], second[a:b]) for a, b in zip(offsets[:-1], offsets[1:])]))
+
+
 def _absent(labels: Labels, question: Question) -> float:
     """Share of the pairs of a task and a cluster in which the task lacks the cluster."""
     offsets, C = question.view.offsets, question.n_clusters
@@ -205,19 +234,66 @@ def _own_frame(question: Question, options: SearchOptions) -> tuple[Candidate, l
         for criterion in question.criteria:
             with phase(f"choosing: {criterion}, {spec.name}"):
                 alone += _search(question, spec, criterion, options, coupled=False)
+    mixture = _mixture(question)
+    alone += [] if mixture is None else [
+        _refined(question, spec, mixture, options, coupled=False) for spec in question.kernels
+    ]  # fmt: skip
     best = max(alone, key=_score)
     if question.method == "independent":
         return best, alone
     promising: list[Candidate] = []
     for candidate in sorted(alone, key=_score, reverse=True):
-        if all((candidate.kernel, candidate.criterion) != (known.kernel, known.criterion) for known in promising):
+        if all(_way(candidate) != _way(known) for known in promising):
             promising.append(candidate)
     found = []
     for candidate in promising[:COUPLED]:
         spec = next(spec for spec in question.kernels if spec.name == candidate.kernel)
         with phase(f"choosing: {candidate.criterion}, {candidate.kernel}, coupled"):
-            found += _search(question, spec, candidate.criterion, options, coupled=True)
+            if candidate.start == "mixture":
+                found.append(_refined(question, spec, candidate.labels, options, coupled=True))
+            else:
+                found += _search(question, spec, candidate.criterion, options, coupled=True)
     return best, found
+
+
+def _way(candidate: Candidate) -> tuple[str, str, str]:
+    """What makes the search of a candidate differ from that of another, sizes apart."""
+    return candidate.kernel, candidate.criterion, candidate.start
+
+
+def _mixture(question: Question) -> Labels | None:
+    """Clusters of all rows by a Gaussian mixture in their leading directions, with those that every task must have.
+
+    None where rows are only known through a kernel. It begins with k-means, and always the same way.
+    """
+    if "E" not in question.criteria or not all(spec.kind in ("linear", "rbf") for spec in question.kernels):
+        return None
+    from sklearn.mixture import GaussianMixture
+
+    kernel, offsets = question.view.through(KernelSpec("linear"), "task").centred, question.view.offsets
+    n, C = len(kernel.matrix), question.n_clusters
+    if kernel.scale == 0 or n < 2 * C:
+        return None
+    eigenvalues, vectors = sla.eigh(kernel.matrix, subset_by_index=(max(0, n - DIRECTIONS), n - 1))
+    X = leading_directions(vectors, np.maximum(eigenvalues, 0.0), C)
+    mixture = GaussianMixture(C, reg_covar=_SMALLEST_VARIANCE * X.var(), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        chance = np.log(np.maximum(mixture.fit(X).predict_proba(X), _SMALLEST_CHANCE))
+    bounds = neutral_bounds(np.diff(offsets), question.clusters)
+    parts = zip(offsets[:-1], offsets[1:], bounds.lower, bounds.upper)
+    return np.concatenate([assign(-chance[a:b], lower, upper) for a, b, lower, upper in parts])
+
+
+def _refined(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions, coupled: bool) -> Candidate:
+    """Labels of all rows made better by E, every task alone or coupled."""
+    problem = own_frame_problem(question, spec, "E")
+    alone = problem.alone()
+    rng = np.random.default_rng(0)
+    point = alone.descend(alone.point(labels, alone.uncoupled()), rng, options.effort("from a Gaussian mixture"))
+    starts = [[start] for start in alone.starts_of(point)]
+    outcome = solve(problem if coupled else alone, replace(options, n_init=1), rng, starts)
+    return replace(_judged(question, outcome, "E", "free", spec, coupled), start="mixture")
 
 
 def _search(
@@ -257,7 +333,9 @@ def own_frame_problem(question: Question, spec: KernelSpec, criterion: str) -> K
         rule = "balanced" if question.sizes_open else question.sizes
         bounds = parse_sizes(rule, np.diff(offsets), question.clusters, question.names)
     lambda1, lambda2 = question.lambdas or constant_lambdas(question.n_tasks, spec, criterion)
-    features = eigen_features(seen.centred.matrix, question.n_components) if question.method == "features" else None
+    features = None
+    if question.method == "features":
+        features = eigen_features(seen.centred.matrix, question.n_components or DIRECTIONS_OF_D)
     return KernelProblem(
         seen.centred.matrix, offsets, bounds, lambda1, lambda2, question.method, features, criterion_named(criterion),
         origin=_origin(question, seen),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mtclust._warnings import warn_user
 from mtclust.choose.judge import Judge
+from mtclust.choose.settings import Sample
 from mtclust.exceptions import UncoupledWarning
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
@@ -74,13 +75,15 @@ def decide_coupling(
     coupling: float | str,
     outcome: Outcome,
     judge: Judge,
+    sample: Sample,
     index: TaskIndex,
     options: SearchOptions,
     small_tasks_borrow: bool = False,
 ) -> tuple[Outcome, dict[str, Any]]:
     """DMTRC's ``coupling``: forced, shrunk, or kept unless the tasks' own data contradict it.
 
-    Returns the outcome that was decided for, and the decision in words and figures.
+    The judge sees the rows of the sample. Returns the outcome that was decided for, and the decision in words and
+    figures.
     """
     m = index.n_tasks
     if m == 1 or coupling in ("none", 0):
@@ -93,15 +96,17 @@ def decide_coupling(
             return _borrowing(outcome), decision
         return outcome if full else shrunk(outcome, float(coupling), options, rng), decision
     C = outcome.problem.bounds.n_clusters
-    coupled, single = (np.asarray(point.labels) for point in (outcome.few_point, outcome.few_single))
+    coupled, single = (sample.labels_of(point, index) for point in (outcome.point, outcome.single))
     similarity = similarity_of_nearest(outcome.few.class_means(outcome.few_point), outcome.few.bounds)
-    test = CouplingTest(judge(coupled, C).score, judge(single, C).score, similarity)
+    test = CouplingTest(judge(coupled, C).score_by_kernels, judge(single, C).score_by_kernels, similarity)
     ours, theirs = judge.by_task(coupled, C), judge.by_task(single, C)
     decision = {
         "decision": "full" if test.accepted else "none",
         "reason": test.reason,
         "statistic": test.loss,
-        "per_task": {name: theirs[i] - ours[i] for i, name in enumerate(index.names.tolist()) if i in ours},
+        "per_task": {
+            name: theirs[i] - ours[i] for i, name in enumerate(index.names[sample.tasks].tolist()) if i in ours
+        },
         "similarity": test.similarity,
         "coupled_labels": index.to_input_order(outcome.point.labels).astype(np.int64),
         "task_covariance": outcome.point.Z,
@@ -121,7 +126,7 @@ def _borrowing(outcome: Outcome) -> Outcome:
     if not isinstance(outcome.problem, KernelProblem):
         return outcome
     point = with_borrowed(outcome.problem, outcome.point)
-    return replace(outcome, point=point, few_point=point) if outcome.few is outcome.problem else outcome
+    return replace(outcome, point=point, few_point=point if outcome.few is outcome.problem else outcome.few_point)
 
 
 def similarity_of_nearest(means: Any, bounds: Any) -> float:

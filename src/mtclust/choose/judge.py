@@ -10,8 +10,10 @@ cluster c" (:mod:`mtclust.criterion`)
 
 b is what the best clusters of structureless rows get with as many clusters as the tasks hold: fewer clusters are easier
 to predict. A cluster that no task holds beside another scores 0: clusters that are only batches score nothing. The
-*separation* of labels is the mean of s_c over clusters and over the kernels, each at its best λ of a small grid, and
-the score that candidates are compared by is
+*separation* under a kernel is the mean of s_c over clusters, at the best λ of a small grid. Where rows are seen by
+several kernels, a quadratic discriminant (:mod:`mtclust.choose.quadratic`) judges beside them: clusters that touch may
+still have shapes of their own. The *separation* of labels is that of the kernels, in the mean, with a third from the
+quadratic discriminant, and the score that candidates are compared by is
 
 .. math:: \text{separation} - \kappa\,(1 - \text{evenness})
 
@@ -28,6 +30,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mtclust.choose import quadratic
 from mtclust.criterion import SMALLEST_RESIDUAL, indicators
 
 Array = NDArray[np.float64]
@@ -37,6 +40,11 @@ Labels = NDArray[np.int64]
 LAMBDAS = 2.0 ** np.arange(3, -12, -2)
 #: R² that the best 2 … 12 clusters of Gaussian rows reach
 NOISE = (0.75, 0.70, 0.66, 0.63, 0.60, 0.57, 0.54, 0.52, 0.50, 0.48, 0.46)
+#: R² that clusters of Gaussian rows reach under the quadratic discriminant, the least that it says of a cluster, its
+#: weight beside the kernels
+QUADRATIC_NOISE = 0.85
+QUADRATIC_LEAST = -1.0
+QUADRATIC_WEIGHT = 1 / 3
 #: weight κ of uneven sizes
 UNEVENNESS = 0.6
 #: rows per task, and tasks, that are judged
@@ -44,6 +52,7 @@ ROWS = 250
 TASKS = 60
 #: eigenvalues below this are far below the smallest nλ/2 that they are compared to
 _SMALLEST_EIGENVALUE = 1e-5
+_QUADRATIC = "quadratic"
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,7 @@ class Verdict:
     separation : float
         1 for membership that is predicted perfectly, about 0 for the best clusters of structureless rows.
     by_kernel : dict
-        Separation under every kernel.
+        Separation under every kernel, and under the quadratic discriminant.
     by_cluster : ndarray of shape (C,)
     evenness : float
     """
@@ -68,11 +77,18 @@ class Verdict:
     by_cluster: Array
     evenness: float
 
+    @property
+    def score_by_kernels(self) -> float:
+        """The score without the quadratic discriminant, which varies more where tasks have few rows."""
+        kernels = [own for name, own in self.by_kernel.items() if name != _QUADRATIC]
+        return float(np.mean(kernels)) - UNEVENNESS * (1.0 - self.evenness)
+
 
 @dataclass(frozen=True)
 class _Spectrum:
     """Eigenvectors U of one task's centred kernel, the filters s/(s + nλ/2) and diag(R) for every λ."""
 
+    eigenvalues: Array
     U: Array
     filters: Array  # (number of λ, r)
     residual_diagonal: Array  # (n, number of λ)
@@ -98,7 +114,7 @@ def _spectrum(kernel: Array) -> _Spectrum:
     s, U = eigenvalues[keep], vectors[:, keep]
     filters = s / (s + 0.5 * n * LAMBDAS[:, None])
     diagonal = 1.0 - 1.0 / n - (U**2) @ filters.T
-    return _Spectrum(U, filters, np.maximum(diagonal, SMALLEST_RESIDUAL))
+    return _Spectrum(s, U, filters, np.maximum(diagonal, SMALLEST_RESIDUAL))
 
 
 def noise_level(n_clusters: int) -> float:
@@ -146,16 +162,19 @@ class Judge:
     def __call__(self, labels: Labels, n_clusters: int, *, common: bool = False) -> Verdict:
         """Judge labels; sizes are compared within tasks, or over all rows if the tasks have a ``common`` frame."""
         by_kernel = self._by_kernel(labels, n_clusters, range(len(self._rows)))
-        clusters = np.mean(list(by_kernel.values()), axis=0)
+        clusters = _together(by_kernel)
         even = self._evenness(labels, n_clusters, common)
         separation = float(clusters.mean())
         score = separation - UNEVENNESS * (1.0 - even)
         return Verdict(score, separation, {name: float(own.mean()) for name, own in by_kernel.items()}, clusters, even)
 
     def by_task(self, labels: Labels, n_clusters: int) -> dict[int, float]:
-        """Separation within every task that is judged, by its own rows alone."""
+        """Separation within every task that is judged, by its own rows alone and by kernels: few rows have no shape."""
         parts = {int(task): self._by_kernel(labels, n_clusters, [k]) for k, task in enumerate(self._tasks)}
-        return {task: float(np.mean(list(by_kernel.values()))) for task, by_kernel in parts.items()}
+        return {
+            task: float(np.mean([own for name, own in by_kernel.items() if name != _QUADRATIC]))
+            for task, by_kernel in parts.items()
+        }
 
     def _by_kernel(self, labels: Labels, n_clusters: int, which: Sequence[int]) -> dict[str, Array]:
         """s_c of every cluster under each kernel, from some of the judged tasks."""
@@ -174,13 +193,35 @@ class Judge:
             r_squared[:, held] = 1.0 - errors[:, held] / total[held]
             best = r_squared[int(r_squared.mean(axis=1).argmax())]
             result[name] = np.where(held, (best - noise) / (1.0 - noise), 0.0)
+        if len(result) > 1:
+            result[_QUADRATIC] = self._quadratic(labels, n_clusters, which, total)
         return result
+
+    def _quadratic(self, labels: Labels, n_clusters: int, which: Sequence[int], total: Array) -> Array:
+        """s_c of every cluster under the quadratic discriminant, on the directions of the first kernel."""
+        spectra = next(iter(self._spectra.values()))
+        errors = np.zeros(n_clusters)
+        for k in which:
+            X = quadratic.leading_directions(spectra[k].U, spectra[k].eigenvalues, n_clusters)
+            errors += quadratic.errors(X, labels[self._rows[k]], n_clusters)
+        held = total > 0
+        r_squared = 1.0 - np.divide(errors, total, out=np.ones(n_clusters), where=held)
+        own = (r_squared - QUADRATIC_NOISE) / (1.0 - QUADRATIC_NOISE)
+        return np.where(held, np.maximum(own, QUADRATIC_LEAST), 0.0)
 
     def _evenness(self, labels: Labels, n_clusters: int, common: bool) -> float:
         if common:
             return evenness(labels, n_clusters)
         parts: Sequence[Labels] = [labels[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
         return float(np.mean([evenness(part, n_clusters) for part in parts]))
+
+
+def _together(by_kernel: dict[str, Array]) -> Array:
+    """s_c of every cluster by all that judge."""
+    kernels = np.mean([own for name, own in by_kernel.items() if name != _QUADRATIC], axis=0)
+    if _QUADRATIC not in by_kernel:
+        return np.asarray(kernels)
+    return np.asarray((1.0 - QUADRATIC_WEIGHT) * kernels + QUADRATIC_WEIGHT * by_kernel[_QUADRATIC])
 
 
 def _spread(begin: int, end: int) -> NDArray[np.int64]:

@@ -19,13 +19,14 @@ from mtclust.choose.judge import Judge
 from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, is_wide, judging_kernels
 from mtclust.features import Kernel
 from mtclust.labels import same_for_all_clusters
-from mtclust.problem.protocol import SearchOptions
+from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.tasks import TaskIndex, index_tasks
 
 Array = NDArray[np.float64]
 
-#: rows that settings are chosen on, and the fewest of a task
-ROWS = 600
+#: rows that settings are chosen on: so many for every cluster of every task, within these bounds; the fewest of a task
+_ROWS_PER_CLUSTER = 12
+FEWEST, MOST = 360, 600
 _LEAST_ROWS = 15
 #: tasks that a sample takes rows of, the largest first
 _TASKS = 100
@@ -56,6 +57,16 @@ class Sample:
     @property
     def complete(self) -> bool:
         return self.positions is None
+
+    def labels_of(self, point: Point, index: TaskIndex) -> NDArray[np.int64]:
+        """Labels of these rows at a point of all rows, whose index is given."""
+        if self.positions is None:
+            return np.asarray(point.labels, dtype=np.int64)
+        if index.in_memory:
+            begins = index.offsets[self.tasks]
+            return np.asarray(point.labels)[np.concatenate([a + part for a, part in zip(begins, self.positions)])]
+        tasks = [point.fit.tasks[i] for i in self.tasks]
+        return np.concatenate(type(tasks[0]).of_rows(tasks, self.positions)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,19 @@ def all_rows(X: Any, index: TaskIndex) -> Sample:
     return Sample(rows, index, np.arange(index.n_tasks))
 
 
-def sample_rows(X: Any, index: TaskIndex, most: int = ROWS) -> Sample:
+def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
+    """How many rows settings are chosen on, from the number of clusters of every task.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows_to_choose_on(np.array([3, 3])), rows_to_choose_on(np.full(8, 5)), rows_to_choose_on(np.full(20, 10))
+    (360, 480, 600)
+    """
+    return int(np.clip(_ROWS_PER_CLUSTER * clusters.sum(), FEWEST, MOST))
+
+
+def sample_rows(X: Any, index: TaskIndex, most: int) -> Sample:
     """About ``most`` rows, as many of every task; of the largest tasks where there are very many.
 
     The same ones every time; every k-th row would follow cycles in the order of rows.

@@ -207,7 +207,9 @@ class DMTRC(MultitaskClusterer):
             selection["coupling"] = {"decision": "full", "reason": reason}
             return outcome
         judge, open_sizes = prepared.settings.judge, prepared.settings.sizes != "given"
-        outcome, selection["coupling"] = decide_coupling(self.coupling, outcome, judge, index, options, open_sizes)
+        outcome, selection["coupling"] = decide_coupling(
+            self.coupling, outcome, judge, prepared.sample, index, options, open_sizes
+        )
         return outcome
 
     def _frames(self, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:

@@ -18,8 +18,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust._warnings import warn_user
 from mtclust.alignment import groups_of_tasks
-from mtclust.choose.candidates import Candidate
-from mtclust.choose.settings import Sample, Settings, all_rows, choose_settings, sample_rows, sizes_left_open
+from mtclust.choose.candidates import DIRECTIONS_OF_D, Candidate
+from mtclust.choose.settings import (
+    Sample,
+    Settings,
+    all_rows,
+    choose_settings,
+    rows_to_choose_on,
+    sample_rows,
+    sizes_left_open,
+)
+from mtclust.choose.views import View
 from mtclust.exceptions import NO_VARIATION
 from mtclust.features import Kernel, eigen_features
 from mtclust.labels import SizeBounds, free_bounds, neutral_bounds, parse_sizes
@@ -30,13 +39,15 @@ from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.outcome import Outcome
 from mtclust.search.recipe import solve
-from mtclust.search.variants import released
+from mtclust.search.variants import polished, released
 from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
 #: rows of the search in a wide sparse table
 _WIDE_ROWS = 1500
+#: fewer rows than this multiple of a sample are not worth one
+_SPARED = 1.2
 
 
 @dataclass(frozen=True)
@@ -57,13 +68,20 @@ def prepare(
         _check_feature_memory(estimator, X, index)
     elif form == "matrix-free":
         _check_wide_memory(X, index, clusters)
-    most = _WIDE_ROWS if form == "matrix-free" else None
-    sample = all_rows(X, index) if form == "dual" else sample_rows(X, index, *([] if most is None else [most]))
+    most = _WIDE_ROWS if form == "matrix-free" else rows_to_choose_on(clusters)
+    whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(estimator, clusters))
+    sample = all_rows(X, index) if whole else sample_rows(X, index, most)
     settings = choose_settings(estimator, sample, index, clusters, options)
     build = {"dual": _kernel_problem, "primal": _feature_problem, "matrix-free": _wide_problem}[form]
     problem = build(estimator, X, index, clusters, settings, sample)
     settings.selection["form"] = form
     return Prepared(problem, settings, sample, form)
+
+
+def _chosen_on_few(estimator: Any, clusters: NDArray[np.int64]) -> bool:
+    """Whether settings of rows that are held as kernel matrices may be chosen on some of them."""
+    known_rows = isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
+    return known_rows and sizes_left_open(estimator) and int(clusters.max()) > 1
 
 
 def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
@@ -81,12 +99,16 @@ def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np
     if choice.alone is not None and problem.method != "independent":
         single = choice.alone.outcome.point
         outcome = replace(outcome, single=single, few_single=single)
-    return outcome if sample.complete else _on_all_rows(prepared, outcome, options, rng)
+    if sample.complete:
+        return polished(outcome, options, np.random.default_rng(0))
+    return _on_all_rows(prepared, outcome, options, rng)
 
 
 def _on_all_rows(prepared: Prepared, few: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """The outcome on a sample carried to all rows."""
     problem, positions = prepared.problem, prepared.sample.positions
+    if prepared.settings.sizes == "released":
+        problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present))
     effort = options.effort("all rows", last=True)
     labels, single = (np.asarray(point.labels, dtype=np.int64) for point in (few.point, few.single))
     point = problem.descend(problem.carried_labels(positions, labels, few.point.Z), rng, effort)
@@ -138,16 +160,29 @@ def _warn_if_constant(scale: float) -> None:
 def _kernel_problem(
     estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
 ) -> KernelProblem:
-    seen = settings.view.through(settings.spec, settings.frame)
+    """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
+    if sample.complete or X is sample.rows:
+        return _seen_through(estimator, settings.view, index, clusters, settings, estimator.n_components)
+    view = View(all_rows(X, index).rows, index.offsets, index.order, estimator.fit_intercept)
+    if settings.frame == "all":
+        index, clusters = index.as_one_task(), clusters[:1]
+    return _seen_through(estimator, view, index, clusters, settings, estimator.n_components or DIRECTIONS_OF_D)
+
+
+def _seen_through(
+    estimator: Any, view: View, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, rank: int | None
+) -> KernelProblem:
+    """The problem of rows seen through the chosen kernel; at most ``rank`` of their directions for D."""
+    seen = view.through(settings.spec, settings.frame)
     _warn_if_constant(seen.centred.scale)
     method = estimator._method(index.n_tasks)
-    features = eigen_features(seen.centred.matrix, estimator.n_components) if method == "features" else None
+    features = eigen_features(seen.centred.matrix, rank) if method == "features" else None
     if features is not None:
         settings.selection["n_components"] = features.rank
     bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
     return KernelProblem(
-        seen.centred.matrix, index.offsets, bounds, settings.lambda1, settings.lambda2, method, features,
-        criterion_named(settings.criterion),
+        seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.lambda2, method,
+        features, criterion_named(settings.criterion),
         origin=KernelOrigin(seen.kernel, seen.rows, seen.centred, index.order, seen.centres),
     )  # fmt: skip
 

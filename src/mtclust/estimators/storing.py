@@ -41,7 +41,7 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     estimator.cluster_sizes_ = problem.class_counts(point)
     estimator.objective_ = point.value
     judge, common = prepared.settings.judge, prepared.settings.frame == "all"
-    verdict = judge(np.asarray(outcome.few_point.labels), bounds.n_clusters, common=common)
+    verdict = judge(prepared.sample.labels_of(point, index), bounds.n_clusters, common=common)
     estimator.loo_score_ = verdict.separation
     estimator.intercept_ = estimator._model.intercept
     if estimator._model.kernel.kind == "linear" and estimator._model.rows is None:

@@ -33,6 +33,8 @@ _ROUNDING = 1e-12
 _POLISH = 1e-2
 #: steps of the coupling at a time, in the last descent, once the labels do not change any more
 _POLISH_STEPS = 5
+#: other tasks that propose labels of a task, at most
+_SENDERS = 4
 
 
 @dataclass
@@ -52,20 +54,25 @@ class KernelFit:
 
 
 def descend(problem: KernelProblem, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-    """Lower the value until one round of label and coupling steps gains less than ``tol`` (relative)."""
+    """Lower the value until one round of label and coupling steps gains less than ``tol`` (relative).
+
+    Whole labellings from elsewhere are tried while labels change, and once more before the end.
+    """
     tasks = range(problem.n_tasks) if effort.tasks is None else effort.tasks
     seed = rng.integers(2**63, size=1, dtype=np.uint64)
     accelerator = Accelerator()
     stop = effort.tol * (_POLISH if effort.last and problem.couples_labels else 1.0)
     point.converged = False
     point.record(effort.stage, "start")
+    stable = False
     for _ in range(effort.max_iter):
         before, labels_before = point.value, point.labels.copy()
         exchange_until_stable(problem, point, tasks, seed)
         if problem.couples_labels:
             permute(problem, point, tasks)
-        transfer(problem, point, rng.permutation(np.asarray(tasks)), seed)
-        exchange_until_stable(problem, point, tasks, seed)
+        proposing = not stable
+        if proposing:
+            _propose(problem, point, tasks, rng, seed)
         point.value = problem.criterion.value(point.fit.at, problem.codes(point.labels))
         point.record(effort.stage, "labels")
         stable = np.array_equal(point.labels, labels_before)
@@ -79,8 +86,23 @@ def descend(problem: KernelProblem, point: Point, rng: np.random.Generator, effo
         gain = before - point.value
         point.converged |= gain <= effort.tol * abs(before)
         if gain <= stop * abs(before):
-            break
+            if proposing or not _propose(problem, point, tasks, rng, seed):
+                break
+            point.value = problem.criterion.value(point.fit.at, problem.codes(point.labels))
+            stable = False
     return point
+
+
+def _propose(
+    problem: KernelProblem, point: Point, tasks: Sequence[int], rng: np.random.Generator, seed: NDArray[np.uint64]
+) -> bool:
+    """Try whole labellings of every task, then exchange rows again; whether any label changed."""
+    before = point.labels.copy()
+    transfer(problem, point, rng.permutation(np.asarray(tasks)), seed)
+    if np.array_equal(point.labels, before):
+        return False
+    exchange_until_stable(problem, point, tasks, seed)
+    return True
 
 
 def exchange_until_stable(problem: KernelProblem, point: Point, tasks: Sequence[int], seed: NDArray[np.uint64]) -> None:
@@ -155,10 +177,9 @@ def proposals(problem: KernelProblem, point: Point, task: int, term: TaskTerm, a
         lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
         leave_task_out = -sla.cho_solve(sla.cho_factor(fit.at.block(task)), term.linear_term)
         add(assign(-leave_task_out, lower, upper))
-        for other in range(problem.n_tasks):
-            if other != task:
-                scores = problem.kernel[rows, problem.rows(other)] @ alpha[problem.rows(other)]
-                add(assign(-scores, lower, upper))
+        for other in _senders(fit.Z, task):
+            scores = problem.kernel[rows, problem.rows(other)] @ alpha[problem.rows(other)]
+            add(assign(-scores, lower, upper))
     for labels in problem.proposed[task] if problem.proposed is not None else ():
         if term.linear_term is None:
             add(labels.copy())
@@ -167,6 +188,15 @@ def proposals(problem: KernelProblem, point: Point, task: int, term: TaskTerm, a
         allowed = allowed_permutations(fit.bounds, task, counts)
         add(best_relabelling(-term.cost_of_names(labels), allowed)[labels])
     return list(found.values())[1:]
+
+
+def _senders(Omega: Array, task: int) -> list[int]:
+    """The other tasks whose models propose labels: those that the coupling relates to the task most closely."""
+    others = [other for other in range(len(Omega)) if other != task]
+    if len(others) <= _SENDERS:
+        return others
+    nearness = np.abs(Omega[task, others]) / np.sqrt(Omega.diagonal()[others])
+    return sorted(others[k] for k in np.argsort(-nearness, kind="stable")[:_SENDERS])
 
 
 def step_coupling(problem: KernelProblem, point: Point, accelerator: Accelerator) -> bool:

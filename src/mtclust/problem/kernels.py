@@ -179,6 +179,27 @@ class KernelProblem:
     def carried(self, few: Any, point: Point) -> Point:
         return point
 
+    def carried_labels(self, positions: list[NDArray[np.int64]], labels: Labels, Z: Array) -> Point:
+        """The point on all rows that continues labels of some rows of every task: the others follow their models."""
+        known = np.concatenate([a + part for a, part in zip(self.offsets, positions)])
+        sizes = [len(part) for part in positions]
+        few = replace(
+            self if self.couples_labels else self.alone(),  # D of other rows is in other coordinates
+            kernel=np.ascontiguousarray(self.kernel[np.ix_(known, known)]),
+            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        )
+        at, codes = few.at(Z if self.couples_labels else few.uncoupled()), few.codes(labels)
+        predictors, weights = at.predictors(codes), few.criterion.decision_weights(at, codes)
+        everywhere = np.empty(len(self.kernel), dtype=np.int64)
+        for task in range(self.n_tasks):
+            rows = self.rows(task)
+            scores = self.kernel[rows, known] @ predictors[task]
+            if weights is not None:
+                scores = scores * weights[0][task] + weights[1][task]
+            everywhere[rows] = assign(-scores, self.bounds.lower[task], self.bounds.upper[task])
+        everywhere[known] = labels
+        return self.point(everywhere, Z if self.couples_labels else self.uncoupled())
+
     def proposing(self, starts: list[list[Start]]) -> KernelProblem:
         return replace(self, proposed=[[start.labels for start in task if start.labels is not None] for task in starts])
 

@@ -142,6 +142,8 @@ class SearchOptions:
         Of one descent.
     n_jobs : int, optional
         Threads for starts and restarts.
+    polish : bool
+        Whether the last descent goes further than ``tol``.
     """
 
     n_init: int = 8
@@ -150,6 +152,7 @@ class SearchOptions:
     max_iter: int = 40
     tol: float = 1e-4
     n_jobs: int | None = None
+    polish: bool = True
 
     def effort(self, stage: str, **changes: Any) -> Effort:
         """A descent as far as the options say."""

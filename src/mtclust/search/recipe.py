@@ -35,6 +35,8 @@ _FIRST_EIGENVALUE = 0.02
 #: rounds of restarts: the weight of the first Ω beside that of the best so far, and whether its seeds are the tasks
 #: alone or the best ends so far
 _ROUNDS = ((1.0, True), (0.2, True), (0.2, False))
+#: the same for a candidate that is only to be compared with others
+_FEW_ROUNDS = ((1.0, True), (0.2, False))
 #: weight of the first Ω where groups of tasks are put together
 _GROUP_WEIGHT = 0.2
 #: restarts of a round, per start asked for, however many tasks there are
@@ -49,10 +51,12 @@ _SMOOTHING = (0.8, 0.5, 0.2)
 _ROUGH = 10.0
 
 
-def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """Labels of all rows and the coupling together."""
+def solve(
+    problem: Problem, options: SearchOptions, rng: np.random.Generator, starts: list[list[Start]] | None = None
+) -> Outcome:
+    """Labels of all rows and the coupling together, from starts of every task where they are given."""
     few, given = problem.few(rng), problem.bounds
-    starts = few.alone().starts(options, rng)
+    starts = few.alone().starts(options, rng) if starts is None else starts
     single, similarity = aligned(few.alone(), _best_alone(few.alone(), starts))
     if given.movable:
         problem, few, starts = _with_ids_of(single, problem, few, starts)
@@ -65,7 +69,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
     complete = few is problem
     stage = ("single tasks" if problem.method == "independent" else "finish") if complete else "all rows"
     with phase(stage):
-        point = problem.descend(problem.carried(few, best), rng, options.effort(stage, last=True))
+        point = problem.descend(problem.carried(few, best), rng, options.effort(stage, last=options.polish))
     if not problem.couples_labels:
         point, _ = aligned(problem.with_bounds(given), point)
         problem = problem.with_bounds(given.fitted_to(problem.class_counts(point)).fixed())
@@ -199,7 +203,7 @@ def _restarts(
         if k < len(starts)
     ]
     known = [best]
-    for weight, anew in _ROUNDS:
+    for weight, anew in _ROUNDS if options.polish else _FEW_ROUNDS:
         if not anew:  # what coupling has made of the tasks in the best ends
             seeds = [seed for point in known for seed in enumerate(problem.starts_of(point))]
         Omega = (1 - weight) * best.Z + weight * first

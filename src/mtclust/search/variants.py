@@ -27,6 +27,17 @@ def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator)
     return _on_all_rows(outcome, free, point, single)
 
 
+def polished(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    """The last descent of a search that did without, where all rows were searched."""
+    problem = outcome.problem
+    if problem.method == "independent" or outcome.few is not problem:
+        return outcome
+    begun = problem.continued(outcome.point, outcome.point.Z)
+    begun.history, begun.n_iter = list(outcome.point.history), outcome.point.n_iter
+    point = problem.descend(begun, rng, options.effort("finish", last=True))
+    return _on_all_rows(outcome, problem, point, outcome.single)
+
+
 def uncoupled(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """Every task by itself."""
     alone = outcome.problem.alone()
