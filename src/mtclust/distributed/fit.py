@@ -18,7 +18,7 @@ from mtclust.model import DecisionModel
 from mtclust.primal.features import FeatureMap, held_as, source_of
 from mtclust.primal.rows import block_rows, far_from_zero
 from mtclust.problem.sample import ALL_ROWS
-from mtclust.tasks import TaskIndex, codes_of_known_tasks, task_ids
+from mtclust.tasks import TaskIndex, numbers_of_known_tasks, task_ids
 
 
 class ChunkedTable:
@@ -52,8 +52,10 @@ class ChunkedTable:
         if dtype is None:
             return ChunkedRows(engine, layout, raw, reading, rank)
         sent = engine.keep([engine.constant(reading)])[0]
-        parts = zip(raw, layout.codes)
-        held = engine.keep([engine.step(chunk.features_of, part, codes, sent, dtype) for part, codes in parts])
+        parts = zip(raw, layout.task_numbers)
+        held = engine.keep(
+            [engine.step(chunk.features_of, part, task_numbers, sent, dtype) for part, task_numbers in parts]
+        )
         return ChunkedRows(engine, layout, raw, reading, rank, held, chunk.Reading(len(layout.names), dtype))
 
     def _shift(self) -> NDArray[Any] | None:
@@ -64,7 +66,7 @@ class ChunkedTable:
         found = engine.gather(
             [
                 engine.step(
-                    chunk.levels_of, self.table.parts[k], layout.codes[k], reading,
+                    chunk.levels_of, self.table.parts[k], layout.task_numbers[k], reading,
                     {int(i): int(left[k, i]) for i in np.flatnonzero(left[k])},
                 )
                 for k in np.flatnonzero(left.any(axis=1))
@@ -198,4 +200,4 @@ def _scores(
 ) -> NDArray[Any]:
     rows = chunk.rows_of(raw, reading)
     chunk.require_numbers(rows, where)
-    return model.scores(rows, codes_of_known_tasks(ids, len(rows), names))
+    return model.scores(rows, numbers_of_known_tasks(ids, len(rows), names))

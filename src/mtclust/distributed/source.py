@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust._extras import require
-from mtclust.distributed import chunk, exchange
+from mtclust.distributed import chunk, polish
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
 from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk, chunked
 from mtclust.features import require_finite
-from mtclust.primal.boundary import first_gap_rank, gap_of_rank, gap_step, settle, sizes_fit
+from mtclust.primal.boundary import assign_near_boundary, first_gap_rank, gap_of_rank, gap_step, sizes_fit
 from mtclust.primal.labelling import TaskLabels, first_rows, move_sums, prices_from
 from mtclust.primal.rows import Data, Labelled, Moments, NearRows, combine
 
@@ -79,9 +79,13 @@ class ChunkedRows:
         homes = self.engine.homes(self.parts)
         return [
             self.engine.step(
-                function, part, codes, *(item[k] if isinstance(item, list) else item for item in arguments), at=homes[k]
+                function,
+                part,
+                task_numbers,
+                *(item[k] if isinstance(item, list) else item for item in arguments),
+                at=homes[k],
             )
-            for k, (part, codes) in enumerate(zip(self.parts, self.layout.codes))
+            for k, (part, task_numbers) in enumerate(zip(self.parts, self.layout.task_numbers))
         ]
 
     def _bases(self) -> list[Any]:
@@ -154,7 +158,7 @@ class ChunkedRows:
     def _relabel(self, data: Data, W: Array, tasks: list[ChunkedTaskLabels]) -> int:
         start = time.perf_counter()
         prices = np.stack([task.prices for task in tasks])
-        share = _KEPT_AT_FIRST if tasks[0].settled is None else _KEPT_SHARE
+        share = _KEPT_AT_FIRST if tasks[0].by_chunk is None else _KEPT_SHARE
         proposed = self._proposed(data, W, prices, share)
         boundaries, counts = self._overview(proposed, data, W, prices)
         lower, upper = data.bounds.lower, data.bounds.upper
@@ -167,7 +171,7 @@ class ChunkedRows:
         n_near = 0
         for i in open_tasks:
             boundaries[i].fetch = lambda question, i=i: proposal.undecided({i: question})[i]
-            positions, labels, prices[i] = settle(boundaries[i], counts[i], lower[i], upper[i], prices[i])
+            positions, labels, prices[i] = assign_near_boundary(boundaries[i], counts[i], lower[i], upper[i], prices[i])
             before = boundaries[i].labels
             counts[i] += np.bincount(labels, minlength=len(counts[i])) - np.bincount(before, minlength=len(counts[i]))
             moved = np.flatnonzero(labels != before)
@@ -208,17 +212,19 @@ class ChunkedRows:
             {i: chunk.Changes(None, changes[i].positions[rows], changes[i].labels[rows]) for i, rows in where.items()}
             for where in places
         ]
-        settled = engine.keep([engine.step(chunk.settled, part, bases[k], own[k]) for k, part in enumerate(proposed)])
-        before = tasks[0].settled
-        old: list[Any] = [None] * len(settled) if before is None else before
+        finished = engine.keep(
+            [engine.step(chunk.finish_labels, part, bases[k], own[k]) for k, part in enumerate(proposed)]
+        )
+        before = tasks[0].by_chunk
+        old: list[Any] = [None] * len(finished) if before is None else before
         since = changes_by_chunk(tasks)
         steps = [
             engine.step(chunk.outcome, new, bases[k], old[k], since[k] if old[k] is not None else {})
-            for k, new in enumerate(settled)
+            for k, new in enumerate(finished)
         ]
         sums, changed = engine.gather([engine.merged(steps, chunk.merge_outcomes)])[0]
         for i, task in enumerate(tasks):
-            task.settle(settled, counts[i], sums[i], prices[i].copy())
+            task.take_pass(finished, counts[i], sums[i], prices[i].copy())
         return changed
 
     # -- the polish ----------------------------------------------------------------------------------------------
@@ -226,11 +232,11 @@ class ChunkedRows:
     def near_boundary(self, data: Data, fit: Labelled, factors: dict[int, Array]) -> Callable[[int], NearRows]:
         light = chunk.light_moments(data.moments)
 
-        def ask(tasks: list[int]) -> tuple[exchange.Question, dict[int, exchange.Eager]]:
+        def ask(tasks: list[int]) -> tuple[polish.Question, dict[int, polish.Eager]]:
             start = time.perf_counter()
             prices = np.stack([task.prices for task in fit.tasks])
             mine = {i: factors[i] for i in tasks}
-            question = exchange.Question(light, tasks, fit.W.copy(), prices, mine)
+            question = polish.Question(light, tasks, fit.W.copy(), prices, mine)
             found = self._most_eager(question, chunked(fit.tasks))
             self._say(f"polish: {sum(len(part.positions) for part in found.values())} rows", start)
             return question, found
@@ -239,29 +245,29 @@ class ChunkedRows:
 
         def near_rows(task: int) -> NearRows:
             nonlocal answer
-            rows = exchange.near_rows(answer[0], task, answer[1][task], fit.W[task])
+            rows = polish.near_rows(answer[0], task, answer[1][task], fit.W[task])
             if rows is None:  # exchanges in other tasks have changed this task's model too much
                 answer = ask([other for other in factors if other >= task])
-                rows = exchange.near_rows(answer[0], task, answer[1][task], fit.W[task])
+                rows = polish.near_rows(answer[0], task, answer[1][task], fit.W[task])
                 assert rows is not None
             return rows
 
         return near_rows
 
-    def _most_eager(self, question: exchange.Question, tasks: list[ChunkedTaskLabels]) -> dict[int, exchange.Eager]:
+    def _most_eager(self, question: polish.Question, tasks: list[ChunkedTaskLabels]) -> dict[int, polish.Eager]:
         engine = self.engine
         concerned = self.layout.counts[:, question.tasks].sum(axis=1)
         steps = self._over_chunks(
-            exchange.most_eager, self._bases(), self._part_reading, engine.constant(question), tasks[0].settled,
+            polish.most_eager, self._bases(), self._part_reading, engine.constant(question), tasks[0].by_chunk,
             changes_by_chunk(tasks),
         )  # fmt: skip
         found = engine.keep([step for step, mine in zip(steps, concerned) if mine])
         levels = engine.gather(
-            [engine.merged([engine.step(exchange.levels, part) for part in found], exchange.merge_levels)]
+            [engine.merged([engine.step(polish.levels, part) for part in found], polish.merge_levels)]
         )[0]
-        cuts = {i: (exchange.cut_of(values, rest, self.width), norm) for i, (values, rest, norm) in levels.items()}
-        parts = engine.gather([engine.step(exchange.above, part, cuts) for part in found])
-        return {i: exchange.joined([part[i] for part in parts if i in part]) for i in question.tasks}
+        cuts = {i: (polish.cut_of(values, rest, self.width), norm) for i, (values, rest, norm) in levels.items()}
+        parts = engine.gather([engine.step(polish.above, part, cuts) for part in found])
+        return {i: polish.joined([part[i] for part in parts if i in part]) for i in question.tasks}
 
 
 def _as_integers(engine: Engine, parts: list[Any]) -> list[Any]:
@@ -292,10 +298,10 @@ def _picking(
 ) -> list[Any]:  # fmt: skip
     return [
         engine.step(
-            chunk.pick, part, codes, reading,
+            chunk.pick, part, task_numbers, reading,
             {task: positions[task][rows] - layout.base[k, task] for task, rows in asked[k].items()},
         )
-        for k, (part, codes) in enumerate(zip(raw, layout.codes))
+        for k, (part, task_numbers) in enumerate(zip(raw, layout.task_numbers))
     ]  # fmt: skip
 
 

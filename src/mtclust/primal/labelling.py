@@ -20,9 +20,9 @@ from mtclust.primal.boundary import (
     HeldBoundary,
     NearBoundary,
     TooFew,
+    assign_near_boundary,
+    assign_small_task,
     exact_labels,
-    settle,
-    settle_held,
     sizes_fit,
     spread_positions,
 )
@@ -122,7 +122,7 @@ def relabel(
     rows = source.whole(task) if n <= _AT_ONCE else None
     if rows is not None:
         before = current.labels.copy()
-        found = settle_held(scores_of(rows, weights), constant, lower, upper, current.labels, current.prices)
+        found = assign_small_task(scores_of(rows, weights), constant, lower, upper, current.labels, current.prices)
         if found is not None:
             current.prices = found
             current.recount()
@@ -146,7 +146,7 @@ def relabel(
         changed += _compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
         move_sums(block, before, part, current.sums)
     current.recount(counts)
-    keep_gaps = n > _AT_ONCE and moments.largest[task] > 0  # that bound is not known of sparse tables
+    keep_gaps = n > _AT_ONCE and 0 < moments.largest[task] < np.inf
     if sizes_fit(current.prices, counts, lower, upper):
         if keep_gaps:
             current.gaps = KnownGaps.measured(gaps, W, current.prices - offset, 0.0)
@@ -158,7 +158,7 @@ def relabel(
     boundary = HeldBoundary(current.labels, gaps, cost_of)
     if keep_gaps:
         current.gaps = KnownGaps.measured(gaps, W, current.prices - offset, 0.0)
-    undecided, labels, current.prices = settle(boundary, counts, lower, upper, current.prices)
+    undecided, labels, current.prices = assign_near_boundary(boundary, counts, lower, upper, current.prices)
     if current.gaps is not None and keep_gaps:
         current.gaps.margin = boundary.asked
         current.gaps.forget(undecided)
@@ -194,7 +194,7 @@ def _relabel_near(
         np.negative(costs, out=costs)
         costs -= constant
         boundary = NearBoundary(len(current.labels), near, labels, gaps, costs, known.margin)
-        undecided, found, prices = settle(boundary, counts, lower, upper, prices)
+        undecided, found, prices = assign_near_boundary(boundary, counts, lower, upper, prices)
         labels[np.searchsorted(near, undecided)] = found
         known.margin = 2.0 * boundary.asked
     known.measure(near, gaps)

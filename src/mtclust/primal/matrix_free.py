@@ -58,7 +58,7 @@ def sparse_moments(source: SparseTable, centre: bool, scale: float | None = None
         scale = float(squares.sum() - np.sum(sizes[:, None] * mean**2)) / float(sizes.sum())
     scale = max(scale, 0.0)
     total = np.zeros_like(sums) if centre else sums / np.sqrt(scale or 1.0)
-    return Moments(sizes, mean, total, np.zeros((len(sizes), 0, 0)), scale, np.zeros(len(sizes)))
+    return Moments(sizes, mean, total, np.zeros((len(sizes), 0, 0)), scale, np.full(len(sizes), np.inf))
 
 
 @dataclass

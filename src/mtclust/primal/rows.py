@@ -163,11 +163,11 @@ class Moments:
     total : ndarray of shape (m, r)
         Σ φ over the rows of the task: zeros with centring.
     gram : ndarray of shape (m, r, r)
-        S_i = Φ_iᵀΦ_i of the centred, scaled features.
+        S_i = Φ_iᵀΦ_i of the centred, scaled features; (m, 0, 0) where it is not formed.
     scale : float
         s; 0 where the rows of no task differ.
     largest : ndarray of shape (m,)
-        A bound of ‖φ‖² over the rows of the task.
+        A bound of ‖φ‖² over the rows of the task; ∞ where none is known.
     offset : ndarray of shape (m, C), optional
         Added to the scores of every row of a task.
     """

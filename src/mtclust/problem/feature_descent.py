@@ -28,7 +28,7 @@ from mtclust.problem.protocol import Effort, Point
 Array = NDArray[np.float64]
 
 #: the passes end when a smaller share of the rows changes its label
-SETTLED = 1e-3
+FEW_CHANGES = 1e-3
 #: or when J falls by less than this share of ``tol``: equal rows can trade places for ever without any gain
 _STALLED = 1e-3
 #: steps of the coupling between two passes, once the labels have settled and before
@@ -82,7 +82,7 @@ def point_of_labels(data: Data, solver: Solver, tasks: list[TaskLabels]) -> Poin
 
 
 def descend(data: Data, system: System, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-    """Rounds until fewer than ``SETTLED`` of the rows move and J falls by less than ``tol``, then the polish.
+    """Rounds until fewer than ``FEW_CHANGES`` of the rows move and J falls by less than ``tol``, then the polish.
 
     In place; only the tasks of the effort change their labels.
     """
@@ -97,11 +97,11 @@ def descend(data: Data, system: System, point: Point, rng: np.random.Generator, 
         fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
         _refresh(point)
         point.record(stage, "labels")
-        settled = changed <= SETTLED * n_rows
+        steady = changed <= FEW_CHANGES * n_rows
         if effort.learn:
-            coupling_steps(system, point, tol, stage, _COUPLING_STEPS if settled else _EARLY_STEPS)
+            coupling_steps(system, point, tol, stage, _COUPLING_STEPS if steady else _EARLY_STEPS)
         point.n_iter += 1
-        least = tol * abs(before) * (1.0 if settled else _STALLED)
+        least = tol * abs(before) * (1.0 if steady else _STALLED)
         if before - point.value > least:
             continue
         # names need the blocks of an inverse: they are looked at where the search would end

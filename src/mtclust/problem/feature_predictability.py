@@ -22,7 +22,7 @@ from mtclust.problem.protocol import Effort, Point
 Array = NDArray[np.float64]
 
 #: the passes end when a smaller share of the rows changes its label
-SETTLED = 1e-3
+FEW_CHANGES = 1e-3
 #: steps of the coupling after a pass
 _COUPLING_STEPS = 2
 
@@ -77,7 +77,7 @@ def descend(data: Data, system: System, point: Point, effort: Effort) -> Point:
         point.value = value_of(fit)
         point.record(effort.stage, "labels")
         point.n_iter += 1
-        if changed <= SETTLED * n_rows or before - point.value <= effort.tol * abs(before):
+        if changed <= FEW_CHANGES * n_rows or before - point.value <= effort.tol * abs(before):
             point.converged = True
             break
     return point
