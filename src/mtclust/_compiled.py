@@ -290,3 +290,31 @@ def move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps
         if not moved:
             break
     return n_moves
+
+
+@njit
+def move_from(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # type: ignore[no-untyped-def]
+    """:func:`move` from labels alone: F (C×n) is what the other tasks add, and
+    ``constant`` is ‖e_c‖² without the labels of the task.
+
+    Returns Σ_c weight[n_c] − unit[n_c]·‖e_c‖² at the end and the number of moves.
+    """
+    n = A.shape[0]
+    P = F.copy()
+    errors = constant.copy()
+    C = P.shape[0]
+    counts = np.zeros(C, dtype=np.int64)
+    for j in range(n):
+        p = labels[j]
+        counts[p] += 1
+        for k in range(n):
+            P[p, k] += A[j, k]
+    for j in range(n):
+        errors[labels[j]] += P[labels[j], j] + F[labels[j], j]
+    n_moves = 0
+    if C > 1:
+        n_moves = move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps)
+    value = 0.0
+    for c in range(C):
+        value += weight[counts[c]] - unit[counts[c]] * errors[c]
+    return value, n_moves

@@ -54,6 +54,12 @@ def assign(
         raise ValueError(f"cluster sizes between {low.tolist()} and {high.tolist()} cannot be met by {n} rows.")
     if n_clusters == 2:
         return _assign_two(cost, low, high)
+    if prices is None and n <= _SMALL:
+        cheapest = np.argmin(cost, axis=1)
+        counts = np.bincount(cheapest, minlength=n_clusters)
+        if (counts >= low).all() and (counts <= high).all():
+            return cheapest
+        return _augmented(cost, cheapest, low, high)
     first = np.zeros(n_clusters) if prices is None else np.asarray(prices, dtype=np.float64)
     if n <= _SMALL:
         labels = np.argmin(cost + first, axis=1)

@@ -168,10 +168,8 @@ class Relationship:
         """K̃ = K ∘ G[task, task] + Λ/2: the multitask kernel (24) with the ridge of the dual (13)."""
         G = gain_matrix(Z, self.lambda1, self.lambda2)
         K = np.empty_like(self.kernel)
-        ends = list(zip(self.offsets[:-1], self.offsets[1:]))
-        for i, (a, b) in enumerate(ends):
-            for k, (c, d) in enumerate(ends):
-                np.multiply(self.kernel[a:b, c:d], G[i, k], out=K[a:b, c:d])
+        for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:])):
+            np.multiply(self.kernel[a:b], G[i, self.task_of], out=K[a:b])
         K.flat[:: len(K) + 1] += 0.5 * np.diff(self.offsets)[self.task_of]
         return K
 

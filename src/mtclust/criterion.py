@@ -24,7 +24,7 @@ one row from cluster p to q takes a few operations (:func:`move_rows`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,6 +86,18 @@ class LeaveOneOutForm:
     A: Array
     from_others: Array | None = None
 
+    def linear_part(self, n_clusters: int) -> tuple[Array, Array]:
+        """F (C × n) and the constant of every cluster; zeros where the other tasks add nothing."""
+        if self.from_others is None:
+            return np.zeros((n_clusters, len(self.A))), np.zeros(n_clusters)
+        return self._linear_part
+
+    @cached_property
+    def _linear_part(self) -> tuple[Array, Array]:
+        assert self.from_others is not None
+        F = np.ascontiguousarray(self.from_others.T @ self.residual_map)
+        return F, np.einsum("nc,nc->c", self.from_others, self.from_others)
+
     def errors(self, z: Array) -> Array:
         """‖e_c‖² of every cluster."""
         e = self.residual_map @ z
@@ -128,18 +140,10 @@ def move_rows(
     """
     from mtclust import _compiled
 
-    C = len(lower)
-    z = indicators(labels, C)
-    P = z.T @ form.A
-    if form.from_others is not None:
-        P += (form.residual_map.T @ form.from_others).T
-    errors = form.errors(z)
-    counts = np.bincount(labels, minlength=C)
+    F, constant = form.linear_part(len(lower))
     weight, unit = size_weights(len(labels), gamma)
-    moved = (
-        _compiled.move(form.A, P, labels, counts, errors, weight, unit, lower, upper, order, _SWEEPS) if C > 1 else 0
-    )
-    return float(np.sum(weight[counts] - unit[counts] * errors)), int(moved)
+    value, moved = _compiled.move_from(form.A, F, constant, labels, weight, unit, lower, upper, order, _SWEEPS)
+    return float(value), int(moved)
 
 
 def decision_weights(shares: Array, r_squared: Array, gamma: float = GAMMA) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -41,6 +42,14 @@ _RANDOM_STARTS = 6
 #: leading eigen-features that k-means sees
 _K_MEANS_FEATURES = 50
 _K_MEANS_RESTARTS = 3
+#: fewer rows are left to random starts
+_K_MEANS_ROWS = 30
+
+
+@lru_cache(maxsize=64)
+def _order(seed: int, n: int) -> NDArray[np.int64]:
+    """In which rows are visited; a descent asks for the same one again and again."""
+    return np.random.default_rng(seed).permutation(n)
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ class _PredictabilityTerm:
         return -predictability(labels, self.form.errors(indicators(labels, self.n_clusters)))
 
     def refine(self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64]) -> tuple[float, int]:
-        order = np.random.default_rng(int(seed[0])).permutation(len(labels))
+        order = _order(int(seed[0]), len(labels))
         value, moves = move_rows(self.form, labels, lower, upper, order)
         return -value, moves
 
@@ -143,7 +152,7 @@ def _k_means(kernel: Array, lower: Labels, upper: Labels) -> list[Labels]:
     """Labels of k-means on the leading eigen-features, with every cluster that the task may have."""
     present = np.flatnonzero(upper)
     n, C = len(kernel), len(present)
-    if not 1 < C < n:
+    if not 1 < C < n or n < _K_MEANS_ROWS:
         return []
     leading = (max(0, n - _K_MEANS_FEATURES), n - 1)
     eigenvalues, vectors = sla.eigh(kernel, subset_by_index=leading)
