@@ -72,6 +72,10 @@ class TaskIndex:
             self, names=self.names[:1], task_numbers=np.zeros_like(self.task_numbers), offsets=self.offsets[[0, -1]]
         )
 
+    def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
+        """Which rows of the input are at these positions of the sorted rows."""
+        return self.order[positions]
+
     def to_input_order(self, sorted_values: NDArray[Any]) -> NDArray[Any]:
         """Undo the sorting: values of the sorted rows in the order the rows came in."""
         if self.is_sorted:

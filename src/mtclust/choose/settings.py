@@ -134,7 +134,7 @@ def sample_rows(X: Any, index: TaskIndex, most: int) -> Sample:
     tasks = np.sort(np.argsort(-index.sizes, kind="stable")[:_TASKS])
     wanted = np.minimum(index.sizes[tasks], max(_LEAST_ROWS, most // len(tasks)))
     positions = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(index.sizes[tasks], wanted)]
-    rows = X[np.concatenate([index.order[index.offsets[i] + part] for i, part in zip(tasks, positions)])]
+    rows = X[index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))]
     rows = rows.astype(np.float64) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
     return Sample(rows, index_tasks(np.repeat(tasks, wanted), int(wanted.sum())), tasks, positions)
 

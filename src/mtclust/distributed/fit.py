@@ -99,6 +99,9 @@ class ChunkedIndex(TaskIndex):
 
     in_memory = False
 
+    def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
+        return positions
+
     def to_input_order(self, sorted_values: Any) -> Any:
         return sorted_values.in_input_order()
 
@@ -108,17 +111,10 @@ class ChunkedIndex(TaskIndex):
         return labels.with_plain_ids(single, n_clusters, free)
 
 
-class _AsTheyAre:
-    """The order of rows that are named by their sorted position already."""
-
-    def __getitem__(self, positions: Any) -> Any:
-        return positions
-
-
 def chunked_index(layout: Layout) -> ChunkedIndex:
     """The tasks of rows in chunks."""
     none = np.empty(0, dtype=np.int64)
-    return ChunkedIndex(layout.names, none, _AsTheyAre(), layout.offsets)  # type: ignore[arg-type]
+    return ChunkedIndex(layout.names, none, none, layout.offsets)
 
 
 def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:

@@ -100,7 +100,7 @@ def feature_map(
     rank = default_rank(n) if n_components is None else min(n_components, n)
     # systematic sampling of the sorted rows: every task gets its share
     positions = ((np.arange(rank) + 0.5) * (n / rank)).astype(np.int64)
-    landmarks = X[index.order[positions]]
+    landmarks = X[index.input_rows(positions)]
     if not sp.issparse(landmarks):
         landmarks = np.array(landmarks, dtype=np.float64)
     if centres is not None:
