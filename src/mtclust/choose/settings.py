@@ -125,14 +125,14 @@ def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
     return int(np.clip(_ROWS_PER_CLUSTER * clusters.sum(), FEWEST, MOST))
 
 
-def sample_rows(X: Any, index: TaskIndex, most: int) -> Sample:
-    """About ``most`` rows, as many of every task; of the largest tasks where there are very many.
+def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = _TASKS, least: int = _LEAST_ROWS) -> Sample:
+    """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
     The same ones every time; every k-th row would follow cycles in the order of rows.
     """
     rng = np.random.default_rng(0)
-    tasks = np.sort(np.argsort(-index.sizes, kind="stable")[:_TASKS])
-    wanted = np.minimum(index.sizes[tasks], max(_LEAST_ROWS, most // len(tasks)))
+    tasks = np.sort(np.argsort(-index.sizes, kind="stable")[:most_tasks])
+    wanted = np.minimum(index.sizes[tasks], max(least, most // len(tasks)))
     positions = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(index.sizes[tasks], wanted)]
     rows = X[index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))]
     rows = rows.astype(np.float64) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)

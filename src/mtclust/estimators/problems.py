@@ -248,11 +248,17 @@ def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
 
 def _check_wide_memory(X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
     C, m, d = int(clusters.max()), index.n_tasks, X.shape[1]
+    rows = max(_WIDE_ROWS, m * _fewest_rows(C))
     require_memory(
-        8.0 * (10 * m * d * C + 12 * _WIDE_ROWS**2) + 16.0 * X.nnz + 48.0 * X.shape[0],
+        8.0 * (10 * m * d * C + 12 * rows**2) + 16.0 * X.nnz + 48.0 * X.shape[0],
         f"fit of {m} tasks with {d} columns and {C} clusters",
         "Use fewer columns (TaskTfidf has max_features) or n_components for Nyström features.",
     )
+
+
+def _fewest_rows(n_clusters: int) -> int:
+    """Rows of every task that a search takes where there are very many tasks."""
+    return 2 * n_clusters + 1
 
 
 def _wide_problem(
@@ -263,7 +269,12 @@ def _wide_problem(
     from mtclust.primal.rows import Data
     from mtclust.problem.wide import WideSparseProblem
 
-    few = _kernel_problem(estimator, sample.rows, sample.index, clusters, settings, sample)
+    view = settings.view
+    if len(sample.tasks) < index.n_tasks:  # settings are chosen on the largest tasks, but the search is for all
+        sample = sample_rows(X, index, _WIDE_ROWS, index.n_tasks, _fewest_rows(int(clusters.max())))
+        order = np.arange(sample.rows.shape[0])
+        view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
+    few = _seen_through(estimator, view, sample.index, clusters, settings, estimator.n_components)
     source = table_of(X, index.order, index.offsets)
     own = source.moments(estimator.fit_intercept)
     bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
