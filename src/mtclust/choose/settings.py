@@ -30,6 +30,8 @@ FEWEST, MOST = 360, 600
 _LEAST_ROWS = 15
 #: tasks that a sample takes rows of, the largest first
 _TASKS = 100
+#: from so many rows on the linear kernel is taken where it falls behind by no more than this
+_VERY_MANY, _LINEAR_LEAD = 20_000, 0.02
 #: candidates are searched with this share of ``n_init``
 _EFFORT = 4
 
@@ -165,7 +167,7 @@ def choose_settings(
                 'center="all" needs rows in memory, dense or of at most 2 million cells; use center="task".'
             )
         frames = ("task",)
-    question = _question(estimator, view, sample, clusters, given, frames)
+    question = _question(estimator, view, sample, clusters, given, frames, int(index.sizes.sum()))
     choice = None
     if _is_open(question) and _varies(question):
         choice = choose(question, replace(options, n_init=max(1, options.n_init // _EFFORT)))
@@ -191,7 +193,7 @@ def choose_settings(
 
 def _question(
     estimator: Any, view: View, sample: Sample, clusters: NDArray[np.int64], given: tuple[Array, float] | None,
-    frames: tuple[Frame, ...],
+    frames: tuple[Frame, ...], n_rows: int,
 ) -> Question:  # fmt: skip
     method, left_open = estimator._method(sample.index.n_tasks), sizes_left_open(estimator)
     centred = view if view.centre else View(view.rows, view.offsets, view.order)
@@ -207,6 +209,7 @@ def _question(
         estimator.sizes if sample.complete or same_for_all_clusters(estimator.sizes) else "balanced", lambdas,
         frames, estimator.n_components,
         ("E", "J") if left_open and not is_wide(view.rows) else ("J",), left_open, sample.index.names,
+        _LINEAR_LEAD if n_rows > _VERY_MANY else 0.0,
     )  # fmt: skip
 
 

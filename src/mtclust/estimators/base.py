@@ -107,7 +107,10 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
             return fit_distributed(self, X, tasks)
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, rows.shape[0])
-        return self._fit_rows(rows, index, form_of(self, self._read_form(), rows, index.n_tasks))
+        form = form_of(self, self._read_form(), rows, index.n_tasks)
+        if form == "dual":
+            index = index.by_content(rows)
+        return self._fit_rows(rows, index, form)
 
     def _fit_rows(self, rows: Any, index: TaskIndex, form: str) -> Any:
         """Choose what is left open, search, decide, store; ``rows`` is a table that numbers of rows index."""

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 #: Nyström rank by default: this times √N, within these bounds
 _RANK_PER_ROOT = 2.0
-_FEWEST_RANK, _LARGEST_RANK = 100, 400
+_FEWEST_RANK, _LARGEST_RANK = 100, 200
 #: linear kernels with more columns than this use Nyström features too
 LARGEST_TABLE = 1000
 #: eigenvalues of the landmarks' kernel below this share of the largest are dropped
@@ -80,7 +80,7 @@ def default_rank(n_rows: int) -> int:
     Examples
     --------
     >>> default_rank(2_000), default_rank(10_000), default_rank(1_000_000)
-    (100, 200, 400)
+    (100, 200, 200)
     """
     return int(min(n_rows, max(_FEWEST_RANK, min(_LARGEST_RANK, round(_RANK_PER_ROOT * np.sqrt(n_rows))))))
 
