@@ -49,6 +49,8 @@ class Sample:
         Which tasks these are.
     positions : list of ndarrays
         Which rows of each of these tasks, in the order of the task.
+    order : ndarray
+        Which rows of the input these are.
     complete : bool
         Whether these are all rows.
     """
@@ -57,6 +59,7 @@ class Sample:
     index: TaskIndex
     tasks: NDArray[np.int64]
     positions: list[NDArray[np.int64]]
+    order: NDArray[Any]
     complete: bool
 
     @property
@@ -132,13 +135,13 @@ def all_rows(X: Any, index: TaskIndex, tasks: NDArray[np.int64] | None = None) -
 def _taken(
     X: Any, index: TaskIndex, tasks: NDArray[np.int64], positions: list[NDArray[np.int64]], complete: bool
 ) -> Sample:
-    order = np.concatenate([index.order[index.offsets[i] + part] for i, part in zip(tasks, positions)])
+    order = index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))
     rows = X[order]
     rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
     sizes = np.array([len(part) for part in positions])
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    own = TaskIndex(index.names[tasks], np.repeat(np.arange(len(tasks)), sizes), order, offsets)
-    return Sample(rows, own, tasks, positions, complete)
+    own = TaskIndex(index.names[tasks], np.repeat(np.arange(len(tasks)), sizes), np.arange(len(order)), offsets, True)
+    return Sample(rows, own, tasks, positions, order, complete)
 
 
 def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
@@ -153,16 +156,19 @@ def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
     return int(np.clip(_ROWS_PER_CLUSTER * clusters.sum(), FEWEST, MOST))
 
 
-def sample_rows(X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None) -> Sample:
-    """About ``most`` rows, as many of every task; of the largest tasks where there are very many.
+def sample_rows(
+    X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None, *,
+    most_tasks: int = _TASKS, least: int = _LEAST_ROWS,
+) -> Sample:  # fmt: skip
+    """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
     The same ones every time; every k-th row would follow cycles in the order of rows.
     """
     rng = np.random.default_rng(0)
     tasks = np.arange(index.n_tasks) if tasks is None else tasks
-    if len(tasks) > _TASKS:
-        tasks = tasks[np.sort(np.argsort(-index.sizes[tasks], kind="stable")[:_TASKS])]
-    wanted = np.minimum(index.sizes[tasks], max(_LEAST_ROWS, most // len(tasks)))
+    if len(tasks) > most_tasks:
+        tasks = tasks[np.sort(np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks])]
+    wanted = np.minimum(index.sizes[tasks], max(least, most // len(tasks)))
     positions = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(index.sizes[tasks], wanted)]
     return _taken(X, index, tasks, positions, complete=False)
 
@@ -184,7 +190,7 @@ def choose_settings(
     options : SearchOptions
     """
     m = index.n_tasks
-    view = View(sample.rows, sample.index.offsets, sample.index.order, estimator.fit_intercept)
+    view = View(sample.rows, sample.index.offsets, sample.order, estimator.fit_intercept)
     given = given_lambdas(estimator, index)
     frames = estimator._frames(sample.index.n_tasks, clusters)
     if "all" in frames and (not index.in_memory or is_wide(sample.rows)):

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust._progress import told
+from mtclust._progress import reporting
 from mtclust._threads import one_blas_thread
 from mtclust._warnings import warn_user
 from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
@@ -38,7 +38,7 @@ from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.outcome import Outcome
-from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
+from mtclust.tasks import TaskIndex, index_tasks, numbers_of_known_tasks, refuse_rows_as_tasks
 from mtclust.validation import read_rows
 
 Array = NDArray[np.float64]
@@ -119,13 +119,14 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
     def _fit_rows(self, rows: Any, index: TaskIndex, form: str) -> Any:
         """Choose what is left open, search, decide, store; ``rows`` is a table that numbers of rows index."""
         options = self._read_search_options()
-        with told(self):
+        refuse_rows_as_tasks(index)
+        with reporting(self):
             choice = self._choose_n_clusters(rows, index)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
         self._check_clusters(index, clusters)
         self.n_clusters_ = int(clusters.max())
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        with one_blas_thread(), told(self):
+        with one_blas_thread(), reporting(self):
             prepared = prepare(self, rows, index, clusters, form, options)
             prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, index, options, rng)
@@ -207,7 +208,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
     def _exchange_options(self, known: tuple[str, ...]) -> dict[str, Any]:
         """What ``solver_options`` says to the exchange solver; the other solver's are only checked here."""
         if self.solver == "cutting-plane":
-            from mtclust.solvers.relaxation import CuttingPlaneOptions
+            from mtclust.relaxation.options import CuttingPlaneOptions
 
             CuttingPlaneOptions.from_dict(self.solver_options)
             return {}
@@ -243,8 +244,8 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
 
             return scores_distributed(self, X, tasks)
         features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=False)
-        codes = codes_of_known_tasks(ids, features.shape[0], self.tasks_)
-        return self._model.scores(features, codes)
+        numbers = numbers_of_known_tasks(ids, features.shape[0], self.tasks_)
+        return self._model.scores(features, numbers)
 
     def predict(self, X: Any, *, tasks: Any = None) -> NDArray[np.int64]:
         """Cluster of every row: the one with the highest score.

@@ -205,7 +205,7 @@ def _feature_problem(
 ) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.primal.features import feature_map, source_of
-    from mtclust.primal.rows import Data, moments
+    from mtclust.primal.rows import Data
     from mtclust.problem.features import FeatureProblem
 
     method, lambda1, lambda2 = estimator._method(index.n_tasks), settings.lambda1, settings.lambda2
@@ -216,8 +216,8 @@ def _feature_problem(
     if settings.kernel.kind == "rbf" and estimator.fit_intercept:
         centres = _means_by_task(X, index)
     features = feature_map(settings.kernel, X, index, estimator.n_components, centres)
-    source = source_of(features, X, index, estimator.fit_intercept)
-    own = moments(source, estimator.fit_intercept)
+    source = source_of(X, features, index, estimator.fit_intercept)
+    own = source.moments(estimator.fit_intercept)
     _warn_if_constant(own.scale)
     kind = "the {} columns of X" if features.projection is None else "{} Nyström features"
     settings.selection["features"] = kind.format(own.n_features)
@@ -228,13 +228,12 @@ def _feature_problem(
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     """Mean row of every task (m × d), wherever the rows are; None for sparse rows, which are not centred."""
     from mtclust.primal.features import FeatureMap, source_of
-    from mtclust.primal.rows import moments
 
     if sp.issparse(X):
         return None
-    source = source_of(FeatureMap(Kernel("linear")), X, index, True)
-    shift, mean = getattr(source, "shift", None), moments(source, True).mean
-    return mean if shift is None else mean + shift
+    source = source_of(X, FeatureMap(Kernel("linear")), index, True)
+    mean = source.moments(True).mean
+    return mean if source.shift is None else mean + source.shift
 
 
 def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
@@ -262,24 +261,36 @@ def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
 
 def _check_wide_memory(X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
     C, m, d = int(clusters.max()), index.n_tasks, X.shape[1]
+    rows = max(_WIDE_ROWS, m * _fewest_rows(C))
     require_memory(
-        8.0 * (10 * m * d * C + 12 * _WIDE_ROWS**2) + 16.0 * X.nnz + 48.0 * X.shape[0],
+        8.0 * (10 * m * d * C + 12 * rows**2) + 16.0 * X.nnz + 48.0 * X.shape[0],
         f"fit of {m} tasks with {d} columns and {C} clusters",
         "Use fewer columns (TaskTfidf has max_features) or n_components for Nyström features.",
     )
+
+
+def _fewest_rows(n_clusters: int) -> int:
+    """Rows of every task that a search takes where there are very many tasks."""
+    return 2 * n_clusters + 1
 
 
 def _wide_problem(
     estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
 ) -> Any:
     from mtclust.primal.features import FeatureMap
-    from mtclust.primal.matrix_free import sparse_moments, table_of
+    from mtclust.primal.matrix_free import table_of
     from mtclust.primal.rows import Data
     from mtclust.problem.wide import WideSparseProblem
 
-    few = _kernel_problem(estimator, sample.rows, sample.index, clusters, settings, sample)
+    view = settings.view
+    if len(sample.tasks) < index.n_tasks:  # settings are chosen on the largest tasks, but the search is for all
+        least = _fewest_rows(int(clusters.max()))
+        sample = sample_rows(X, index, _WIDE_ROWS, most_tasks=index.n_tasks, least=least)
+        order = np.arange(sample.rows.shape[0])
+        view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
+    few = _seen_through(estimator, view, sample.index, clusters, settings, estimator.n_components)
     source = table_of(X, index.order, index.offsets)
-    own = sparse_moments(source, estimator.fit_intercept)
+    own = source.moments(estimator.fit_intercept)
     bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
     return WideSparseProblem(
         Data(source, own, bounds), few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),
