@@ -18,8 +18,8 @@ from mtclust import DMTFC, DMTRC, DSTC, split_by_task, stack_tasks
 from mtclust.features import Kernel, rbf_from_distances
 from mtclust.labels import parse_sizes
 from mtclust.memory import require_memory
+from mtclust.relaxation.options import CuttingPlaneOptions
 from mtclust.selection import select_n_clusters
-from mtclust.solvers.relaxation import CuttingPlaneOptions
 from tests.conftest import gaussian_tasks
 
 ROOT = Path(__file__).parent.parent
@@ -53,6 +53,10 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
     "missing task": (fit(tasks=[np.nan] + [1.0] * 35), ValueError, ["tasks has 1 missing", "row 0", "every row needs"]),
     "mixed tasks": (
         fit(tasks=np.array([1] * 18 + ["a"] * 18, dtype=object)), TypeError, ["tasks", "int, str", "use one type"],
+    ),
+    "ids of rows": (
+        fit(tasks=np.arange(36)), ValueError,
+        ["tasks has 36 different ids for 36 rows", "36 of them", "one id per group"],
     ),
     "tasks twice": (fit(task_column=0), ValueError, ["tasks and task_column", "use one of them"]),
     "no such column": (

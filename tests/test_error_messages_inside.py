@@ -23,7 +23,6 @@ from mtclust.paper.experiments import transfer
 from mtclust.paper.experiments.runner import Cell, Outcome, outcomes_of, run_cells
 from mtclust.paper.experiments.table import RunTable, as_row
 from mtclust.primal import matrix_free
-from mtclust.primal.rows import RemoteSource
 from mtclust.primal.systems import _inverse_of
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -107,11 +106,6 @@ def test_conjugate_gradients_that_do_not_converge_name_what_to_raise(monkeypatch
 def test_a_matrix_free_system_says_that_it_has_no_inverse():
     with pytest.raises(NotImplementedError, match="the inverse of a matrix-free system is not formed"):
         matrix_free.MatrixFreeSolver.blocks(types.SimpleNamespace())
-
-
-def test_rows_elsewhere_say_that_they_are_not_read_here():
-    with pytest.raises(TypeError, match="rows that lie elsewhere are never read here block by block"):
-        RemoteSource.blocks(types.SimpleNamespace(), 0)
 
 
 def test_an_experiment_names_columns_and_data_sets_it_does_not_know():

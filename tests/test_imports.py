@@ -14,7 +14,7 @@ ROOMS = {
     "primal": 1,
     "problem": 2,
     "search": 3,
-    "solvers": 4,
+    "relaxation": 4,
     "choose": 5,
     "selection": 5,
     "estimators": 6,

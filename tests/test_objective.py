@@ -7,7 +7,7 @@ from mtclust import _compiled
 from mtclust.coupling import Independent, Relationship, SharedFeatures
 from mtclust.features import centre_kernel, eigen_features
 from mtclust.labels import label_codes
-from mtclust.objective import loo_residuals, macro_r_squared, r_squared
+from mtclust.objective import loo_residuals
 from mtclust.problem.pool import exchange_rows
 from tests.conftest import gaussian_tasks
 
@@ -173,30 +173,3 @@ def test_nothing_is_predicted_for_the_only_row_of_a_task_whose_centre_it_is():
     codes = label_codes(np.arange(12) % C, C)
     residuals = loo_residuals(codes, state.alpha(codes), state.diagonal(), np.diff(offsets), True)
     np.testing.assert_array_equal(residuals[6], codes[6])
-
-
-def test_macro_score_is_the_mean_over_the_clusters_that_vary_within_their_task():
-    labels = np.array([0, 0, 0, 1, 2, 2, 1, 1, 1, 0, 0, 0, 0, 0, 2])  # the second task is of one cluster
-    offsets = np.array([0, 6, 9, 15])
-    residuals = np.random.default_rng(0).normal(size=(15, C))
-    scores = []
-    for rows, clusters in ((slice(0, 6), (0, 1, 2)), (slice(9, 15), (0, 2))):
-        for cluster in clusters:
-            codes = label_codes(labels[rows], C)[:, cluster]
-            scores.append(1 - np.sum(residuals[rows, cluster] ** 2) / (len(codes) * np.var(codes)))
-    assert macro_r_squared(residuals, labels, C, offsets) == pytest.approx(np.mean(scores))
-    assert macro_r_squared(residuals[6:9], labels[6:9], C, np.array([0, 3])) == 0
-
-
-def test_the_smallest_task_and_many_clusters_count_in_the_macro_score():
-    assert macro_r_squared(np.zeros((2, 5)), np.array([0, 1]), 5, np.array([0, 2])) == 1
-
-
-def test_scores_are_one_for_perfect_and_zero_for_no_prediction():
-    labels = np.array([0, 0, 1, 1, 2, 2])
-    codes = label_codes(labels, C)
-    offsets = np.array([0, 6])
-    assert r_squared(np.zeros_like(codes), codes) == 1
-    assert r_squared(codes, codes) == 0
-    assert macro_r_squared(np.zeros_like(codes), labels, C, offsets) == 1
-    assert macro_r_squared(codes - codes.mean(axis=0), labels, C, offsets) == 0

@@ -11,8 +11,8 @@ import pytest
 
 import mtclust
 from mtclust import DMTRC, DSTC, stack_tasks
-from mtclust.exceptions import ModelFileError
-from mtclust.tasks import codes_of_known_tasks, index_tasks
+from mtclust.exceptions import ModelFileError, SmallTaskWarning
+from mtclust.tasks import index_tasks, numbers_of_known_tasks
 from tests.id_types import IDS, repeated, strings
 from tests.persistence_helpers import rewrite_manifest
 
@@ -50,7 +50,7 @@ def test_a_missing_id_is_an_error_that_says_where(case):
     with pytest.raises(ValueError, match=r"tasks has 1 missing values \(first at row 1\); every row needs a task id"):
         index_tasks(MISSING[case](), 3)
     with pytest.raises(ValueError, match="tasks has 1 missing values"):
-        codes_of_known_tasks(MISSING[case](), 3, np.array(["a", "b"]))
+        numbers_of_known_tasks(MISSING[case](), 3, np.array(["a", "b"]))
 
 
 @pytest.mark.parametrize("scalar", [np.nan, pd.NA, pd.NaT, np.datetime64("NaT"), np.ma.masked], ids=repr)
@@ -110,7 +110,7 @@ def test_every_id_that_fits_can_be_predicted_with_saved_and_loaded(case, tmp_pat
     loaded = mtclust.load(tmp_path / "model")
     for found in (model, loaded, pickle.loads(pickle.dumps(model))):
         assert index_tasks(found.tasks_, 2).names.tolist() == model.tasks_.tolist()
-        for tasks in (repeated(ids, ROWS), found.tasks_[codes_of_known_tasks(repeated(ids, ROWS), 12, found.tasks_)]):
+        for tasks in (repeated(ids, ROWS), found.tasks_[numbers_of_known_tasks(repeated(ids, ROWS), 12, found.tasks_)]):
             np.testing.assert_array_equal(found.predict(X, tasks=tasks), model.predict(X, tasks=repeated(ids, ROWS)))
         for name in (*list(ids), *found.tasks_):  # a single id for all rows
             assert found.predict(X[:3], tasks=name).shape == (3,)
@@ -129,9 +129,9 @@ def test_the_same_time_is_the_same_task_whatever_it_is_written_in(fitted, asked)
     }
     ids, others = (make.get(kind, lambda kind=kind: np.array(["2024", "2025"], kind))() for kind in (fitted, asked))
     known = index_tasks(ids, 2).names
-    assert codes_of_known_tasks(others, 2, known).tolist() == [0, 1]
+    assert numbers_of_known_tasks(others, 2, known).tolist() == [0, 1]
     with pytest.raises(ValueError, match="not in fit"):
-        codes_of_known_tasks([dt.datetime(2024, 1, 1, 1)], 1, known)
+        numbers_of_known_tasks([dt.datetime(2024, 1, 1, 1)], 1, known)
 
 
 def test_times_may_name_tasks_in_mappings():
@@ -156,3 +156,27 @@ def test_a_saved_time_of_pandas_that_is_none_is_refused(tmp_path, kind, key, val
     rewrite_manifest(tmp_path / "model", spoil)
     with pytest.raises(ModelFileError, match=words):
         mtclust.load(tmp_path / "model")
+
+
+def test_ids_of_rows_given_as_tasks_are_refused_before_any_work(monkeypatch):
+    """A thousand tasks of one row, and of hardly more; whatever is left open, in every form."""
+
+    def no_work(*_, **__):
+        raise AssertionError("work was begun")
+
+    for name in ("prepare", "choose_n_clusters", "search"):
+        monkeypatch.setattr(f"mtclust.estimators.base.{name}", no_work)
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    for tasks in (np.arange(1000), np.minimum(np.arange(1000), 990)):
+        for n_clusters in (3, "auto"):
+            for form in ("auto", "primal"):
+                with pytest.raises(ValueError, match="they name rows, not tasks"):
+                    DMTRC(n_clusters, solver_options={"form": form}).fit(X, tasks=tasks)
+    with pytest.raises(AssertionError, match="work was begun"), pytest.warns(SmallTaskWarning):
+        DMTRC(3).fit(X, tasks=np.arange(1000) // 2)  # two rows each are tasks, if tiny ones
+
+
+def test_a_few_tasks_of_one_row_are_tasks():
+    X, tasks = np.random.default_rng(0).normal(size=(30, 3)), np.minimum(np.arange(30), 12)
+    with pytest.warns(SmallTaskWarning):
+        DSTC(2, kernel="linear", sizes="balanced", n_init=1).fit(X, tasks=tasks)

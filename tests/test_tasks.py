@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from mtclust import split_by_task, stack_tasks
-from mtclust.tasks import codes_of_known_tasks, index_tasks
+from mtclust.tasks import index_tasks, numbers_of_known_tasks
 
 
 def test_sorted_rows_return_to_input_order():
@@ -68,15 +68,15 @@ def test_task_ids_that_cannot_be_used(tasks, error, message):
 
 def test_scalar_task_stands_for_all_rows():
     known = np.array(["a", "b"])
-    assert codes_of_known_tasks("b", 2, known).tolist() == [1, 1]
+    assert numbers_of_known_tasks("b", 2, known).tolist() == [1, 1]
 
 
 def test_unknown_task_names_it_and_the_way_out():
     with pytest.raises(ValueError, match=r"not in fit: 'z'; known are 'a', 'b'. Use fit_task"):
-        codes_of_known_tasks(["a", "z"], 2, np.array(["a", "b"]))
+        numbers_of_known_tasks(["a", "z"], 2, np.array(["a", "b"]))
 
 
 def test_tasks_may_be_left_out_only_with_one_known_task():
-    assert codes_of_known_tasks(None, 2, np.array(["only"])).tolist() == [0, 0]
+    assert numbers_of_known_tasks(None, 2, np.array(["only"])).tolist() == [0, 0]
     with pytest.raises(ValueError, match="tasks is required"):
-        codes_of_known_tasks(None, 2, np.array(["a", "b"]))
+        numbers_of_known_tasks(None, 2, np.array(["a", "b"]))

@@ -54,22 +54,25 @@ TESTS = {
         [ASSIGNMENT, EXCHANGE],
     ],
     "problem/acceleration.py": [STEPS, SEARCH],
-    "solvers/alternation.py": [[f"{PLANES}/test_alternation.py"], [f"{PLANES}/test_cutting_plane.py", "-k", "two"]],
-    "solvers/certificate.py": [[DOCTESTS, f"{PLANES}/test_certificate.py"], [f"{PLANES}/test_alternation.py"]],
-    "solvers/cutting_plane.py": [
+    "relaxation/alternation.py": [[f"{PLANES}/test_alternation.py"], [f"{PLANES}/test_cutting_plane.py", "-k", "two"]],
+    "relaxation/certificate.py": [[DOCTESTS, f"{PLANES}/test_certificate.py"], [f"{PLANES}/test_alternation.py"]],
+    "relaxation/cutting_plane.py": [
         [f"{PLANES}/test_cutting_plane.py", "-k", "grow or no_cuts or one_cluster or refused or two"],
         [f"{PLANES}/test_cutting_plane.py", "-k", "not two and not symmetric"],
     ],
     "problem/kernel_descent.py": [STEPS, SEARCH, [PER_TASK, "-k", "obeys_the_sizes and balanced"]],
     "search/recipe.py": [STEPS, SEARCH, [PER_TASK, "-k", "obeys_the_sizes and balanced"]],
-    "solvers/level_method.py": [[f"{PLANES}/test_level_method.py"], [f"{PLANES}/test_cutting_plane.py", "-k", "two"]],
+    "relaxation/level_method.py": [
+        [f"{PLANES}/test_level_method.py"],
+        [f"{PLANES}/test_cutting_plane.py", "-k", "two"],
+    ],
     "problem/pool.py": [["tests/test_objective.py", "tests/test_pool.py"], [EXCHANGE], SEARCH],
     "problem/kernels.py": [STEPS, SEARCH, [f"{PLANES}/test_cutting_plane.py", "-k", "start"]],
-    "solvers/relaxation.py": [
+    "relaxation/options.py": [
         [DOCTESTS, f"{PLANES}/test_relaxation.py"],
         [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong or keep or solvers"],
     ],
-    "solvers/starts.py": [
+    "relaxation/starts.py": [
         [f"{PLANES}/test_cutting_plane.py", "-k", "start or constant"],
         [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong_options or keep_the_start"],
     ],

@@ -71,7 +71,7 @@ def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
 
 
 @contextmanager
-def told(estimator: Any) -> Iterator[None]:
+def reporting(estimator: Any) -> Iterator[None]:
     """Print what a fit with ``verbose`` is doing, at most once a second."""
     last = time.monotonic()
 

@@ -1,7 +1,7 @@
 r"""How tasks are coupled: by a task covariance Ω, by a shared feature covariance D, or not at all.
 
-A coupling turns its matrix Z (trace 1, positive semidefinite) into a *conditioned* problem: the quadratic form M of
-:mod:`mtclust.objective` for that Z, seen task by task,
+A coupling turns its matrix Z (trace 1, positive semidefinite: the paper's sets (9) and (22)) into a *conditioned*
+problem: the quadratic form M of :mod:`mtclust.objective` for that Z, seen task by task,
 
 .. math:: J_i(Y_i) = \tfrac12\langle Y_i, M_{ii}Y_i\rangle + \langle Y_i, L_i\rangle, \quad L_i = (MY)_i - M_{ii}Y_i,
 
@@ -12,6 +12,9 @@ and has the closed-form step of Z for the models W that belong to given labels:
 ``SharedFeatures`` R(W_c) = tr(W_cᵀ D⁻¹ W_c)               D ∝ (Σ_c W_c W_cᵀ)^½, G = D(λ₁D + λ₂I)⁻¹
 ``Independent``    Ω = I/m                                 none; G = I/(λ₁ + mλ₂)
 =================  ======================================  ==============================================
+
+R are the terms of the paper's (20) and (8), the closed forms those of its section 6.3, and G the factor of its
+multitask kernels (24) and (14) and of its models (25) and (15).
 """
 
 from __future__ import annotations
@@ -116,7 +119,10 @@ def _workspace(n: int) -> tuple[int, int]:
 
 
 def trace_one_root(S: Array) -> Array:
-    """S^½ / tr S^½ of a positive semidefinite S, kept away from singular; I/m where S is zero."""
+    """S^½ / tr S^½ of a positive semidefinite S, kept away from singular; I/m where S is zero.
+
+    The closed form of Ω and D in the paper's section 6.3, for S = Σ_c W_cᵀW_c and S = Σ_c W_cW_cᵀ.
+    """
     m = len(S)
     trace = float(np.trace(S))
     if not trace > 0:
@@ -128,7 +134,7 @@ def trace_one_root(S: Array) -> Array:
 
 
 def gain_matrix(Z: Array, lambda1: Array | float, lambda2: float) -> Array:
-    """G = Z(λ₁Z + λ₂I)⁻¹, symmetric; λ₁ may differ by task (G⁻¹ = diag λ₁ + λ₂Z⁻¹)."""
+    """G = Z(λ₁Z + λ₂I)⁻¹ of (14) and (24), symmetric; λ₁ may differ by task (G⁻¹ = diag λ₁ + λ₂Z⁻¹)."""
     m = len(Z)
     ridge = np.broadcast_to(np.asarray(lambda1, dtype=np.float64), (m,))
     G = sla.solve((ridge[:, None] * Z + lambda2 * np.eye(m)).T, Z.T).T
@@ -136,7 +142,7 @@ def gain_matrix(Z: Array, lambda1: Array | float, lambda2: float) -> Array:
 
 
 class Relationship:
-    """DMTRC: all tasks are coupled through Ω. M is one dense N × N matrix."""
+    """DMTRC, the paper's (20): all tasks are coupled through Ω. M is one dense N × N matrix."""
 
     couples_labels = True
 
@@ -159,7 +165,7 @@ class Relationship:
         return RelationshipState(self, Z)
 
     def ridge_kernel(self, Z: Array) -> Array:
-        """K̃ = K ∘ G[task, task] + Λ/2."""
+        """K̃ = K ∘ G[task, task] + Λ/2: the multitask kernel (24) with the ridge of the dual (13)."""
         G = gain_matrix(Z, self.lambda1, self.lambda2)
         K = np.empty_like(self.kernel)
         for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:])):
@@ -222,6 +228,7 @@ class RelationshipState:
         return trace_one_root(G @ model_products(self.coupling, self.alpha(codes)) @ G)
 
     def predictors(self, codes: Array) -> Array:
+        """W of (25), as coefficients of the rows."""
         G = gain_matrix(self.Z, self.coupling.lambda1, self.coupling.lambda2)
         return G[:, self.coupling.task_of][:, :, None] * self.alpha(codes)[None]
 
@@ -311,7 +318,7 @@ class IndependentState(_BlockState):
 
 
 class SharedFeatures:
-    """DMTFC: tasks share the covariance D of their features; given D every task stands alone.
+    """DMTFC, the paper's (8) and (10): tasks share the covariance D of their features; given D each stands alone.
 
     The weight of D's penalty is λ₂·m/r, so that D = I/r is the uncoupled model of DMTRC.
     """
@@ -333,7 +340,7 @@ class SharedFeatures:
         return np.eye(self.features.rank) / self.features.rank
 
     def gain_kernel(self, Z: Array) -> Array:
-        """K_F = ΦGΦᵀ; only its task blocks enter the objective."""
+        """K_F = ΦGΦᵀ, (14); only its task blocks enter the objective."""
         G = gain_matrix(Z, self.lambda1, self.lambda2)
         K = self.features.values @ G @ self.features.values.T
         return 0.5 * (K + K.T)
@@ -359,7 +366,7 @@ class SharedFeaturesState(_BlockState):
         self.coupling = coupling
 
     def models(self, codes: Array) -> list[Array]:
-        """W_i = GΦ_iᵀα_i (r × C), one per task."""
+        """W_i = GΦ_iᵀα_i (r × C), one per task: (15)."""
         alpha = self.alpha(codes)
         Phi = self.coupling.features.values
         return [self.G @ (Phi[rows].T @ alpha[rows]) for rows in self._slices]

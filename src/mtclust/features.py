@@ -5,7 +5,8 @@ A model sees its data only through the centred and scaled kernel
 .. math:: K_{jk} = \langle \phi(x_j) - \bar\phi_{t(j)},\; \phi(x_k) - \bar\phi_{t(k)} \rangle / s
 
 where φ̄_i is the mean of task i (0 with ``fit_intercept=False``) and s the mean diagonal over all rows, so that λ means
-the same on every data set. RBF: k(x, y) = exp(−|x − y|²/(2σ²)), σ = width × mean distance between two rows.
+the same on every data set. Kernels enter as in the paper's section 7: DMTRC needs K alone, DMTFC explicit features
+of it (:func:`eigen_features`). RBF: k(x, y) = exp(−|x − y|²/(2σ²)), σ = width × mean distance between two rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 r"""Label codes and the sizes a cluster may have.
 
 A row of cluster k has the code ȳ with 1 at k and −1/(C−1) elsewhere, so that codes have squared norm C/(C−1) and sum
-to 0 (the paper's Yⁱ). The paper's balance parameter l bounds the size n_c of every cluster of a task with n rows:
+to 0 (the paper's Yⁱ). The set Bⁱ of the paper's (2) allows labels whose mean code in every column lies between
+−l/(C−1) and l; so l bounds the size n_c of every cluster of a task with n rows:
 
 .. math:: \lceil n(1-l)/C \rceil \le n_c \le \lfloor n(1+(C-1)l)/C \rfloor
 """
@@ -23,8 +24,13 @@ LEAST_ROWS = 2
 _ROUNDING = 1e-9
 
 
+def code_scale(n_clusters: int) -> tuple[float, float]:
+    """C/(C−1) and 1/(C−1): codes are C/(C−1)·indicator − 1/(C−1)."""
+    return (n_clusters / (n_clusters - 1), 1.0 / (n_clusters - 1)) if n_clusters > 1 else (1.0, 0.0)
+
+
 def label_codes(labels: ArrayLike, n_clusters: int) -> NDArray[np.float64]:
-    """The code matrix Y (n × C) of integer labels.
+    """The code matrix Y (n × C) of integer labels: the members of the paper's set Bⁱ, (2).
 
     Examples
     --------
@@ -39,7 +45,7 @@ def label_codes(labels: ArrayLike, n_clusters: int) -> NDArray[np.float64]:
 
 
 def balance_bounds(n_rows: int, n_clusters: int, l: float) -> tuple[int, int]:
-    """Lowest and highest size of a cluster under the paper's balance parameter l.
+    """Lowest and highest size of a cluster under the paper's balance parameter l, (2).
 
     The interval always contains floor(n/C) and ceil(n/C): without them a small l would often allow no labelling at
     all (C = 5, n = 39, l = .1).

@@ -2,8 +2,9 @@ r"""The fitted model: scores of rows for every task and cluster.
 
 .. math:: f_i(x) = \sum_j k(x, x_j)\, a_{ij} + b_i
 
-with coefficients a_i (N × C) that fold in the centring within tasks and the scale of the kernel, and
-b_i = −Σ_j k̄_i(x_j) a_ij from the task's mean. For the linear kernel f_i(x) = w_iᵀx + b_i, w_i = Σ_j a_ij x_j.
+with the models W of the paper's (15) and (25) written as coefficients a_i (N × C), which fold in the centring within
+tasks and the scale of the kernel, and b_i = −Σ_j k̄_i(x_j) a_ij from the task's mean. For the linear kernel
+f_i(x) = w_iᵀx + b_i, w_i = Σ_j a_ij x_j.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_array, check
 
 from mtclust._warnings import warn_user
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.tasks import codes_of_known_tasks, index_tasks
+from mtclust.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.validation import read_rows
 
 Array = NDArray[np.float64]
@@ -284,10 +284,10 @@ class NuisanceRemover(TransformerMixin, BaseEstimator):
         if columns.shape[1] != self.coef_.shape[1]:
             raise ValueError(f"nuisance has {columns.shape[1]} columns but had {self.coef_.shape[1]} in fit.")
         _check_dense_size(rows)
-        codes = codes_of_known_tasks(tasks, rows.shape[0], self.tasks_)
+        task_numbers = numbers_of_known_tasks(tasks, rows.shape[0], self.tasks_)
         left = rows.toarray() if sp.issparse(rows) else rows.copy()
-        for code in np.unique(codes):
-            chosen = codes == code
+        for code in np.unique(task_numbers):
+            chosen = task_numbers == code
             effect = (columns[chosen] - self._nuisance_means[code]) @ self.coef_[code]
             left[chosen] -= self._feature_means[code] + effect
         return left

@@ -1,12 +1,15 @@
 r"""The objective with the models eliminated, and leave-one-out scores.
 
-For fixed coupling Z the models W can be eliminated from the paper's objective:
+For fixed coupling Z the models W can be eliminated from the paper's objective, (10) for Z = D and (20) with (22) for
+Z = Ω. What is left is the maximum over α of the dual (13), which is reached at α = MY:
 
 .. math:: J(Y) = \tfrac12 \mathrm{tr}(Y^T M Y), \quad M = (K_Z + \Lambda/2)^{-1}, \quad
           \alpha = MY = \tfrac{2}{n_i}(Y - F)
 
-Λ holds the number of rows of each row's task. Leaving row j out of its task i, with n_i kept, changes its residual to
-α_j/M_jj. With the task's centre re-estimated without the row as well, it becomes
+K_Z is the multitask kernel, (14) or (24), and Λ holds the number of rows of each row's task.
+
+Leaving row j out of its task i, with n_i kept, changes its residual to α_j/M_jj. With the task's centre re-estimated
+without the row as well, it becomes
 
 .. math:: \frac{\alpha_j - \tfrac{2}{n_i}\bar y}{M_{jj} - 2/n_i^2} + \bar y_{-j}
 
@@ -18,8 +21,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-
-from mtclust.labels import label_codes
 
 
 def loo_residuals(
@@ -64,26 +65,3 @@ def loo_residuals(
         else:
             residuals[rows] = codes[rows]
     return residuals
-
-
-def r_squared(residuals: NDArray[np.float64], codes: NDArray[np.float64]) -> float:
-    """R² = 1 − Σ|residual|²/Σ|ȳ|²."""
-    return float(1.0 - np.sum(residuals**2) / np.sum(codes**2))
-
-
-def macro_r_squared(
-    residuals: NDArray[np.float64], labels: NDArray[np.int64], n_clusters: int, offsets: NDArray[np.int64]
-) -> float:
-    """Mean over tasks and clusters of the R² of the centred cluster indicator; comparable between cluster sizes.
-
-    Clusters that are empty or fill a whole task have no variance to explain and are left out.
-    """
-    codes = label_codes(labels, n_clusters)
-    scores = []
-    for start, end in zip(offsets[:-1], offsets[1:]):
-        truth = codes[start:end]
-        variance = np.sum((truth - truth.mean(axis=0)) ** 2, axis=0)
-        counted = variance > 0
-        errors = np.sum(residuals[start:end] ** 2, axis=0)
-        scores.extend((1.0 - errors[counted] / variance[counted]).tolist())
-    return float(np.mean(scores)) if scores else 0.0

@@ -23,6 +23,11 @@ ONLY_TASK = 0
 _MANY_ROWS = 100_000
 #: how many unknown names an error message lists
 _LISTED = 5
+#: more tasks than this with fewer rows than this each, on average, are taken for ids of rows
+_FEW_TASKS, _LEAST_ROWS = 20, 2
+
+#: digits by which rows are told apart
+_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class TaskIndex:
     ----------
     names : ndarray of shape (m,)
         The distinct task ids, sorted.
-    codes : ndarray of shape (n,)
+    task_numbers : ndarray of shape (n,)
         Position in ``names`` of each row's task, in the order of the input.
     order : ndarray of shape (n,)
         Stable permutation that sorts the rows by task.
@@ -41,13 +46,16 @@ class TaskIndex:
         Task i holds the sorted rows ``offsets[i]:offsets[i + 1]``.
     is_sorted : bool
         Whether the rows came sorted by task, so that ``order`` changes nothing.
+    by_rows : ndarray of shape (m,), optional
+        The tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`).
     """
 
     names: NDArray[Any]
-    codes: NDArray[Any]
+    task_numbers: NDArray[Any]
     order: NDArray[Any]
     offsets: NDArray[np.int64]
     is_sorted: bool = False
+    by_rows: NDArray[np.int64] | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -64,9 +72,35 @@ class TaskIndex:
     #: whether the rows are at hand, or lie elsewhere
     in_memory = True
 
+    def by_content(self, X: Any) -> TaskIndex:
+        """The same tasks, the rows of each in an order that follows from their values, whatever order they came in.
+
+        Rows are compared by how far they lie from the mean of their task, and by the skew of that; columns may come in
+        any order. Rows that are equal in both keep the order they came in.
+        """
+        rows = X[self.order]
+        rows = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
+        keys = np.empty((2, len(rows)))
+        for part in self.slices():
+            apart = rows[part] - rows[part].mean(axis=0)
+            scale = np.abs(apart).max(initial=0.0) or 1.0
+            apart = np.sort(apart / scale, axis=1)  # sums of numbers in one order have one rounding
+            keys[:, part] = np.sum(apart**2, axis=1), np.sum(apart**3, axis=1)
+        keys = keys.round(_DIGITS)
+        content = np.lexsort((keys[1], keys[0], self.task_numbers[self.order]))
+        sums = np.add.reduceat(keys[:, content], self.offsets[:-1], axis=1).round(_DIGITS - 3)
+        by_rows = np.lexsort((sums[1], sums[0], self.sizes))
+        return replace(self, order=self.order[content], is_sorted=False, by_rows=by_rows)
+
     def as_one_task(self) -> TaskIndex:
         """The same rows in the same order, all of one task."""
-        return replace(self, names=self.names[:1], codes=np.zeros_like(self.codes), offsets=self.offsets[[0, -1]])
+        return replace(
+            self, names=self.names[:1], task_numbers=np.zeros_like(self.task_numbers), offsets=self.offsets[[0, -1]]
+        )
+
+    def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
+        """Which rows of the input are at these positions of the sorted rows."""
+        return self.order[positions]
 
     def to_input_order(self, sorted_values: NDArray[Any]) -> NDArray[Any]:
         """Undo the sorting: values of the sorted rows in the order the rows came in."""
@@ -150,15 +184,15 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     """
     ids = task_ids(tasks, n_samples)
     try:
-        names, codes, lengths = _unique_by_runs(ids)
+        names, task_numbers, lengths = _unique_by_runs(ids)
     except (TypeError, ValueError) as error:  # the latter from periods of different lengths
         raise _mixed("tasks", ids) from error
     n = len(ids)
-    is_sorted = bool(np.all(codes[1:] >= codes[:-1]))
-    sizes = np.bincount(codes, weights=lengths, minlength=len(names))
+    is_sorted = bool(np.all(task_numbers[1:] >= task_numbers[:-1]))
+    sizes = np.bincount(task_numbers, weights=lengths, minlength=len(names))
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     integer = np.int32 if _MANY_ROWS <= n < 2**31 else np.int64  # half the memory, where that counts
-    by_row = np.repeat(codes.astype(integer), lengths)
+    by_row = np.repeat(task_numbers.astype(integer), lengths)
     if is_sorted:
         return TaskIndex(names, by_row, np.arange(n, dtype=integer), offsets, True)
     # numpy sorts 16-bit numbers by radix, in linear time
@@ -174,14 +208,25 @@ def _mixed(argument: str, ids: NDArray[Any]) -> TypeError:
 def _unique_by_runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
     """Distinct ids, sorted; for every run of rows with the same id its position among these, and the run's length."""
     if len(ids) == 0 or ids.dtype.kind == "O":
-        names, codes = np.unique(ids, return_inverse=True)
-        return names, codes.reshape(-1).astype(np.int64), np.ones(len(ids), dtype=np.int64)
+        names, task_numbers = np.unique(ids, return_inverse=True)
+        return names, task_numbers.reshape(-1).astype(np.int64), np.ones(len(ids), dtype=np.int64)
     begins = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
-    names, codes = np.unique(ids[begins], return_inverse=True)
-    return names, codes.reshape(-1).astype(np.int64), np.diff(np.append(begins, len(ids)))
+    names, task_numbers = np.unique(ids[begins], return_inverse=True)
+    return names, task_numbers.reshape(-1).astype(np.int64), np.diff(np.append(begins, len(ids)))
 
 
-def codes_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDArray[np.int64]:
+def refuse_rows_as_tasks(index: TaskIndex) -> None:
+    """Refuse very many tasks that hardly have more than a row each: an id of rows was given."""
+    n, m = int(index.offsets[-1]), index.n_tasks
+    if m > _FEW_TASKS and n < _LEAST_ROWS * m:
+        raise ValueError(
+            f"tasks has {m} different ids for {n} rows, {int(np.sum(index.sizes == 1))} of them with one row only: "
+            "they name rows, not tasks. A task is a group of rows that is clustered together; give one id per group, "
+            "or leave tasks out if all rows are of one task."
+        )
+
+
+def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDArray[np.int64]:
     """Positions in ``known`` of each row's task; an id that was not in ``fit`` is an error.
 
     With a single known task ``tasks`` may be left out.
@@ -195,21 +240,21 @@ def codes_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDA
         return np.zeros(n_samples, dtype=np.int64)
     ids = task_ids(tasks, n_samples)
     position = {key: i for i, key in enumerate(keys(known))}
-    codes = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
-    if (codes < 0).any():
-        strangers = {type(name).__name__: str(name) for name in ids[codes < 0].tolist()}
-        unknown = np.array(sorted({str(name) for name in ids[codes < 0].tolist()}))
+    task_numbers = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
+    if (task_numbers < 0).any():
+        strangers = ids[task_numbers < 0].tolist()
+        unknown = np.array(sorted({str(name) for name in strangers}))
         if set(unknown.tolist()) <= {str(name) for name in known.tolist()}:
+            kinds = ", ".join(sorted({type(name).__name__ for name in strangers}))
             raise ValueError(
-                f"tasks has ids of type {', '.join(sorted(strangers))}, but those in fit were of type "
-                f"{type(known.tolist()[0]).__name__}: {_listing(unknown)} against {_listing(known)}. Give them "
-                "as in fit."
+                f"tasks has ids of type {kinds}, but those in fit were of type {type(known.tolist()[0]).__name__}: "
+                f"{_listing(unknown)} against {_listing(known)}. Give them as in fit."
             )
         raise ValueError(
             f"tasks has ids that were not in fit: {_listing(unknown)}; known are {_listing(known)}. "
             "Use fit_task(X) to cluster rows of a new task."
         )
-    return codes
+    return task_numbers
 
 
 def _listing(names: NDArray[Any]) -> str:

@@ -54,5 +54,5 @@ def test_labels_that_the_tasks_contradict_are_refused(solved):
 
 
 def test_a_gain_is_never_a_refusal():
-    assert CouplingTest(0.9, 0.1, -0.5).accepted
-    assert "as well as" in CouplingTest(0.9, 0.1, -0.5).reason
+    assert CouplingTest(0.9, 0.1, -0.5, 30).accepted
+    assert "as well as" in CouplingTest(0.9, 0.1, -0.5, 30).reason

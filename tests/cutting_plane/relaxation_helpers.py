@@ -10,7 +10,7 @@ from mtclust.coupling import Coupling, Independent, Relationship
 from mtclust.features import centre_kernel, eigen_features
 from mtclust.labels import SizeBounds, parse_sizes
 from mtclust.problem.kernels import KernelProblem
-from mtclust.solvers.relaxation import CuttingPlaneOptions
+from mtclust.relaxation.options import CuttingPlaneOptions
 
 LAMBDA1, LAMBDA2 = 0.1, 0.2
 #: more exact than the comparison with cvxpy needs

@@ -5,7 +5,7 @@ import pytest
 from relaxation_helpers import reference_optimum, small_problem
 from test_certificate import METHODS, random_codes
 
-from mtclust.solvers.alternation import solve_inner
+from mtclust.relaxation.alternation import solve_inner
 
 
 def solved(small, codes, accuracy=1e-9):

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from mtclust.coupling import Relationship, gain_matrix
 from mtclust.labels import label_codes
-from mtclust.solvers.certificate import conjugate, water_fill
+from mtclust.relaxation.certificate import conjugate, water_fill
 
 METHODS = ("relationship", "features")
 

@@ -10,9 +10,9 @@ from relaxation_helpers import EXACT, hull, mixtures, reference_optimum, small_p
 from mtclust.labels import SizeBounds, label_codes, parse_sizes
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
-from mtclust.solvers.cutting_plane import Reduced, solve_cutting_plane, solve_relaxation
-from mtclust.solvers.relaxation import CuttingPlaneOptions
-from mtclust.solvers.starts import starting_labels
+from mtclust.relaxation.cutting_plane import Reduced, solve_cutting_plane, solve_relaxation
+from mtclust.relaxation.options import CuttingPlaneOptions
+from mtclust.relaxation.starts import starting_labels
 
 METHODS = ("relationship", "features", "independent")
 #: exact sizes that differ by cluster, and intervals that do not contain n/C

@@ -8,8 +8,8 @@ import pytest
 from relaxation_helpers import mixtures, reference_optimum, small_problem
 
 from mtclust.problem.pool import random_labels
-from mtclust.solvers.cutting_plane import Reduced
-from mtclust.solvers.level_method import Cut, Evaluation, minimise
+from mtclust.relaxation.cutting_plane import Reduced
+from mtclust.relaxation.level_method import Cut, Evaluation, minimise
 
 
 def quadratic(rng, n):

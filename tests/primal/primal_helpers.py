@@ -9,7 +9,8 @@ from mtclust.coupling import Independent, Relationship, SharedFeatures
 from mtclust.features import EigenFeatures
 from mtclust.labels import label_codes, parse_sizes
 from mtclust.primal.labelling import TaskLabels
-from mtclust.primal.rows import Data, TableRows, moments
+from mtclust.primal.rows import Data, moments
+from mtclust.primal.sources import TableRows
 from mtclust.problem.features import FeatureProblem
 
 

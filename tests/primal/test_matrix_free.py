@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from mtclust import DMTRC, DSTC
 from mtclust.metrics import macro_nmi
 from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable, sparse_moments
-from mtclust.primal.rows import TableRows, moments
+from mtclust.primal.rows import moments
+from mtclust.primal.sources import TableRows
 from mtclust.primal.systems import TaskSystem
 
 SETTINGS = {"kernel": "linear", "lambda1": 2.0**-4, "lambda2": 2.0**-4, "n_init": 2, "random_state": 0}

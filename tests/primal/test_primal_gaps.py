@@ -8,7 +8,8 @@ from mtclust.labels import parse_sizes
 from mtclust.primal import labelling
 from mtclust.primal.gaps import KnownGaps
 from mtclust.primal.labelling import TaskLabels, relabel
-from mtclust.primal.rows import Data, TableRows, moments
+from mtclust.primal.rows import Data, moments
+from mtclust.primal.sources import TableRows
 from mtclust.problem.feature_descent import best_labels, point_of_labels, polish
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.protocol import Effort

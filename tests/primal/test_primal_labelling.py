@@ -7,7 +7,8 @@ from primal_helpers import blobs
 from scipy.optimize import linprog
 
 from mtclust.primal.labelling import TaskLabels, first_prices, relabel
-from mtclust.primal.rows import TableRows, moments
+from mtclust.primal.rows import moments
+from mtclust.primal.sources import TableRows
 
 KINDS = ["equal", "unequal", "interval", "loose"]
 

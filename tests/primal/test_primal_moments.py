@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from primal_helpers import blobs, centred_directly
 
 from mtclust.features import Kernel
-from mtclust.primal.features import FeatureMap, SparseRows, feature_map, source_of
-from mtclust.primal.rows import KernelRows, TableRows, block_rows, held_in_memory, moments
+from mtclust.primal.features import FeatureMap, feature_map, source_of
+from mtclust.primal.rows import block_rows, moments
+from mtclust.primal.sources import KernelRows, SparseRows, TableRows, held_in_memory
 from mtclust.tasks import index_tasks
 
 SIZES = (300, 5000, 77)
@@ -114,4 +115,4 @@ def test_kernel_rows_in_blocks_equal_features_computed_at_once():
     rows = KernelRows(X, offsets, features.kernel, features.landmarks, features.projection)
     np.testing.assert_allclose(held_in_memory(rows).table, expected, atol=1e-9)
     np.testing.assert_allclose(rows.take(1, np.array([5, 2999])), expected[[65, 3059]], atol=1e-9)
-    np.testing.assert_allclose(source_of(features, X, index, True).take(0, np.arange(60)), expected[:60], atol=1e-9)
+    np.testing.assert_allclose(source_of(X, features, index, True).take(0, np.arange(60)), expected[:60], atol=1e-9)

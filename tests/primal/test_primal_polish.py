@@ -5,7 +5,8 @@ import pytest
 from primal_helpers import Case, case, centred_directly, dense_form, gains_of_exchanges, random_coupling
 
 from mtclust.labels import parse_sizes
-from mtclust.primal.rows import Data, TableRows, moments
+from mtclust.primal.rows import Data, moments
+from mtclust.primal.sources import TableRows
 from mtclust.problem.feature_descent import point_of_labels, polish
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.protocol import Effort, SearchOptions

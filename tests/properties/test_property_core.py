@@ -157,11 +157,11 @@ def test_rows_grouped_by_task_return_to_their_places(tasks):
     index = index_tasks(given, len(tasks))
     rows = np.arange(len(tasks))
     np.testing.assert_array_equal(index.to_input_order(rows[index.order]), rows)
-    np.testing.assert_array_equal(index.names[index.codes], given)
+    np.testing.assert_array_equal(index.names[index.task_numbers], given)
     assert np.all(index.names[:-1] < index.names[1:])
     assert index.sizes.sum() == len(tasks)
     for i, part in enumerate(index.slices()):
-        assert np.all(index.codes[index.order[part]] == i)
+        assert np.all(index.task_numbers[index.order[part]] == i)
         assert np.all(np.diff(index.order[part]) > 0)
     parts = split_by_task(rows, given)
     assert sorted(np.concatenate(list(parts.values())).tolist()) == rows.tolist()

@@ -135,6 +135,8 @@ class Question:
         Then J is searched with balanced sizes, which are released.
     names : ndarray of shape (m,), optional
         Of the tasks, for tables of sizes.
+    linear_lead : float
+        What the linear kernel may fall behind and still be taken: with very many rows it is far cheaper.
     known : ndarray of shape (N,), optional
         Clusters of rows that are known, −1 elsewhere.
     """
@@ -151,6 +153,7 @@ class Question:
     criteria: tuple[str, ...] = ("E", "J")
     sizes_open: bool = True
     names: NDArray[Any] | None = None
+    linear_lead: float = 0.0
     known: Labels | None = None
 
     @property
@@ -190,17 +193,16 @@ def choose(question: Question, options: SearchOptions) -> Choice:
     common = [_common(question, spec, options) for spec in question.kernels] if "all" in question.frames else []
     tried = sorted([*own, *common], key=_score, reverse=True)
     if not (own and common):
-        return Choice(tried[0], tried, _reason(tried), alone)
-    best = max(own, key=_score)
+        best = _preferred(tried, question)
+        return Choice(best, tried, _reason(best, tried), alone)
+    best = _preferred(own, question)
     # sizes are within tasks in one frame and over all rows in the other: only separation compares them
     leads = [
-        candidate.verdict.separation
-        - best.verdict.separation
-        - ABSENT_LEAD * _absent(candidate.labels, question)
-        + candidate.agreement
-        - best.agreement
+        candidate.verdict.separation - best.verdict.separation - ABSENT_LEAD * _absent(candidate.labels, question)
+        + question.linear_lead * (candidate.kernel == "linear")
+        + candidate.agreement - best.agreement
         for candidate in common
-    ]
+    ]  # fmt: skip
     lead = max(leads)
     if lead > COMMON_LEAD:
         reason = f"all tasks in one frame separate clusters better than each around its own centre (by {lead:.2f})"
@@ -210,7 +212,7 @@ def choose(question: Question, options: SearchOptions) -> Choice:
     if lead > -COMMON_LEAD and within >= SAME_CLUSTERS and adjusted_rand_score(best.labels, other.labels) < within / 2:
         reason = "tasks around their own centres have the same clusters as in one frame, which tells the ids apart"
         return Choice(other, tried, reason, alone)
-    return Choice(best, tried, _reason(sorted(own, key=_score, reverse=True)), alone)
+    return Choice(best, tried, _reason(best, sorted(own, key=_score, reverse=True)), alone)
 
 
 def _score(candidate: Candidate) -> float:
@@ -218,10 +220,15 @@ def _score(candidate: Candidate) -> float:
     return round(candidate.verdict.score + candidate.agreement, 6)
 
 
-def _reason(ordered: list[Candidate]) -> str:
-    best = ordered[0]
+def _preferred(candidates: list[Candidate], question: Question) -> Candidate:
+    return max(candidates, key=lambda own: _score(own) + question.linear_lead * (own.kernel == "linear"))
+
+
+def _reason(best: Candidate, ordered: list[Candidate]) -> str:
     figures = f"separation {best.verdict.separation:.2f}, score {best.verdict.score:.2f}"
     reason = f"{best.name}: membership of rows that are left out is predicted best ({figures}"
+    if best is not ordered[0]:
+        return f"{best.name}: as good as others for so many rows, and cheaper ({figures})"
     if len(ordered) == 1:
         return reason + ")"
     return f"{reason}; next {ordered[1].name}, {ordered[1].verdict.score:.2f})"

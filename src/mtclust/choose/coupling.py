@@ -26,8 +26,10 @@ from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
-#: coupled labels are kept up to this loss of score
+#: coupled labels are kept up to this loss of score, and where clusters have few rows up to so much more, divided by the
+#: rows of a cluster: labels of a task alone fit what its few rows have by chance
 LARGEST_LOSS = 0.05
+CHANCE = 0.3
 
 
 @dataclass(frozen=True)
@@ -40,16 +42,19 @@ class CouplingTest:
         Score of the coupled labels and of those of every task alone.
     similarity : float
         Mean over tasks of the similarity V of the coupled labels' class means to the most similar other task.
+    rows_per_cluster : float
+        Of the tasks that are judged, in the mean.
 
     Examples
     --------
-    >>> CouplingTest(0.62, 0.60, 0.9).accepted, CouplingTest(0.40, 0.60, 0.1).accepted
+    >>> CouplingTest(0.62, 0.60, 0.9, 30).accepted, CouplingTest(0.40, 0.60, 0.1, 30).accepted
     (True, False)
     """
 
     coupled: float
     single: float
     similarity: float
+    rows_per_cluster: float
 
     @property
     def loss(self) -> float:
@@ -57,8 +62,12 @@ class CouplingTest:
         return self.single - self.coupled
 
     @property
+    def limit(self) -> float:
+        return LARGEST_LOSS + CHANCE / self.rows_per_cluster
+
+    @property
     def accepted(self) -> bool:
-        return self.loss <= LARGEST_LOSS
+        return self.loss <= self.limit
 
     @property
     def reason(self) -> str:
@@ -68,7 +77,7 @@ class CouplingTest:
             return f"the tasks' own rows contradict the coupled labels ({figures})"
         if self.loss <= 0:
             return f"coupled labels fit the tasks' own rows as well as labels found apart, or better ({figures})"
-        return f"the tasks' own rows do not contradict the coupled labels ({figures}, limit {LARGEST_LOSS} below)"
+        return f"the tasks' own rows do not contradict the coupled labels ({figures}, limit {self.limit:.2f} below)"
 
 
 def decide_coupling(
@@ -98,7 +107,8 @@ def decide_coupling(
     C = outcome.problem.bounds.n_clusters
     coupled, single = (sample.labels_of(point, index) for point in (outcome.point, outcome.single))
     similarity = similarity_of_nearest(outcome.few.class_means(outcome.few_point), outcome.few.bounds)
-    test = CouplingTest(judge(coupled, C).score_by_kernels, judge(single, C).score_by_kernels, similarity)
+    together, apart = (judge(labels, C).score_by_kernels for labels in (coupled, single))
+    test = CouplingTest(together, apart, similarity, len(coupled) / (C * len(sample.tasks)))
     ours, theirs = judge.by_task(coupled, C), judge.by_task(single, C)
     decision = {
         "decision": "full" if test.accepted else "none",

@@ -20,7 +20,7 @@ from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, is_
 from mtclust.features import Kernel
 from mtclust.labels import same_for_all_clusters
 from mtclust.problem.protocol import Point, SearchOptions
-from mtclust.tasks import TaskIndex, index_tasks
+from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
@@ -30,43 +30,64 @@ FEWEST, MOST = 360, 600
 _LEAST_ROWS = 15
 #: tasks that a sample takes rows of, the largest first
 _TASKS = 100
+#: from so many rows on the linear kernel is taken where it falls behind by no more than this
+_VERY_MANY, _LINEAR_LEAD = 20_000, 0.02
 #: candidates are searched with this share of ``n_init``
 _EFFORT = 4
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The few rows that settings are chosen on, sorted by task.
+    """The rows that settings are chosen on, sorted by task.
 
     Attributes
     ----------
     rows : array or CSR matrix
     index : TaskIndex
-        Of these rows.
+        Of these rows; tasks may come in another order than in the index of all rows.
     tasks : ndarray
         Which tasks these are.
-    positions : list of ndarrays, or None
-        Which rows of each of these tasks, in the order of the task; None for all.
+    positions : list of ndarrays
+        Which rows of each of these tasks, in the order of the task.
+    order : ndarray
+        Which rows of the input these are.
+    complete : bool
+        Whether these are all rows.
     """
 
     rows: Any
     index: TaskIndex
     tasks: NDArray[np.int64]
-    positions: list[NDArray[np.int64]] | None = None
+    positions: list[NDArray[np.int64]]
+    order: NDArray[Any]
+    complete: bool
 
     @property
-    def complete(self) -> bool:
-        return self.positions is None
+    def in_order(self) -> bool:
+        """Whether these are all rows of all tasks in the order of their index."""
+        return self.complete and bool(np.all(np.diff(self.tasks) > 0))
 
     def labels_of(self, point: Point, index: TaskIndex) -> NDArray[np.int64]:
         """Labels of these rows at a point of all rows, whose index is given."""
-        if self.positions is None:
-            return np.asarray(point.labels, dtype=np.int64)
         if index.in_memory:
             begins = index.offsets[self.tasks]
-            return np.asarray(point.labels)[np.concatenate([a + part for a, part in zip(begins, self.positions)])]
+            where = np.concatenate([a + part for a, part in zip(begins, self.positions)])
+            return np.asarray(point.labels, dtype=np.int64)[where]
         tasks = [point.fit.tasks[i] for i in self.tasks]
         return np.concatenate(type(tasks[0]).of_rows(tasks, self.positions)).astype(np.int64)
+
+    def by_task(self, labels: NDArray[np.int64]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], Any]:
+        """For labels of these rows of all tasks: positions and labels in the order of the index of all rows.
+
+        The last is that order: entry k says which of these tasks is task k.
+        """
+        place = np.argsort(self.tasks)
+        offsets = self.index.offsets
+        return (
+            [self.positions[k] for k in place],
+            np.concatenate([labels[offsets[k] : offsets[k + 1]] for k in place]),
+            place,
+        )
 
 
 @dataclass(frozen=True)
@@ -105,12 +126,22 @@ class Settings:
     selection: dict[str, Any]
 
 
-def all_rows(X: Any, index: TaskIndex) -> Sample:
-    """Every row, as float64."""
-    rows = X[index.order]
-    if rows.dtype != np.float64:
-        rows = rows.astype(np.float64)
-    return Sample(rows, index, np.arange(index.n_tasks))
+def all_rows(X: Any, index: TaskIndex, tasks: NDArray[np.int64] | None = None) -> Sample:
+    """Every row, as float64, the tasks in the order given."""
+    tasks = np.arange(index.n_tasks) if tasks is None else tasks
+    return _taken(X, index, tasks, [np.arange(n) for n in index.sizes[tasks]], complete=True)
+
+
+def _taken(
+    X: Any, index: TaskIndex, tasks: NDArray[np.int64], positions: list[NDArray[np.int64]], complete: bool
+) -> Sample:
+    order = index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))
+    rows = X[order]
+    rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+    sizes = np.array([len(part) for part in positions])
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    own = TaskIndex(index.names[tasks], np.repeat(np.arange(len(tasks)), sizes), np.arange(len(order)), offsets, True)
+    return Sample(rows, own, tasks, positions, order, complete)
 
 
 def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
@@ -125,18 +156,21 @@ def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
     return int(np.clip(_ROWS_PER_CLUSTER * clusters.sum(), FEWEST, MOST))
 
 
-def sample_rows(X: Any, index: TaskIndex, most: int) -> Sample:
-    """About ``most`` rows, as many of every task; of the largest tasks where there are very many.
+def sample_rows(
+    X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None, *,
+    most_tasks: int = _TASKS, least: int = _LEAST_ROWS,
+) -> Sample:  # fmt: skip
+    """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
     The same ones every time; every k-th row would follow cycles in the order of rows.
     """
     rng = np.random.default_rng(0)
-    tasks = np.sort(np.argsort(-index.sizes, kind="stable")[:_TASKS])
-    wanted = np.minimum(index.sizes[tasks], max(_LEAST_ROWS, most // len(tasks)))
+    tasks = np.arange(index.n_tasks) if tasks is None else tasks
+    if len(tasks) > most_tasks:
+        tasks = tasks[np.sort(np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks])]
+    wanted = np.minimum(index.sizes[tasks], max(least, most // len(tasks)))
     positions = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(index.sizes[tasks], wanted)]
-    rows = X[np.concatenate([index.order[index.offsets[i] + part] for i, part in zip(tasks, positions)])]
-    rows = rows.astype(np.float64) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-    return Sample(rows, index_tasks(np.repeat(tasks, wanted), int(wanted.sum())), tasks, positions)
+    return _taken(X, index, tasks, positions, complete=False)
 
 
 def choose_settings(
@@ -158,8 +192,8 @@ def choose_settings(
     known : ndarray of shape (n,), optional
         Clusters of all rows, sorted by task, −1 where unknown.
     """
-    m, order = index.n_tasks, index.order if sample.complete else np.arange(sample.rows.shape[0])
-    view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
+    m = index.n_tasks
+    view = View(sample.rows, sample.index.offsets, sample.order, estimator.fit_intercept)
     given = given_lambdas(estimator, index)
     frames = estimator._frames(sample.index.n_tasks, clusters)
     if "all" in frames and (not index.in_memory or is_wide(sample.rows)):
@@ -169,7 +203,8 @@ def choose_settings(
             )
         frames = ("task",)
     question = replace(
-        _question(estimator, view, sample, clusters, given, frames), known=_of_sample(known, sample, index)
+        _question(estimator, view, sample, clusters, given, frames, int(index.sizes.sum())),
+        known=_of_sample(known, sample, index),
     )
     choice = None
     if _is_open(question) and _varies(question):
@@ -203,13 +238,13 @@ def _of_sample(known: NDArray[np.int64] | None, sample: Sample, index: TaskIndex
 
 def _question(
     estimator: Any, view: View, sample: Sample, clusters: NDArray[np.int64], given: tuple[Array, float] | None,
-    frames: tuple[Frame, ...],
+    frames: tuple[Frame, ...], n_rows: int,
 ) -> Question:  # fmt: skip
     method, left_open = estimator._method(sample.index.n_tasks), sizes_left_open(estimator)
     centred = view if view.centre else View(view.rows, view.offsets, view.order)
     specs = judging_kernels(estimator.kernel, is_wide(view.rows))
     judge = Judge({spec.name: centred.through(spec, "task").centred.matrix for spec in specs}, view.offsets)
-    own = clusters if len(sample.tasks) == len(clusters) else clusters[sample.tasks]
+    own = clusters[sample.tasks]
     lambdas = None
     if given is not None:
         m, few = len(given[0]), len(sample.tasks)
@@ -219,6 +254,7 @@ def _question(
         estimator.sizes if sample.complete or same_for_all_clusters(estimator.sizes) else "balanced", lambdas,
         frames, estimator.n_components,
         ("E", "J") if left_open and not is_wide(view.rows) else ("J",), left_open, sample.index.names,
+        _LINEAR_LEAD if n_rows > _VERY_MANY else 0.0,
     )  # fmt: skip
 
 

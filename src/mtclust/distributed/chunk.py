@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.primal.features import FeatureMap
+from mtclust.primal.features import FeatureMap, nystroem_rows
 from mtclust.primal.labelling import scores_of
-from mtclust.primal.rows import KernelRows, Moments, Source, TableRows, nearest_counts, raw_sums
+from mtclust.primal.rows import Blocks, Moments, raw_sums
+from mtclust.primal.sources import KernelRows, TableRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -48,37 +49,41 @@ def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:
     return np.ascontiguousarray(raw, dtype=reading.dtype)
 
 
-def source_of(raw: Any, codes: NDArray[Any], reading: Reading) -> TableRows | KernelRows:
+def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows | KernelRows:
     """The rows of a chunk by task."""
     rows = rows_of(raw, reading)
-    counts = np.bincount(codes, minlength=reading.n_tasks)
+    counts = np.bincount(task_numbers, minlength=reading.n_tasks)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    order = None if np.all(codes[1:] >= codes[:-1]) else np.argsort(codes, kind="stable").astype(np.int64)
+    order = (
+        None
+        if np.all(task_numbers[1:] >= task_numbers[:-1])
+        else np.argsort(task_numbers, kind="stable").astype(np.int64)
+    )
     features = reading.features
     if features is not None and features.projection is not None:
-        return KernelRows(
-            rows, offsets, features.kernel, features.landmarks, features.projection, order, features.centres
-        )
+        return nystroem_rows(features, rows, offsets, order)
     return TableRows(rows, offsets, order, reading.shift)
 
 
-def tasks_in(source: Source) -> NDArray[np.int64]:
+def tasks_in(source: Blocks) -> NDArray[np.int64]:
     return np.flatnonzero(np.diff(source.offsets))
 
 
-def pick(raw: Any, codes: NDArray[Any], reading: Reading, where: dict[int, Positions]) -> dict[int, NDArray[Any]]:
+def pick(
+    raw: Any, task_numbers: NDArray[Any], reading: Reading, where: dict[int, Positions]
+) -> dict[int, NDArray[Any]]:
     """Raw rows: for some tasks those at positions that count from the first row of the task in this chunk."""
     rows = rows_of(raw, reading)
-    order = np.argsort(codes, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=reading.n_tasks))])
+    order = np.argsort(task_numbers, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(task_numbers, minlength=reading.n_tasks))])
     return {task: rows[order[first[task] + positions]] for task, positions in where.items()}
 
 
-def features_of(raw: Any, codes: NDArray[Any], reading: Reading, dtype: Any) -> NDArray[Any]:
+def features_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, dtype: Any) -> NDArray[Any]:
     """Features of all rows of a chunk, in the order of the input."""
-    source = source_of(raw, codes, reading)
-    order = np.argsort(codes, kind="stable")
-    result = np.empty((len(codes), source.n_features), dtype=dtype)
+    source = source_of(raw, task_numbers, reading)
+    order = np.argsort(task_numbers, kind="stable")
+    result = np.empty((len(task_numbers), source.n_features), dtype=dtype)
     for task in tasks_in(source):
         first = int(source.offsets[task])
         for begin, end, block in source.blocks(int(task)):
@@ -87,10 +92,10 @@ def features_of(raw: Any, codes: NDArray[Any], reading: Reading, dtype: Any) -> 
 
 
 def levels_of(
-    raw: Any, codes: NDArray[Any], reading: Reading, first: dict[int, int]
+    raw: Any, task_numbers: NDArray[Any], reading: Reading, first: dict[int, int]
 ) -> dict[int, tuple[int, Array, Array]]:
     """Of so many first rows of some tasks the number, the mean and the sum of squares about it."""
-    rows = pick(raw, codes, reading, {task: np.arange(n) for task, n in first.items()})
+    rows = pick(raw, task_numbers, reading, {task: np.arange(n) for task, n in first.items()})
     result = {}
     for task, part in rows.items():
         mean = part.mean(axis=0, dtype=np.float64)
@@ -99,10 +104,10 @@ def levels_of(
     return result
 
 
-def sums_of(raw: Any, codes: NDArray[Any], reading: Reading) -> tuple[Array, Array, Array]:
+def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> tuple[Array, Array, Array]:
     """Sums, Gram matrices and largest squared norms of the tasks."""
-    source = source_of(raw, codes, reading)
-    require_numbers(source.rows if isinstance(source, KernelRows) else source.table)
+    source = source_of(raw, task_numbers, reading)
+    require_numbers(source.table)
     return raw_sums(source, centre=False)[:3]
 
 
@@ -124,18 +129,6 @@ def unusable(raw: Any, reading: Reading) -> str | None:
     if largest > _LARGEST:
         return f"values up to {largest:g}, too large to be squared"
     return None
-
-
-def nearest(
-    raw: Any, codes: NDArray[Any], reading: Reading, own: Moments, centres: list[Array]
-) -> list[NDArray[np.int64]]:
-    """How many rows of every task are nearest to each of its centres."""
-    source = source_of(raw, codes, reading)
-    return [nearest_counts(source, own, task, part) for task, part in enumerate(centres)]
-
-
-def merge_counts(parts: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
-    return [np.sum(counts, axis=0) for counts in zip(*parts)]
 
 
 def merge_sums(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
@@ -218,13 +211,13 @@ class Proposed:
     near: dict[int, NearBoundary]
 
 
-def propose(raw: Any, codes: NDArray[Any], base: Positions, reading: Reading, models: Models) -> Proposed:
+def propose(raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, models: Models) -> Proposed:
     """Give every row the cluster of highest score − price."""
     from mtclust.primal import _compiled
 
-    source = source_of(raw, codes, reading)
+    source = source_of(raw, task_numbers, reading)
     C = models.W.shape[2]
-    labels = np.full(len(codes), -1, dtype=np.int32)
+    labels = np.full(len(task_numbers), -1, dtype=np.int32)
     counts = np.zeros((reading.n_tasks, C), dtype=np.int64)
     sums, looked_at, widest, near = {}, {}, {}, {}
     for task in tasks_in(source).tolist():
@@ -247,7 +240,7 @@ def _small(labels: NDArray[np.int32], n_clusters: int) -> NDArray[Any]:
 
 
 def _near_boundary(
-    source: Source, task: int, gaps: Array, weights: Array, offsets: Array, share: float
+    source: Blocks, task: int, gaps: Array, weights: Array, offsets: Array, share: float
 ) -> NearBoundary:
     wanted = max(_FEWEST_KEPT, int(np.ceil(share * len(gaps))))
     reach = np.inf if wanted >= len(gaps) else float(np.partition(gaps, wanted)[wanted])
@@ -316,7 +309,7 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class Settled:
+class ChunkLabels:
     """Labels of a chunk, sorted by task, and their class sums."""
 
     offsets: NDArray[np.int64]
@@ -334,7 +327,7 @@ class Settled:
         return labels
 
 
-def settled(proposed: Proposed, base: Positions, changes: dict[int, Changes]) -> Settled:
+def finish_labels(proposed: Proposed, base: Positions, changes: dict[int, Changes]) -> ChunkLabels:
     """The labels after the rows near a boundary were given theirs."""
     from mtclust.primal import _compiled
 
@@ -346,11 +339,11 @@ def settled(proposed: Proposed, base: Positions, changes: dict[int, Changes]) ->
         part = labels[proposed.offsets[task] : proposed.offsets[task + 1]]
         _compiled.move_sums(features, part[rows], change.labels.astype(np.int32), sums[task])
         part[rows] = change.labels
-    return Settled(proposed.offsets, labels.astype(proposed.labels.dtype), sums)
+    return ChunkLabels(proposed.offsets, labels.astype(proposed.labels.dtype), sums)
 
 
 def outcome(
-    new: Settled, base: Positions, old: Settled | None, changes: dict[int, Changes]
+    new: ChunkLabels, base: Positions, old: ChunkLabels | None, changes: dict[int, Changes]
 ) -> tuple[dict[int, Array], int]:
     """Class sums, and how many labels differ from those before."""
     if old is None:
@@ -367,15 +360,17 @@ def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int,
 
 
 def labels_at(
-    labels: Settled, base: Positions, changes: dict[int, Changes], where: dict[int, Positions]
+    labels: ChunkLabels, base: Positions, changes: dict[int, Changes], where: dict[int, Positions]
 ) -> dict[int, NDArray[np.int32]]:
     """Labels of some rows, by positions within the task."""
     now = labels.changed(base, changes)
     return {task: now[labels.offsets[task] + rows - base[task]] for task, rows in where.items()}
 
 
-def in_input_order(labels: Settled, codes: NDArray[Any], base: Positions, changes: dict[int, Changes]) -> NDArray[Any]:
+def in_input_order(
+    labels: ChunkLabels, task_numbers: NDArray[Any], base: Positions, changes: dict[int, Changes]
+) -> NDArray[Any]:
     """Labels in the order of the input."""
     result = np.empty_like(labels.labels)
-    result[np.argsort(codes, kind="stable")] = labels.changed(base, changes)
+    result[np.argsort(task_numbers, kind="stable")] = labels.changed(base, changes)
     return result

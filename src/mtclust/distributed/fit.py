@@ -15,13 +15,13 @@ from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, picked
 from mtclust.distributed.unusable import chunks_named
 from mtclust.model import DecisionModel
-from mtclust.primal.features import FeatureMap, held_as
-from mtclust.primal.rows import RemoteTable, block_rows, far_from_zero
+from mtclust.primal.features import FeatureMap, held_as, source_of
+from mtclust.primal.rows import block_rows, far_from_zero
 from mtclust.problem.sample import ALL_ROWS
-from mtclust.tasks import TaskIndex, codes_of_known_tasks, task_ids
+from mtclust.tasks import TaskIndex, numbers_of_known_tasks, task_ids
 
 
-class ChunkedTable(RemoteTable):
+class ChunkedTable:
     """The rows of X in chunks, indexed by their positions in the order of the tasks."""
 
     def __init__(self, engine: Engine, table: Table, layout: Layout) -> None:
@@ -52,8 +52,10 @@ class ChunkedTable(RemoteTable):
         if dtype is None:
             return ChunkedRows(engine, layout, raw, reading, rank)
         sent = engine.keep([engine.constant(reading)])[0]
-        parts = zip(raw, layout.codes)
-        held = engine.keep([engine.step(chunk.features_of, part, codes, sent, dtype) for part, codes in parts])
+        parts = zip(raw, layout.task_numbers)
+        held = engine.keep(
+            [engine.step(chunk.features_of, part, task_numbers, sent, dtype) for part, task_numbers in parts]
+        )
         return ChunkedRows(engine, layout, raw, reading, rank, held, chunk.Reading(len(layout.names), dtype))
 
     def _shift(self) -> NDArray[Any] | None:
@@ -64,7 +66,7 @@ class ChunkedTable(RemoteTable):
         found = engine.gather(
             [
                 engine.step(
-                    chunk.levels_of, self.table.parts[k], layout.codes[k], reading,
+                    chunk.levels_of, self.table.parts[k], layout.task_numbers[k], reading,
                     {int(i): int(left[k, i]) for i in np.flatnonzero(left[k])},
                 )
                 for k in np.flatnonzero(left.any(axis=1))
@@ -87,10 +89,18 @@ class ChunkedTable(RemoteTable):
         return means.astype(self.dtype) if far else None
 
 
+@source_of.register
+def _(X: ChunkedTable, features: FeatureMap, index: TaskIndex, centre: bool) -> ChunkedRows:
+    return X.source(features, centre)
+
+
 class ChunkedIndex(TaskIndex):
     """Tasks of rows in chunks: rows are named by their position in the order of the tasks."""
 
     in_memory = False
+
+    def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
+        return positions
 
     def to_input_order(self, sorted_values: Any) -> Any:
         return sorted_values.in_input_order()
@@ -101,17 +111,10 @@ class ChunkedIndex(TaskIndex):
         return labels.with_plain_ids(single, n_clusters, free)
 
 
-class _AsTheyAre:
-    """The order of rows that are named by their sorted position already."""
-
-    def __getitem__(self, positions: Any) -> Any:
-        return positions
-
-
 def chunked_index(layout: Layout) -> ChunkedIndex:
     """The tasks of rows in chunks."""
     none = np.empty(0, dtype=np.int64)
-    return ChunkedIndex(layout.names, none, _AsTheyAre(), layout.offsets)  # type: ignore[arg-type]
+    return ChunkedIndex(layout.names, none, none, layout.offsets)
 
 
 def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
@@ -195,4 +198,4 @@ def _scores(
 ) -> NDArray[Any]:
     rows = chunk.rows_of(raw, reading)
     chunk.require_numbers(rows, where)
-    return model.scores(rows, codes_of_known_tasks(ids, len(rows), names))
+    return model.scores(rows, numbers_of_known_tasks(ids, len(rows), names))

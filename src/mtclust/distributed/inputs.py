@@ -146,14 +146,14 @@ class Layout:
     Attributes
     ----------
     names : ndarray of shape (m,)
-    codes : list of Delayed
+    task_numbers : list of Delayed
         Per chunk the task of every row as a position in ``names``.
     counts, base : ndarray of shape (number of chunks, m)
         How many rows of a task a chunk has, and the position within the task of the first of them.
     """
 
     names: NDArray[Any]
-    codes: list[Any]
+    task_numbers: list[Any]
     counts: NDArray[np.int64]
     base: NDArray[np.int64]
 
@@ -213,12 +213,12 @@ def lay_out(engine: Engine, table: Table) -> Layout:
         raise ValueError("X has no rows; expected at least one per cluster.")
     names = _distinct(np.concatenate([values for values, _, _ in found if len(values)]))[0]
     counts = np.zeros((len(found), len(names)), dtype=np.int64)
-    codes = []
+    task_numbers = []
     for chunk, (values, numbers, _) in enumerate(found):
         places = np.searchsorted(names, values)
         counts[chunk, places] = numbers
-        codes.append(engine.step(_recode, encoded[chunk], places.astype(_code_type(len(names)))))
-    return Layout(names, engine.keep(codes), counts, _base(counts))
+        task_numbers.append(engine.step(_recode, encoded[chunk], places.astype(_code_type(len(names)))))
+    return Layout(names, engine.keep(task_numbers), counts, _base(counts))
 
 
 def _layout_of_given(engine: Engine, lengths: list[int], given: Any) -> Layout:
@@ -226,13 +226,13 @@ def _layout_of_given(engine: Engine, lengths: list[int], given: Any) -> Layout:
         raise ValueError("X has no rows; expected at least one per cluster.")
     index = index_tasks(given, sum(lengths))
     ends = np.cumsum(lengths)
-    pieces = np.split(index.codes.astype(_code_type(index.n_tasks)), ends[:-1])
+    pieces = np.split(index.task_numbers.astype(_code_type(index.n_tasks)), ends[:-1])
     if index.n_tasks == 1:
-        codes = [engine.step(_one_task, n) for n in lengths]
+        task_numbers = [engine.step(_one_task, n) for n in lengths]
     else:
-        codes = [engine.constant(piece) for piece in pieces]
+        task_numbers = [engine.constant(piece) for piece in pieces]
     counts = np.stack([np.bincount(piece, minlength=index.n_tasks) for piece in pieces]).astype(np.int64)
-    return Layout(index.names, engine.keep(codes), counts, _base(counts))
+    return Layout(index.names, engine.keep(task_numbers), counts, _base(counts))
 
 
 def _base(counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -248,20 +248,20 @@ def _one_task(n: int) -> NDArray[Any]:
 
 
 def _encode(part: Any) -> tuple[NDArray[Any], list[int], tuple[int, int], NDArray[Any]]:
-    """Distinct ids and how many rows have each, the number and first place of missing ones, and the codes of all."""
+    """Distinct ids and how many rows have each, the number and first place of missing ones, and those of all."""
     ids = plain_ids(part, "tasks").reshape(-1)
     missing = missing_ids(ids)
     if missing.any():
         return ids[:0], [len(ids)], (int(missing.sum()), int(np.argmax(missing))), np.empty(0, dtype=np.uint8)
-    values, codes = _distinct(ids)
-    counts = np.bincount(codes, minlength=len(values)).tolist()
-    return values, counts, (0, 0), codes.astype(_code_type(len(values)))
+    values, task_numbers = _distinct(ids)
+    counts = np.bincount(task_numbers, minlength=len(values)).tolist()
+    return values, counts, (0, 0), task_numbers.astype(_code_type(len(values)))
 
 
 def _distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Distinct ids and the place of every id among them."""
     index = index_tasks(ids, len(ids))
-    return index.names, index.codes
+    return index.names, index.task_numbers
 
 
 def _without_codes(encoded: tuple[Any, ...]) -> tuple[Any, ...]:

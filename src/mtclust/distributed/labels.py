@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,12 @@ Changes = dict[int, chunk.Changes]
 
 
 class ChunkedTaskLabels(TaskLabels):
-    """Labels of one task over all chunks; ``settled`` holds those of all tasks, chunk by chunk."""
+    """Labels of one task over all chunks; ``by_chunk`` holds those of all tasks, chunk by chunk."""
 
     def __init__(self, source: ChunkedRows, prices: Array, n_features: int) -> None:
         super().__init__(np.empty(0, dtype=np.int32), prices, np.zeros((len(prices), n_features)))
         self.source = source
-        self.settled: list[Any] | None = None
+        self.by_chunk: list[Any] | None = None
         self._counts = np.zeros(len(prices), dtype=np.int64)
         self._forget_changes()
 
@@ -44,9 +44,9 @@ class ChunkedTaskLabels(TaskLabels):
         self._new_ids: NDArray[np.int64] | None = None
         self._changed: dict[int, int] = {}
 
-    def settle(self, settled: list[Any], counts: NDArray[np.int64], sums: Array, prices: Array) -> None:
+    def take_pass(self, by_chunk: list[Any], counts: NDArray[np.int64], sums: Array, prices: Array) -> None:
         """Take the labels of a pass."""
-        self.settled, self._counts, self.sums, self.prices = settled, counts, sums, prices
+        self.by_chunk, self._counts, self.sums, self.prices = by_chunk, counts, sums, prices
         self._forget_changes()
 
     @property
@@ -78,10 +78,9 @@ class ChunkedTaskLabels(TaskLabels):
 
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> ChunkedLabels:
-        first = tasks[0]
-        assert isinstance(first, ChunkedTaskLabels)
-        assert first.settled is not None
-        return ChunkedLabels(first.source, first.settled, changes_by_chunk(tasks))
+        own = chunked(tasks)
+        assert own[0].by_chunk is not None
+        return ChunkedLabels(own[0].source, own[0].by_chunk, changes_by_chunk(own))
 
     @classmethod
     def of_rows(cls, tasks: list[TaskLabels], positions: list[Positions]) -> list[NDArray[np.int32]]:
@@ -92,7 +91,7 @@ class ChunkedTaskLabels(TaskLabels):
         found = source.engine.gather(
             [
                 source.engine.step(
-                    chunk.labels_at, labels.settled[k], source.layout.base[k], labels.changes[k],
+                    chunk.labels_at, labels.by_chunk[k], source.layout.base[k], labels.changes[k],
                     {task: positions[task][rows] for task, rows in asked[k].items()},
                 )
                 for k in chosen
@@ -105,12 +104,15 @@ class ChunkedTaskLabels(TaskLabels):
         return result
 
 
-def changes_by_chunk(tasks: list[TaskLabels]) -> list[Changes]:
+def chunked(tasks: list[TaskLabels]) -> list[ChunkedTaskLabels]:
+    """Labels that a source of rows in chunks gave are labels in chunks, which only it knows."""
+    return cast(list[ChunkedTaskLabels], tasks)
+
+
+def changes_by_chunk(tasks: list[ChunkedTaskLabels]) -> list[Changes]:
     """What was decided since the last pass, for every chunk that it concerns."""
-    first = tasks[0]
-    assert isinstance(first, ChunkedTaskLabels)
-    layout = first.source.layout
-    all_changes = [task.changes if isinstance(task, ChunkedTaskLabels) else None for task in tasks]
+    layout = tasks[0].source.layout
+    all_changes = [task.changes for task in tasks]
     none = np.empty(0, dtype=np.int64)
     places = layout.by_chunk([none if change is None else change.positions for change in all_changes])
     result: list[Changes] = []
@@ -130,7 +132,7 @@ class ChunkedLabels:
     """Labels of all rows as they were at one moment."""
 
     source: ChunkedRows
-    settled: list[Any]
+    by_chunk: list[Any]
     changes: list[Changes]
 
     def parts(self) -> list[Any]:
@@ -138,8 +140,10 @@ class ChunkedLabels:
         layout, step = self.source.layout, self.source.engine.step
         return self.source.engine.keep(
             [
-                step(chunk.in_input_order, labels, codes, base, changes)
-                for labels, codes, base, changes in zip(self.settled, layout.codes, layout.base, self.changes)
+                step(chunk.in_input_order, labels, task_numbers, base, changes)
+                for labels, task_numbers, base, changes in zip(
+                    self.by_chunk, layout.task_numbers, layout.base, self.changes
+                )
             ]
         )
 

@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust._extras import require
-from mtclust.distributed import chunk, exchange
+from mtclust.distributed import chunk, polish
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
-from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk
+from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk, chunked
 from mtclust.features import require_finite
-from mtclust.primal.boundary import first_gap_rank, gap_of_rank, gap_step, settle, sizes_fit
-from mtclust.primal.labelling import TaskLabels, first_rows, prices_from
-from mtclust.primal.rows import Data, Moments, NearRows, RemoteSource, combine
-from mtclust.primal.systems import whitened
+from mtclust.primal.boundary import assign_near_boundary, first_gap_rank, gap_of_rank, gap_step, sizes_fit
+from mtclust.primal.labelling import TaskLabels, first_rows, move_sums, prices_from
+from mtclust.primal.rows import Data, Labelled, Moments, NearRows, combine
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -37,8 +36,8 @@ _MORE = 4.0
 
 
 @dataclass
-class ChunkedRows(RemoteSource):
-    """Features of the rows in chunks."""
+class ChunkedRows:
+    """Features of the rows in chunks, a :class:`mtclust.primal.rows.RowSource`."""
 
     engine: Engine
     layout: Layout
@@ -80,15 +79,23 @@ class ChunkedRows(RemoteSource):
         homes = self.engine.homes(self.parts)
         return [
             self.engine.step(
-                function, part, codes, *(item[k] if isinstance(item, list) else item for item in arguments), at=homes[k]
+                function,
+                part,
+                task_numbers,
+                *(item[k] if isinstance(item, list) else item for item in arguments),
+                at=homes[k],
             )
-            for k, (part, codes) in enumerate(zip(self.parts, self.layout.codes))
+            for k, (part, task_numbers) in enumerate(zip(self.parts, self.layout.task_numbers))
         ]
 
     def _bases(self) -> list[Any]:
         return list(self.layout.base)
 
     # -- rows and moments ----------------------------------------------------------------------------------------
+
+    def take(self, task: int, positions: Positions) -> NDArray[Any]:
+        none = np.empty(0, dtype=np.int64)
+        return self.take_all([positions if i == task else none for i in range(len(self.offsets) - 1)])[task]
 
     def take_all(self, positions: list[Positions]) -> list[NDArray[Any]]:
         rows = picked(self.engine, self.layout, self.raw, self._reading, self.reading, positions)
@@ -98,7 +105,7 @@ class ChunkedRows(RemoteSource):
             return [features.of_task(part, task) if len(part) else none for task, part in enumerate(rows)]
         return rows if shift is None else [part - shift[task] for task, part in enumerate(rows)]
 
-    def moments(self, centre: bool, scale: float | None) -> Moments:
+    def moments(self, centre: bool, scale: float | None = None) -> Moments:
         begin = time.perf_counter()
         steps = self._over_chunks(chunk.sums_of, self._part_reading)
         sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
@@ -106,17 +113,18 @@ class ChunkedRows(RemoteSource):
         self._say(f"sums and Gram matrices of {self.offsets[-1]} rows in {len(self.parts)} chunks", begin)
         return combine(self.layout.sizes, sums, grams, largest, centre, scale)
 
-    def nearest_counts(self, own: Moments, centres: list[Array]) -> list[NDArray[np.int64]]:
-        light, sent = self.engine.constant(chunk.light_moments(own)), self.engine.constant(centres)
-        steps = self._over_chunks(chunk.nearest, self._part_reading, light, sent)
-        return self.engine.gather([self.engine.merged(steps, chunk.merge_counts)])[0]
+    def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
+        rows = self.take(task, np.arange(len(labels)))
+        sums = np.zeros((n_clusters, self.width))
+        move_sums(rows, np.full(len(labels), -1, dtype=np.int32), labels, sums)
+        return sums
 
     def _say(self, what: str, begin: float) -> None:
         self.engine.report(f"{what}: {time.perf_counter() - begin:.1f} s")
 
     # -- the batch step ------------------------------------------------------------------------------------------
 
-    def best_labels(self, data: Data, W: Array, prices: list[Array] | None) -> list[TaskLabels]:
+    def best_labels(self, data: Data, W: Array, prices: list[Array] | None = None) -> list[TaskLabels]:
         C, own = data.bounds.n_clusters, data.moments
         warm = [np.zeros(C) if prices is None else prices[i].copy() for i in range(data.n_tasks)]
         tasks: list[TaskLabels] = [ChunkedTaskLabels(self, warm[i], self.width) for i in range(data.n_tasks)]
@@ -124,7 +132,7 @@ class ChunkedRows(RemoteSource):
             if len(scores):
                 lower, upper = data.bounds.lower[i], data.bounds.upper[i]
                 tasks[i].prices = prices_from(scores, int(own.sizes[i]), warm[i], lower, upper)
-        self.relabel(data, W, tasks)
+        self.relabel(data, W, tasks, list(range(data.n_tasks)))
         return tasks
 
     def _first_scores(self, own: Moments, W: Array) -> list[Array]:
@@ -143,10 +151,14 @@ class ChunkedRows(RemoteSource):
         none = np.empty((0, W.shape[2]))
         return [np.concatenate([none, *(part[i] for part in found if i in part)]) for i in range(len(positions))]
 
-    def relabel(self, data: Data, W: Array, tasks: list[TaskLabels]) -> int:
+    def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
+        assert len(tasks) == len(labels), "a pass over the chunks labels all tasks"
+        return self._relabel(data, W, chunked(labels))
+
+    def _relabel(self, data: Data, W: Array, tasks: list[ChunkedTaskLabels]) -> int:
         start = time.perf_counter()
         prices = np.stack([task.prices for task in tasks])
-        share = _KEPT_AT_FIRST if _settled(tasks) is None else _KEPT_SHARE
+        share = _KEPT_AT_FIRST if tasks[0].by_chunk is None else _KEPT_SHARE
         proposed = self._proposed(data, W, prices, share)
         boundaries, counts = self._overview(proposed, data, W, prices)
         lower, upper = data.bounds.lower, data.bounds.upper
@@ -159,7 +171,7 @@ class ChunkedRows(RemoteSource):
         n_near = 0
         for i in open_tasks:
             boundaries[i].fetch = lambda question, i=i: proposal.undecided({i: question})[i]
-            positions, labels, prices[i] = settle(boundaries[i], counts[i], lower[i], upper[i], prices[i])
+            positions, labels, prices[i] = assign_near_boundary(boundaries[i], counts[i], lower[i], upper[i], prices[i])
             before = boundaries[i].labels
             counts[i] += np.bincount(labels, minlength=len(counts[i])) - np.bincount(before, minlength=len(counts[i]))
             moved = np.flatnonzero(labels != before)
@@ -189,7 +201,7 @@ class ChunkedRows(RemoteSource):
         return boundaries, counts
 
     def _finish(
-        self, proposed: list[Any], changes: dict[int, chunk.Changes], tasks: list[TaskLabels],
+        self, proposed: list[Any], changes: dict[int, chunk.Changes], tasks: list[ChunkedTaskLabels],
         counts: NDArray[np.int64], prices: Array,
     ) -> int:  # fmt: skip
         """Send the labels of undecided rows, bring class sums back, and remember where labels are."""
@@ -200,69 +212,62 @@ class ChunkedRows(RemoteSource):
             {i: chunk.Changes(None, changes[i].positions[rows], changes[i].labels[rows]) for i, rows in where.items()}
             for where in places
         ]
-        settled = engine.keep([engine.step(chunk.settled, part, bases[k], own[k]) for k, part in enumerate(proposed)])
-        before = _settled(tasks)
-        old: list[Any] = [None] * len(settled) if before is None else before
+        finished = engine.keep(
+            [engine.step(chunk.finish_labels, part, bases[k], own[k]) for k, part in enumerate(proposed)]
+        )
+        before = tasks[0].by_chunk
+        old: list[Any] = [None] * len(finished) if before is None else before
         since = changes_by_chunk(tasks)
         steps = [
             engine.step(chunk.outcome, new, bases[k], old[k], since[k] if old[k] is not None else {})
-            for k, new in enumerate(settled)
+            for k, new in enumerate(finished)
         ]
         sums, changed = engine.gather([engine.merged(steps, chunk.merge_outcomes)])[0]
         for i, task in enumerate(tasks):
-            assert isinstance(task, ChunkedTaskLabels)
-            task.settle(settled, counts[i], sums[i], prices[i].copy())
+            task.take_pass(finished, counts[i], sums[i], prices[i].copy())
         return changed
 
     # -- the polish ----------------------------------------------------------------------------------------------
 
-    def near(self, data: Data, fit: Any) -> Callable[[int], NearRows]:
-        factors = whitened(fit.solver.blocks())
+    def near_boundary(self, data: Data, fit: Labelled, factors: dict[int, Array]) -> Callable[[int], NearRows]:
         light = chunk.light_moments(data.moments)
 
-        def ask(tasks: list[int]) -> tuple[exchange.Question, dict[int, exchange.Eager]]:
+        def ask(tasks: list[int]) -> tuple[polish.Question, dict[int, polish.Eager]]:
             start = time.perf_counter()
             prices = np.stack([task.prices for task in fit.tasks])
             mine = {i: factors[i] for i in tasks}
-            question = exchange.Question(light, tasks, fit.W.copy(), prices, mine)
-            found = self._most_eager(question, fit.tasks)
+            question = polish.Question(light, tasks, fit.W.copy(), prices, mine)
+            found = self._most_eager(question, chunked(fit.tasks))
             self._say(f"polish: {sum(len(part.positions) for part in found.values())} rows", start)
             return question, found
 
-        answer = ask(list(range(data.n_tasks)))
+        answer = ask(list(factors))
 
         def near_rows(task: int) -> NearRows:
             nonlocal answer
-            rows = exchange.near_rows(answer[0], task, answer[1][task], fit.W[task])
+            rows = polish.near_rows(answer[0], task, answer[1][task], fit.W[task])
             if rows is None:  # exchanges in other tasks have changed this task's model too much
-                answer = ask(list(range(task, data.n_tasks)))
-                rows = exchange.near_rows(answer[0], task, answer[1][task], fit.W[task])
+                answer = ask([other for other in factors if other >= task])
+                rows = polish.near_rows(answer[0], task, answer[1][task], fit.W[task])
                 assert rows is not None
             return rows
 
         return near_rows
 
-    def _most_eager(self, question: exchange.Question, tasks: list[TaskLabels]) -> dict[int, exchange.Eager]:
+    def _most_eager(self, question: polish.Question, tasks: list[ChunkedTaskLabels]) -> dict[int, polish.Eager]:
         engine = self.engine
         concerned = self.layout.counts[:, question.tasks].sum(axis=1)
         steps = self._over_chunks(
-            exchange.most_eager, self._bases(), self._part_reading, engine.constant(question), _settled(tasks),
+            polish.most_eager, self._bases(), self._part_reading, engine.constant(question), tasks[0].by_chunk,
             changes_by_chunk(tasks),
         )  # fmt: skip
         found = engine.keep([step for step, mine in zip(steps, concerned) if mine])
         levels = engine.gather(
-            [engine.merged([engine.step(exchange.levels, part) for part in found], exchange.merge_levels)]
+            [engine.merged([engine.step(polish.levels, part) for part in found], polish.merge_levels)]
         )[0]
-        cuts = {i: (exchange.cut_of(values, rest, self.width), norm) for i, (values, rest, norm) in levels.items()}
-        parts = engine.gather([engine.step(exchange.above, part, cuts) for part in found])
-        return {i: exchange.joined([part[i] for part in parts if i in part]) for i in question.tasks}
-
-
-def _settled(tasks: list[TaskLabels]) -> list[Any] | None:
-    """Where the labels of the last pass are, chunk by chunk."""
-    first = tasks[0]
-    assert isinstance(first, ChunkedTaskLabels)
-    return first.settled
+        cuts = {i: (polish.cut_of(values, rest, self.width), norm) for i, (values, rest, norm) in levels.items()}
+        parts = engine.gather([engine.step(polish.above, part, cuts) for part in found])
+        return {i: polish.joined([part[i] for part in parts if i in part]) for i in question.tasks}
 
 
 def _as_integers(engine: Engine, parts: list[Any]) -> list[Any]:
@@ -293,10 +298,10 @@ def _picking(
 ) -> list[Any]:  # fmt: skip
     return [
         engine.step(
-            chunk.pick, part, codes, reading,
+            chunk.pick, part, task_numbers, reading,
             {task: positions[task][rows] - layout.base[k, task] for task, rows in asked[k].items()},
         )
-        for k, (part, codes) in enumerate(zip(raw, layout.codes))
+        for k, (part, task_numbers) in enumerate(zip(raw, layout.task_numbers))
     ]  # fmt: skip
 
 

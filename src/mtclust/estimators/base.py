@@ -27,12 +27,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust._progress import told
+from mtclust._progress import reporting
 from mtclust._threads import one_blas_thread
 from mtclust._warnings import warn_user
 from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
 from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
-from mtclust.choose.views import Frame
+from mtclust.choose.views import Frame, is_wide
 from mtclust.distributed import is_dask
 from mtclust.estimators.confidence import ConfidenceMixin, store_confidence
 from mtclust.estimators.display import DisplayMixin
@@ -40,7 +40,7 @@ from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.forms import FORMS, form_of
 from mtclust.estimators.mistakes import check_index, check_input
 from mtclust.estimators.new_tasks import NewTaskMixin
-from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search
+from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search, tasks_of_few
 from mtclust.estimators.saving import SavingMixin
 from mtclust.estimators.stability import StabilityMixin
 from mtclust.estimators.storing import store
@@ -50,15 +50,15 @@ from mtclust.labels import same_for_all_clusters
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.known import keep_known
 from mtclust.search.outcome import Outcome
-from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
+from mtclust.tasks import TaskIndex, index_tasks, numbers_of_known_tasks, refuse_rows_as_tasks
 from mtclust.validation import read_rows
 
 Array = NDArray[np.float64]
 
 #: options a user may set through ``solver_options``; the others have arguments of their own
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
-#: from this many on tasks of one row each look like a mistake
-_MANY_TASKS = 10
+#: up to so many rows the order in which they come has no effect at all
+_ORDERED_BY_CONTENT = 20_000
 
 
 class MultitaskClusterer(
@@ -134,8 +134,10 @@ class MultitaskClusterer(
         check_input(X, y, tasks, known, self.task_column)
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, rows.shape[0])
-        fixed = self._read_known(known, index)
-        return self._fit_rows(rows, index, form_of(self, self._read_form(), rows, index.n_tasks), fixed)
+        form = form_of(self, self._read_form(), rows, index.n_tasks)
+        if rows.shape[0] <= _ORDERED_BY_CONTENT and not is_wide(rows):
+            index = index.by_content(rows)
+        return self._fit_rows(rows, index, form, self._read_known(known, index))
 
     def _fit_rows(self, rows: Any, index: TaskIndex, form: str, known: NDArray[np.int64] | None = None) -> Any:
         """Choose what is left open, search, decide, store.
@@ -143,7 +145,8 @@ class MultitaskClusterer(
         ``rows`` is a table that numbers of rows index, ``known`` the clusters of rows sorted by task, −1 where unknown.
         """
         options = self._read_search_options()
-        with told(self):
+        refuse_rows_as_tasks(index)
+        with reporting(self):
             choice = self._choose_n_clusters(rows, index, 1 if known is None else int(known.max()) + 1)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
         self._check_clusters(index, clusters)
@@ -151,12 +154,13 @@ class MultitaskClusterer(
             check_known(self, known, index, clusters)
         self.n_clusters_ = int(clusters.max())
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        with one_blas_thread(), told(self):
+        with one_blas_thread(), reporting(self):
             prepared = prepare(self, rows, index, clusters, form, options, known)
             prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, index, options, rng)
             if known is not None:
-                outcome = keep_known(outcome, known, options, rng, same_for_all_clusters(self.sizes))
+                few_tasks, free_names = tasks_of_few(prepared, index), same_for_all_clusters(self.sizes)
+                outcome = keep_known(outcome, known, options, rng, few_tasks, free_names)
             store_confidence(self, rows, index, store(self, prepared, index, outcome))
         self._print_history()
         return self
@@ -227,14 +231,7 @@ class MultitaskClusterer(
                 f'{dict(self.n_clusters)}. Use solver="exchange".'
             )
         small = index.names[index.sizes < clusters]
-        if index.n_tasks >= _MANY_TASKS and index.n_tasks > n / 2:
-            warn_user(
-                f"tasks has {index.n_tasks} different values in {n} rows (first: {index.names.tolist()[0]!r}), so that "
-                "most tasks are single rows, of which nothing can be learned. Is it a row number, or a measurement? "
-                "Give what says which group a row belongs to.",
-                SmallTaskWarning,
-            )
-        elif len(small):
+        if len(small):
             warn_user(
                 f"{len(small)} of {index.n_tasks} tasks have fewer rows than n_clusters={self.n_clusters} "
                 f"(first: {small.tolist()[0]!r}); some of their clusters stay empty"
@@ -256,7 +253,7 @@ class MultitaskClusterer(
     def _exchange_options(self, known: tuple[str, ...]) -> dict[str, Any]:
         """What ``solver_options`` says to the exchange solver; the other solver's are only checked here."""
         if self.solver == "cutting-plane":
-            from mtclust.solvers.relaxation import CuttingPlaneOptions
+            from mtclust.relaxation.options import CuttingPlaneOptions
 
             CuttingPlaneOptions.from_dict(self.solver_options)
             return {}
@@ -293,8 +290,8 @@ class MultitaskClusterer(
             return scores_distributed(self, X, tasks)
         check_index(X, tasks, "tasks")
         features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=False)
-        codes = codes_of_known_tasks(ids, features.shape[0], self.tasks_)
-        return self._model.scores(features, codes)
+        numbers = numbers_of_known_tasks(ids, features.shape[0], self.tasks_)
+        return self._model.scores(features, numbers)
 
     def predict(self, X: Any, *, tasks: Any = None) -> NDArray[np.int64]:
         """Cluster of every row: the one with the highest score.

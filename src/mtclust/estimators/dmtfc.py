@@ -56,7 +56,7 @@ class DMTFC(MultitaskClusterer):
     solver_options : dict, optional
         ``single_task_n_init`` (40): random starts of every task alone.
         For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
-        :class:`mtclust.solvers.relaxation.CuttingPlaneOptions`.
+        :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=8

@@ -75,7 +75,8 @@ def prepare(
         _check_wide_memory(X, index, clusters)
     most = _WIDE_ROWS if form == "matrix-free" else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(estimator, clusters))
-    sample = all_rows(X, index) if whole else sample_rows(X, index, most)
+    tasks = index.by_rows if sizes_left_open(estimator) and form != "matrix-free" else None
+    sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks)
     settings = choose_settings(estimator, sample, index, clusters, options, known)
     build = {"dual": _kernel_problem, "primal": _feature_problem, "matrix-free": _wide_problem}[form]
     problem = build(estimator, X, index, clusters, settings, sample)
@@ -89,38 +90,51 @@ def _chosen_on_few(estimator: Any, clusters: NDArray[np.int64]) -> bool:
     return known_rows and sizes_left_open(estimator) and int(clusters.max()) > 1
 
 
+def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
+    """Which tasks those of ``few`` of an outcome are: a choice may have put them in another order."""
+    settings, sample = prepared.settings, prepared.sample
+    searched = settings.choice is None or settings.sizes == "given" or len(sample.tasks) < index.n_tasks
+    return np.arange(index.n_tasks) if searched else sample.tasks
+
+
 def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """What the choice has found, on all rows; a search of its own where nothing or only the kernel was open."""
     settings, problem, sample = prepared.settings, prepared.problem, prepared.sample
     choice = settings.choice
-    covered = sample.complete or len(sample.tasks) == index.n_tasks
-    if choice is None or settings.sizes == "given" or not covered:
+    if choice is None or settings.sizes == "given" or len(sample.tasks) < index.n_tasks:
         outcome = solve(problem, options, rng)
         return released(outcome, options, rng) if settings.sizes == "released" else outcome
-    best = choice.best
+    best, rng = choice.best, np.random.default_rng(0)  # what was chosen does not depend on random_state
     if best.frame == "all":
         return _in_common_frame(prepared, best, choice.alone, index, options, rng)
     outcome = best.outcome
     if choice.alone is not None and problem.method != "independent":
         single = choice.alone.outcome.point
         outcome = replace(outcome, single=single, few_single=single)
-    if sample.complete:
-        return polished(outcome, options, np.random.default_rng(0))
-    return _on_all_rows(prepared, outcome, options, rng)
+    return polished(outcome, options, rng) if sample.in_order else _on_all_rows(prepared, outcome, options, rng)
 
 
 def _on_all_rows(prepared: Prepared, few: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """The outcome on a sample carried to all rows."""
-    problem, positions = prepared.problem, prepared.sample.positions
+    problem, sample = prepared.problem, prepared.sample
+    positions, labels, place = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
     if prepared.settings.sizes == "released":
-        problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present))
+        problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present[place]))
     effort = options.effort("all rows", last=True)
-    labels, single = (np.asarray(point.labels, dtype=np.int64) for point in (few.point, few.single))
-    point = problem.descend(problem.carried_labels(positions, labels, few.point.Z), rng, effort)
+    Z = few.point.Z[np.ix_(place, place)] if problem.couples_labels else few.point.Z
+    begun = problem.carried_labels(positions, labels, Z)
+    if sample.complete:
+        begun.history, begun.n_iter = list(few.point.history), few.point.n_iter
+    point = problem.descend(begun, rng, effort)
     alone = point
     if problem.method != "independent":
+        single = sample.by_task(np.asarray(few.single.labels, dtype=np.int64))[1]
         alone = problem.alone().carried_labels(positions, single, problem.alone().uncoupled())
-    return replace(few, problem=problem, point=point, single=alone, few=few.problem, few_point=few.point)
+    similarity = few.similarity[np.ix_(place, place)]
+    return replace(
+        few, problem=problem, point=point, single=alone, few=few.problem, few_point=few.point, similarity=similarity,
+        groups=groups_of_tasks(similarity),
+    )  # fmt: skip
 
 
 def _in_common_frame(
@@ -132,13 +146,18 @@ def _in_common_frame(
     pooled, point, single = few.problem, few.point, None if own is None else own.outcome.point
     similarity = np.eye(index.n_tasks) if own is None else own.outcome.similarity
     few_single: Any = few.point if single is None else single
-    if not sample.complete:
+    if not sample.in_order:
         pooled = prepared.problem
-        positions = [np.concatenate([part + a for a, part in zip(index.offsets, sample.positions or [])])]
-        labels = np.asarray(few.point.labels, dtype=np.int64)
-        carried = pooled.carried_labels(positions, labels, pooled.uncoupled())
+        positions, labels, place = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
+        everywhere = [np.concatenate([part + a for a, part in zip(index.offsets, positions)])]
+        carried = pooled.carried_labels(everywhere, labels, pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True))
-        single = None
+        similarity = similarity[np.ix_(place, place)]
+        if single is not None and sample.complete:
+            alone = sample.by_task(np.asarray(single.labels, dtype=np.int64))[1]
+            single = replace(single, fit=replace(single.fit, labels=alone))
+        else:
+            single = None
     counts = counts_by_task(point.labels, index.offsets, pooled.bounds.n_clusters)
     frame: Any = CommonFrame(pooled, index.offsets, free_bounds(index.sizes, counts > 0))
     whole = frame.point(point)
@@ -166,12 +185,13 @@ def _kernel_problem(
     estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
 ) -> KernelProblem:
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
-    if sample.complete or X is sample.rows:
+    if sample.in_order or X is sample.rows:
         return _seen_through(estimator, settings.view, index, clusters, settings, estimator.n_components)
     view = View(all_rows(X, index).rows, index.offsets, index.order, estimator.fit_intercept)
     if settings.frame == "all":
         index, clusters = index.as_one_task(), clusters[:1]
-    return _seen_through(estimator, view, index, clusters, settings, estimator.n_components or DIRECTIONS_OF_D)
+    rank = estimator.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
+    return _seen_through(estimator, view, index, clusters, settings, rank)
 
 
 def _seen_through(
@@ -197,7 +217,7 @@ def _feature_problem(
 ) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.primal.features import feature_map, source_of
-    from mtclust.primal.rows import Data, moments
+    from mtclust.primal.rows import Data
     from mtclust.problem.features import FeatureProblem
 
     method, lambda1, lambda2 = estimator._method(index.n_tasks), settings.lambda1, settings.lambda2
@@ -208,8 +228,8 @@ def _feature_problem(
     if settings.kernel.kind == "rbf" and estimator.fit_intercept:
         centres = _means_by_task(X, index)
     features = feature_map(settings.kernel, X, index, estimator.n_components, centres)
-    source = source_of(features, X, index, estimator.fit_intercept)
-    own = moments(source, estimator.fit_intercept)
+    source = source_of(X, features, index, estimator.fit_intercept)
+    own = source.moments(estimator.fit_intercept)
     _warn_if_constant(own.scale)
     kind = "the {} columns of X" if features.projection is None else "{} Nyström features"
     settings.selection["features"] = kind.format(own.n_features)
@@ -220,13 +240,12 @@ def _feature_problem(
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     """Mean row of every task (m × d), wherever the rows are; None for sparse rows, which are not centred."""
     from mtclust.primal.features import FeatureMap, source_of
-    from mtclust.primal.rows import moments
 
     if sp.issparse(X):
         return None
-    source = source_of(FeatureMap(Kernel("linear")), X, index, True)
-    shift, mean = getattr(source, "shift", None), moments(source, True).mean
-    return mean if shift is None else mean + shift
+    source = source_of(X, FeatureMap(Kernel("linear")), index, True)
+    mean = source.moments(True).mean
+    return mean if source.shift is None else mean + source.shift
 
 
 def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
@@ -254,24 +273,36 @@ def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
 
 def _check_wide_memory(X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
     C, m, d = int(clusters.max()), index.n_tasks, X.shape[1]
+    rows = max(_WIDE_ROWS, m * _fewest_rows(C))
     require_memory(
-        8.0 * (10 * m * d * C + 12 * _WIDE_ROWS**2) + 16.0 * X.nnz + 48.0 * X.shape[0],
+        8.0 * (10 * m * d * C + 12 * rows**2) + 16.0 * X.nnz + 48.0 * X.shape[0],
         f"fit of {m} tasks with {d} columns and {C} clusters",
         "Use fewer columns (TaskTfidf has max_features) or n_components for Nyström features.",
     )
+
+
+def _fewest_rows(n_clusters: int) -> int:
+    """Rows of every task that a search takes where there are very many tasks."""
+    return 2 * n_clusters + 1
 
 
 def _wide_problem(
     estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
 ) -> Any:
     from mtclust.primal.features import FeatureMap
-    from mtclust.primal.matrix_free import sparse_moments, table_of
+    from mtclust.primal.matrix_free import table_of
     from mtclust.primal.rows import Data
     from mtclust.problem.wide import WideSparseProblem
 
-    few = _kernel_problem(estimator, sample.rows, sample.index, clusters, settings, sample)
+    view = settings.view
+    if len(sample.tasks) < index.n_tasks:  # settings are chosen on the largest tasks, but the search is for all
+        least = _fewest_rows(int(clusters.max()))
+        sample = sample_rows(X, index, _WIDE_ROWS, most_tasks=index.n_tasks, least=least)
+        order = np.arange(sample.rows.shape[0])
+        view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
+    few = _seen_through(estimator, view, sample.index, clusters, settings, estimator.n_components)
     source = table_of(X, index.order, index.offsets)
-    own = sparse_moments(source, estimator.fit_intercept)
+    own = source.moments(estimator.fit_intercept)
     bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
     return WideSparseProblem(
         Data(source, own, bounds), few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),

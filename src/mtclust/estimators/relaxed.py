@@ -9,8 +9,8 @@ import numpy as np
 
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
+from mtclust.relaxation.options import CuttingPlaneOptions, warn_if_collapsed
 from mtclust.search.outcome import Outcome
-from mtclust.solvers.relaxation import CuttingPlaneOptions, warn_if_collapsed
 from mtclust.tasks import TaskIndex
 
 #: attributes that only this solver sets
@@ -21,7 +21,7 @@ def solve_relaxed(
     estimator: Any, problem: KernelProblem, index: TaskIndex, exchange: SearchOptions, rng: np.random.Generator
 ) -> Outcome:
     """Run the cutting-plane solver with the ``solver_options`` of a user; labels to start from come in input order."""
-    from mtclust.solvers.cutting_plane import solve_cutting_plane  # not needed by fits that only store their result
+    from mtclust.relaxation.cutting_plane import solve_cutting_plane  # not needed by fits that only store their result
 
     options = CuttingPlaneOptions.from_dict(estimator.solver_options)
     if not isinstance(options.init, str):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust._progress import counted, told
+from mtclust._progress import counted, reporting
 from mtclust._threads import one_blas_thread
 from mtclust.choose.candidates import Question, constant_lambdas, mixture_labels, own_frame_problem
 from mtclust.choose.record import SizesChoice
@@ -28,7 +28,7 @@ from mtclust.problem.sample import proportional
 from mtclust.search.recipe import solve
 from mtclust.search.variants import released
 from mtclust.stability import Refit, Stability, compared, subsample
-from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
+from mtclust.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.validation import read_rows
 
 Array = NDArray[np.float64]
@@ -103,11 +103,11 @@ class StabilityMixin:
                 f"X has {rows.shape[0]} rows, but the model was fitted on {len(self.labels_)}; stability needs the "
                 "rows of fit, in the same order."
             )
-        codes = codes_of_known_tasks(ids, rows.shape[0], self.tasks_)
+        codes = numbers_of_known_tasks(ids, rows.shape[0], self.tasks_)
         index = index_tasks(codes, rows.shape[0])
         rng = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         share = min(share, MOST_ROWS / rows.shape[0])
-        with one_blas_thread(), told(self):
+        with one_blas_thread(), reporting(self):
             refitting = _Refitting(self, rows, index)
             refits = [refitting(share, rng) for _ in counted(range(n_refits), "stability: refit", n_refits)]
         labels = np.asarray(self.labels_)[index.order]

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust._extras import require
 from mtclust._names import shown_name
 from mtclust.plotting._style import FRAME, cluster_style, column_names
-from mtclust.tasks import codes_of_known_tasks
+from mtclust.tasks import numbers_of_known_tasks
 from mtclust.validation import read_rows
 
 Array = NDArray[np.float64]
@@ -78,7 +78,7 @@ def plot_tasks(
     if max_points < 1:
         raise ValueError(f"max_points={max_points} must be at least 1.")
     rows, ids = read_rows(estimator, X, tasks, task_column=estimator.task_column, reset=False)
-    codes = codes_of_known_tasks(ids, rows.shape[0], estimator.tasks_)
+    codes = numbers_of_known_tasks(ids, rows.shape[0], estimator.tasks_)
     labels = _labels(estimator, labels, rows.shape[0])
     shown = _tasks_to_show(estimator, which)
     places, axis_names = _two_dimensions(estimator, rows, codes)
@@ -126,7 +126,7 @@ def _tasks_to_show(estimator: Any, which: Sequence[Any] | None) -> list[int]:
         return list(range(min(len(estimator.tasks_), _MOST_PANELS)))
     if not len(which):
         raise ValueError("which is empty; give at least one task id.")
-    return codes_of_known_tasks(np.asarray(which), len(which), estimator.tasks_).tolist()
+    return numbers_of_known_tasks(np.asarray(which), len(which), estimator.tasks_).tolist()
 
 
 def _two_dimensions(estimator: Any, rows: Any, codes: NDArray[np.int64]) -> tuple[Array, list[str] | None]:

@@ -105,20 +105,20 @@ class NearBoundary:
 
 def first_gap_rank(counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> int:
     """How many rows near the boundary are tried first, from the sizes that prices alone give."""
-    from mtclust.primal._compiled_settle import FEWEST_UNDECIDED, UNDECIDED_PER_MISFIT
+    from mtclust.primal._compiled_boundary import FEWEST_UNDECIDED, UNDECIDED_PER_MISFIT
 
     misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
     return UNDECIDED_PER_MISFIT * misfit + FEWEST_UNDECIDED
 
 
-def settle(
+def assign_near_boundary(
     boundary: Boundary, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64], prices: Array
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:  # fmt: skip
     """Labels that the size bounds allow from those that the prices alone give.
 
     Returns the rows near a boundary, their labels, and prices that certify the whole.
     """
-    from mtclust.primal._compiled_settle import ROUNDING, WIDER
+    from mtclust.primal._compiled_boundary import ROUNDING, WIDER
 
     n = boundary.n_rows
     delta = boundary.gap_of_rank(first_gap_rank(counts, lower, upper))
@@ -138,64 +138,66 @@ def settle(
             delta = max(2 * delta, boundary.gap_of_rank(2 * len(undecided) + 1))
 
 
-def settle_held(
+def assign_small_task(
     scores: Array, constant: Array, lower: NDArray[np.int64], upper: NDArray[np.int64], labels: NDArray[np.int32],
     prices: Array,
 ) -> Array | None:  # fmt: skip
-    """The same as ``settle``, quicker, for a small task by scores + constant; ``labels`` are written.
+    """The same as ``assign_near_boundary``, quicker, for a small task by scores + constant; ``labels`` are written.
 
     Returns the prices that certify the whole; None, with labels that are not the best, where too many rows are near a
     boundary.
     """
-    from mtclust.primal import _compiled, _compiled_settle
+    from mtclust.primal import _compiled, _compiled_boundary
 
     n, C = scores.shape
     gaps, held, counts = np.empty(n), np.empty(n), np.zeros(C, dtype=np.int64)
     _compiled.choose(scores, prices - constant, labels, gaps, counts)
-    misfit = _compiled_settle.misfit_of(prices, counts, lower, upper)
-    if misfit < 0:
+    optimal, misfit = _compiled_boundary.misfit_of(prices, counts, lower, upper)
+    if optimal:
         return prices
-    room = min(n, _compiled_settle.MOST_ROWS)
+    room = min(n, _compiled_boundary.MOST_ROWS)
     undecided, cost, found = np.empty(room, dtype=np.int64), np.empty((room, C)), np.append(prices, 0.0)
-    rank = _compiled_settle.UNDECIDED_PER_MISFIT * misfit + _compiled_settle.FEWEST_UNDECIDED
-    delta = _compiled_settle.gap_of_rank(gaps, rank, held)
+    rank = _compiled_boundary.UNDECIDED_PER_MISFIT * misfit + _compiled_boundary.FEWEST_UNDECIDED
+    delta = _compiled_boundary.gap_of_rank(gaps, rank, held)
     while True:
         low, high = lower - counts, upper - counts
-        k = _compiled_settle.gather(scores, constant, labels, gaps, delta, undecided, cost, low, high)
-        if k == -1:
+        k, all_held, possible = _compiled_boundary.gather(
+            scores, constant, labels, gaps, delta, undecided, cost, low, high
+        )
+        if not all_held:
             return None
-        if k == -2:
+        if not possible:
             taken = int(np.count_nonzero(gaps <= delta))
-            delta = max(2 * delta, _compiled_settle.gap_of_rank(gaps, 2 * taken + 1, held))
+            delta = max(2 * delta, _compiled_boundary.gap_of_rank(gaps, 2 * taken + 1, held))
             continue
         found[:-1], new_labels = prices, np.empty(k, dtype=np.int64)
-        _compiled_settle.exact(cost[:k], low, high, found, new_labels)
+        _compiled_boundary.exact(cost[:k], low, high, found, new_labels)
         change = (found[:-1] - prices).tolist()
         span = max(change) - min(change)
-        if k == n or span <= delta * (1 + _compiled_settle.ROUNDING):
+        if k == n or span <= delta * (1 + _compiled_boundary.ROUNDING):
             labels[undecided[:k]] = new_labels
             return found[:-1]
         # those prices would move rows further from the boundary: take these in as well
-        delta = _compiled_settle.WIDER * max(delta, span)
+        delta = _compiled_boundary.WIDER * max(delta, span)
 
 
 def exact_labels(
     cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array, recurse: bool
 ) -> tuple[NDArray[np.int64], Array]:
     """Optimal labels within the bounds and prices that prove it; many rows are settled like a whole task."""
-    from mtclust.primal import _compiled, _compiled_settle
+    from mtclust.primal import _compiled, _compiled_boundary
 
     n = len(cost)
-    if n <= _compiled_settle.MOST_ROWS:
+    if n <= _compiled_boundary.MOST_ROWS:
         labels, found = np.empty(n, dtype=np.int64), np.append(prices, 0.0)
-        _compiled_settle.exact(cost, low, high, found, labels)
+        _compiled_boundary.exact(cost, low, high, found, labels)
         return labels, found[:-1]
     rows = spread_positions(n, _SAMPLED_ROWS)
     share = len(rows) / n
     lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
     prices = prices.copy()
-    _compiled_settle.newton_prices(cost[rows], lower, upper, prices)
-    _compiled_settle.newton_prices(cost, low, high, prices)
+    _compiled_boundary.newton_prices(cost[rows], lower, upper, prices)
+    _compiled_boundary.newton_prices(cost, low, high, prices)
     if recurse:
         labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
         counts = np.zeros(len(low), dtype=np.int64)
@@ -203,7 +205,7 @@ def exact_labels(
         if sizes_fit(prices, counts, low, high):
             return labels.astype(np.int64), prices
         boundary = HeldBoundary(labels, gaps, lambda rows: cost[rows])
-        undecided, few, prices = settle(boundary, counts, low, high, prices)
+        undecided, few, prices = assign_near_boundary(boundary, counts, low, high, prices)
         result = labels.astype(np.int64)
         result[undecided] = few
         return result, prices
@@ -228,14 +230,14 @@ def prices_agree(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int
 
 def gap_step(n: int) -> int:
     """Every how many rows a gap is looked at to estimate the gap of a rank."""
-    from mtclust.primal._compiled_settle import SAMPLED_GAPS
+    from mtclust.primal._compiled_boundary import SAMPLED_GAPS
 
     return 1 if n <= SAMPLED_GAPS else n // SAMPLED_GAPS
 
 
 def gap_of_rank(sample: Array, n: int, rank: int) -> float:
     """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps."""
-    from mtclust.primal._compiled_settle import SAMPLED_GAPS
+    from mtclust.primal._compiled_boundary import SAMPLED_GAPS
 
     if n <= SAMPLED_GAPS:
         return float(np.partition(sample, rank)[rank])

@@ -9,6 +9,7 @@ dropped instead of blown up, and rows are mapped block by block, so that nothing
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,15 @@ from numpy.typing import NDArray
 from mtclust.features import Kernel
 from mtclust.memory import available_memory
 from mtclust.model import DecisionModel
-from mtclust.primal.rows import KernelRows, Moments, RemoteTable, Source, TableRows, held_in_memory
+from mtclust.primal.rows import Moments, RowSource
+from mtclust.primal.sources import KernelRows, SparseRows, TableRows, held_in_memory
 from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
 #: Nyström rank by default: this times √N, within these bounds
 _RANK_PER_ROOT = 2.0
-_FEWEST_RANK, _LARGEST_RANK = 100, 400
+_FEWEST_RANK, _LARGEST_RANK = 100, 200
 #: linear kernels with more columns than this use Nyström features too
 LARGEST_TABLE = 1000
 #: eigenvalues of the landmarks' kernel below this share of the largest are dropped
@@ -78,7 +80,7 @@ def default_rank(n_rows: int) -> int:
     Examples
     --------
     >>> default_rank(2_000), default_rank(10_000), default_rank(1_000_000)
-    (100, 200, 400)
+    (100, 200, 200)
     """
     return int(min(n_rows, max(_FEWEST_RANK, min(_LARGEST_RANK, round(_RANK_PER_ROOT * np.sqrt(n_rows))))))
 
@@ -98,7 +100,7 @@ def feature_map(
     rank = default_rank(n) if n_components is None else min(n_components, n)
     # systematic sampling of the sorted rows: every task gets its share
     positions = ((np.arange(rank) + 0.5) * (n / rank)).astype(np.int64)
-    landmarks = X[index.order[positions]]
+    landmarks = X[index.input_rows(positions)]
     if not sp.issparse(landmarks):
         landmarks = np.array(landmarks, dtype=np.float64)
     if centres is not None:
@@ -111,24 +113,30 @@ def feature_map(
     return FeatureMap(kernel, landmarks, vectors[:, keep] / np.sqrt(eigenvalues[keep]), centres)
 
 
-def source_of(features: FeatureMap, X: Any, index: TaskIndex, centre: bool) -> Source:
-    """The rows of X, sorted by task, as a source of these features, which may be shifted if they are to be centred."""
-    if isinstance(X, RemoteTable):
-        return X.source(features, centre)
+@singledispatch
+def source_of(X: Any, features: FeatureMap, index: TaskIndex, centre: bool) -> RowSource:
+    """The rows of X, sorted by task, as a source of these features, which may be shifted if they are to be centred.
+
+    Other kinds of tables than arrays and CSR matrices register their own way (``source_of.register``).
+    """
     order = None if index.is_sorted else index.order
     if features.projection is not None:
-        return _held(
-            KernelRows(
-                X, index.offsets, features.kernel, features.landmarks, features.projection, order, features.centres
-            )
-        )
+        return _held(nystroem_rows(features, X, index.offsets, order))
     if sp.issparse(X):
         return SparseRows(X, index.offsets, order)
     rows = TableRows(X, index.offsets, order)
     return rows.kept_near_zero() if centre else rows
 
 
-def _held(source: KernelRows) -> Source:
+def nystroem_rows(
+    features: FeatureMap, X: Any, offsets: NDArray[np.int64], order: NDArray[np.int64] | None
+) -> KernelRows:
+    """The Nyström features of rows at hand, which ``order`` sorts by task."""
+    assert features.projection is not None
+    return KernelRows(X, offsets, features.kernel, features.landmarks, features.projection, order, features.centres)
+
+
+def _held(source: KernelRows) -> RowSource:
     """Features that fit in memory are computed once."""
     dtype = held_as(int(source.offsets[-1]), source.n_features, available_memory())
     return source if dtype is None else held_in_memory(source, dtype)
@@ -140,32 +148,3 @@ def held_as(n_rows: int, n_features: int, available: int | None) -> Any:
     if size <= _HELD_IN_FULL:
         return np.float64
     return np.float32 if available is not None and size / 2 <= _HELD_SHARE * available else None
-
-
-@dataclass(frozen=True)
-class SparseRows:
-    """A sparse table with few columns, made dense block by block."""
-
-    table: Any
-    offsets: NDArray[np.int64]
-    order: NDArray[np.int64] | None = None
-
-    @property
-    def n_features(self) -> int:
-        return self.table.shape[1]
-
-    def blocks(self, task: int) -> Any:
-        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        step = 1024
-        for a in range(begin, end, step):
-            b = min(end, a + step)
-            yield a - begin, b - begin, self._dense(np.arange(a, b))
-
-    def take(self, task: int, positions: NDArray[np.int64]) -> Array:
-        return self._dense(positions + self.offsets[task])
-
-    def whole(self, task: int) -> None:
-        return None
-
-    def _dense(self, where: NDArray[np.int64]) -> Array:
-        return self.table[where if self.order is None else self.order[where]].toarray()

@@ -20,14 +20,14 @@ from mtclust.primal.boundary import (
     HeldBoundary,
     NearBoundary,
     TooFew,
+    assign_near_boundary,
+    assign_small_task,
     exact_labels,
-    settle,
-    settle_held,
     sizes_fit,
     spread_positions,
 )
 from mtclust.primal.gaps import KnownGaps
-from mtclust.primal.rows import Moments, Source, block_rows
+from mtclust.primal.rows import Blocks, Moments, block_rows
 
 Array = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ class TaskLabels:
 
 
 def relabel(
-    source: Source,
+    source: Blocks,
     task: int,
     moments: Moments,
     W: Array,
@@ -122,7 +122,7 @@ def relabel(
     rows = source.whole(task) if n <= _AT_ONCE else None
     if rows is not None:
         before = current.labels.copy()
-        found = settle_held(scores_of(rows, weights), constant, lower, upper, current.labels, current.prices)
+        found = assign_small_task(scores_of(rows, weights), constant, lower, upper, current.labels, current.prices)
         if found is not None:
             current.prices = found
             current.recount()
@@ -146,7 +146,7 @@ def relabel(
         changed += _compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
         move_sums(block, before, part, current.sums)
     current.recount(counts)
-    keep_gaps = n > _AT_ONCE and moments.largest[task] > 0  # that bound is not known of sparse tables
+    keep_gaps = n > _AT_ONCE and 0 < moments.largest[task] < np.inf
     if sizes_fit(current.prices, counts, lower, upper):
         if keep_gaps:
             current.gaps = KnownGaps.measured(gaps, W, current.prices - offset, 0.0)
@@ -158,7 +158,7 @@ def relabel(
     boundary = HeldBoundary(current.labels, gaps, cost_of)
     if keep_gaps:
         current.gaps = KnownGaps.measured(gaps, W, current.prices - offset, 0.0)
-    undecided, labels, current.prices = settle(boundary, counts, lower, upper, current.prices)
+    undecided, labels, current.prices = assign_near_boundary(boundary, counts, lower, upper, current.prices)
     if current.gaps is not None and keep_gaps:
         current.gaps.margin = boundary.asked
         current.gaps.forget(undecided)
@@ -174,7 +174,7 @@ def relabel(
 
 
 def _relabel_near(
-    source: Source, task: int, scorer: tuple[Array, Array], current: TaskLabels, known: KnownGaps,
+    source: Blocks, task: int, scorer: tuple[Array, Array], current: TaskLabels, known: KnownGaps,
     near: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64],
 ) -> int:  # fmt: skip
     """The same from the rows near a boundary alone; raises ``TooFew``, with nothing changed, where that takes more."""
@@ -194,7 +194,7 @@ def _relabel_near(
         np.negative(costs, out=costs)
         costs -= constant
         boundary = NearBoundary(len(current.labels), near, labels, gaps, costs, known.margin)
-        undecided, found, prices = settle(boundary, counts, lower, upper, prices)
+        undecided, found, prices = assign_near_boundary(boundary, counts, lower, upper, prices)
         labels[np.searchsorted(near, undecided)] = found
         known.margin = 2.0 * boundary.asked
     known.measure(near, gaps)
@@ -226,7 +226,7 @@ def move_sums(block: Any, old: NDArray[np.int32], new: NDArray[np.int32], sums: 
 
 
 def first_prices(
-    source: Source,
+    source: Blocks,
     task: int,
     moments: Moments,
     W: Array,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mtclust.coupling import gain_matrix, trace_one_root
 from mtclust.primal.rows import Moments
+from mtclust.primal.sources import LocalRows
 from mtclust.primal.systems import gain_root
 
 Array = NDArray[np.float64]
@@ -24,10 +25,12 @@ Array = NDArray[np.float64]
 #: conjugate gradients end at this residual, relative to the right-hand side
 _TOLERANCE = 1e-9
 _MOST_STEPS = 500
+#: directions of G^½ below this share of the largest are not inverted to begin near the last models
+_SMALLEST_ROOT = 1e-6
 
 
 @dataclass(frozen=True)
-class SparseTable:
+class SparseTable(LocalRows):
     """Rows of a CSR matrix, sorted by task; a task is one block."""
 
     parts: list[Any]
@@ -43,8 +46,8 @@ class SparseTable:
     def take(self, task: int, positions: NDArray[np.int64]) -> Any:
         return self.parts[task][positions]
 
-    def whole(self, task: int) -> None:
-        return None
+    def moments(self, centre: bool, scale: float | None = None) -> Moments:
+        return sparse_moments(self, centre, scale)
 
 
 def sparse_moments(source: SparseTable, centre: bool, scale: float | None = None) -> Moments:
@@ -57,7 +60,7 @@ def sparse_moments(source: SparseTable, centre: bool, scale: float | None = None
         scale = float(squares.sum() - np.sum(sizes[:, None] * mean**2)) / float(sizes.sum())
     scale = max(scale, 0.0)
     total = np.zeros_like(sums) if centre else sums / np.sqrt(scale or 1.0)
-    return Moments(sizes, mean, total, np.zeros((len(sizes), 0, 0)), scale, np.zeros(len(sizes)))
+    return Moments(sizes, mean, total, np.zeros((len(sizes), 0, 0)), scale, np.full(len(sizes), np.inf))
 
 
 @dataclass
@@ -69,6 +72,7 @@ class MatrixFreeSystem:
     lambda1: Array
     lambda2: float
     couples_labels: bool = False  # clusters are named by alignment: renaming would need a solve per task
+    _last: Array | None = field(init=False, default=None, repr=False)  # models that the next ones are near
 
     def uncoupled(self) -> Array:
         m = self.moments.n_tasks
@@ -96,7 +100,6 @@ class MatrixFreeSolver:
     system: MatrixFreeSystem
     Z: Array
     _root: Array = field(init=False)
-    _last: Array | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._root = gain_root(gain_matrix(self.Z, self.system.lambda1, self.system.lambda2))
@@ -108,9 +111,18 @@ class MatrixFreeSolver:
 
     def models(self, b: Array) -> Array:
         right = np.tensordot(self._root, b, axes=1)
-        T = _conjugate_gradients(self._apply, right, self._last)
-        self._last = T
-        return np.tensordot(self._root, T, axes=1)
+        T = _conjugate_gradients(self._apply, right, self._near(right))
+        W = np.tensordot(self._root, T, axes=1)
+        self.system._last = W
+        return W
+
+    def _near(self, right: Array) -> Array | None:
+        """T of the models that were found last, of this or another Ω, where beginning there is better than at 0."""
+        W = self.system._last
+        if W is None or W.shape != right.shape:
+            return None
+        T = np.tensordot(np.linalg.pinv(self._root, rcond=_SMALLEST_ROOT, hermitian=True), W, axes=1)
+        return T if np.linalg.norm(right - self._apply(T)) < np.linalg.norm(right) else None
 
     def blocks(self) -> Array:
         raise NotImplementedError("the inverse of a matrix-free system is not formed.")

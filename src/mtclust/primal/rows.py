@@ -10,7 +10,6 @@ is ever applied to stored data: scores and sums are corrected instead.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.features import SMALLEST_LEVEL, Kernel, require_finite
+from mtclust.features import SMALLEST_LEVEL, require_finite
 from mtclust.labels import SizeBounds
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ _CONSTANT = 1e-14
 class Data:
     """Rows, their moments, and the sizes their clusters may have."""
 
-    source: Source
+    source: RowSource
     moments: Moments
     bounds: SizeBounds
 
@@ -74,8 +73,8 @@ class NearRows:
     complete: bool
 
 
-class Source(Protocol):
-    """Raw features of the rows, sorted by task."""
+class Blocks(Protocol):
+    """Raw features of rows at hand, sorted by task, which are read block by block."""
 
     @property
     def offsets(self) -> NDArray[np.int64]: ...
@@ -93,119 +92,54 @@ class Source(Protocol):
         """All rows of a task where they lie together in memory as they are; None elsewhere."""
 
 
-class RemoteSource(ABC):
-    """Rows that lie elsewhere: what needs all of them is done there, for all tasks in one go."""
+class Labelled(Protocol):
+    """Labels of every task and the models W (m × r × C) that belong to them, as they are at the moment."""
 
-    offsets: NDArray[np.int64]
+    tasks: list[TaskLabels]
+    W: Array
+
+
+class RowSource(Protocol):
+    """Rows of explicit features, sorted by task, wherever they lie: what a problem asks of them.
+
+    Rows at hand answer by passes over blocks (:class:`mtclust.primal.sources.LocalRows`), rows in the chunks of a Dask
+    collection by steps at the workers (:class:`mtclust.distributed.source.ChunkedRows`).
+    """
 
     @property
-    @abstractmethod
+    def offsets(self) -> NDArray[np.int64]: ...
+
+    @property
     def n_features(self) -> int: ...
 
-    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        raise TypeError("rows that lie elsewhere are never read here block by block")
+    @property
+    def shift(self) -> NDArray[Any] | None:
+        """What is taken off the raw rows of every task (m × d), None for nothing."""
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        none = np.empty(0, dtype=np.int64)
-        return self.take_all([positions if i == task else none for i in range(len(self.offsets) - 1)])[task]
+        """Features of some rows of a task."""
 
-    def whole(self, task: int) -> None:
-        return None
-
-    @abstractmethod
     def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
         """Features of some rows of every task."""
 
-    @abstractmethod
-    def moments(self, centre: bool, scale: float | None) -> Moments: ...
+    def moments(self, centre: bool, scale: float | None = None) -> Moments:
+        """Means, Gram matrices and the scale of the features."""
 
-    @abstractmethod
-    def best_labels(self, data: Data, W: Array, prices: list[Array] | None) -> list[TaskLabels]:
-        """The best labels under models W."""
+    def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
+        """Sums of the raw rows of every cluster of a task (C × r)."""
 
-    @abstractmethod
-    def relabel(self, data: Data, W: Array, tasks: list[TaskLabels]) -> int:
-        """The best labels under models W, in place; returns how many changed."""
+    def best_labels(self, data: Data, W: Array, prices: list[Array] | None = None) -> list[TaskLabels]:
+        """The best labels under models W, in one pass; ``prices`` (of a sample) make it quicker."""
 
-    @abstractmethod
-    def nearest_counts(self, own: Moments, centres: list[Array]) -> list[NDArray[np.int64]]:
-        """How many rows of every task are nearest to each of its centres."""
+    def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
+        """The best labels of some tasks under models W, in place; returns how many changed."""
 
-    @abstractmethod
-    def near(self, data: Data, fit: Any) -> Callable[[int], NearRows]:
-        """For every task, in turn, the rows that a gainful exchange could involve."""
+    def near_boundary(self, data: Data, fit: Labelled, factors: dict[int, Array]) -> Callable[[int], NearRows]:
+        """A function that gives the rows of a task that a gainful exchange could involve under the models of now.
 
-
-class RemoteTable(ABC):
-    """A table whose rows lie elsewhere, indexed by their positions in the order of the tasks."""
-
-    shape: tuple[int, int]
-
-    @abstractmethod
-    def __getitem__(self, positions: NDArray[np.int64]) -> NDArray[Any]: ...
-
-    @abstractmethod
-    def source(self, features: Any, centre: bool) -> RemoteSource:
-        """The rows as a source of these features, which may be shifted if they are to be centred."""
-
-
-def take_all(source: Source, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
-    """Features of some rows of every task, in one go where the rows lie elsewhere."""
-    if isinstance(source, RemoteSource):
-        return source.take_all(positions)
-    return [source.take(task, where) for task, where in enumerate(positions)]
-
-
-@dataclass(frozen=True)
-class TableRows:
-    """The columns of a dense table are the features.
-
-    ``order`` sorts the rows of ``table`` by task, None where they are sorted; ``shift`` (m × d) is subtracted.
-    """
-
-    table: NDArray[Any]
-    offsets: NDArray[np.int64]
-    order: NDArray[np.int64] | None = None
-    shift: NDArray[Any] | None = None
-
-    @property
-    def n_features(self) -> int:
-        return self.table.shape[1]
-
-    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        step = block_rows(self.table.shape[1], self.table.dtype.itemsize)
-        for a in range(begin, end, step):
-            b = min(end, a + step)
-            rows = self.table[a:b] if self.order is None else self.table[self.order[a:b]]
-            yield a - begin, b - begin, self._shifted(task, rows)
-
-    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        where = positions + self.offsets[task]
-        return self._shifted(task, self.table.take(where if self.order is None else self.order[where], axis=0))
-
-    def whole(self, task: int) -> NDArray[Any] | None:
-        if self.order is not None or self.shift is not None:
-            return None
-        return self.table[int(self.offsets[task]) : int(self.offsets[task + 1])]
-
-    def _shifted(self, task: int, rows: NDArray[Any]) -> NDArray[Any]:
-        return rows if self.shift is None else rows - self.shift[task]
-
-    def kept_near_zero(self) -> TableRows:
-        """Shifted by roughly the means of the tasks if those lie far from 0, where squares would cancel."""
-        means, spreads = np.zeros((2, len(self.offsets) - 1, self.n_features))
-        for task in range(len(means)):
-            _, _, block = next(self.blocks(task))
-            rows = np.asarray(block, dtype=np.float64)
-            with np.errstate(over="ignore", invalid="ignore"):
-                means[task] = np.ones(len(rows)) @ rows / len(rows)
-                # roughly, where means are large: then the rows are shifted in any case
-                squares = np.einsum("ij,ij->j", rows, rows) / len(rows)
-                spreads[task] = np.sqrt(np.maximum(squares - means[task] ** 2, 0.0))
-        if not far_from_zero(means, spreads):
-            return self
-        return TableRows(self.table, self.offsets, self.order, means.astype(self.table.dtype))
+        ``factors`` has a root of the task's block of the inverse for every task that will be asked for, in ascending
+        order.
+        """
 
 
 def far_from_zero(means: Array, spreads: Array) -> bool:
@@ -213,54 +147,8 @@ def far_from_zero(means: Array, spreads: Array) -> bool:
     return bool(np.any(np.abs(means).max(axis=1) > _FAR * spreads.max(axis=1)))
 
 
-@dataclass(frozen=True)
-class KernelRows:
-    """Nyström features k(x, landmarks)·projection, computed block by block."""
-
-    rows: Any
-    offsets: NDArray[np.int64]
-    kernel: Kernel
-    landmarks: Any
-    projection: Array
-    order: NDArray[np.int64] | None = None
-    centres: Array | None = None  # (m, d), taken off the rows of every task
-
-    @property
-    def n_features(self) -> int:
-        return self.projection.shape[1]
-
-    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        step = block_rows(max(self.n_features, self.projection.shape[0]), 8) * 4
-        for a in range(begin, end, step):
-            b = min(end, a + step)
-            yield a - begin, b - begin, self._features(task, np.arange(a, b))
-
-    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        return self._features(task, positions + self.offsets[task])
-
-    def whole(self, task: int) -> None:
-        return None
-
-    def _features(self, task: int, where: NDArray[np.int64]) -> Array:
-        rows = self.rows[where if self.order is None else self.order[where]]
-        if self.centres is not None:
-            rows = rows - self.centres[task]
-        return self.kernel(rows, self.landmarks) @ self.projection
-
-
 def block_rows(n_features: int, itemsize: int) -> int:
     return max(_FEWEST_ROWS, _BLOCK_BYTES // max(1, n_features * itemsize))
-
-
-def held_in_memory(source: Source, dtype: Any = np.float64) -> TableRows:
-    """All features of a source as a table."""
-    table = np.empty((int(source.offsets[-1]), source.n_features), dtype=dtype)
-    for task in range(len(source.offsets) - 1):
-        first = int(source.offsets[task])
-        for begin, end, block in source.blocks(task):
-            table[first + begin : first + end] = block
-    return TableRows(table, source.offsets)
 
 
 @dataclass(frozen=True)
@@ -275,11 +163,11 @@ class Moments:
     total : ndarray of shape (m, r)
         Σ φ over the rows of the task: zeros with centring.
     gram : ndarray of shape (m, r, r)
-        S_i = Φ_iᵀΦ_i of the centred, scaled features.
+        S_i = Φ_iᵀΦ_i of the centred, scaled features; (m, 0, 0) where it is not formed.
     scale : float
         s; 0 where the rows of no task differ.
     largest : ndarray of shape (m,)
-        A bound of ‖φ‖² over the rows of the task.
+        A bound of ‖φ‖² over the rows of the task; ∞ where none is known.
     offset : ndarray of shape (m, C), optional
         Added to the scores of every row of a task.
     """
@@ -322,15 +210,13 @@ class Moments:
         return (np.asarray(block, dtype=np.float64) - self.mean[task]) / self.root_scale
 
 
-def moments(source: Source, centre: bool, scale: float | None = None) -> Moments:
-    """Means, Gram matrices and the scale of the features, in one pass."""
-    if isinstance(source, RemoteSource):
-        return source.moments(centre, scale)
+def moments(source: Blocks, centre: bool, scale: float | None = None) -> Moments:
+    """Means, Gram matrices and the scale of the features, in one pass over the blocks."""
     sums, grams, largest, around = raw_sums(source, centre)
     return combine(np.diff(source.offsets), sums, grams, largest, centre, scale, around)
 
 
-def raw_sums(source: Source, centre: bool) -> tuple[Array, Array, Array, Array]:
+def raw_sums(source: Blocks, centre: bool) -> tuple[Array, Array, Array, Array]:
     """Sums and Gram matrices of the raw features of every task, and the largest ‖z − z₀‖² with z₀ itself.
 
     With centring z₀ is the mean of the first rows of the task, or else 0.
@@ -370,12 +256,3 @@ def combine(
     if not scale > _CONSTANT * max(raw_level, SMALLEST_LEVEL):
         return Moments(sizes, mean, total, np.zeros_like(grams), 0.0, np.zeros_like(largest))
     return Moments(sizes, mean, total / np.sqrt(scale), grams / scale, scale, largest / scale)
-
-
-def nearest_counts(source: Source, own: Moments, task: int, centres: Array) -> NDArray[np.int64]:
-    """How many rows of a task are nearest to each centre."""
-    counts = np.zeros(len(centres), dtype=np.int64)
-    for _, _, block in source.blocks(task):
-        nearness = own.centred(task, block) @ centres.T - 0.5 * np.sum(centres**2, axis=1)
-        counts += np.bincount(nearness.argmax(axis=1), minlength=len(centres))
-    return counts

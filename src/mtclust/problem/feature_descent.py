@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.alignment import allowed_permutations, best_relabelling
-from mtclust.primal.gaps import KnownGaps
-from mtclust.primal.labelling import TaskLabels, first_prices, move_sums, relabel, scores_of
-from mtclust.primal.rows import Data, Moments, NearRows, RemoteSource, Source
+from mtclust.labels import code_scale
+from mtclust.primal.labelling import TaskLabels, move_sums
+from mtclust.primal.near import candidates
+from mtclust.primal.rows import Data, Moments, NearRows
 from mtclust.primal.systems import Solver, System, objective, whitened
 from mtclust.problem.acceleration import Accelerator
 from mtclust.problem.pool import EXCHANGE_TOLERANCE
@@ -27,18 +28,12 @@ from mtclust.problem.protocol import Effort, Point
 Array = NDArray[np.float64]
 
 #: the passes end when a smaller share of the rows changes its label
-SETTLED = 1e-3
+FEW_CHANGES = 1e-3
 #: or when J falls by less than this share of ``tol``: equal rows can trade places for ever without any gain
 _STALLED = 1e-3
 #: steps of the coupling between two passes, once the labels have settled and before
 _COUPLING_STEPS = 8
 _EARLY_STEPS = 2
-#: rows of a task that one polish takes up, those with most to gain first
-MOST_CANDIDATES = 1000
-#: tasks with fewer rows than this are polished whole
-FEW_ROWS = 150
-#: rows whose own pull is looked at to find these
-_MOST_NEAR = 20_000
 
 
 @dataclass
@@ -60,11 +55,6 @@ class FeatureFit:
         return self.solver.Z
 
 
-def code_scale(n_clusters: int) -> tuple[float, float]:
-    """C/(C−1) and 1/(C−1): codes are C/(C−1)·indicator − 1/(C−1)."""
-    return (n_clusters / (n_clusters - 1), 1.0 / (n_clusters - 1)) if n_clusters > 1 else (1.0, 0.0)
-
-
 def class_vector(moments: Moments, task: int, current: TaskLabels) -> Array:
     """b_i = 2Φ_iᵀY_i/n_i (r × C) from raw class sums."""
     return class_vectors(moments, [task], [current])[0]
@@ -81,16 +71,7 @@ def class_vectors(moments: Moments, which: list[int], tasks: list[TaskLabels]) -
 
 def best_labels(data: Data, W: Array, prices: list[Array] | None = None) -> list[TaskLabels]:
     """The best labels under given models; costs one pass. ``prices`` (of a sample) make it quicker."""
-    if isinstance(data.source, RemoteSource):
-        return data.source.best_labels(data, W, prices)
-    C, r = data.bounds.n_clusters, data.moments.n_features
-    tasks = [TaskLabels.none(int(n), C, r) for n in data.moments.sizes]
-    for i, task in enumerate(tasks):
-        lower, upper = data.bounds.lower[i], data.bounds.upper[i]
-        warm = task.prices if prices is None else prices[i].copy()
-        task.prices = first_prices(data.source, i, data.moments, W[i], warm, lower, upper)
-        relabel(data.source, i, data.moments, W[i], task, lower, upper)
-    return tasks
+    return data.source.best_labels(data, W, prices)
 
 
 def point_of_labels(data: Data, solver: Solver, tasks: list[TaskLabels]) -> Point:
@@ -101,7 +82,7 @@ def point_of_labels(data: Data, solver: Solver, tasks: list[TaskLabels]) -> Poin
 
 
 def descend(data: Data, system: System, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-    """Rounds until fewer than ``SETTLED`` of the rows move and J falls by less than ``tol``, then the polish.
+    """Rounds until fewer than ``FEW_CHANGES`` of the rows move and J falls by less than ``tol``, then the polish.
 
     In place; only the tasks of the effort change their labels.
     """
@@ -112,15 +93,15 @@ def descend(data: Data, system: System, point: Point, rng: np.random.Generator, 
     point.record(stage, "start")
     for _ in range(effort.max_iter):
         before = point.value
-        changed = relabel_all(data, fit.W, fit.tasks, tasks)
+        changed = data.source.relabel(data, fit.W, fit.tasks, tasks)
         fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
         _refresh(point)
         point.record(stage, "labels")
-        settled = changed <= SETTLED * n_rows
+        steady = changed <= FEW_CHANGES * n_rows
         if effort.learn:
-            coupling_steps(system, point, tol, stage, _COUPLING_STEPS if settled else _EARLY_STEPS)
+            coupling_steps(system, point, tol, stage, _COUPLING_STEPS if steady else _EARLY_STEPS)
         point.n_iter += 1
-        least = tol * abs(before) * (1.0 if settled else _STALLED)
+        least = tol * abs(before) * (1.0 if steady else _STALLED)
         if before - point.value > least:
             continue
         # names need the blocks of an inverse: they are looked at where the search would end
@@ -135,14 +116,6 @@ def descend(data: Data, system: System, point: Point, rng: np.random.Generator, 
         if effort.learn and not point.certified:
             coupling_steps(system, point, tol, stage)
     return point
-
-
-def relabel_all(data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
-    """The best labels of some tasks for models W, in place; returns how many changed."""
-    if isinstance(data.source, RemoteSource):
-        return data.source.relabel(data, W, labels)
-    lower, upper = data.bounds.lower, data.bounds.upper
-    return sum(relabel(data.source, i, data.moments, W[i], labels[i], lower[i], upper[i]) for i in tasks)
 
 
 def _refresh(point: Point) -> None:
@@ -209,12 +182,11 @@ def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator)
     if data.bounds.n_clusters == 1 or data.moments.scale == 0:
         return True
     fit = point.fit
-    remote = data.source.near(data, fit) if isinstance(data.source, RemoteSource) else None
     certified = True
-    factors = whitened(fit.solver.blocks()[tasks])
-    for i, factor in zip(tasks, factors):
-        near = _near(data, fit, i, factor) if remote is None else remote(i)
-        certified &= _polish_task(data, point, i, factor, near, rng)
+    factors = dict(zip(tasks, whitened(fit.solver.blocks()[tasks])))
+    near_boundary = data.source.near_boundary(data, fit, factors)
+    for i, factor in factors.items():
+        certified &= _polish_task(data, point, i, factor, near_boundary(i), rng)
     return certified
 
 
@@ -224,10 +196,10 @@ def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows
     fit, moments, n = point.fit, data.moments, int(data.moments.sizes[i])
     task = fit.tasks[i]
     a, rest = code_scale(data.bounds.n_clusters)
-    keep, complete = _candidates(moments, i, factor, near, data.bounds.n_clusters)
+    keep, complete = candidates(moments, i, factor, near, data.bounds.n_clusters)
     if len(keep) == 0:
         return complete
-    candidates, rows = near.positions[keep], near.rows[keep]
+    positions, rows = near.positions[keep], near.rows[keep]
     Phi = moments.centred(i, rows)
     Psi = np.sqrt(2.0 / n) * (Phi @ factor)
     M = (-2.0 / n) * (Psi @ Psi.T)
@@ -244,89 +216,7 @@ def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows
     if n_exchanges:
         after = labels.astype(np.int32)
         move_sums(rows, before, after, task.sums)
-        task.put(candidates, before, after)
+        task.put(positions, before, after)
         fit.b[i] = class_vector(moments, i, task)
         _refresh(point)
     return complete and n_exchanges == 0
-
-
-def _near(data: Data, fit: FeatureFit, i: int, factor: Array) -> NearRows:
-    """Rows that a gainful exchange could involve, by a bound on how much they pull their own model.
-
-    An exchange of j and k gains at most e_j + e_k, e = (how much better another cluster is for the row) + 2a‖ψ‖²; with
-    ‖ψ‖² ≤ (2/n)‖φ‖²·(largest row sum of |Q_i|) most rows need no second look.
-    """
-    moments, task, n = data.moments, fit.tasks[i], int(data.moments.sizes[i])
-    if n <= FEW_ROWS:
-        near = np.arange(n)
-        return NearRows(near, np.full(n, np.inf), data.source.take(i, near), task.labels.copy(), True)
-    pull = 2 * largest_pull(moments, i, factor, data.bounds.n_clusters)
-    if task.gaps is not None:
-        found = _near_by_gaps(data, fit, i, pull, task.gaps)
-        if found is not None:
-            return found
-    wants = wants_of(data.source, i, moments, fit.W[i], task.prices, task.labels)
-    near = np.flatnonzero(wants + float(wants.max()) + pull > 0)
-    complete = len(near) <= _MOST_NEAR
-    if not complete:
-        near = np.sort(near[np.argpartition(-wants[near], _MOST_NEAR)[:_MOST_NEAR]])
-    return NearRows(near, wants[near], data.source.take(i, near), task.labels[near], complete)
-
-
-def _near_by_gaps(data: Data, fit: FeatureFit, i: int, pull: float, known: KnownGaps) -> NearRows | None:
-    """The same from rows that cannot be far from a boundary, without a pass; None where these are too many."""
-    from mtclust.primal import _compiled
-
-    moments, task = data.moments, fit.tasks[i]
-    known.move_on(fit.W[i], task.prices, float(moments.largest[i]))
-    weights, constant = moments.on_raw(i, fit.W[i])
-    widest = pull
-    for _ in range(2):
-        near = known.within(widest)
-        if len(near) > _MOST_NEAR:
-            return None
-        rows, wants = data.source.take(i, near), np.empty(len(near))
-        _compiled.eagerness(scores_of(rows, weights), task.prices - constant, task.labels[near], wants)
-        most = float(wants.max(initial=-widest))
-        if most + pull <= widest:  # rows not looked at want less than −widest: no exchange with one of them gains
-            keep = np.flatnonzero(wants + most + pull > 0)
-            return NearRows(near[keep], wants[keep], rows[keep], task.labels[near[keep]], True)
-        widest = most + pull
-    return None
-
-
-def wants_of(source: Source, task: int, moments: Moments, W: Array, prices: Array, labels: NDArray[np.int32]) -> Array:
-    """How much better the best other cluster is for every row of a task than its own, by score − price."""
-    from mtclust.primal import _compiled
-
-    weights, constant = moments.on_raw(task, W)
-    wants = np.empty(len(labels))
-    for first, last, block in source.blocks(task):
-        scores = scores_of(block, weights)
-        _compiled.eagerness(scores, prices - constant, labels[first:last], wants[first:last])
-    return wants
-
-
-def largest_pull(moments: Moments, task: int, factor: Array, n_clusters: int) -> float:
-    """A bound of 2a‖ψ‖² over the rows of a task."""
-    a, _ = code_scale(n_clusters)
-    norm = float(np.abs(factor @ factor.T).sum(axis=0).max())  # at least the largest eigenvalue of Q
-    return 2 * a * (2.0 / int(moments.sizes[task])) * float(moments.largest[task]) * norm
-
-
-def pulls_of(moments: Moments, task: int, factor: Array, rows: NDArray[Any], n_clusters: int) -> Array:
-    """2a‖ψ‖² of some rows of a task."""
-    a, _ = code_scale(n_clusters)
-    Psi = np.sqrt(2.0 / int(moments.sizes[task])) * (moments.centred(task, rows) @ factor)
-    return 2 * a * np.einsum("ij,ij->i", Psi, Psi)
-
-
-def _candidates(
-    moments: Moments, task: int, factor: Array, near: NearRows, n_clusters: int
-) -> tuple[NDArray[np.int64], bool]:
-    """Which of the rows near a boundary an exchange is tried with, and whether these are all it could involve."""
-    eager = near.wants + pulls_of(moments, task, factor, near.rows, n_clusters)
-    keep = np.flatnonzero(eager + eager.max(initial=-np.inf) > 0)
-    if len(keep) <= MOST_CANDIDATES:
-        return keep, near.complete
-    return np.sort(keep[np.argpartition(-eager[keep], MOST_CANDIDATES)[:MOST_CANDIDATES]]), False

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.class_means import ClassMeans
-from mtclust.labels import SizeBounds
+from mtclust.labels import SizeBounds, code_scale
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
-from mtclust.primal.rows import Data, Moments, TableRows, moments
+from mtclust.primal.rows import Data, Moments
+from mtclust.primal.sources import LocalRows, TableRows
 from mtclust.primal.systems import objective
-from mtclust.problem.feature_descent import FeatureFit, class_vector, code_scale
+from mtclust.problem.feature_descent import FeatureFit, class_vector
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.kept import joined_bounds, last_centre
 from mtclust.problem.protocol import Method, Point, Problem, Start
@@ -72,7 +73,7 @@ class FeatureKept:
         table = self.features(rows if mean is None else rows - mean)
         source = TableRows(table, np.array([0, len(table)]))
         source = source.kept_near_zero() if self.centred else source
-        new = moments(source, self.centred, scale=self.moments.scale or None)
+        new = source.moments(self.centred, self.moments.scale or None)
         alone = FeatureProblem(
             Data(source, new, bounds), "independent", self.lambda1.mean(keepdims=True), m * self.lambda2,
             criterion=self.criterion,
@@ -100,7 +101,7 @@ def _joined_moments(known: Moments, new: Moments) -> Moments:
 
 
 @dataclass(frozen=True)
-class _LastTask:
+class _LastTask(LocalRows):
     """A source whose last task has rows; those of the others are gone."""
 
     rows: TableRows

@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.criterion import GAMMA, decision_weights
+from mtclust.labels import code_scale
 from mtclust.primal.rows import Data
 from mtclust.primal.systems import System
-from mtclust.problem.feature_descent import FeatureFit, class_vectors, code_scale, coupling_steps, relabel_all
+from mtclust.problem.feature_descent import FeatureFit, class_vectors, coupling_steps
 from mtclust.problem.protocol import Effort, Point
 
 Array = NDArray[np.float64]
 
 #: the passes end when a smaller share of the rows changes its label
-SETTLED = 1e-3
+FEW_CHANGES = 1e-3
 #: steps of the coupling after a pass
 _COUPLING_STEPS = 2
 
@@ -74,7 +75,7 @@ def descend(data: Data, system: System, point: Point, effort: Effort) -> Point:
     for _ in range(effort.max_iter):
         before = point.value
         models, offset = decision_models(fit)
-        changed = relabel_all(scored_by(data, offset), models, fit.tasks, tasks)
+        changed = data.source.relabel(scored_by(data, offset), models, fit.tasks, tasks)
         fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
         fit.W = fit.solver.models(fit.b)
         if effort.learn:
@@ -82,7 +83,7 @@ def descend(data: Data, system: System, point: Point, effort: Effort) -> Point:
         point.value = value_of(fit)
         point.record(effort.stage, "labels")
         point.n_iter += 1
-        if changed <= SETTLED * n_rows or before - point.value <= effort.tol * abs(before):
+        if changed <= FEW_CHANGES * n_rows or before - point.value <= effort.tol * abs(before):
             point.converged = True
             break
     return point

@@ -8,10 +8,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from mtclust.labels import label_codes
+from mtclust.labels import code_scale, label_codes
 from mtclust.primal.rows import Data
 from mtclust.primal.systems import gain_root
-from mtclust.problem.feature_descent import code_scale
 from mtclust.problem.pool import EXCHANGE_TOLERANCE, PATH, partition_key, random_labels
 from mtclust.problem.sample import take_rows
 
@@ -94,11 +93,11 @@ def _starts(
         labels = random_labels(n, lower, upper, rng)
         if forms is None:
             return [labels]
-        state = rng.integers(2**63, size=1, dtype=np.uint64)
+        bits = rng.integers(2**63, size=1, dtype=np.uint64)
         counts = np.bincount(labels, minlength=len(lower))
         for M, tolerance in zip(forms, tolerances):
             P = label_codes(labels, len(lower)).T @ M
-            _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, state)
+            _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, bits)
         if n_init == 1:
             return [labels]
         # ½⟨Y, MY⟩ up to a factor: the codes of a row add up to 0, and so do its entries of P

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,9 @@ from mtclust.labels import SizeBounds
 from mtclust.model import DecisionModel
 from mtclust.primal.boundary import prices_agree
 from mtclust.primal.features import FeatureMap
-from mtclust.primal.labelling import TaskLabels, move_sums
-from mtclust.primal.rows import Data, Moments, Source
+from mtclust.primal.labelling import TaskLabels
+from mtclust.primal.rows import Data, Moments
+from mtclust.primal.sources import LocalRows
 from mtclust.primal.systems import AloneSystem, SharedSystem, Solver, System, relationship_system
 from mtclust.problem import feature_descent, feature_predictability
 from mtclust.problem.feature_descent import best_labels, point_of_labels
@@ -202,13 +203,9 @@ class FeatureProblem:
     def _labels_of(self, task: int, start: Start) -> TaskLabels:
         """Labels with their class sums, which cost one pass over the task."""
         assert start.labels is not None
-        C, r = self.n_clusters, self.data.moments.n_features
+        labels, C = start.labels.astype(np.int32), self.n_clusters
         prices = np.zeros(C) if start.prices is None else start.prices.copy()
-        result = TaskLabels(start.labels.astype(np.int32), prices, np.zeros((C, r)))
-        none = np.full(len(start.labels), -1, dtype=np.int32)
-        for first, last, block in self.data.source.blocks(task):
-            move_sums(block, none[first:last], result.labels[first:last], result.sums)
-        return result
+        return TaskLabels(labels, prices, self.data.source.class_sums(task, labels, C))
 
     def seeded(self, task: int, start: Start, Z: Array) -> Point:
         assert start.model is not None
@@ -269,7 +266,7 @@ class FeatureProblem:
     def decision(self, point: Point) -> DecisionModel:
         """The model that scores new rows."""
         assert self.features is not None
-        shift = getattr(self.data.source, "shift", None)
+        shift = self.data.source.shift
         if self.criterion == "J":
             return self.features.decision(self.data.moments, shift, self.bounds.present, point.fit.W)
         models, offset = feature_predictability.decision_models(point.fit)
@@ -278,10 +275,10 @@ class FeatureProblem:
 
 
 @dataclass(frozen=True)
-class _SomeTasks:
-    """Some tasks of a source."""
+class _SomeTasks(LocalRows):
+    """Some tasks of rows at hand."""
 
-    source: Source
+    source: LocalRows
     tasks: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
@@ -307,4 +304,5 @@ def _restricted(data: Data, tasks: NDArray[np.int64]) -> Data:
         all_tasks.largest[tasks],
     )  # fmt: skip
     offsets = np.concatenate([[0], np.cumsum(part.sizes)]).astype(np.int64)
-    return Data(_SomeTasks(data.source, tasks, offsets), part, data.bounds.restrict(tasks))
+    source = cast(LocalRows, data.source)  # the search runs on few rows, which are at hand
+    return Data(_SomeTasks(source, tasks, offsets), part, data.bounds.restrict(tasks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,6 +29,8 @@ Labels = NDArray[np.int64]
 
 #: random starts of every task alone, where the options do not say how many
 SINGLE_TASK_STARTS = 40
+#: digits of a kernel that tell tasks apart
+_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -206,15 +209,16 @@ class KernelProblem:
     # -- points --------------------------------------------------------------------------------------------------
 
     def starts(self, options: SearchOptions, rng: np.random.Generator, Z: Array | None = None) -> list[list[Start]]:
+        first = int(rng.integers(2**31))
         if Z is None:
             kernel, ridge, n_init = self.kernel, self.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
         else:
             assert isinstance(self.coupling, SharedFeatures)
             kernel, ridge, n_init = self.coupling.gain_kernel(Z), np.ones(self.n_tasks), options.n_init
-        seeds = rng.integers(2**63, size=self.n_tasks)
+        seeds = [_seed_of(self.kernel[a:b, a:b], first) for a, b in zip(self.offsets[:-1], self.offsets[1:])]
         jobs = (
             delayed(self.criterion.starts_of_task)(
-                kernel[a:b, a:b], float(ridge[i]), self.bounds.lower[i], self.bounds.upper[i], n_init, int(seeds[i])
+                kernel[a:b, a:b], float(ridge[i]), self.bounds.lower[i], self.bounds.upper[i], n_init, seeds[i]
             )
             for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:]))
         )
@@ -308,3 +312,8 @@ class KernelProblem:
             self.lambda2, None if self.features is None else self.features.rank, origin.centres is not None,
             self.criterion.name,
         )  # fmt: skip
+
+
+def _seed_of(kernel: Array, first: int) -> int:
+    """A seed for the starts of a task that follows from its rows, not from its name or place."""
+    return zlib.crc32(np.array([len(kernel), np.abs(kernel).sum().round(_DIGITS)]).tobytes(), first)

@@ -17,10 +17,11 @@ from mtclust.coupling import Conditioned
 from mtclust.known import known_counts, placed
 from mtclust.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels, move_sums
-from mtclust.primal.rows import Data, Source, block_rows
+from mtclust.primal.rows import Data, RowSource, block_rows
+from mtclust.primal.sources import LocalRows
 from mtclust.primal.systems import objective
 from mtclust.problem.criteria import Criterion, TaskTerm
-from mtclust.problem.feature_descent import FeatureFit, class_vectors, coupling_steps, relabel_all
+from mtclust.problem.feature_descent import FeatureFit, class_vectors, coupling_steps
 from mtclust.problem.feature_predictability import decision_models, scored_by, value_of
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.protocol import Effort, Point, Start
@@ -101,15 +102,12 @@ class KnownRows:
 
 
 @dataclass(frozen=True)
-class _SomeRows:
+class _SomeRows(LocalRows):
     """Some rows of every task of a source."""
 
-    source: Source
+    source: RowSource
     positions: list[NDArray[np.int64]]
-
-    @property
-    def offsets(self) -> NDArray[np.int64]:
-        return np.concatenate([[0], np.cumsum([len(part) for part in self.positions])]).astype(np.int64)
+    offsets: NDArray[np.int64]
 
     @property
     def n_features(self) -> int:
@@ -125,9 +123,6 @@ class _SomeRows:
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         return self.source.take(task, self.positions[task][positions])
 
-    def whole(self, task: int) -> None:
-        return None
-
 
 def descend_with_known(problem: FeatureProblem, point: Point, known: Labels, effort: Effort) -> Point:
     """Passes over the rows that are not known while the value falls; known rows are in place already."""
@@ -136,7 +131,8 @@ def descend_with_known(problem: FeatureProblem, point: Point, known: Labels, eff
     free = [np.flatnonzero(part < 0) for part in parts]
     counts = known_counts(known, offsets, problem.n_clusters)
     bounds = SizeBounds(np.maximum(data.bounds.lower - counts, 0), np.maximum(data.bounds.upper - counts, 0))
-    rest = Data(_SomeRows(data.source, free), data.moments, bounds)
+    begins = np.concatenate([[0], np.cumsum([len(part) for part in free])]).astype(np.int64)
+    rest = Data(_SomeRows(data.source, free, begins), data.moments, bounds)
     tasks = [_without_known(data.source, i, fit.tasks[i], free[i], parts[i]) for i in range(problem.n_tasks)]
     learn, n_free = effort.learn and problem.method != "independent", sum(map(len, free))
     which = [i for i in range(problem.n_tasks) if len(free[i])]
@@ -147,9 +143,9 @@ def descend_with_known(problem: FeatureProblem, point: Point, known: Labels, eff
         best = fit.tasks, fit.b, fit.W, fit.solver
         if problem.criterion == "E":
             models, offset = decision_models(fit)
-            changed = relabel_all(scored_by(rest, offset), models, tasks, which)
+            changed = rest.source.relabel(scored_by(rest, offset), models, tasks, which)
         else:
-            changed = relabel_all(rest, fit.W, tasks, which)
+            changed = rest.source.relabel(rest, fit.W, tasks, which)
         fit.tasks = [_joined(own, *pair) for own, pair in zip(best[0], zip(tasks, free, strict=True))]
         _add_known_sums(data.source, fit, parts)
         fit.b = class_vectors(data.moments, list(range(problem.n_tasks)), fit.tasks)
@@ -175,7 +171,7 @@ def _value(problem: FeatureProblem, fit: FeatureFit) -> float:
     return value_of(fit) if problem.criterion == "E" else objective(fit.b, fit.W)
 
 
-def _without_known(source: Source, task: int, whole: TaskLabels, free: Labels, known: Labels) -> TaskLabels:
+def _without_known(source: RowSource, task: int, whole: TaskLabels, free: Labels, known: Labels) -> TaskLabels:
     """The labels of the other rows of a task, with class sums of their own."""
     sums = whole.sums.copy()
     mine = np.flatnonzero(known >= 0)
@@ -192,7 +188,7 @@ def _joined(whole: TaskLabels, rest: TaskLabels, free: Labels) -> TaskLabels:
     return TaskLabels(labels, rest.prices.copy(), rest.sums.copy())
 
 
-def _add_known_sums(source: Source, fit: FeatureFit, parts: list[Labels]) -> None:
+def _add_known_sums(source: RowSource, fit: FeatureFit, parts: list[Labels]) -> None:
     for task, (own, known) in enumerate(zip(fit.tasks, parts)):
         mine = np.flatnonzero(known >= 0)
         if len(mine):

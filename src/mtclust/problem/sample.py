@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.labels import SizeBounds
-from mtclust.primal.rows import Data, TableRows, moments, take_all
+from mtclust.primal.rows import Data
+from mtclust.primal.sources import TableRows
 
 #: up to this many rows the search runs on all of them
 ALL_ROWS = 30_000
@@ -34,11 +35,11 @@ def take_rows(data: Data, wanted: NDArray[np.int64], rng: np.random.Generator) -
 def rows_at(data: Data, positions: list[NDArray[np.int64]]) -> Data:
     """These rows of every task, held in memory, with the size bounds in proportion."""
     wanted = np.array([len(part) for part in positions])
-    parts = take_all(data.source, positions)
+    parts = data.source.take_all(positions)
     offsets = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
     source = TableRows(np.concatenate(parts), offsets)
     centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))
-    of_sample = moments(source, centre, scale=data.moments.scale or None)
+    of_sample = source.moments(centre, data.moments.scale or None)
     return Data(source, of_sample, proportional(data.bounds, data.moments.sizes, wanted))
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.labels import SizeBounds
-from mtclust.primal.labelling import TaskLabels, move_sums
-from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable, sparse_moments
+from mtclust.primal.labelling import TaskLabels
+from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable
 from mtclust.primal.rows import Data
 from mtclust.primal.systems import System
 from mtclust.problem.feature_descent import best_labels, class_vectors, point_of_labels
@@ -81,13 +81,11 @@ class WideSparseProblem(FeatureProblem):
         sizes = [len(part) for part in self.positions]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         rows = SparseTable([source.take(i, part) for i, part in enumerate(self.positions)], offsets)
-        few = Data(rows, sparse_moments(rows, bool(np.any(moments.mean)), moments.scale), self.bounds)
+        few = Data(rows, rows.moments(bool(np.any(moments.mean)), moments.scale), self.bounds)
         tasks = []
         for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
-            C, r = self.n_clusters, rows.n_features
-            task = TaskLabels(labels[a:b].astype(np.int32), np.zeros(C), np.zeros((C, r)))
-            move_sums(rows.parts[i], np.full(b - a, -1, dtype=np.int32), task.labels, task.sums)
-            tasks.append(task)
+            own = labels[a:b].astype(np.int32)
+            tasks.append(TaskLabels(own, np.zeros(self.n_clusters), rows.class_sums(i, own, self.n_clusters)))
         system = MatrixFreeSystem(rows, few.moments, self.lambda1, self.lambda2)
         return system.condition(Z).models(class_vectors(few.moments, list(range(len(tasks))), tasks))
 

@@ -32,11 +32,13 @@ _RIDGE = 0.125
 
 
 def keep_known(
-    outcome: Outcome, known: Labels, options: SearchOptions, rng: np.random.Generator, free_names: bool = True
-) -> Outcome:
+    outcome: Outcome, known: Labels, options: SearchOptions, rng: np.random.Generator, few_tasks: Labels,
+    free_names: bool = True,
+) -> Outcome:  # fmt: skip
     """The outcome with known rows (sorted by task, −1 where unknown) in place.
 
-    ``free_names`` says that clusters may be renamed: not where a table of sizes names them.
+    ``few_tasks`` says which tasks those of ``outcome.few`` are, ``free_names`` that clusters may be renamed: not where
+    a table of sizes names them.
     """
     problem: Any = outcome.problem
     common = isinstance(problem, CommonFrame)
@@ -51,8 +53,9 @@ def keep_known(
     else:
         labels = np.asarray(outcome.few_point.labels, dtype=np.int64)
         bounds = outcome.few.bounds.fitted(labels, outcome.few.offsets)
-        few = outcome.few.with_bounds(_renamed_bounds(bounds, names))
-        few_point = few.renamed(outcome.few_point, names)
+        own_names = names if common else names[few_tasks]
+        few = outcome.few.with_bounds(_renamed_bounds(bounds, own_names))
+        few_point = few.renamed(outcome.few_point, own_names)
     if common:
         counts = counts_by_task(end.labels, problem.offsets, problem.bounds.n_clusters)
         found = CommonFrame(found, problem.offsets, free_bounds(np.diff(problem.offsets), counts > 0))

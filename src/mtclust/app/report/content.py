@@ -24,7 +24,7 @@ from mtclust.app.shown import natural_order, percent
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import all_traits, value_in_words
 from mtclust.estimators.facts import Facts, facts_of
-from mtclust.tasks import codes_of_known_tasks
+from mtclust.tasks import numbers_of_known_tasks
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
@@ -108,7 +108,7 @@ class ReportInput:
 def report_content(given: ReportInput) -> dict[str, Any]:
     """All that the template shows; strings are plain text, to be escaped by the template."""
     model = given.model
-    codes = codes_of_known_tasks(given.tasks, len(model.labels_), model.tasks_)
+    codes = numbers_of_known_tasks(given.tasks, len(model.labels_), model.tasks_)
     names = [spelled_out(str(name)) for name in model.tasks_]
     cluster_names = [spelled_out(given.names.get(c, f"Cluster {c}")) for c in range(int(model.n_clusters_))]
     relationship = task_relationship(model)

@@ -15,8 +15,8 @@ from mtclust.coupling import Conditioned, Coupling, Independent, Relationship, S
 from mtclust.features import CentredKernel, EigenFeatures, Kernel, centre_kernel, eigen_features
 from mtclust.labels import label_codes
 from mtclust.model import DecisionModel, build_model
-from mtclust.objective import loo_residuals, r_squared
-from mtclust.tasks import TaskIndex, codes_of_known_tasks, index_tasks
+from mtclust.objective import loo_residuals
+from mtclust.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 
 Array = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ class SupervisedLinear:
         for lambda_ in LAMBDAS:
             state = _alternate(self._coupling(centred, index, features, lambda_), codes)
             residuals = loo_residuals(codes, state.alpha(codes), state.diagonal(), index.sizes, True)
-            score = r_squared(residuals, codes)
+            score = 1.0 - float(np.sum(residuals**2) / np.sum(codes**2))  # R²
             if best is None or score > best[0]:
                 best = score, lambda_, state
         assert best is not None
@@ -92,7 +92,7 @@ class SupervisedLinear:
 
     def predict(self, X: Any, tasks: Any) -> NDArray[np.int64]:
         """The class of each row."""
-        codes = codes_of_known_tasks(tasks, X.shape[0], self.tasks_)
+        codes = numbers_of_known_tasks(tasks, X.shape[0], self.tasks_)
         return np.asarray(self.model_.scores(X, codes).argmax(axis=1))
 
 

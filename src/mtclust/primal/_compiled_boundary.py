@@ -199,9 +199,9 @@ def exact(cost, low, high, prices, labels):  # type: ignore[no-untyped-def]
 
 @njit
 def misfit_of(prices, counts, lower, upper):  # type: ignore[no-untyped-def]
-    """How many rows too many and too few the labels that prices alone give have; −1 if they are optimal.
+    """Whether the labels that prices alone give are optimal, and how many rows too many and too few they have.
 
-    That is, if sizes are within bounds and the prices belong to them: above 0 only at the upper bound, below 0 only at
+    They are if sizes are within bounds and the prices belong to them: above 0 only at the upper bound, below 0 only at
     the lower.
     """
     fits = True
@@ -213,7 +213,7 @@ def misfit_of(prices, counts, lower, upper):  # type: ignore[no-untyped-def]
             misfit += lower[c] - counts[c]
         elif (counts[c] > lower[c] and prices[c] < 0.0) or (counts[c] < upper[c] and prices[c] > 0.0):
             fits = False
-    return -1 if fits and misfit == 0 else misfit
+    return fits and misfit == 0, misfit
 
 
 @njit
@@ -239,15 +239,14 @@ def gap_of_rank(gaps, rank, held):  # type: ignore[no-untyped-def]
 def gather(scores, constant, labels, gaps, delta, undecided, cost, low, high):  # type: ignore[no-untyped-def]
     """The rows with at most this gap, with their costs; ``low`` and ``high``, room without rows, become theirs.
 
-    Returns how many they are, −1 where there are more than ``undecided`` has room for, −2 where the bounds cannot be
-    met by them.
+    Returns how many they are, whether ``undecided`` had room for all of them, and whether they can meet the bounds.
     """
     C = len(constant)
     k = 0
     for j in range(len(gaps)):
         if gaps[j] <= delta:
             if k == len(undecided):
-                return -1
+                return k, False, False
             undecided[k] = j
             low[labels[j]] += 1
             high[labels[j]] += 1
@@ -258,8 +257,8 @@ def gather(scores, constant, labels, gaps, delta, undecided, cost, low, high):  
     most = 0
     for c in range(C):
         if high[c] < 0:
-            return -2
+            return k, True, False
         low[c] = low[c] if low[c] > 0 else 0
         fewest += low[c]
         most += high[c]
-    return k if fewest <= k and k <= most else -2
+    return k, True, fewest <= k and k <= most

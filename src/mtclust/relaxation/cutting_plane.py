@@ -1,16 +1,17 @@
 r"""The paper's own solver: cutting planes on the convex relaxation of the labels.
 
-The set of allowed labellings Bⁱ of every task is replaced by its convex hull, Ỹⁱ = Σ_k μⁱ_kYⁱ_k, and
+The set of allowed labellings Bⁱ of every task is replaced by its convex hull, Ỹⁱ = Σ_k μⁱ_kYⁱ_k (the paper's (18), (19)
+and (21), (26)), and
 
 .. math:: \min_{\tilde Y\in\prod_i\mathrm{conv}(B^i)} \Phi(\tilde Y), \quad
           \Phi(\tilde Y) = \min_Z \tfrac12\mathrm{tr}(\tilde Y^TM(Z)\tilde Y)
 
-is solved with growing pools of labellings:
+which is its (27), is solved with growing pools of labellings, (28):
 
-1. the level method finds μ for the current pools (:mod:`mtclust.solvers.level_method`); every evaluation of Φ is a
-   supervised problem in (W, Z) (:mod:`mtclust.solvers.alternation`)
-2. the most violated labelling of every task, min_Y ⟨αⁱ, Y⟩ over Bⁱ, by exact assignment, enters its pool; α is the
-   dual solution on the pools, the mixture of the level method's cuts that carries its lower bound
+1. the level method finds μ for the current pools, (30) (:mod:`mtclust.relaxation.level_method`); every evaluation of Φ
+   is a supervised problem in (W, Z), (31) (:mod:`mtclust.relaxation.alternation`)
+2. the most violated labelling of every task, min_Y ⟨αⁱ, Y⟩ over Bⁱ, (29), by exact assignment, enters its pool; α is
+   the dual solution on the pools, the mixture of the level method's cuts that carries its lower bound
 3. stop when the value and the lower bound −Φ*(α) + Σ_i min_Y⟨αⁱ, Y⟩ meet. At the optimal Z their difference is
    Σ_i(⟨αⁱ, Ỹⁱ⟩ − min_Y⟨αⁱ, Y⟩), which needs no pool
 
@@ -36,11 +37,11 @@ from mtclust.labels import SizeBounds, label_codes
 from mtclust.problem.kernel_descent import KernelFit
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point, SearchOptions
+from mtclust.relaxation.alternation import InnerSolution, solve_inner
+from mtclust.relaxation.level_method import Cut, Evaluation, LevelResult, minimise
+from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage
+from mtclust.relaxation.starts import starting_labels
 from mtclust.search.outcome import Outcome
-from mtclust.solvers.alternation import InnerSolution, solve_inner
-from mtclust.solvers.level_method import Cut, Evaluation, LevelResult, minimise
-from mtclust.solvers.relaxation import CuttingPlaneOptions, Relaxation, shrinkage
-from mtclust.solvers.starts import starting_labels
 
 Array = NDArray[np.float64]
 
@@ -60,7 +61,7 @@ class Reduced:
         self._rows = [slice(int(a), int(b)) for a, b in zip(coupling.offsets[:-1], coupling.offsets[1:])]
         self.pools = [labels[rows][None] for rows in self._rows]
         self._codes = [self._flat_codes(pool[0]) for pool in self.pools]  # row k is Y_k of a task, flattened
-        self._state: Conditioned = coupling.condition(coupling.uncoupled())
+        self._at: Conditioned = coupling.condition(coupling.uncoupled())
         self.best: InnerSolution | None = None
 
     def _flat_codes(self, labels: NDArray[np.int64]) -> Array:
@@ -90,8 +91,8 @@ class Reduced:
 
     def evaluate(self, mu: Array, accuracy: float) -> Evaluation:
         """Φ(μ) from above, and the cut −Φ*(α) + ⟨α, Ỹ(μ)⟩; the search for Z begins at the last one."""
-        solution = solve_inner(self.coupling, self.codes(mu), self._state, accuracy)
-        self._state = solution.state
+        solution = solve_inner(self.coupling, self.codes(mu), self._at, accuracy)
+        self._at = solution.at
         if self.best is None or solution.value < self.best.value:
             self.best = solution
         return Evaluation(solution.value, self._cut(solution.alpha, solution.conjugate))
@@ -102,7 +103,7 @@ class Reduced:
     def minimise(self, mu: Array, cuts: list[Cut], **options: Any) -> LevelResult:
         """The level method on the current pools, from weights whose value is the best so far."""
         if self.best is not None:
-            self._state = self.best.state
+            self._at = self.best.at
         extended = [self._cut(cut.source, -cut.constant) for cut in cuts]
         return minimise(self.evaluate, self.groups, mu, cuts=extended, **options)
 
@@ -126,7 +127,7 @@ class Reduced:
 def solve_cutting_plane(
     problem: KernelProblem,
     options: CuttingPlaneOptions,
-    exchange: SearchOptions,
+    search: SearchOptions,
     rng: np.random.Generator,
 ) -> Outcome:
     """Start, cutting planes, the same for every task alone (for comparison), and the exchange solver if wanted."""
@@ -141,7 +142,7 @@ def solve_cutting_plane(
     if not isinstance(coupling, Independent):
         independent = Independent(problem.kernel, problem.offsets, problem.ridge)
         result.single = solve_relaxation(problem, independent, labels, options).point
-    return refined(problem, result, exchange, rng) if options.refine == "exchange" else result
+    return refined(problem, result, search, rng) if options.refine == "exchange" else result
 
 
 def solve_relaxation(
@@ -196,7 +197,7 @@ def solve_relaxation(
     relaxation = Relaxation(codes, reduced.split(mu), reduced.pools, labels, scores, best.value, lower, n_cuts)
     found = history[n_cuts]["labels"]
     _, similarity = align(problem.kernel, problem.offsets, found, problem.bounds)
-    point = Point(KernelFit(found, best.state, problem.bounds), best.value, list(history.values()), converged, n_cuts)
+    point = Point(KernelFit(found, best.at, problem.bounds), best.value, list(history.values()), converged, n_cuts)
     groups = groups_of_tasks(similarity)
     return Outcome(problem, point, point, problem, point, point, similarity, groups, codes, relaxation)
 
@@ -204,10 +205,10 @@ def solve_relaxation(
 def _scores(problem: KernelProblem, codes: Array, best: InnerSolution) -> Array:
     """F = Ỹ − (n_i/2)MỸ, the fitted values."""
     sizes = np.diff(problem.offsets)
-    return codes - 0.5 * np.repeat(sizes, sizes)[:, None] * best.state.alpha(codes)
+    return codes - 0.5 * np.repeat(sizes, sizes)[:, None] * best.at.alpha(codes)
 
 
-def refined(problem: KernelProblem, result: Outcome, exchange: SearchOptions, rng: np.random.Generator) -> Outcome:
+def refined(problem: KernelProblem, result: Outcome, search: SearchOptions, rng: np.random.Generator) -> Outcome:
     """Integer labels by the exchange solver's descent, from the labels of the relaxation put within the size bounds."""
     assert result.relaxation is not None
     parts = []
@@ -216,6 +217,6 @@ def refined(problem: KernelProblem, result: Outcome, exchange: SearchOptions, rn
         parts.append(assign(cost, problem.bounds.lower[task], problem.bounds.upper[task]))
     # Z of the relaxation may be singular, and directions without weight would not come back
     point = problem.point(np.concatenate(parts), problem.uncoupled())
-    point = problem.descend(point, rng, exchange.effort("exchange from cutting planes"))
+    point = problem.descend(point, rng, search.effort("exchange from cutting planes"))
     point.history = result.point.history + point.history
     return replace(result, point=point, few_point=point, model_codes=None)

@@ -1,6 +1,7 @@
 r"""The extended level method: minimise a convex Φ over a product of simplices from values and cuts.
 
-Every evaluation at μ_s gives an upper bound and a cut Φ(μ) ≥ k_s + ⟨a_s, μ⟩. One step:
+Here Φ is the value of the paper's (31) and μ the weights of (30). Every evaluation at μ_s gives an upper bound and a
+cut Φ(μ) ≥ k_s + ⟨a_s, μ⟩. One step:
 
 .. math:: \underline\Phi = \min_{\mu}\max_s\, k_s + \langle a_s,\mu\rangle, \quad
           \overline\Phi = \min_s \Phi(\mu_s), \quad

@@ -1,11 +1,11 @@
-r"""The innermost problem: models W and coupling matrix Z for fixed relaxed labels Ỹ.
+r"""The innermost problem, the paper's (31): models W and coupling matrix Z for fixed relaxed labels Ỹ.
 
-Two steps alternate: W by ridge regression (through M(Z)) and Z in closed form, Ω ∝ (Σ_c W_cᵀW_c)^½ or
+Two steps alternate: W by ridge regression (through M(Z)), (32), and Z in closed form, Ω ∝ (Σ_c W_cᵀW_c)^½ or
 D ∝ (Σ_c W_cW_cᵀ)^½. Each minimises J(Ỹ, W, Z) exactly in one of the two for fixed other, so J never rises. The closed
-form is the minimiser for fixed **W**; alternating it with α, as the paper's section 6.3 reads, oscillates.
+form is the minimiser for fixed **W**; alternating it with α, as the paper's (33) in section 6.3 reads, oscillates.
 
 The alternation alone can stop short: a direction whose eigenvalue of Z is zero gets no weight in W and never comes
-back, and after one step D has at most m(C−1) directions of r. The certificate of :mod:`mtclust.solvers.certificate`
+back, and after one step D has at most m(C−1) directions of r. The certificate of :mod:`mtclust.relaxation.certificate`
 shows it. What is then left is closed by maximising the concave dual
 
 .. math:: \max_\alpha\; \langle\alpha, \tilde Y\rangle - \Phi^*(\alpha), \quad \alpha = Lz,\; LL^T = M(Z),
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mtclust.coupling import Conditioned, Coupling, Independent, RelationshipState
-from mtclust.solvers.certificate import Learned, conjugate
+from mtclust.relaxation.certificate import Learned, conjugate
 
 Array = NDArray[np.float64]
 
@@ -52,8 +52,8 @@ class InnerSolution:
         The dual variable that certifies the lower bound.
     conjugate : float
         Φ*(α): Φ(Y) ≥ ⟨α, Y⟩ − Φ*(α) for all Y.
-    state : Conditioned
-        The problem for the Z that was found (``state.Z``).
+    at : Conditioned
+        The problem for the Z that was found (``at.Z``).
     values : tuple of float
         The value at the start and after every step; never rises.
     """
@@ -61,7 +61,7 @@ class InnerSolution:
     value: float
     alpha: Array
     conjugate: float
-    state: Conditioned
+    at: Conditioned
     values: tuple[float, ...]
 
     def bound(self, codes: Array) -> float:
@@ -69,17 +69,17 @@ class InnerSolution:
         return float(np.vdot(self.alpha, codes)) - self.conjugate
 
 
-def solve_inner(coupling: Coupling, codes: Array, state: Conditioned, accuracy: float) -> InnerSolution:
-    """Minimise J over W and Z for fixed Ỹ, from the Z of ``state``, to a certified gap of ``accuracy``.
+def solve_inner(coupling: Coupling, codes: Array, at: Conditioned, accuracy: float) -> InnerSolution:
+    """Minimise J over W and Z for fixed Ỹ, from the Z of ``at``, to a certified gap of ``accuracy``.
 
     The gap may stay larger where that is below rounding or the rounds are used up; the bounds hold all the same.
     """
-    alpha = state.alpha(codes)
+    alpha = at.alpha(codes)
     value = 0.5 * float(np.vdot(alpha, codes))
     if isinstance(coupling, Independent):  # nothing to learn: M is fixed, α is exact
-        return InnerSolution(value, alpha, value, state, (value,))
+        return InnerSolution(value, alpha, value, at, (value,))
     accuracy = max(accuracy, _ROUNDING * value)
-    point = _certified(coupling, alpha, state, value, (value,))
+    point = _certified(coupling, alpha, at, value, (value,))
     for _ in range(_MAX_ROUNDS):
         point = _alternate(coupling, codes, point, accuracy)
         if _gap(point, codes) <= accuracy:
@@ -92,9 +92,9 @@ def solve_inner(coupling: Coupling, codes: Array, state: Conditioned, accuracy: 
 
 
 def _certified(
-    coupling: Learned, alpha: Array, state: Conditioned, value: float, values: tuple[float, ...]
+    coupling: Learned, alpha: Array, at: Conditioned, value: float, values: tuple[float, ...]
 ) -> InnerSolution:
-    return InnerSolution(value, alpha, conjugate(coupling, alpha).value, state, values)
+    return InnerSolution(value, alpha, conjugate(coupling, alpha).value, at, values)
 
 
 def _gap(point: InnerSolution, codes: Array) -> float:
@@ -103,14 +103,14 @@ def _gap(point: InnerSolution, codes: Array) -> float:
 
 def _stepped(coupling: Learned, codes: Array, point: InnerSolution, Z: Array) -> InnerSolution:
     """The point with another Z if that lowers J, with the better of the two certificates."""
-    state = coupling.condition(Z)
-    alpha = state.alpha(codes)
+    at = coupling.condition(Z)
+    alpha = at.alpha(codes)
     value = 0.5 * float(np.vdot(alpha, codes))
     if not value < point.value:
         return point
-    new = _certified(coupling, alpha, state, value, (*point.values, value))
+    new = _certified(coupling, alpha, at, value, (*point.values, value))
     if new.bound(codes) < point.bound(codes):
-        return InnerSolution(value, point.alpha, point.conjugate, state, new.values)
+        return InnerSolution(value, point.alpha, point.conjugate, at, new.values)
     return new
 
 
@@ -118,7 +118,7 @@ def _alternate(coupling: Learned, codes: Array, point: InnerSolution, accuracy: 
     """Steps in W and in Z, while they are worth an inverse each."""
     gap = _gap(point, codes)
     while gap > accuracy:
-        point = _stepped(coupling, codes, point, point.state.closed_form(codes))
+        point = _stepped(coupling, codes, point, point.at.closed_form(codes))
         gap, before = _gap(point, codes), gap
         if gap > _WORTHWHILE * before:
             break
@@ -127,7 +127,7 @@ def _alternate(coupling: Learned, codes: Array, point: InnerSolution, accuracy: 
 
 def _ascend(coupling: Learned, codes: Array, point: InnerSolution, accuracy: float) -> InnerSolution:
     """Maximise the dual over α, then take its water-filling Z."""
-    factors = _Factors(coupling, point.state)
+    factors = _Factors(coupling, point.at)
     scale = point.value  # L-BFGS takes changes below 1e-15 for none, and values fall by many orders of magnitude
     gap = np.inf
 
@@ -150,19 +150,19 @@ def _ascend(coupling: Learned, codes: Array, point: InnerSolution, accuracy: flo
     alpha = factors.times(found.x.reshape(codes.shape))
     conj = conjugate(coupling, alpha)
     if float(np.vdot(alpha, codes)) - conj.value > point.bound(codes):
-        point = InnerSolution(point.value, alpha, conj.value, point.state, point.values)
+        point = InnerSolution(point.value, alpha, conj.value, point.at, point.values)
     return _stepped(coupling, codes, point, conj.Z)
 
 
 class _Factors:
     """L with LLᵀ = M, one block or one per task."""
 
-    def __init__(self, coupling: Learned, state: Conditioned) -> None:
+    def __init__(self, coupling: Learned, at: Conditioned) -> None:
         offsets = coupling.offsets
-        if isinstance(state, RelationshipState):
-            blocks, ends = [state.M], [0, int(offsets[-1])]
+        if isinstance(at, RelationshipState):
+            blocks, ends = [at.M], [0, int(offsets[-1])]
         else:
-            blocks, ends = [state.block(i) for i in range(coupling.n_tasks)], offsets.tolist()
+            blocks, ends = [at.block(i) for i in range(coupling.n_tasks)], offsets.tolist()
         self._factors = [sla.cholesky(block, lower=True) for block in blocks]
         self._rows = [slice(a, b) for a, b in zip(ends[:-1], ends[1:])]
         sizes = np.diff(offsets)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.distributed.chunk import Changes, Reading, Settled, source_of, tasks_in
-from mtclust.primal.rows import Moments, NearRows, TableRows
-from mtclust.problem.feature_descent import FEW_ROWS, MOST_CANDIDATES, largest_pull, pulls_of, wants_of
+from mtclust.distributed.chunk import Changes, ChunkLabels, Reading, source_of, tasks_in
+from mtclust.primal.near import FEW_ROWS, MOST_CANDIDATES, largest_pull, pulls_of, wants_of
+from mtclust.primal.rows import Moments, NearRows
+from mtclust.primal.sources import TableRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -81,11 +82,11 @@ class Eager:
 
 
 def most_eager(
-    raw: Any, codes: NDArray[Any], base: Positions, reading: Reading, question: Question,
-    labels: Settled, changes: dict[int, Changes],
+    raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, question: Question,
+    labels: ChunkLabels, changes: dict[int, Changes],
 ) -> dict[int, Eager]:  # fmt: skip
     """Every chunk's rows of highest e."""
-    source, now = source_of(raw, codes, reading), labels.changed(base, changes)
+    source, now = source_of(raw, task_numbers, reading), labels.changed(base, changes)
     most = MOST_CANDIDATES + _spare(source.n_features) + 1
     result = {}
     for task in sorted(set(tasks_in(source).tolist()) & set(question.tasks)):

@@ -1,0 +1,199 @@
+"""Rows at hand: dense and sparse tables and Nyström features, in memory, in a mapped file or computed block by block.
+
+A new kind of rows inherits :class:`LocalRows` and says how many features there are, what a block is and how to take
+some rows; every pass that a problem asks for is made of these.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.features import Kernel
+from mtclust.primal.labelling import TaskLabels, first_prices, move_sums, relabel
+from mtclust.primal.near import rows_near_boundary
+from mtclust.primal.rows import Data, Labelled, Moments, NearRows, block_rows, far_from_zero, moments
+
+Array = NDArray[np.float64]
+
+#: rows of a sparse block
+_SPARSE_ROWS = 1024
+
+
+class LocalRows(ABC):
+    """Rows that are read here, block by block."""
+
+    offsets: NDArray[np.int64]
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int: ...
+
+    @abstractmethod
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        """Begin, end (within the task) and features of one block after the other."""
+
+    @abstractmethod
+    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """Features of some rows of a task."""
+
+    def whole(self, task: int) -> NDArray[Any] | None:
+        """All rows of a task where they lie together in memory as they are; None elsewhere."""
+        return None
+
+    @property
+    def shift(self) -> NDArray[Any] | None:
+        return None
+
+    def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
+        return [self.take(task, where) for task, where in enumerate(positions)]
+
+    def moments(self, centre: bool, scale: float | None = None) -> Moments:
+        return moments(self, centre, scale)
+
+    def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
+        sums, none = np.zeros((n_clusters, self.n_features)), np.full(len(labels), -1, dtype=np.int32)
+        for begin, end, block in self.blocks(task):
+            move_sums(block, none[begin:end], labels[begin:end], sums)
+        return sums
+
+    def best_labels(self, data: Data, W: Array, prices: list[Array] | None = None) -> list[TaskLabels]:
+        C, r = data.bounds.n_clusters, data.moments.n_features
+        tasks = [TaskLabels.none(int(n), C, r) for n in data.moments.sizes]
+        for i, task in enumerate(tasks):
+            warm = task.prices if prices is None else prices[i].copy()
+            task.prices = first_prices(self, i, data.moments, W[i], warm, data.bounds.lower[i], data.bounds.upper[i])
+        self.relabel(data, W, tasks, list(range(len(tasks))))
+        return tasks
+
+    def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
+        lower, upper = data.bounds.lower, data.bounds.upper
+        return sum(relabel(self, i, data.moments, W[i], labels[i], lower[i], upper[i]) for i in tasks)
+
+    def near_boundary(self, data: Data, fit: Labelled, factors: dict[int, Array]) -> Callable[[int], NearRows]:
+        return lambda task: rows_near_boundary(self, data, fit, task, factors[task])
+
+
+@dataclass(frozen=True)
+class TableRows(LocalRows):
+    """The columns of a dense table are the features.
+
+    ``order`` sorts the rows of ``table`` by task, None where they are sorted; ``shift`` (m × d) is subtracted.
+    """
+
+    table: NDArray[Any]
+    offsets: NDArray[np.int64]
+    order: NDArray[np.int64] | None = None
+    shift: NDArray[Any] | None = None
+
+    @property
+    def n_features(self) -> int:
+        return self.table.shape[1]
+
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
+        step = block_rows(self.table.shape[1], self.table.dtype.itemsize)
+        for a in range(begin, end, step):
+            b = min(end, a + step)
+            rows = self.table[a:b] if self.order is None else self.table[self.order[a:b]]
+            yield a - begin, b - begin, self._shifted(task, rows)
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
+        where = positions + self.offsets[task]
+        return self._shifted(task, self.table.take(where if self.order is None else self.order[where], axis=0))
+
+    def whole(self, task: int) -> NDArray[Any] | None:
+        if self.order is not None or self.shift is not None:
+            return None
+        return self.table[int(self.offsets[task]) : int(self.offsets[task + 1])]
+
+    def _shifted(self, task: int, rows: NDArray[Any]) -> NDArray[Any]:
+        return rows if self.shift is None else rows - self.shift[task]
+
+    def kept_near_zero(self) -> TableRows:
+        """Shifted by roughly the means of the tasks if those lie far from 0, where squares would cancel."""
+        means, spreads = np.zeros((2, len(self.offsets) - 1, self.n_features))
+        for task in range(len(means)):
+            _, _, block = next(self.blocks(task))
+            rows = np.asarray(block, dtype=np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                means[task] = np.ones(len(rows)) @ rows / len(rows)
+                # roughly, where means are large: then the rows are shifted in any case
+                squares = np.einsum("ij,ij->j", rows, rows) / len(rows)
+                spreads[task] = np.sqrt(np.maximum(squares - means[task] ** 2, 0.0))
+        if not far_from_zero(means, spreads):
+            return self
+        return TableRows(self.table, self.offsets, self.order, means.astype(self.table.dtype))
+
+
+@dataclass(frozen=True)
+class KernelRows(LocalRows):
+    """Nyström features k(x, landmarks)·projection, computed block by block."""
+
+    table: Any
+    offsets: NDArray[np.int64]
+    kernel: Kernel
+    landmarks: Any
+    projection: Array
+    order: NDArray[np.int64] | None = None
+    centres: Array | None = None  # (m, d), taken off the rows of every task
+
+    @property
+    def n_features(self) -> int:
+        return self.projection.shape[1]
+
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
+        step = block_rows(max(self.n_features, self.projection.shape[0]), 8) * 4
+        for a in range(begin, end, step):
+            b = min(end, a + step)
+            yield a - begin, b - begin, self._features(task, np.arange(a, b))
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
+        return self._features(task, positions + self.offsets[task])
+
+    def _features(self, task: int, where: NDArray[np.int64]) -> Array:
+        rows = self.table[where if self.order is None else self.order[where]]
+        if self.centres is not None:
+            rows = rows - self.centres[task]
+        return self.kernel(rows, self.landmarks) @ self.projection
+
+
+def held_in_memory(source: LocalRows, dtype: Any = np.float64) -> TableRows:
+    """All features of a source as a table."""
+    table = np.empty((int(source.offsets[-1]), source.n_features), dtype=dtype)
+    for task in range(len(source.offsets) - 1):
+        first = int(source.offsets[task])
+        for begin, end, block in source.blocks(task):
+            table[first + begin : first + end] = block
+    return TableRows(table, source.offsets)
+
+
+@dataclass(frozen=True)
+class SparseRows(LocalRows):
+    """A sparse table with few columns, made dense block by block."""
+
+    table: Any
+    offsets: NDArray[np.int64]
+    order: NDArray[np.int64] | None = None
+
+    @property
+    def n_features(self) -> int:
+        return self.table.shape[1]
+
+    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
+        for a in range(begin, end, _SPARSE_ROWS):
+            b = min(end, a + _SPARSE_ROWS)
+            yield a - begin, b - begin, self._dense(np.arange(a, b))
+
+    def take(self, task: int, positions: NDArray[np.int64]) -> Array:
+        return self._dense(positions + self.offsets[task])
+
+    def _dense(self, where: NDArray[np.int64]) -> Array:
+        return self.table[where if self.order is None else self.order[where]].toarray()
