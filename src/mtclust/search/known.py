@@ -2,7 +2,7 @@
 
 The clusters are named after the known rows, these are put in place, and labels and coupling descend once more while
 they stay. With kernel matrices there is a second start, in which models of the known rows alone label all others: of
-the two ends that one is kept under which known rows, left out, more likely belong where they are known to.
+the two ends this one is kept if under it clearly more of the known rows, left out, are put where they belong.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ Labels = NDArray[np.int64]
 
 #: ridge of the regression on known rows
 _RIDGE = 0.125
+#: known rows that labels taught by known rows must have right beyond those that the search has found
+_MORE_RIGHT = 1.5
 
 
 def keep_known(
@@ -87,18 +89,20 @@ def _descended(
     if taught is not None:
         starts.append(taught)
     ends = [fixed.descend(fixed.point(own, point.Z), rng, effort) for own in starts]
-    right = [_probability_of_known(fixed, end, known) for end in ends]
-    best = ends[int(np.argmax(right))]
+    best = ends[0]
+    if len(ends) > 1:
+        right = [_probability_of_known(fixed, end, known) for end in ends]
+        best = ends[int(right[1] - right[0] > _MORE_RIGHT)]
     best.history, best.n_iter = list(point.history), point.n_iter + best.n_iter
     best.record("known rows", "labels")
     return fixed, best
 
 
 def _probability_of_known(problem: KernelProblem, point: Point, known: Labels) -> float:
-    """Mean probability of the clusters of known rows, each left out."""
+    """Sum of the probabilities of the clusters of known rows, each left out: about how many would be put right."""
     scores, mine = problem.leave_one_out(point), known >= 0
     temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
-    return float(probabilities(scores, temperature)[mine, known[mine]].mean())
+    return float(probabilities(scores, temperature)[mine, known[mine]].sum())
 
 
 def _taught(problem: KernelProblem, known: Labels, bounds: SizeBounds) -> Labels | None:
