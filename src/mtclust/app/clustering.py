@@ -18,6 +18,7 @@ from mtclust.app.assigning import assign, row_margins
 from mtclust.app.findings import clusters_table, least_sure_rows, tasks_table
 from mtclust.app.tables import Table, TableEncoder
 from mtclust.app.tables.table import read_tables, table_of_frames
+from mtclust.app.witnesses import Witness, doubt, witnesses
 from mtclust.estimators.facts import Facts, facts_of
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.stability import Stability
@@ -122,8 +123,14 @@ class Clustering:
 
     @property
     def facts(self) -> Facts:
-        """How far the clusters can be trusted: separation, stability, rows that belong nowhere."""
-        return facts_of(self.model)
+        """How far the clusters can be trusted: separation, stability, rows that belong nowhere, other methods."""
+        return facts_of(self.model, "" if self._rows is None else doubt(self.witnesses))
+
+    @cached_property
+    def witnesses(self) -> list[Witness]:
+        """k-means and a Gaussian mixture on the same rows, judged by the same score, the best first."""
+        rows, common = self.rows("witnesses"), self.model.selection_.center == "all"
+        return witnesses(rows.X, rows.task_codes, np.asarray(self.model.labels_), self.n_clusters, common)
 
     def stability(self, n_refits: int = 10) -> Stability | None:
         """Cluster subsamples anew and see what stays the same; found once, and kept with the model.

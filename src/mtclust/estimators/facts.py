@@ -51,6 +51,8 @@ class Facts:
         Rows that lie far from all others (outlier score above .75); None where that is not known.
     similarity : float or None
         Mean similarity of the tasks' clusters to those of the nearest task.
+    against : str
+        What simple methods on the same rows say against the clusters, as half a sentence; empty for nothing.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Facts:
     stability: Stability | None = None
     outliers: int | None = None
     similarity: float | None = None
+    against: str = ""
 
     @property
     def standing(self) -> str:
@@ -95,12 +98,13 @@ class Facts:
     def headline(self, rows: str) -> str:
         """One sentence; with its doubt where there is one."""
         cut = f"{rows} were cut into {self.n_clusters} clusters"
-        return {
-            "one": f"{rows} are one cluster.",
-            "none": f"{cut}, but there may be no clusters in them.",
-            "unstable": f"{cut}, but other rows of the same kind would be cut elsewhere.",
-            "cuts": f"{cut}.",
-        }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters.")
+        said = {
+            "one": f"{rows} are one cluster",
+            "none": f"{cut}, but there may be no clusters in them",
+            "unstable": f"{cut}, but other rows of the same kind would be cut elsewhere",
+            "cuts": cut,
+        }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters")
+        return f"{said}; {self.against}." if self.against and self.standing != "one" else f"{said}."
 
     @property
     def separated(self) -> str:
@@ -140,8 +144,8 @@ class Facts:
         return not (self.stability.overall >= STABLE and np.nanmean(self.stability.clusters) < DOUBTFUL)
 
 
-def facts_of(model: Any) -> Facts:
-    """The facts about a fitted model."""
+def facts_of(model: Any, against: str = "") -> Facts:
+    """The facts about a fitted model; ``against`` is what others say of its clusters."""
     number = model.selection_.get("n_clusters")
     known = number is not None and number.get("structure", "clusters") != "clusters"
     scores = getattr(model, "outlier_scores_", None)
@@ -152,5 +156,5 @@ def facts_of(model: Any) -> Facts:
     return Facts(
         int(model.n_clusters_), m, len(model.labels_), float(model.loo_score_), number["answer"] if known else None,
         getattr(model, "stability_", None),
-        None if scores is None else int(np.count_nonzero(np.asarray(scores) > FAR)), nearest,
+        None if scores is None else int(np.count_nonzero(np.asarray(scores) > FAR)), nearest, against,
     )  # fmt: skip

@@ -63,6 +63,8 @@ class ReportInput:
         What the tasks are, in a word.
     values : pandas.DataFrame or None
         The columns that were clustered by, as they stand in the table.
+    against : str
+        What simple methods on the same rows say against the clusters.
     """
 
     model: Any
@@ -79,6 +81,7 @@ class ReportInput:
     names: Mapping[int, str] = field(default_factory=dict)
     task_column: str = ""
     values: Any = None
+    against: str = ""
 
     @classmethod
     def of(cls, found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> ReportInput:
@@ -102,6 +105,7 @@ class ReportInput:
             names=found.names,
             task_column=found.encoder.task_column or "",
             values=rows.table.frame[list(dict.fromkeys(column.name for column in found.encoder.columns))],
+            against=found.facts.against,
         )
 
 
@@ -119,7 +123,7 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     views = task_views(given.X, codes, shown)
     traits = all_traits(given.X, codes, model, given.features)
     clear = clarity(given.X, codes, model.labels_, int(model.n_clusters_))
-    facts = facts_of(model)
+    facts = facts_of(model, given.against)
     careful = cautions(model, given.warned, given.names)
     return {
         "source": spelled_out(given.source),
