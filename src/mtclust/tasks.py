@@ -242,7 +242,14 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
     position = {key: i for i, key in enumerate(keys(known))}
     task_numbers = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
     if (task_numbers < 0).any():
+        strangers = {type(name).__name__: str(name) for name in ids[task_numbers < 0].tolist()}
         unknown = np.array(sorted({str(name) for name in ids[task_numbers < 0].tolist()}))
+        if set(unknown.tolist()) <= {str(name) for name in known.tolist()}:
+            raise ValueError(
+                f"tasks has ids of type {', '.join(sorted(strangers))}, but those in fit were of type "
+                f"{type(known.tolist()[0]).__name__}: {_listing(unknown)} against {_listing(known)}. Give them "
+                "as in fit."
+            )
         raise ValueError(
             f"tasks has ids that were not in fit: {_listing(unknown)}; known are {_listing(known)}. "
             "Use fit_task(X) to cluster rows of a new task."

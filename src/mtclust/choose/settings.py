@@ -174,8 +174,9 @@ def sample_rows(
 
 
 def choose_settings(
-    estimator: Any, sample: Sample, index: TaskIndex, clusters: NDArray[np.int64], options: SearchOptions
-) -> Settings:
+    estimator: Any, sample: Sample, index: TaskIndex, clusters: NDArray[np.int64], options: SearchOptions,
+    known: NDArray[np.int64] | None = None,
+) -> Settings:  # fmt: skip
     """Choose what the estimator's arguments leave open; only its parameters are read.
 
     Parameters
@@ -188,6 +189,8 @@ def choose_settings(
     clusters : ndarray of shape (m,)
         Number of clusters of every task.
     options : SearchOptions
+    known : ndarray of shape (n,), optional
+        Clusters of all rows, sorted by task, −1 where unknown.
     """
     m = index.n_tasks
     view = View(sample.rows, sample.index.offsets, sample.order, estimator.fit_intercept)
@@ -199,7 +202,10 @@ def choose_settings(
                 'center="all" needs rows in memory, dense or of at most 2 million cells; use center="task".'
             )
         frames = ("task",)
-    question = _question(estimator, view, sample, clusters, given, frames, int(index.sizes.sum()))
+    question = replace(
+        _question(estimator, view, sample, clusters, given, frames, int(index.sizes.sum())),
+        known=_of_sample(known, sample, index),
+    )
     choice = None
     if _is_open(question) and _varies(question):
         choice = choose(question, replace(options, n_init=max(1, options.n_init // _EFFORT)))
@@ -221,6 +227,13 @@ def choose_settings(
     return Settings(
         spec, kernel, frame, criterion, sizes, lambda1, lambda2 * share, view, question.judge, choice, selection
     )
+
+
+def _of_sample(known: NDArray[np.int64] | None, sample: Sample, index: TaskIndex) -> NDArray[np.int64] | None:
+    """Known clusters of the rows of a sample; None where none of them is known."""
+    if known is not None:
+        known = np.concatenate([known[index.offsets[i] + part] for i, part in zip(sample.tasks, sample.positions)])
+    return None if known is None or np.all(known < 0) else known
 
 
 def _question(

@@ -31,6 +31,7 @@ from mtclust.choose.settings import (
 from mtclust.choose.views import View
 from mtclust.exceptions import NO_VARIATION
 from mtclust.features import Kernel, eigen_features
+from mtclust.known import check_sizes, known_counts
 from mtclust.labels import SizeBounds, free_bounds, neutral_bounds, parse_sizes
 from mtclust.memory import available_memory, bytes_with_features, require_memory
 from mtclust.problem.common import CommonFrame, counts_by_task
@@ -61,9 +62,13 @@ class Prepared:
 
 
 def prepare(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], form: str, options: SearchOptions
-) -> Prepared:
-    """Choose the settings and build the problem of a form; ``clusters`` is the number of clusters of every task."""
+    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], form: str, options: SearchOptions,
+    known: NDArray[np.int64] | None = None,
+) -> Prepared:  # fmt: skip
+    """Choose the settings and build the problem of a form.
+
+    ``clusters`` is the number of clusters of every task, ``known`` the clusters of rows sorted by task.
+    """
     if form == "primal":
         _check_feature_memory(estimator, X, index)
     elif form == "matrix-free":
@@ -72,7 +77,7 @@ def prepare(
     whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(estimator, clusters))
     tasks = index.by_rows if sizes_left_open(estimator) and form != "matrix-free" else None
     sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks)
-    settings = choose_settings(estimator, sample, index, clusters, options)
+    settings = choose_settings(estimator, sample, index, clusters, options, known)
     build = {"dual": _kernel_problem, "primal": _feature_problem, "matrix-free": _wide_problem}[form]
     problem = build(estimator, X, index, clusters, settings, sample)
     settings.selection["form"] = form
@@ -296,6 +301,23 @@ def _wide_problem(
         Data(source, own, bounds), few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),
         criterion=settings.criterion, sample=few, positions=sample.positions,
     )  # fmt: skip
+
+
+def check_known(estimator: Any, known: NDArray[np.int64], index: TaskIndex, clusters: NDArray[np.int64]) -> None:
+    """Refuse known rows that contradict the number of clusters or sizes that are given."""
+    C = int(clusters.max())
+    if known.max() >= C:
+        row = int(index.order[int(np.flatnonzero(known >= C)[0])])
+        raise ValueError(
+            f"known has {known.max()} at row {row}; allowed are the cluster ids 0 to {C - 1}, and -1 or missing where "
+            "the cluster is unknown."
+        )
+    if sizes_left_open(estimator):
+        bounds = neutral_bounds(index.sizes, clusters)
+        bounds = SizeBounds(np.zeros_like(bounds.lower), bounds.upper, bounds.movable)
+    else:
+        bounds = parse_sizes(estimator.sizes, index.sizes, clusters, index.names)
+    check_sizes(known_counts(known, index.offsets, C), bounds, index.sizes, index.names.tolist())
 
 
 def clusters_per_task(n_clusters: Any, index: TaskIndex) -> NDArray[np.int64]:
