@@ -74,8 +74,8 @@ def check_spreads(X: Any, rows: Any, kernel: Any) -> None:
     names = _column_names(X)
     named = [repr(names[k]) if len(names) == rows.shape[1] else f"number {k}" for k in (most, least)]
     warn_user(
-        f"the columns of X differ in spread by a factor of {spreads[most] / spreads[least]:.0e}: column {named[0]} has a "
-        f"standard deviation of {spreads[most]:.2g}, column {named[1]} one of {spreads[least]:.2g} and counts for "
+        f"the columns of X differ in spread by a factor of {spreads[most] / spreads[least]:.0e}: column {named[0]} has "
+        f"a standard deviation of {spreads[most]:.2g}, column {named[1]} one of {spreads[least]:.2g} and counts for "
         "nothing. Columns are never rescaled here; use sklearn.preprocessing.StandardScaler first, or mtclust.cluster, "
         "which does that.",
         InputWarning,
