@@ -49,7 +49,7 @@ def test_clear_clusters_are_stable_in_every_form(form, method, tmp_path):
     {"sizes": "balanced"}, {"sizes": [[25, 25, 20]] * 3}, {"lambda1": {0: 0.1, 1: 0.05, 2: 0.2}},
     {"fit_intercept": False},
     {"kernel": "auto", "lambda1": "auto", "lambda2": "auto"}, {"kernel": lambda A, B: A @ B.T},
-], ids=str)  # fmt: skip
+], ids=lambda options: ", ".join(options))  # fmt: skip
 @pytest.mark.filterwarnings("ignore")
 def test_settings_of_any_kind_are_kept(options):
     arguments = {"n_clusters": 3} | QUICK | ({"lambda2": "auto"} if options.get("lambda1") == "auto" else {}) | options

@@ -69,6 +69,10 @@ MISTAKES = {
         lambda: model().fit(X, tasks=np.arange(36)), ValueError,
         ["tasks has 36 different ids for 36 rows", "they name rows, not tasks", "one id per group"],
     ),
+    "columns of very different spread": (
+        lambda: model().fit(FRAME.assign(m0=1e4 * FRAME["m0"]), tasks=TASKS), InputWarning,
+        ["differ in spread by a factor of", "column 'm0'", "counts for nothing", "StandardScaler", "mtclust.cluster"],
+    ),
     "ids of another type": (
         lambda: model().fit(X, tasks=TASKS).predict(X, tasks=TASKS.astype(str)), ValueError,
         ["ids of type str", "of type int", "as in fit"],

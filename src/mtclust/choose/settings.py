@@ -231,7 +231,7 @@ def choose_settings(
 
 def _of_sample(known: NDArray[np.int64] | None, sample: Sample, index: TaskIndex) -> NDArray[np.int64] | None:
     """Known clusters of the rows of a sample; None where none of them is known."""
-    if known is not None and sample.positions is not None:
+    if known is not None:
         known = np.concatenate([known[index.offsets[i] + part] for i, part in zip(sample.tasks, sample.positions)])
     return None if known is None or np.all(known < 0) else known
 

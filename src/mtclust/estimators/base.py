@@ -38,7 +38,7 @@ from mtclust.estimators.confidence import ConfidenceMixin, store_confidence
 from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.forms import FORMS, form_of
-from mtclust.estimators.mistakes import check_index, check_input
+from mtclust.estimators.mistakes import check_index, check_input, check_spreads
 from mtclust.estimators.new_tasks import NewTaskMixin
 from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search, tasks_of_few
 from mtclust.estimators.saving import SavingMixin
@@ -133,6 +133,7 @@ class MultitaskClusterer(
             return fit_distributed(self, X, tasks)
         check_input(X, y, tasks, known, self.task_column)
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
+        check_spreads(X, rows, self.kernel)
         index = index_tasks(ids, rows.shape[0])
         form = form_of(self, self._read_form(), rows, index.n_tasks)
         if rows.shape[0] <= _ORDERED_BY_CONTENT and not is_wide(rows):

@@ -116,11 +116,7 @@ class ConfidenceMixin:
         index = index_tasks(ids, features.shape[0])
         few = index.sizes.sum() <= _JUDGED_ROWS
         sample = all_rows(features, index) if few else sample_rows(features, index, _SAMPLED_ROWS)
-        order = index.order
-        if sample.positions is not None:
-            parts = zip(sample.tasks, sample.positions)
-            order = np.concatenate([index.order[index.offsets[i] + part] for i, part in parts])
-        return separation(sample.rows, sample.index.offsets, labels[order], self.n_clusters_, self.kernel)
+        return separation(sample.rows, sample.index.offsets, labels[sample.order], self.n_clusters_, self.kernel)
 
 
 #: rows that are judged without taking a sample, and rows of a sample
