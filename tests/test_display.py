@@ -205,10 +205,7 @@ def test_clusters_that_are_not_there_are_a_concern():
         "1 is clear-cut, 0 what data without clusters reach)."
     ]
     noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="cloud", answer="one cloud"))
-    assert said(fitted) == [
-        "No clear clusters: The data show one cloud (separation -0.02; 1 is clear-cut, 0 what data without clusters "
-        "reach). The clusters only cut them into pieces."
-    ]
+    assert said(fitted) == ["No clear clusters: The data show one cloud. The clusters only cut them into pieces."]
 
 
 def test_tiny_and_empty_clusters_are_named_unless_they_were_asked_for():

@@ -42,7 +42,7 @@ def test_a_headline_promises_clusters_only_where_nothing_doubts_them():
             assert facts.separation >= FAIR
             assert facts.structure is None
             assert facts.stability is None or facts.stability.overall >= 0.7
-            assert "clear" in facts.separated
+            assert "The clusters are" in facts.separated
         if facts.n_clusters == 1:
             assert said == "90 rows are one cluster."
             assert facts.separated == facts.stable == ""
@@ -54,6 +54,7 @@ def test_every_sentence_has_the_one_figure_and_the_sign_it_speaks_of():
         assert figures == ([] if facts.n_clusters == 1 else [f"{facts.separation:.2f}"])
         if "clear-cut (" in facts.separated or "fairly clear" in facts.separated:
             assert facts.separation > 0
+            assert facts.standing != "unstable"  # "clear" beside "unstable" would be a contradiction
         if "no clearer" in facts.separated:
             assert facts.separation <= 0
         assert facts.separated.count(".") < 5

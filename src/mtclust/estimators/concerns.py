@@ -85,9 +85,10 @@ def _search(model: Any) -> list[Concern]:
 
 def _separation(model: Any, facts: Facts) -> list[Concern]:
     if facts.standing == "none":
-        cuts = " The clusters only cut them into pieces." if facts.structure is not None else ""
-        title = "No clear clusters" if facts.structure is not None else "Clusters not separated"
-        return [Concern(title, facts.separated + cuts)]
+        if facts.structure is None:
+            return [Concern("Clusters not separated", facts.separated)]
+        text = f"The data show {facts.structure}. The clusters only cut them into pieces."
+        return [Concern("No clear clusters", text)]
     tried = [row["separation"] for row in model.selection_.get("candidates", [])]
     if facts.n_clusters > 1 and tried and max(tried) <= 0:
         text = (

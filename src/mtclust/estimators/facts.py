@@ -121,6 +121,8 @@ class Facts:
                 f"The clusters are cuts through a continuum ({figure}): useful to sort rows, no proof that there are "
                 "kinds of rows."
             )
+        if self.standing == "unstable":
+            return f"The clusters separate the rows that they were found in ({figure})."
         word = "clear-cut" if self.separation >= CLEAR else "fairly clear"
         return f"The clusters are {word} ({figure})."
 
