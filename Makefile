@@ -114,6 +114,7 @@ $(TABLES_STAMP): pyproject.toml
 
 bench-tables: $(TABLES_STAMP)
 	$(TABLES)/bin/python benchmarks/tables.py
+	$(TABLES)/bin/python benchmarks/how_sure.py
 
 bench-quick: $(DEV_STAMP)
 	$(BIN)/python benchmarks/watch.py

@@ -141,3 +141,24 @@ def test_figures_of_a_release_are_kept_and_what_became_slower_or_worse_is_told(t
     assert result.returncode == 0, result.stderr
     assert "slower" in result.stdout
     assert "worse" in result.stdout
+
+
+def test_how_sure_measures_every_part_and_goes_on_where_it_stopped(tmp_path):
+    arguments = ("--sets", "iris", "--draws", "1", "--out", str(tmp_path))
+    result = run("how_sure.py", *arguments)
+    assert result.returncode == 0, result.stderr
+
+    def read(path):
+        return list(csv.DictReader(path.read_text().splitlines()))
+
+    rows = {path.stem: read(path) for path in tmp_path.glob("*.csv")}
+    assert set(rows) == {"calibration", "reliability", "stability", "outliers", "known"}
+    assert all(0 <= float(row["ece"]) <= 1 for row in rows["calibration"])
+    assert [row["what"] for row in rows["stability"]] == ["set", "cluster 0", "cluster 1", "cluster 2"]
+    ours = [float(row["auc"]) for row in rows["outliers"] if row["method"] == "mtclust"]
+    assert min(ours) > 0.9
+    assert [float(row["kept"]) for row in rows["known"]] == [1.0]
+    assert run("how_sure.py", *arguments).returncode == 0
+    assert read(tmp_path / "known.csv") == rows["known"]
+    text = (tmp_path / "table.md").read_text()
+    assert all(f"## {part}" in text for part in ("Calibration", "Stability", "Outliers", "Known rows"))

@@ -30,7 +30,7 @@ Labels = NDArray[np.int64]
 #: ridge of the regression on known rows
 _RIDGE = 0.125
 #: known rows that labels taught by known rows must have right beyond those that the search has found
-_MORE_RIGHT = 1.5
+_MORE_RIGHT = 0.7
 
 
 def keep_known(
