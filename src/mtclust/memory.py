@@ -83,7 +83,8 @@ def readable(n_bytes: float) -> str:
 #: features as rows), and for related tasks, beside one per task
 _ALONE, _SHARED, _SHARED_BY_RANK, _RELATED = 3.0, 6.0, 12.0, 7.0
 #: how many more are held while cluster sizes are chosen
-_SIZES_OPEN = {"independent": 0.0, "features": 4.0, "relationship": 8.0}
+_RELATED_SIZES_OPEN = 8.0
+_SIZES_OPEN = {"independent": 0.0, "features": 4.0}
 #: Gram matrices per task, matrices of the system of all tasks, and bytes per row for labels and orders
 _GRAMS, _SYSTEMS, _PER_ROW = 4.0, 2.0, 48.0
 #: largest system that is solved directly; rows in a block of a pass, in bytes; what every fit takes
@@ -99,7 +100,7 @@ def bytes_with_kernels(n: int, m: int, method: str, *, n_kernels: int, rank: int
     of features that DMTFC uses.
     """
     search = {"independent": _ALONE, "features": _SHARED + _SHARED_BY_RANK * min(1.0, rank / n)}
-    matrices = search.get(method, _RELATED + m) + (_SIZES_OPEN[method] if sizes_open else 0.0)
+    matrices = search.get(method, _RELATED + m) + (_SIZES_OPEN.get(method, _RELATED_SIZES_OPEN) if sizes_open else 0.0)
     return 8.0 * n * n * max(matrices, n_kernels + _ALONE - 1) + _ALWAYS
 
 
@@ -110,7 +111,7 @@ def bytes_with_features(n: int, m: int, r: int, method: str, *, sampled: int, he
     chosen on; ``held`` are the bytes of features that are kept, and ``n`` the rows that are here and not with the
     workers of a cluster.
     """
-    system = min(m * r, _LARGEST_SYSTEM) if method == "relationship" else 0
+    system = 0 if method in ("features", "independent") else min(m * r, _LARGEST_SYSTEM)
     matrices = 8.0 * (_GRAMS * m * r * r + _SYSTEMS * system**2 + _CHOOSING)
     return held + 16.0 * sampled * r + min(_BLOCK, 2.0 * n * r) + matrices + _PER_ROW * n + _ALWAYS
 

@@ -84,7 +84,7 @@ class TaskIndex:
             scale = np.abs(apart).max(initial=0.0) or 1.0
             apart = np.sort(apart / scale, axis=1)  # sums of numbers in one order have one rounding
             keys[:, part] = np.sum(apart**2, axis=1), np.sum(apart**3, axis=1)
-        content = np.lexsort((keys[1].round(_DIGITS), keys[0].round(_DIGITS), self.codes[self.order]))
+        content = np.lexsort((keys[1].round(_DIGITS), keys[0].round(_DIGITS), self.task_numbers[self.order]))
         return replace(self, order=self.order[content], is_sorted=False)
 
     def as_one_task(self) -> TaskIndex:

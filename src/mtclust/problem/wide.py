@@ -17,6 +17,7 @@ from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable
 from mtclust.primal.rows import Data
 from mtclust.primal.systems import System
+from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.feature_descent import best_labels, class_vectors, point_of_labels
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.kernels import KernelProblem
@@ -46,7 +47,7 @@ class WideSparseProblem(FeatureProblem):
 
     @property
     def couples_labels(self) -> bool:
-        return self.method == "relationship"
+        return COUPLINGS[self.method].couples_labels
 
     def _system(self) -> System:
         assert isinstance(self.data.source, SparseTable)
