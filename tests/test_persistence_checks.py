@@ -132,6 +132,16 @@ REFUSED = {
     "clusters in words": ("alone", lambda m: m["model"]["fitted"].update(n_clusters_="3"), "n_clusters_ is '3'"),
     "objective in words": ("alone", lambda m: m["model"]["fitted"].update(objective_="low"), "objective_ is no number"),
     "no decision": ("alone", lambda m: m["model"].update(decision=5), "decision is a int"),
+    "temperature of nothing": (
+        "alone", lambda m: part("decision", "fields")(m).update(temperature=0.0), "decision.temperature is 0",
+    ),
+    "probabilities in words": (
+        "alone", lambda m: m["model"]["fitted"].update(probabilities_="high"), "probabilities_ is a str",
+    ),
+    "outliers of other rows": (
+        "alone", lambda m: m["model"]["fitted"].update(outlier_scores_=m["model"]["fitted"]["probabilities_"]),
+        "outlier_scores_ has the shape",
+    ),
     "unknown kernel": (
         "alone", lambda m: part("decision", "fields", "kernel", "fields")(m).update(kind="cosine"), "unknown kind",
     ),

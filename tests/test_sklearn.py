@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
@@ -17,10 +18,29 @@ from tests.conftest import gaussian_tasks
 X, Y, TASKS = gaussian_tasks()
 
 
-@parametrize_with_checks([DMTRC(), DMTFC(), DSTC(), DMTRC(kernel="linear"), DMTFC(kernel="linear")])
+def not_for_clusterers(estimator):
+    """Checks that take whatever has predict_proba for a classifier of the four classes they made up."""
+    reason = "expects a column of predict_proba for each of four classes"
+    return dict.fromkeys(("check_estimator_sparse_array", "check_estimator_sparse_matrix"), reason)
+
+
+@parametrize_with_checks(
+    [DMTRC(), DMTFC(), DSTC(), DMTRC(kernel="linear"), DMTFC(kernel="linear")],
+    expected_failed_checks=not_for_clusterers,
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array, sp.coo_array, sp.dia_matrix])
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+def test_sparse_tables_of_every_kind_are_fitted_like_dense_ones(method, container):
+    """What is left of the checks above that are not for clusterers."""
+    dense, sparse = (method(4, kernel="linear", random_state=0).fit(rows) for rows in (X, container(X)))
+    np.testing.assert_array_equal(dense.labels_, sparse.labels_)
+    np.testing.assert_allclose(sparse.predict_proba(container(X)), dense.predict_proba(X), atol=1e-6)
+    assert sparse.predict(container(X)).shape == (len(X),)
 
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])

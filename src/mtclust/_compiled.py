@@ -258,7 +258,7 @@ def move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps
     n_moves = 0
     for _ in range(sweeps):
         moved = False
-        for position in range(n):
+        for position in range(order.shape[0]):
             j = order[position]
             p = labels[j]
             if counts[p] <= lower[p]:

@@ -25,6 +25,21 @@ class SmallTaskWarning(UserWarning):
     """
 
 
+class InputWarning(UserWarning):
+    """What was given to ``fit`` was used in a way that was probably not meant: it says what was done.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mtclust import DSTC
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = DSTC(2, random_state=0).fit([[0.0], [0.1], [5.0], [5.1]], ["a", "b", "a", "b"])
+    >>> str(caught[0].message)
+    'y holds text or categories and is ignored, ... write fit(X, tasks=...).'
+    """
+
+
 class UncoupledWarning(UserWarning):
     """Coupling the tasks was refused: their own rows contradict the coupled labels.
 

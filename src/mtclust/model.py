@@ -40,6 +40,8 @@ class DecisionModel:
         Which clusters a task has; the others have the score −∞ there.
     centres : ndarray of shape (m, d), optional
         Taken off the rows of every task before the kernel sees them.
+    temperature : float
+        Of the probabilities (:mod:`mtclust.membership`).
     """
 
     kernel: Kernel
@@ -48,6 +50,7 @@ class DecisionModel:
     intercept: Array
     present: NDArray[np.bool_]
     centres: Array | None = None
+    temperature: float = 1.0
 
     def scores(self, X: Any, task_codes: NDArray[np.int64]) -> Array:
         """F of every row for its own task, shape (n, C)."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.membership import probabilities
 from mtclust.model import DecisionModel
 
 Array = NDArray[np.float64]
@@ -60,3 +61,10 @@ class NewTask:
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Clusters of further rows of the new task."""
         return np.argmax(self.decision_function(X), axis=1)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the clusters for further rows of the new task, shape (n, C).
+
+        The temperature is that of the fitted model (:mod:`mtclust.membership`).
+        """
+        return probabilities(self.decision_function(X), self._model.temperature)

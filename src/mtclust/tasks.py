@@ -26,7 +26,6 @@ _LISTED = 5
 #: more tasks than this with fewer rows than this each, on average, are taken for ids of rows
 _FEW_TASKS, _LEAST_ROWS = 20, 2
 
-
 #: digits by which rows are told apart
 _DIGITS = 9
 
@@ -47,6 +46,8 @@ class TaskIndex:
         Task i holds the sorted rows ``offsets[i]:offsets[i + 1]``.
     is_sorted : bool
         Whether the rows came sorted by task, so that ``order`` changes nothing.
+    by_rows : ndarray of shape (m,), optional
+        The tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`).
     """
 
     names: NDArray[Any]
@@ -54,6 +55,7 @@ class TaskIndex:
     order: NDArray[Any]
     offsets: NDArray[np.int64]
     is_sorted: bool = False
+    by_rows: NDArray[np.int64] | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -84,8 +86,11 @@ class TaskIndex:
             scale = np.abs(apart).max(initial=0.0) or 1.0
             apart = np.sort(apart / scale, axis=1)  # sums of numbers in one order have one rounding
             keys[:, part] = np.sum(apart**2, axis=1), np.sum(apart**3, axis=1)
-        content = np.lexsort((keys[1].round(_DIGITS), keys[0].round(_DIGITS), self.task_numbers[self.order]))
-        return replace(self, order=self.order[content], is_sorted=False)
+        keys = keys.round(_DIGITS)
+        content = np.lexsort((keys[1], keys[0], self.task_numbers[self.order]))
+        sums = np.add.reduceat(keys[:, content], self.offsets[:-1], axis=1).round(_DIGITS - 3)
+        by_rows = np.lexsort((sums[1], sums[0], self.sizes))
+        return replace(self, order=self.order[content], is_sorted=False, by_rows=by_rows)
 
     def as_one_task(self) -> TaskIndex:
         """The same rows in the same order, all of one task."""
@@ -237,7 +242,14 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
     position = {key: i for i, key in enumerate(keys(known))}
     task_numbers = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
     if (task_numbers < 0).any():
+        strangers = {type(name).__name__: str(name) for name in ids[task_numbers < 0].tolist()}
         unknown = np.array(sorted({str(name) for name in ids[task_numbers < 0].tolist()}))
+        if set(unknown.tolist()) <= {str(name) for name in known.tolist()}:
+            raise ValueError(
+                f"tasks has ids of type {', '.join(sorted(strangers))}, but those in fit were of type "
+                f"{type(known.tolist()[0]).__name__}: {_listing(unknown)} against {_listing(known)}. Give them "
+                "as in fit."
+            )
         raise ValueError(
             f"tasks has ids that were not in fit: {_listing(unknown)}; known are {_listing(known)}. "
             "Use fit_task(X) to cluster rows of a new task."

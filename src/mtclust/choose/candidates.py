@@ -32,6 +32,7 @@ from mtclust.choose.judge import Judge, Verdict
 from mtclust.choose.quadratic import DIRECTIONS, leading_directions
 from mtclust.choose.views import Frame, KernelSpec, Seen, View
 from mtclust.features import eigen_features
+from mtclust.known import agreement
 from mtclust.labels import neutral_bounds, parse_sizes
 from mtclust.problem.kernels import SINGLE_TASK_STARTS, KernelOrigin, KernelProblem
 from mtclust.problem.predictability import criterion_named
@@ -55,6 +56,8 @@ ABSENT_LEAD = 0.3
 #: from this agreement within tasks (adjusted Rand index, mean) both frames find the same clusters; the common frame
 #: then knows better which of them are the same in all tasks
 SAME_CLUSTERS = 0.98
+#: the share of known rows that a candidate has right weighs n/(n + this) beside its score, for n known rows
+KNOWN_ROWS = 60.0
 #: candidates are searched with this many times fewer starts of every task alone, and at most so many seeds
 _FEWER_STARTS = 5
 _SEEDS = 2
@@ -80,6 +83,8 @@ class Candidate:
     verdict : Verdict
     coupled : bool
     start : {"random", "mixture"}
+    agreement : float
+        What the rows whose cluster is known add to its score.
     """
 
     criterion: str
@@ -90,6 +95,7 @@ class Candidate:
     verdict: Verdict
     coupled: bool
     start: str = "random"
+    agreement: float = 0.0
 
     @property
     def labels(self) -> Labels:
@@ -131,6 +137,8 @@ class Question:
         Of the tasks, for tables of sizes.
     linear_lead : float
         What the linear kernel may fall behind and still be taken: with very many rows it is far cheaper.
+    known : ndarray of shape (N,), optional
+        Clusters of rows that are known, −1 elsewhere.
     """
 
     view: View
@@ -146,6 +154,7 @@ class Question:
     sizes_open: bool = True
     names: NDArray[Any] | None = None
     linear_lead: float = 0.0
+    known: Labels | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -190,7 +199,7 @@ def choose(question: Question, options: SearchOptions) -> Choice:
     # sizes are within tasks in one frame and over all rows in the other: only separation compares them
     leads = [
         candidate.verdict.separation - best.verdict.separation - ABSENT_LEAD * _absent(candidate.labels, question)
-        + question.linear_lead * (candidate.kernel == "linear")
+        + candidate.agreement - best.agreement + question.linear_lead * (candidate.kernel == "linear")
         for candidate in common
     ]  # fmt: skip
     lead = max(leads)
@@ -207,7 +216,7 @@ def choose(question: Question, options: SearchOptions) -> Choice:
 
 def _score(candidate: Candidate) -> float:
     """What candidates are compared by; below its last digit rounding would decide."""
-    return round(candidate.verdict.score, 6)
+    return round(candidate.verdict.score + candidate.agreement, 6)
 
 
 def _preferred(candidates: list[Candidate], question: Question) -> Candidate:
@@ -244,7 +253,7 @@ def _own_frame(question: Question, options: SearchOptions) -> tuple[Candidate, l
         for criterion in question.criteria:
             with phase(f"choosing: {criterion}, {spec.name}"):
                 alone += _search(question, spec, criterion, options, coupled=False)
-    mixture = _mixture(question)
+    mixture = mixture_labels(question)
     alone += [] if mixture is None else [
         _refined(question, spec, mixture, options, coupled=False) for spec in question.kernels
     ]  # fmt: skip
@@ -271,7 +280,7 @@ def _way(candidate: Candidate) -> tuple[str, str, str]:
     return candidate.kernel, candidate.criterion, candidate.start
 
 
-def _mixture(question: Question) -> Labels | None:
+def mixture_labels(question: Question) -> Labels | None:
     """Clusters of all rows by a Gaussian mixture in their leading directions, with those that every task must have.
 
     None where rows are only known through a kernel. It begins with k-means, and always the same way.
@@ -331,7 +340,17 @@ def _judged(
 ) -> Candidate:  # fmt: skip
     labels = np.asarray(outcome.point.labels, dtype=np.int64)
     verdict = question.judge(labels, question.n_clusters, common=frame == "all")
-    return Candidate(criterion, sizes, spec.name, frame, outcome, verdict, coupled)
+    return Candidate(
+        criterion, sizes, spec.name, frame, outcome, verdict, coupled, agreement=_with_known(question, labels)
+    )
+
+
+def _with_known(question: Question, labels: Labels) -> float:
+    """What known rows say for labels: the share they have right, weighed by how many there are."""
+    if question.known is None:
+        return 0.0
+    n = np.count_nonzero(question.known >= 0)
+    return n / (n + KNOWN_ROWS) * agreement(labels, question.known, question.n_clusters)
 
 
 def own_frame_problem(question: Question, spec: KernelSpec, criterion: str) -> KernelProblem:

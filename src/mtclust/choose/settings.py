@@ -20,7 +20,7 @@ from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, is_
 from mtclust.features import Kernel
 from mtclust.labels import same_for_all_clusters
 from mtclust.problem.protocol import Point, SearchOptions
-from mtclust.tasks import TaskIndex, index_tasks
+from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
@@ -38,37 +38,56 @@ _EFFORT = 4
 
 @dataclass(frozen=True)
 class Sample:
-    """The few rows that settings are chosen on, sorted by task.
+    """The rows that settings are chosen on, sorted by task.
 
     Attributes
     ----------
     rows : array or CSR matrix
     index : TaskIndex
-        Of these rows.
+        Of these rows; tasks may come in another order than in the index of all rows.
     tasks : ndarray
         Which tasks these are.
-    positions : list of ndarrays, or None
-        Which rows of each of these tasks, in the order of the task; None for all.
+    positions : list of ndarrays
+        Which rows of each of these tasks, in the order of the task.
+    order : ndarray
+        Which rows of the input these are.
+    complete : bool
+        Whether these are all rows.
     """
 
     rows: Any
     index: TaskIndex
     tasks: NDArray[np.int64]
-    positions: list[NDArray[np.int64]] | None = None
+    positions: list[NDArray[np.int64]]
+    order: NDArray[Any]
+    complete: bool
 
     @property
-    def complete(self) -> bool:
-        return self.positions is None
+    def in_order(self) -> bool:
+        """Whether these are all rows of all tasks in the order of their index."""
+        return self.complete and bool(np.all(np.diff(self.tasks) > 0))
 
     def labels_of(self, point: Point, index: TaskIndex) -> NDArray[np.int64]:
         """Labels of these rows at a point of all rows, whose index is given."""
-        if self.positions is None:
-            return np.asarray(point.labels, dtype=np.int64)
         if index.in_memory:
             begins = index.offsets[self.tasks]
-            return np.asarray(point.labels)[np.concatenate([a + part for a, part in zip(begins, self.positions)])]
+            where = np.concatenate([a + part for a, part in zip(begins, self.positions)])
+            return np.asarray(point.labels, dtype=np.int64)[where]
         tasks = [point.fit.tasks[i] for i in self.tasks]
         return np.concatenate(type(tasks[0]).of_rows(tasks, self.positions)).astype(np.int64)
+
+    def by_task(self, labels: NDArray[np.int64]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], Any]:
+        """For labels of these rows of all tasks: positions and labels in the order of the index of all rows.
+
+        The last is that order: entry k says which of these tasks is task k.
+        """
+        place = np.argsort(self.tasks)
+        offsets = self.index.offsets
+        return (
+            [self.positions[k] for k in place],
+            np.concatenate([labels[offsets[k] : offsets[k + 1]] for k in place]),
+            place,
+        )
 
 
 @dataclass(frozen=True)
@@ -107,12 +126,22 @@ class Settings:
     selection: dict[str, Any]
 
 
-def all_rows(X: Any, index: TaskIndex) -> Sample:
-    """Every row, as float64."""
-    rows = X[index.order]
-    if rows.dtype != np.float64:
-        rows = rows.astype(np.float64)
-    return Sample(rows, index, np.arange(index.n_tasks))
+def all_rows(X: Any, index: TaskIndex, tasks: NDArray[np.int64] | None = None) -> Sample:
+    """Every row, as float64, the tasks in the order given."""
+    tasks = np.arange(index.n_tasks) if tasks is None else tasks
+    return _taken(X, index, tasks, [np.arange(n) for n in index.sizes[tasks]], complete=True)
+
+
+def _taken(
+    X: Any, index: TaskIndex, tasks: NDArray[np.int64], positions: list[NDArray[np.int64]], complete: bool
+) -> Sample:
+    order = index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))
+    rows = X[order]
+    rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+    sizes = np.array([len(part) for part in positions])
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    own = TaskIndex(index.names[tasks], np.repeat(np.arange(len(tasks)), sizes), np.arange(len(order)), offsets, True)
+    return Sample(rows, own, tasks, positions, order, complete)
 
 
 def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
@@ -127,23 +156,27 @@ def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
     return int(np.clip(_ROWS_PER_CLUSTER * clusters.sum(), FEWEST, MOST))
 
 
-def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = _TASKS, least: int = _LEAST_ROWS) -> Sample:
+def sample_rows(
+    X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None, *,
+    most_tasks: int = _TASKS, least: int = _LEAST_ROWS,
+) -> Sample:  # fmt: skip
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
     The same ones every time; every k-th row would follow cycles in the order of rows.
     """
     rng = np.random.default_rng(0)
-    tasks = np.sort(np.argsort(-index.sizes, kind="stable")[:most_tasks])
+    tasks = np.arange(index.n_tasks) if tasks is None else tasks
+    if len(tasks) > most_tasks:
+        tasks = tasks[np.sort(np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks])]
     wanted = np.minimum(index.sizes[tasks], max(least, most // len(tasks)))
     positions = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(index.sizes[tasks], wanted)]
-    rows = X[index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))]
-    rows = rows.astype(np.float64) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-    return Sample(rows, index_tasks(np.repeat(tasks, wanted), int(wanted.sum())), tasks, positions)
+    return _taken(X, index, tasks, positions, complete=False)
 
 
 def choose_settings(
-    estimator: Any, sample: Sample, index: TaskIndex, clusters: NDArray[np.int64], options: SearchOptions
-) -> Settings:
+    estimator: Any, sample: Sample, index: TaskIndex, clusters: NDArray[np.int64], options: SearchOptions,
+    known: NDArray[np.int64] | None = None,
+) -> Settings:  # fmt: skip
     """Choose what the estimator's arguments leave open; only its parameters are read.
 
     Parameters
@@ -156,9 +189,11 @@ def choose_settings(
     clusters : ndarray of shape (m,)
         Number of clusters of every task.
     options : SearchOptions
+    known : ndarray of shape (n,), optional
+        Clusters of all rows, sorted by task, −1 where unknown.
     """
-    m, order = index.n_tasks, index.order if sample.complete else np.arange(sample.rows.shape[0])
-    view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
+    m = index.n_tasks
+    view = View(sample.rows, sample.index.offsets, sample.order, estimator.fit_intercept)
     given = given_lambdas(estimator, index)
     frames = estimator._frames(sample.index.n_tasks, clusters)
     if "all" in frames and (not index.in_memory or is_wide(sample.rows)):
@@ -167,7 +202,10 @@ def choose_settings(
                 'center="all" needs rows in memory, dense or of at most 2 million cells; use center="task".'
             )
         frames = ("task",)
-    question = _question(estimator, view, sample, clusters, given, frames, int(index.sizes.sum()))
+    question = replace(
+        _question(estimator, view, sample, clusters, given, frames, int(index.sizes.sum())),
+        known=_of_sample(known, sample, index),
+    )
     choice = None
     if _is_open(question) and _varies(question):
         choice = choose(question, replace(options, n_init=max(1, options.n_init // _EFFORT)))
@@ -191,6 +229,13 @@ def choose_settings(
     )
 
 
+def _of_sample(known: NDArray[np.int64] | None, sample: Sample, index: TaskIndex) -> NDArray[np.int64] | None:
+    """Known clusters of the rows of a sample; None where none of them is known."""
+    if known is not None:
+        known = np.concatenate([known[index.offsets[i] + part] for i, part in zip(sample.tasks, sample.positions)])
+    return None if known is None or np.all(known < 0) else known
+
+
 def _question(
     estimator: Any, view: View, sample: Sample, clusters: NDArray[np.int64], given: tuple[Array, float] | None,
     frames: tuple[Frame, ...], n_rows: int,
@@ -199,7 +244,7 @@ def _question(
     centred = view if view.centre else View(view.rows, view.offsets, view.order)
     specs = judging_kernels(estimator.kernel, is_wide(view.rows))
     judge = Judge({spec.name: centred.through(spec, "task").centred.matrix for spec in specs}, view.offsets)
-    own = clusters if len(sample.tasks) == len(clusters) else clusters[sample.tasks]
+    own = clusters[sample.tasks]
     lambdas = None
     if given is not None:
         m, few = len(given[0]), len(sample.tasks)

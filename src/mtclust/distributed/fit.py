@@ -159,8 +159,10 @@ def _fit_gathered(estimator: Any, engine: Engine, X: Any, tasks: Any, lengths: l
     X, tasks = (engine.gather([item])[0] if hasattr(item, "__dask_graph__") else item for item in (X, tasks))
     engine.report(f"up to {ALL_ROWS} rows are fitted here, in memory")
     estimator.fit(X, tasks=tasks)
-    for name in ("labels_", "single_task_labels_"):
-        setattr(estimator, name, da.from_array(getattr(estimator, name), chunks=(tuple(lengths),)))
+    for name in ("labels_", "single_task_labels_", "probabilities_", "outlier_scores_"):
+        values = getattr(estimator, name)
+        if values is not None:
+            setattr(estimator, name, da.from_array(values, chunks=(tuple(lengths), *values.shape[1:])))
     return estimator
 
 

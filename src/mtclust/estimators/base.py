@@ -16,7 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -26,17 +32,23 @@ from mtclust._threads import one_blas_thread
 from mtclust._warnings import warn_user
 from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
 from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
-from mtclust.choose.views import Frame
+from mtclust.choose.views import Frame, is_wide
 from mtclust.distributed import is_dask
+from mtclust.estimators.confidence import ConfidenceMixin, store_confidence
 from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.forms import FORMS, form_of
+from mtclust.estimators.mistakes import check_index, check_input
 from mtclust.estimators.new_tasks import NewTaskMixin
-from mtclust.estimators.problems import Prepared, clusters_per_task, prepare, search
+from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search
 from mtclust.estimators.saving import SavingMixin
+from mtclust.estimators.stability import StabilityMixin
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
+from mtclust.known import read_known
+from mtclust.labels import same_for_all_clusters
 from mtclust.problem.protocol import Method, Point, SearchOptions
+from mtclust.search.known import keep_known
 from mtclust.search.outcome import Outcome
 from mtclust.tasks import TaskIndex, index_tasks, numbers_of_known_tasks, refuse_rows_as_tasks
 from mtclust.validation import read_rows
@@ -45,14 +57,26 @@ Array = NDArray[np.float64]
 
 #: options a user may set through ``solver_options``; the others have arguments of their own
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
+#: from this many on tasks of one row each look like a mistake
+_MANY_TASKS = 10
 
 
-class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, BaseEstimator):
+#: up to so many rows the order in which they come has no effect at all
+_ORDERED_BY_CONTENT = 20_000
+
+
+class MultitaskClusterer(
+    DisplayMixin, SavingMixin, NewTaskMixin, ConfidenceMixin, StabilityMixin, ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin, ClusterMixin, BaseEstimator,
+):  # fmt: skip
     """Base of DMTRC, DMTFC and DSTC."""
 
-    __metadata_request__fit: ClassVar = {"tasks": True}
+    __metadata_request__fit: ClassVar = {"tasks": True, "known": True}
     __metadata_request__predict: ClassVar = {"tasks": True}
     __metadata_request__decision_function: ClassVar = {"tasks": True}
+    __metadata_request__predict_proba: ClassVar = {"tasks": True}
+    __metadata_request__transform: ClassVar = {"tasks": True}
+    __metadata_request__score: ClassVar = {"tasks": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), Mapping, StrOptions({"auto"}), range],
@@ -84,7 +108,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_failure
-    def fit(self, X: Any, y: Any = None, *, tasks: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, tasks: Any = None, known: Any = None) -> Any:
         """Cluster the rows of all tasks.
 
         Parameters
@@ -96,6 +120,10 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         y : ignored
         tasks : array of shape (n,), optional
             The task each row belongs to; one task by default.
+        known : array of shape (n,), optional
+            Cluster ids 0 … C−1 of rows whose cluster is known, −1 or missing where it is not. These rows keep their
+            ids and are never moved; they name the clusters, and settle between ways of clustering that separate rows
+            about as well.
 
         Returns
         -------
@@ -104,44 +132,68 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
         if is_dask(X, tasks):
             from mtclust.distributed.fit import fit_distributed
 
+            if known is not None:
+                raise TypeError("known needs rows in memory, but X or tasks is a Dask collection; leave known out.")
             return fit_distributed(self, X, tasks)
+        check_input(X, y, tasks, known, self.task_column)
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         index = index_tasks(ids, rows.shape[0])
         form = form_of(self, self._read_form(), rows, index.n_tasks)
-        if form == "dual":
+        if rows.shape[0] <= _ORDERED_BY_CONTENT and not is_wide(rows):
             index = index.by_content(rows)
-        return self._fit_rows(rows, index, form)
+        return self._fit_rows(rows, index, form, self._read_known(known, index))
 
-    def _fit_rows(self, rows: Any, index: TaskIndex, form: str) -> Any:
-        """Choose what is left open, search, decide, store; ``rows`` is a table that numbers of rows index."""
+    def _fit_rows(self, rows: Any, index: TaskIndex, form: str, known: NDArray[np.int64] | None = None) -> Any:
+        """Choose what is left open, search, decide, store.
+
+        ``rows`` is a table that numbers of rows index, ``known`` the clusters of rows sorted by task, −1 where unknown.
+        """
         options = self._read_search_options()
         refuse_rows_as_tasks(index)
         with reporting(self):
-            choice = self._choose_n_clusters(rows, index)
+            choice = self._choose_n_clusters(rows, index, 1 if known is None else int(known.max()) + 1)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
         self._check_clusters(index, clusters)
+        if known is not None:
+            check_known(self, known, index, clusters)
         self.n_clusters_ = int(clusters.max())
         rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         with one_blas_thread(), reporting(self):
-            prepared = prepare(self, rows, index, clusters, form, options)
+            prepared = prepare(self, rows, index, clusters, form, options, known)
             prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, index, options, rng)
-            store(self, prepared, index, outcome)
+            if known is not None:
+                outcome = keep_known(outcome, known, options, rng, same_for_all_clusters(self.sizes))
+            store_confidence(self, rows, index, store(self, prepared, index, outcome))
         self._print_history()
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, *, tasks: Any = None) -> NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Any = None, *, tasks: Any = None, known: Any = None) -> NDArray[np.int64]:
         """Cluster the rows of all tasks and return ``labels_``."""
-        return self.fit(X, tasks=tasks).labels_
+        return self.fit(X, tasks=tasks, known=known).labels_
 
-    def _choose_n_clusters(self, rows: Any, index: TaskIndex) -> ClusterNumberChoice | None:
-        """The number of clusters where it is left open; None where it is given."""
+    def _read_known(self, known: Any, index: TaskIndex) -> NDArray[np.int64] | None:
+        """Clusters of known rows, sorted by task."""
+        found = read_known(known, int(index.sizes.sum()))
+        if found is not None and self.solver == "cutting-plane":
+            raise ValueError('known needs solver="exchange"; cutting planes cannot keep rows where they are.')
+        return None if found is None else found[index.order]
+
+    def _choose_n_clusters(self, rows: Any, index: TaskIndex, least: int = 1) -> ClusterNumberChoice | None:
+        """The number of clusters where it is left open, ``least`` at least; None where it is given."""
         if not isinstance(self.n_clusters, str | range):
             return None
         candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
         # of a range without walking through it
         rising = candidates if candidates.step > 0 else candidates[::-1]
         numbers = list(range(rising.start, min(rising.stop, rows.shape[0] + 1), rising.step))
+        if least > 2:
+            numbers = [number for number in numbers if number >= least]
+            if not numbers:
+                raise ValueError(
+                    f"known has cluster {least - 1}, so that there are {least} clusters at least, but n_clusters="
+                    f"{self.n_clusters!r} goes up to {rising[-1]}; give more clusters."
+                )
         names = getattr(self, "feature_names_in_", None)
         choice = choose_n_clusters(self, rows, index, numbers, None if names is None else list(names))
         warn_of_choice(choice)
@@ -182,7 +234,14 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
                 f'{dict(self.n_clusters)}. Use solver="exchange".'
             )
         small = index.names[index.sizes < clusters]
-        if len(small):
+        if index.n_tasks >= _MANY_TASKS and index.n_tasks > n / 2:
+            warn_user(
+                f"tasks has {index.n_tasks} different values in {n} rows (first: {index.names.tolist()[0]!r}), so that "
+                "most tasks are single rows, of which nothing can be learned. Is it a row number, or a measurement? "
+                "Give what says which group a row belongs to.",
+                SmallTaskWarning,
+            )
+        elif len(small):
             warn_user(
                 f"{len(small)} of {index.n_tasks} tasks have fewer rows than n_clusters={self.n_clusters} "
                 f"(first: {small.tolist()[0]!r}); some of their clusters stay empty"
@@ -239,6 +298,7 @@ class MultitaskClusterer(DisplayMixin, SavingMixin, NewTaskMixin, ClusterMixin, 
             from mtclust.distributed.fit import scores_distributed
 
             return scores_distributed(self, X, tasks)
+        check_index(X, tasks, "tasks")
         features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=False)
         numbers = numbers_of_known_tasks(ids, features.shape[0], self.tasks_)
         return self._model.scores(features, numbers)

@@ -91,6 +91,13 @@ class DMTRC(MultitaskClusterer):
     ----------
     labels_ : ndarray of shape (n,)
         Cluster of every row; sizes obey ``sizes``.
+    probabilities_ : ndarray of shape (n, C) or None
+        Probability of every cluster for every row, from models fitted without the row; rows sum to 1
+        (:mod:`mtclust.membership`). The most likely cluster may differ from ``labels_``. None above 20 000 rows, where
+        leaving one out changes nothing: see ``predict_proba``.
+    outlier_scores_ : ndarray of shape (n,) or None
+        In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.outliers`); above ½ it
+        belongs nowhere. Its label is kept all the same. None above 20 000 rows.
     single_task_labels_ : ndarray of shape (n,)
         What clustering every task alone gives (DSTC), for comparison.
     tasks_ : ndarray of shape (m,)
@@ -105,6 +112,10 @@ class DMTRC(MultitaskClusterer):
     loo_score_ : float
         Separation of the clusters, from rows that are left out: 1 for clear-cut clusters, 0 for what the best clusters
         of noise reach (:mod:`mtclust.choose.judge`).
+    cluster_scores_ : ndarray of shape (C,)
+        The same for every cluster; ``loo_score_`` is their mean.
+    stability_ : Stability
+        Once :meth:`stability` was called: what stays the same on subsamples, by row, by cluster and overall.
     n_clusters_ : int
         C: ``n_clusters``, or the largest where it is a mapping.
     cluster_sizes_ : ndarray of shape (m, C)

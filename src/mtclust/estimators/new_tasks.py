@@ -28,6 +28,7 @@ class NewTaskMixin:
     n_clusters_: int
     random_state: Any
     _kept: Any
+    _model: Any
 
     if TYPE_CHECKING:
 
@@ -48,7 +49,8 @@ class NewTaskMixin:
         Returns
         -------
         NewTask
-            With ``labels_``, ``task_covariance_``, ``task_correlation_``, ``predict`` and ``decision_function``.
+            With ``labels_``, ``task_covariance_``, ``task_correlation_``, ``predict``, ``predict_proba`` and
+            ``decision_function``.
 
         Examples
         --------
@@ -73,11 +75,12 @@ class NewTaskMixin:
             row = None if covariance is None else correlation(covariance)[-1]
             labels = problem.starts_of(point)[-1].labels
             assert labels is not None
-            return NewTask(labels, covariance, row, point.value, problem.decision(point), rows.shape[1])
+            model = replace(problem.decision(point), temperature=self._model.temperature)
+            return NewTask(labels, covariance, row, point.value, model, rows.shape[1])
 
     def _by_common_model(self, kept: CommonKept, rows: Any) -> NewTask:
         """In a common frame the one model labels rows of any task."""
-        model, m = kept.model, len(kept.bounds.lower) + 1
+        model, m = replace(kept.model, temperature=self._model.temperature), len(kept.bounds.lower) + 1
         labels = model.scores(rows, np.zeros(rows.shape[0], dtype=np.int64)).argmax(axis=1)
         return NewTask(labels, np.full((m, m), 1.0 / m), np.ones(m), float("nan"), model, rows.shape[1])
 
@@ -90,7 +93,10 @@ class NewTaskMixin:
     def _rows_of_new_task(self, X: Any, expected: int) -> Any:
         rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
         if rows.shape[1] != expected:
-            raise ValueError(f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted on {expected}.")
+            hint = " Leave the task column out: all rows are of the new task." if rows.shape[1] == expected + 1 else ""
+            raise ValueError(
+                f"X has {rows.shape[1]} features, but {type(self).__name__} was fitted on {expected}.{hint}"
+            )
         return rows
 
 

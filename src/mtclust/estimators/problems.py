@@ -31,6 +31,7 @@ from mtclust.choose.settings import (
 from mtclust.choose.views import View
 from mtclust.exceptions import NO_VARIATION
 from mtclust.features import Kernel, eigen_features
+from mtclust.known import check_sizes, known_counts
 from mtclust.labels import SizeBounds, free_bounds, neutral_bounds, parse_sizes
 from mtclust.memory import available_memory, bytes_with_features, require_memory
 from mtclust.problem.common import CommonFrame, counts_by_task
@@ -61,17 +62,22 @@ class Prepared:
 
 
 def prepare(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], form: str, options: SearchOptions
-) -> Prepared:
-    """Choose the settings and build the problem of a form; ``clusters`` is the number of clusters of every task."""
+    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], form: str, options: SearchOptions,
+    known: NDArray[np.int64] | None = None,
+) -> Prepared:  # fmt: skip
+    """Choose the settings and build the problem of a form.
+
+    ``clusters`` is the number of clusters of every task, ``known`` the clusters of rows sorted by task.
+    """
     if form == "primal":
         _check_feature_memory(estimator, X, index)
     elif form == "matrix-free":
         _check_wide_memory(X, index, clusters)
     most = _WIDE_ROWS if form == "matrix-free" else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(estimator, clusters))
-    sample = all_rows(X, index) if whole else sample_rows(X, index, most)
-    settings = choose_settings(estimator, sample, index, clusters, options)
+    tasks = index.by_rows if sizes_left_open(estimator) and form != "matrix-free" else None
+    sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks)
+    settings = choose_settings(estimator, sample, index, clusters, options, known)
     build = {"dual": _kernel_problem, "primal": _feature_problem, "matrix-free": _wide_problem}[form]
     problem = build(estimator, X, index, clusters, settings, sample)
     settings.selection["form"] = form
@@ -88,34 +94,40 @@ def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np
     """What the choice has found, on all rows; a search of its own where nothing or only the kernel was open."""
     settings, problem, sample = prepared.settings, prepared.problem, prepared.sample
     choice = settings.choice
-    covered = sample.complete or len(sample.tasks) == index.n_tasks
-    if choice is None or settings.sizes == "given" or not covered:
+    if choice is None or settings.sizes == "given" or len(sample.tasks) < index.n_tasks:
         outcome = solve(problem, options, rng)
         return released(outcome, options, rng) if settings.sizes == "released" else outcome
-    best = choice.best
+    best, rng = choice.best, np.random.default_rng(0)  # what was chosen does not depend on random_state
     if best.frame == "all":
         return _in_common_frame(prepared, best, choice.alone, index, options, rng)
     outcome = best.outcome
     if choice.alone is not None and problem.method != "independent":
         single = choice.alone.outcome.point
         outcome = replace(outcome, single=single, few_single=single)
-    if sample.complete:
-        return polished(outcome, options, np.random.default_rng(0))
-    return _on_all_rows(prepared, outcome, options, rng)
+    return polished(outcome, options, rng) if sample.in_order else _on_all_rows(prepared, outcome, options, rng)
 
 
 def _on_all_rows(prepared: Prepared, few: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """The outcome on a sample carried to all rows."""
-    problem, positions = prepared.problem, prepared.sample.positions
+    problem, sample = prepared.problem, prepared.sample
+    positions, labels, place = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
     if prepared.settings.sizes == "released":
-        problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present))
+        problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present[place]))
     effort = options.effort("all rows", last=True)
-    labels, single = (np.asarray(point.labels, dtype=np.int64) for point in (few.point, few.single))
-    point = problem.descend(problem.carried_labels(positions, labels, few.point.Z), rng, effort)
+    Z = few.point.Z[np.ix_(place, place)] if problem.couples_labels else few.point.Z
+    begun = problem.carried_labels(positions, labels, Z)
+    if sample.complete:
+        begun.history, begun.n_iter = list(few.point.history), few.point.n_iter
+    point = problem.descend(begun, rng, effort)
     alone = point
     if problem.method != "independent":
+        single = sample.by_task(np.asarray(few.single.labels, dtype=np.int64))[1]
         alone = problem.alone().carried_labels(positions, single, problem.alone().uncoupled())
-    return replace(few, problem=problem, point=point, single=alone, few=few.problem, few_point=few.point)
+    similarity = few.similarity[np.ix_(place, place)]
+    return replace(
+        few, problem=problem, point=point, single=alone, few=few.problem, few_point=few.point, similarity=similarity,
+        groups=groups_of_tasks(similarity),
+    )  # fmt: skip
 
 
 def _in_common_frame(
@@ -127,13 +139,18 @@ def _in_common_frame(
     pooled, point, single = few.problem, few.point, None if own is None else own.outcome.point
     similarity = np.eye(index.n_tasks) if own is None else own.outcome.similarity
     few_single: Any = few.point if single is None else single
-    if not sample.complete:
+    if not sample.in_order:
         pooled = prepared.problem
-        positions = [np.concatenate([part + a for a, part in zip(index.offsets, sample.positions or [])])]
-        labels = np.asarray(few.point.labels, dtype=np.int64)
-        carried = pooled.carried_labels(positions, labels, pooled.uncoupled())
+        positions, labels, place = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
+        everywhere = [np.concatenate([part + a for a, part in zip(index.offsets, positions)])]
+        carried = pooled.carried_labels(everywhere, labels, pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True))
-        single = None
+        similarity = similarity[np.ix_(place, place)]
+        if single is not None and sample.complete:
+            alone = sample.by_task(np.asarray(single.labels, dtype=np.int64))[1]
+            single = replace(single, fit=replace(single.fit, labels=alone))
+        else:
+            single = None
     counts = counts_by_task(point.labels, index.offsets, pooled.bounds.n_clusters)
     frame: Any = CommonFrame(pooled, index.offsets, free_bounds(index.sizes, counts > 0))
     whole = frame.point(point)
@@ -161,12 +178,13 @@ def _kernel_problem(
     estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
 ) -> KernelProblem:
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
-    if sample.complete or X is sample.rows:
+    if sample.in_order or X is sample.rows:
         return _seen_through(estimator, settings.view, index, clusters, settings, estimator.n_components)
     view = View(all_rows(X, index).rows, index.offsets, index.order, estimator.fit_intercept)
     if settings.frame == "all":
         index, clusters = index.as_one_task(), clusters[:1]
-    return _seen_through(estimator, view, index, clusters, settings, estimator.n_components or DIRECTIONS_OF_D)
+    rank = estimator.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
+    return _seen_through(estimator, view, index, clusters, settings, rank)
 
 
 def _seen_through(
@@ -271,7 +289,8 @@ def _wide_problem(
 
     view = settings.view
     if len(sample.tasks) < index.n_tasks:  # settings are chosen on the largest tasks, but the search is for all
-        sample = sample_rows(X, index, _WIDE_ROWS, index.n_tasks, _fewest_rows(int(clusters.max())))
+        least = _fewest_rows(int(clusters.max()))
+        sample = sample_rows(X, index, _WIDE_ROWS, most_tasks=index.n_tasks, least=least)
         order = np.arange(sample.rows.shape[0])
         view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
     few = _seen_through(estimator, view, sample.index, clusters, settings, estimator.n_components)
@@ -282,6 +301,23 @@ def _wide_problem(
         Data(source, own, bounds), few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),
         criterion=settings.criterion, sample=few, positions=sample.positions,
     )  # fmt: skip
+
+
+def check_known(estimator: Any, known: NDArray[np.int64], index: TaskIndex, clusters: NDArray[np.int64]) -> None:
+    """Refuse known rows that contradict the number of clusters or sizes that are given."""
+    C = int(clusters.max())
+    if known.max() >= C:
+        row = int(index.order[int(np.flatnonzero(known >= C)[0])])
+        raise ValueError(
+            f"known has {known.max()} at row {row}; allowed are the cluster ids 0 to {C - 1}, and -1 or missing where "
+            "the cluster is unknown."
+        )
+    if sizes_left_open(estimator):
+        bounds = neutral_bounds(index.sizes, clusters)
+        bounds = SizeBounds(np.zeros_like(bounds.lower), bounds.upper, bounds.movable)
+    else:
+        bounds = parse_sizes(estimator.sizes, index.sizes, clusters, index.names)
+    check_sizes(known_counts(known, index.offsets, C), bounds, index.sizes, index.names.tolist())
 
 
 def clusters_per_task(n_clusters: Any, index: TaskIndex) -> NDArray[np.int64]:

@@ -21,11 +21,11 @@ from mtclust.tasks import TaskIndex
 Array = NDArray[np.float64]
 
 
-def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome) -> None:
-    """Set the attributes of a fitted estimator."""
+def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome) -> Outcome:
+    """Set the attributes of a fitted estimator; returns the outcome with the names that its clusters got."""
     bounds = prepared.problem.bounds
     # which of many equal namings the search ends in is chance
-    free = outcome.model_codes is None and (bounds.interchangeable() or bounds.movable)
+    free = outcome.model_codes is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
     labels, single, new_ids = index.with_plain_ids(outcome.point.labels, outcome.single.labels, bounds.n_clusters, free)
     if new_ids is not None:
         outcome = _renamed(outcome, new_ids)
@@ -42,7 +42,8 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     estimator.objective_ = point.value
     judge, common = prepared.settings.judge, prepared.settings.frame == "all"
     verdict = judge(prepared.sample.labels_of(point, index), bounds.n_clusters, common=common)
-    estimator.loo_score_ = verdict.separation
+    estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
+    estimator.__dict__.pop("stability_", None)  # of an earlier fit
     estimator.intercept_ = estimator._model.intercept
     if estimator._model.kernel.kind == "linear" and estimator._model.rows is None:
         estimator.coef_ = estimator._model.coefficients
@@ -56,6 +57,7 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     estimator.selection_ = Selection.of(prepared.settings.selection | found)
     store_relaxation(estimator, index, outcome)
     estimator._store_coupling(problem, point)
+    return outcome
 
 
 def _renamed(outcome: Outcome, new_ids: NDArray[np.int64]) -> Outcome:

@@ -26,6 +26,7 @@ from mtclust.problem.common import CommonKept
 from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.feature_kept import FeatureKept
 from mtclust.problem.kept import KernelKept
+from mtclust.stability import Stability
 
 _FLOAT: tuple[Any, ...] = (np.float64,)
 _ROWS: tuple[Any, ...] = (np.float64, np.float32)
@@ -95,6 +96,14 @@ def check_state(model: Any) -> None:
     }.items():  # fmt: skip
         if getattr(model, name, None) is not None:
             sizes.array(name, getattr(model, name), _FLOAT, *shape)
+    # of models saved before there were any, and of very many rows, there are none
+    for name, shape in {"probabilities_": "nC", "outlier_scores_": "n"}.items():
+        if getattr(model, name, None) is not None:
+            sizes.array(name, getattr(model, name), _FLOAT, *shape, low=0.0, high=1.0)
+    if getattr(model, "cluster_scores_", None) is not None:
+        sizes.array("cluster_scores_", model.cluster_scores_, _FLOAT, "C")
+    if getattr(model, "stability_", None) is not None:
+        _check_stability(sizes, model.stability_)
     _of_type("selection_", model.selection_, Selection)
     if model.selection_.task_similarity is not None:
         sizes.array("task_similarity", model.selection_.task_similarity, _FLOAT, "m", "m")
@@ -103,6 +112,20 @@ def check_state(model: Any) -> None:
             raise ValueError(f"{name} is no number")
     _check_decision(sizes, "decision", model._model)
     _check_kept(sizes, model._kept, model._model)
+
+
+def _check_stability(sizes: _Sizes, stability: Any) -> None:
+    _of_type("stability_", stability, Stability)
+    _number("stability_.overall", stability.overall)
+    _number("stability_.n_refits", stability.n_refits, 1, whole=True)
+    _number("stability_.share", stability.share, 0)
+    # a row that no refit has seen and a cluster that none has are NaN
+    sizes.array("stability_.rows", np.nan_to_num(stability.rows), _FLOAT, "n", low=0.0, high=1.0)
+    sizes.array("stability_.clusters", np.nan_to_num(stability.clusters), _FLOAT, "C", low=0.0, high=1.0)
+    sizes.array("stability_.shares", stability.shares, _FLOAT, "m", "C", "2", low=0.0, high=1.0)
+    for name in ("task_correlation", "task_covariance"):
+        if getattr(stability, name) is not None:
+            sizes.array(f"stability_.{name}", getattr(stability, name), _FLOAT, "m", "m", "2")
 
 
 def _check_tasks(tasks: Any) -> None:
@@ -128,6 +151,7 @@ def _check_decision(sizes: _Sizes, name: str, decision: Any) -> None:
     _check_kernel(decision.kernel)
     sizes.array(f"{name}.intercept", decision.intercept, _FLOAT, "m", "C")
     sizes.array(f"{name}.present", decision.present, (np.bool_,), "m", "C")
+    _number(f"{name}.temperature", decision.temperature, np.finfo(float).tiny)
     if decision.centres is not None:
         sizes.array(f"{name}.centres", decision.centres, _FLOAT, "m", "d")
     if decision.rows is None and decision.kernel.kind == "linear":

@@ -29,12 +29,13 @@ from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
 from mtclust.problem.feature_kept import FeatureKept
 from mtclust.problem.kept import KernelKept
+from mtclust.stability import Stability
 
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 #: where scikit-learn keeps what ``set_fit_request`` and its like were told
 _ROUTING = "_metadata_request"
 
-for _state in (Kernel, SizeBounds, DecisionModel, Moments, FeatureMap, KernelKept, FeatureKept, CommonKept):
+for _state in (Kernel, SizeBounds, DecisionModel, Moments, FeatureMap, KernelKept, FeatureKept, CommonKept, Stability):
     register(_state)
 
 

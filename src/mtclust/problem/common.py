@@ -94,6 +94,9 @@ class CommonFrame:
             centres=None if model.centres is None else np.repeat(model.centres[:1], m, axis=0),
         )
 
+    def leave_one_out(self, point: Point) -> Array:
+        return self.pooled.leave_one_out(point.fit.pooled)
+
     def kept(self, point: Point) -> CommonKept:
         return CommonKept(self.pooled.decision(point.fit.pooled), self.bounds)
 

@@ -32,8 +32,13 @@ class TaskTerm(Protocol):
 
     def value(self, labels: Labels) -> float: ...
 
-    def refine(self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64]) -> tuple[float, int]:
-        """Improve labels within the sizes, in place, until nothing does; the value and how often they changed."""
+    def refine(
+        self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
+    ) -> tuple[float, int]:
+        """Improve labels within the sizes, in place, until nothing does; the value and how often they changed.
+
+        Only the rows ``free`` may move; all by default.
+        """
 
     def cost_of_names(self, labels: Labels) -> Array:
         """What naming cluster c (row) as d (column) adds to the value, up to a constant."""
@@ -80,8 +85,22 @@ class _QuadraticTerm:
         linear = 0.0 if self.linear_term is None else float(np.vdot(Y, self.linear_term))
         return 0.5 * float(np.vdot(Y, self.M @ Y)) + linear
 
-    def refine(self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64]) -> tuple[float, int]:
-        return exchange_rows(self.M, self.linear_term, labels, lower, upper, seed)
+    def refine(
+        self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
+    ) -> tuple[float, int]:
+        if free is None or len(free) == len(labels):
+            return exchange_rows(self.M, self.linear_term, labels, lower, upper, seed)
+        # the same form in the codes of the other rows, to which known ones add a linear term
+        known = np.setdiff1d(np.arange(len(labels)), free)
+        L = self.M[np.ix_(free, known)] @ label_codes(labels[known], self.n_clusters)
+        L = L if self.linear_term is None else L + self.linear_term[free]
+        own = labels[free]
+        counts = np.bincount(labels[known], minlength=self.n_clusters)
+        low, high = np.maximum(lower - counts, 0), np.maximum(upper - counts, 0)
+        part = np.ascontiguousarray(self.M[np.ix_(free, free)])
+        _, moves = exchange_rows(part, L, own, low, high, seed) if len(free) else (0.0, 0)
+        labels[free] = own
+        return self.value(labels), moves
 
     def cost_of_names(self, labels: Labels) -> Array:
         if self.linear_term is None:

@@ -51,6 +51,12 @@ def decision_models(fit: FeatureFit) -> tuple[Array, Array]:
     return fit.W * (scale / a)[:, None, :], offset
 
 
+def score_weights(fit: FeatureFit) -> tuple[Array, Array, Array]:
+    """Shares, and the scale and offset that turn membership minus the share into a score (m × C each)."""
+    shares, r_squared = explained(fit)
+    return shares, *decision_weights(shares, r_squared)
+
+
 def scored_by(data: Data, offset: Array) -> Data:
     """The same rows, whose scores get constants of their own."""
     return replace(data, moments=replace(data.moments, offset=offset))

@@ -245,6 +245,11 @@ class FeatureProblem:
 
     # -- what is kept --------------------------------------------------------------------------------------------
 
+    def leave_one_out(self, point: Point) -> Array:
+        from mtclust.problem.leave_one_out import scores_with_features
+
+        return scores_with_features(self, point)
+
     def kept(self, point: Point) -> Any:
         from mtclust.problem.feature_kept import FeatureKept
 

@@ -291,6 +291,11 @@ class KernelProblem:
         )
         return model if weights is None else replace(model, intercept=model.intercept + weights[1])
 
+    def leave_one_out(self, point: Point, codes: Array | None = None) -> Array:
+        from mtclust.problem.leave_one_out import scores_with_kernels
+
+        return scores_with_kernels(self, point, codes)
+
     def kept(self, point: Point) -> Any:
         from mtclust.problem.kept import KernelKept
 

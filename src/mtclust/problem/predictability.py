@@ -63,8 +63,12 @@ class _PredictabilityTerm:
     def value(self, labels: Labels) -> float:
         return -predictability(labels, self.form.errors(indicators(labels, self.n_clusters)))
 
-    def refine(self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64]) -> tuple[float, int]:
+    def refine(
+        self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
+    ) -> tuple[float, int]:
         order = _order(int(seed[0]), len(labels))
+        if free is not None:
+            order = order[np.isin(order, free)]
         value, moves = move_rows(self.form, labels, lower, upper, order)
         return -value, moves
 

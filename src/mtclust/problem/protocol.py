@@ -236,6 +236,9 @@ class Problem(Protocol):
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
         """Other names (m × C) of the clusters of every task, the value unchanged; the point given is used up."""
 
+    def leave_one_out(self, point: Point) -> Array:
+        """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters."""
+
     def decision(self, point: Point) -> DecisionModel:
         """The model that scores new rows."""
 

@@ -92,3 +92,8 @@ class WideSparseProblem(FeatureProblem):
 
     def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
         return super().descend(point, rng, replace(effort, exact=False))
+
+    def leave_one_out(self, point: Point) -> Array:
+        from mtclust.problem.leave_one_out import scores_matrix_free
+
+        return scores_matrix_free(self, point)

@@ -34,6 +34,8 @@ class Outcome:
         What the models are fitted to, where that is not the labels.
     relaxation : object, optional
         Of the cutting-plane solver.
+    named : bool
+        Whether the ids of clusters come from known rows, so that they are not to be changed.
     """
 
     problem: Problem
@@ -46,3 +48,4 @@ class Outcome:
     groups: list[NDArray[np.int64]] = field(default_factory=list)
     model_codes: Array | None = None
     relaxation: Any = None
+    named: bool = False

@@ -1,0 +1,143 @@
+"""Usual mistakes in what ``fit`` and ``predict`` are given, told in words before anything else goes wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from mtclust._warnings import warn_user
+from mtclust.exceptions import InputWarning
+
+#: whole names of columns that hold task ids more often than measurements
+_LIKE_TASKS = re.compile(
+    r"(task|group|site|batch|domain|subject|patient|hospital|shop|store|school|country|region|plant|lab|study|cohort)"
+    r"s?([ _-]?(id|no|nr|number|code|name))?",
+    re.IGNORECASE,
+)
+_LISTED = 3
+
+
+def check_input(X: Any, y: Any, tasks: Any, known: Any, task_column: Any) -> None:
+    """Look for mistakes in the arguments of ``fit``."""
+    _several_tables(X)
+    columns = _column_names(X)
+    if isinstance(tasks, str) and tasks in columns:
+        raise ValueError(
+            f"tasks={tasks!r} is the name of a column of X, and would make all rows one task of that name; give "
+            f"task_column={tasks!r} to the constructor, or tasks=X[{tasks!r}] and X without that column."
+        )
+    check_index(X, tasks, "tasks")
+    check_index(X, known, "known")
+    if _is_categorical(y):
+        if tasks is None and task_column is None:
+            warn_user(
+                "y holds text or categories and is ignored, as in every clusterer of scikit-learn: all rows are "
+                "clustered as one task. Where y says which task a row belongs to, write fit(X, tasks=...).",
+                InputWarning,
+            )
+        else:
+            warn_user(
+                "y holds text or categories and is ignored, as in every clusterer of scikit-learn. Classes to compare "
+                "with belong in a score afterwards; rows whose cluster is known belong in known=.",
+                InputWarning,
+            )
+    _text_columns(X, columns, task_column)
+    if tasks is None and task_column is None:
+        found = [name for name in columns if isinstance(name, str) and _LIKE_TASKS.fullmatch(name.strip())]
+        if found:
+            warn_user(
+                f"X has a column {found[0]!r}, which was clustered by like any measurement, with all rows as one task. "
+                f"If it says which task a row belongs to, give task_column={found[0]!r} to the constructor.",
+                InputWarning,
+            )
+    elif tasks is not None and task_column is None:
+        _tasks_among_columns(X, columns, tasks)
+
+
+def check_index(X: Any, values: Any, argument: str) -> None:
+    """Refuse a pandas Series whose index is not that of X: it would be taken by position."""
+    if not (hasattr(X, "iloc") and hasattr(values, "iloc") and hasattr(values, "index")):
+        return
+    if len(values) == len(X) and not values.index.equals(X.index):
+        same = len(values.index.symmetric_difference(X.index)) == 0
+        raise ValueError(
+            f"the index of {argument} is {'in another order than' if same else 'not'} that of X "
+            f"({_first(values.index)} against {_first(X.index)}); {argument} would be matched to rows by position. Use "
+            f"{argument}.reindex(X.index) to match them by index, or {argument}.to_numpy() if the positions are right."
+        )
+
+
+def _first(index: Any) -> str:
+    return ", ".join(repr(value) for value in index[:_LISTED].tolist()) + (", …" if len(index) > _LISTED else "")
+
+
+def _column_names(X: Any) -> list[Any]:
+    return list(X.columns) if hasattr(X, "columns") else []
+
+
+def _several_tables(X: Any) -> None:
+    if isinstance(X, list | tuple) and len(X) and all(np.ndim(table) == 2 for table in X):
+        raise ValueError(
+            f"X is a list of {len(X)} tables; stack them first: X, tasks = mtclust.stack_tasks(tables), then "
+            "fit(X, tasks=tasks)."
+        )
+
+
+def _is_categorical(y: Any) -> bool:
+    if y is None:
+        return False
+    kind = getattr(getattr(y, "dtype", None), "kind", None)
+    if kind is None:
+        return isinstance(y, list | tuple) and len(y) > 0 and isinstance(y[0], str)
+    name = str(y.dtype).lower()
+    if name.startswith(("category", "string", "str", "enum")) or kind in "US":
+        return True
+    return bool(kind == "O" and len(y) and isinstance(next(iter(y)), str))
+
+
+def _text_columns(X: Any, columns: list[Any], task_column: Any) -> None:
+    """Columns of a pandas frame that are no numbers."""
+    if not hasattr(X, "iloc") or not columns:
+        return
+    text = [
+        name
+        for k, name in enumerate(columns)
+        if name != task_column and not isinstance(task_column, int) and _is_categorical(X.iloc[:, k])
+        and not _numbers_in_text(X.iloc[:, k])
+    ]  # fmt: skip
+    if text:
+        shown = ", ".join(map(repr, text[:_LISTED])) + (
+            f" and {len(text) - _LISTED} more" if len(text) > _LISTED else ""
+        )
+        raise ValueError(
+            f"X has columns of text: {shown}. Leave them out, encode them (pandas.get_dummies), or, for the one that "
+            f"says which task a row belongs to, give task_column={text[0]!r} to the constructor."
+        )
+
+
+def _numbers_in_text(column: Any) -> bool:
+    """Whether all entries of a column are numbers, whatever they are held as; scikit-learn reads these."""
+    try:
+        column.astype(float)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _tasks_among_columns(X: Any, columns: list[Any], tasks: Any) -> None:
+    if not hasattr(X, "iloc") or isinstance(tasks, str | bytes) or np.ndim(tasks) != 1 or len(tasks) != len(X):
+        return
+    ids = np.asarray(tasks)
+    if ids.dtype.kind not in "iufb" or len(np.unique(ids)) < 2:
+        return
+    for k, name in enumerate(columns):
+        column = X.iloc[:, k]
+        if column.dtype.kind in "iufb" and np.array_equal(np.asarray(column), ids):
+            warn_user(
+                f"column {name!r} of X holds the same values as tasks, and rows are clustered by it as by a "
+                f"measurement; leave it out (X.drop(columns={name!r})), or give task_column={name!r} instead of tasks.",
+                InputWarning,
+            )
+            return

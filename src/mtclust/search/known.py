@@ -1,0 +1,125 @@
+"""From what a search has found to labels that keep the rows whose cluster is known.
+
+The clusters are named after the known rows, these are put in place, and labels and coupling descend once more while
+they stay. With kernel matrices there is a second start, in which models of the known rows alone label all others: of
+the two ends that one is kept under which known rows, left out, more likely belong where they are known to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from mtclust.assignment import assign
+from mtclust.criterion import indicators
+from mtclust.known import known_counts, left_over, names_after_known, placed, with_room
+from mtclust.labels import SizeBounds, free_bounds
+from mtclust.membership import best_temperature, probabilities
+from mtclust.problem.common import CommonFrame, counts_by_task
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.known_rows import descend_with_known, with_known_rows
+from mtclust.problem.protocol import Point, SearchOptions, Start
+from mtclust.search.outcome import Outcome
+
+Labels = NDArray[np.int64]
+
+#: ridge of the regression on known rows
+_RIDGE = 0.125
+
+
+def keep_known(
+    outcome: Outcome, known: Labels, options: SearchOptions, rng: np.random.Generator, free_names: bool = True
+) -> Outcome:
+    """The outcome with known rows (sorted by task, −1 where unknown) in place.
+
+    ``free_names`` says that clusters may be renamed: not where a table of sizes names them.
+    """
+    problem: Any = outcome.problem
+    common = isinstance(problem, CommonFrame)
+    own, point = (problem.pooled, outcome.point.fit.pooled) if common else (problem, outcome.point)
+    labels, bounds = np.asarray(point.labels, dtype=np.int64), own.bounds
+    names = np.tile(np.arange(bounds.n_clusters), (own.n_tasks, 1))
+    if free_names:
+        names = names_after_known(labels, known, own.offsets, bounds.fitted(labels, own.offsets))
+    found, end = _descended(own, point, known, names, options, rng)
+    if outcome.few is own:
+        few, few_point = found, end
+    else:
+        labels = np.asarray(outcome.few_point.labels, dtype=np.int64)
+        bounds = outcome.few.bounds.fitted(labels, outcome.few.offsets)
+        few = outcome.few.with_bounds(_renamed_bounds(bounds, names))
+        few_point = few.renamed(outcome.few_point, names)
+    if common:
+        counts = counts_by_task(end.labels, problem.offsets, problem.bounds.n_clusters)
+        found = CommonFrame(found, problem.offsets, free_bounds(np.diff(problem.offsets), counts > 0))
+        end = found.point(end)
+    return replace(outcome, problem=found, point=end, few=few, few_point=few_point, named=True)
+
+
+def _descended(
+    problem: Any, point: Point, known: Labels, names: Labels, options: SearchOptions, rng: np.random.Generator
+) -> tuple[Any, Point]:
+    """The problem under new names of its clusters, and where labels end that keep known rows."""
+    offsets = problem.offsets
+    labels = np.asarray(point.labels, dtype=np.int64)
+    bounds = _renamed_bounds(problem.bounds.fitted(labels, offsets), names)
+    bounds = with_room(bounds, known_counts(known, offsets, bounds.n_clusters), np.diff(offsets))
+    problem = problem.with_bounds(bounds)
+    parts = list(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
+    begun = [
+        placed(names[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i]) for i, (a, b) in enumerate(parts)
+    ]
+    effort = options.effort("known rows", last=True)
+    if not isinstance(problem, KernelProblem):
+        other = problem.point_of([Start(own) for own in begun], point.Z)
+        other.n_iter = point.n_iter
+        return problem, descend_with_known(problem, other, known, effort)
+    fixed = with_known_rows(problem, known)
+    starts = [np.concatenate(begun)]
+    taught = _taught(problem, known, bounds)
+    if taught is not None:
+        starts.append(taught)
+    ends = [fixed.descend(fixed.point(own, point.Z), rng, effort) for own in starts]
+    right = [_probability_of_known(fixed, end, known) for end in ends]
+    best = ends[int(np.argmax(right))]
+    best.history, best.n_iter = list(point.history), point.n_iter + best.n_iter
+    best.record("known rows", "labels")
+    return fixed, best
+
+
+def _probability_of_known(problem: KernelProblem, point: Point, known: Labels) -> float:
+    """Mean probability of the clusters of known rows, each left out."""
+    scores, mine = problem.leave_one_out(point), known >= 0
+    temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
+    return float(probabilities(scores, temperature)[mine, known[mine]].mean())
+
+
+def _taught(problem: KernelProblem, known: Labels, bounds: SizeBounds) -> Labels | None:
+    """Labels of all rows from ridge regression on the known ones of all tasks; None where a cluster has none."""
+    rows = np.flatnonzero(known >= 0)
+    C, found = problem.n_clusters, np.empty(len(known), dtype=np.int64)
+    if len(np.unique(known[rows])) < C or problem.kernel.diagonal().max() == 0:
+        return None
+    z = indicators(known[rows], C)
+    mean, n = z.mean(axis=0), len(rows)
+    system = problem.kernel[np.ix_(rows, rows)] + 0.5 * n * _RIDGE * np.eye(n)
+    models = sla.solve(system, z - mean, assume_a="pos")
+    for task in range(problem.n_tasks):
+        part = problem.rows(task)
+        scores = problem.kernel[part][:, rows] @ models + mean
+        own = known[part].copy()
+        free = np.flatnonzero(own < 0)
+        own[free] = assign(-scores[free], *left_over(known[part], bounds.lower[task], bounds.upper[task]))
+        found[part] = own
+    return found
+
+
+def _renamed_bounds(bounds: SizeBounds, names: Labels) -> SizeBounds:
+    lower, upper = np.empty_like(bounds.lower), np.empty_like(bounds.upper)
+    rows = np.arange(len(names))[:, None]
+    lower[rows, names], upper[rows, names] = bounds.lower, bounds.upper
+    return SizeBounds(lower, upper)

@@ -1,0 +1,216 @@
+"""Rows whose cluster is known: kept, names given by them, used to choose; contradictions refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.criterion import leave_one_out_form
+from mtclust.datasets import make_related_tasks
+from mtclust.known import agreement, names_after_known, placed, with_room
+from mtclust.labels import SizeBounds, free_bounds
+from mtclust.problem.criteria import PaperObjective
+from mtclust.problem.predictability import _PredictabilityTerm
+from tests.test_contract import FORMS, GIVEN
+
+X, Y, TASKS = make_related_tasks(3, n_samples=40, separation=2.5, random_state=1).X_y_tasks
+QUICK = {"kernel": "linear", "lambda1": 0.05, "lambda2": 0.02, "random_state": 0, "n_init": 3}
+
+
+def some_known(y=Y, share=0.1, seed=0, n=None):
+    rng = np.random.default_rng(seed)
+    known = np.full(len(y), -1)
+    rows = rng.choice(len(y), n or round(share * len(y)), replace=False)
+    known[rows] = y[rows]
+    return known
+
+
+@pytest.mark.parametrize("sizes", ["auto", "balanced", (0.1, 0.8)])
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+@pytest.mark.parametrize("form", [form for form in FORMS if form.name != "dask"], ids=lambda form: form.name)
+def test_known_rows_keep_their_clusters_in_every_form(form, method, sizes):
+    from tests.test_contract import CLASSES
+
+    wrong = some_known(CLASSES)
+    rows = np.flatnonzero(wrong >= 0)
+    wrong[rows[::6]] = (wrong[rows[::6]] + 1) % 3  # what the data speak against is kept as well
+    options = {"sizes": sizes} | ({"lambda1": "auto", "lambda2": "auto"} if sizes == "auto" else {})
+    model = form.model(method, **options).fit(form.rows, tasks=form.tasks, known=wrong)
+    np.testing.assert_array_equal(model.labels_[rows], wrong[rows])
+    others = wrong < 0
+    assert np.mean(model.labels_[others] == CLASSES[others]) > 0.93
+    if sizes == "balanced":
+        assert np.ptp(model.cluster_sizes_, axis=1).max() <= 1
+    assert np.all(model.cluster_sizes_.sum(axis=1) == np.bincount(form.tasks))
+    np.testing.assert_allclose(model.probabilities_.sum(axis=1), 1)
+    assert np.mean(model.predict(form.rows, tasks=form.tasks) == model.labels_) > 0.9
+
+
+@pytest.mark.parametrize("options", [
+    {"center": "all"}, {"n_clusters": {0: 3, 1: 2, 2: 3}}, {"coupling": "none"}, {"coupling": 0.5}, {"kernel": "rbf"},
+    {"n_clusters": "auto", "kernel": "auto"}, {"n_clusters": range(2, 5)},
+], ids=str)  # fmt: skip
+@pytest.mark.filterwarnings("ignore")
+def test_known_rows_are_kept_whatever_is_asked_for(options):
+    y = Y.copy()
+    if isinstance(options.get("n_clusters"), dict):
+        y[TASKS == 1] = np.minimum(y[TASKS == 1], 1) + 1  # the second task has the clusters 1 and 2
+    known = some_known(y, n=20)
+    arguments = {"n_clusters": 3} | QUICK | {"lambda1": "auto", "lambda2": "auto"} | options
+    model = DMTRC(**arguments).fit(X, tasks=TASKS, known=known)
+    np.testing.assert_array_equal(model.labels_[known >= 0], known[known >= 0])
+    if isinstance(options.get("n_clusters"), dict):
+        assert set(model.labels_[TASKS == 1].tolist()) == {1, 2}
+
+
+def test_known_rows_name_the_clusters():
+    rows, y, tasks = make_related_tasks(3, n_samples=40, separation=7.0, random_state=1).X_y_tasks
+    known = np.full(len(y), -1)
+    known[[int(np.flatnonzero(y == c)[0]) for c in range(3)]] = [2, 0, 1]
+    model = DMTRC(3, **QUICK).fit(rows, tasks=tasks, known=known)
+    expected = np.array([2, 0, 1])[y]
+    assert adjusted_rand_score(expected, model.labels_) > 0.9
+    assert np.mean(model.labels_ == expected) > 0.95
+    assert DMTRC(3, **QUICK).fit_predict(rows, tasks=tasks, known=known).tolist() == model.labels_.tolist()
+
+
+def test_a_table_of_sizes_names_the_clusters_and_known_rows_obey():
+    y = np.repeat(np.arange(3), (30, 20, 10))
+    rows = 8.0 * np.eye(3)[y] + np.random.default_rng(0).normal(size=(60, 3))
+    counts, known = np.bincount(y), some_known(y, n=12)
+    model = DSTC(3, **QUICK | {"sizes": [counts.tolist()]}).fit(rows, known=known)
+    assert model.cluster_sizes_.tolist() == [counts.tolist()]
+    np.testing.assert_array_equal(model.labels_[known >= 0], known[known >= 0])
+    assert np.mean(model.labels_ == y) > 0.9
+
+
+def test_without_known_rows_nothing_changes():
+    plain = DMTRC(3, **QUICK).fit(X, tasks=TASKS)
+    for none in (None, np.full(len(Y), -1), [None] * len(Y), np.full(len(Y), np.nan)):
+        model = DMTRC(3, **QUICK).fit(X, tasks=TASKS, known=none)
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+        assert model.objective_ == plain.objective_
+
+
+@pytest.mark.parametrize("make", [
+    lambda known: pd.Series(known).where(known >= 0), lambda known: pd.array(known).astype("Int64"),
+    lambda known: known.astype(float), lambda known: [None if k < 0 else int(k) for k in known],
+], ids=["missing", "nullable", "float", "list"])  # fmt: skip
+def test_unknown_may_be_said_in_any_way(make):
+    known = some_known()
+    expected = DSTC(3, **QUICK).fit(X, tasks=TASKS, known=known).labels_
+    np.testing.assert_array_equal(DSTC(3, **QUICK).fit(X, tasks=TASKS, known=make(known)).labels_, expected)
+
+
+def test_known_rows_settle_between_two_ways_to_cluster():
+    """Four blobs in a rectangle halve along either side; the longer one wins unless rows are known."""
+    rng = np.random.default_rng(0)
+    corner = np.arange(200) % 4
+    rows = np.c_[corner // 2 * 6.0, corner % 2 * 5.0] + rng.normal(size=(200, 2))
+    short = corner % 2
+    plain = DSTC(2, random_state=0).fit(rows)
+    assert normalized_mutual_info_score(short, plain.labels_) < 0.1
+    known = some_known(short, n=20)
+    model = DSTC(2, random_state=0).fit(rows, known=known)
+    others = known < 0
+    assert np.mean(model.labels_[others] == short[others]) > 0.95
+
+
+def test_refining_leaves_rows_that_are_not_free_alone_and_lowers_the_criterion():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(30, 4))
+    M = np.linalg.inv(features @ features.T + 5.0 * np.eye(30))
+    free = np.arange(0, 30, 2)
+    lower, upper, seed = np.zeros(3, dtype=np.int64), np.full(3, 30), np.array([1], dtype=np.uint64)
+    at = type("At", (), {"coupling": type("C", (), {"couples_labels": False})(), "block": lambda self, task: M})()
+    J = PaperObjective().term(at, 0, np.zeros((30, 3)))
+    for term in (J, _PredictabilityTerm(leave_one_out_form(M), None, 3)):
+        labels = rng.integers(3, size=30)
+        before, fixed = term.value(labels), np.setdiff1d(np.arange(30), free)
+        held = labels[fixed].copy()
+        value, moves = term.refine(labels, lower, upper, seed, free)
+        np.testing.assert_array_equal(labels[fixed], held)
+        assert moves > 0
+        assert value == pytest.approx(term.value(labels))
+        assert value < before
+        for row in free:  # no single move of a free row is left that would gain
+            for c in range(3):
+                other = labels.copy()
+                other[row] = c
+                assert term.value(other) >= value - 1e-9
+
+
+def test_known_rows_are_placed_with_as_few_moves_as_sizes_allow():
+    labels, known = np.array([0, 0, 1, 1, 2, 2]), np.array([1, -1, -1, -1, -1, -1])
+    two = np.full(3, 2)
+    found = placed(labels, known, two, two)
+    assert found[0] == 1
+    assert np.bincount(found).tolist() == [2, 2, 2]
+    assert np.count_nonzero(found[1:] != labels[1:]) == 1
+    assert placed(labels, known, np.zeros(3, dtype=int), np.full(3, 6)).tolist() == [1, 0, 1, 1, 2, 2]
+
+
+def test_names_follow_all_tasks_and_depart_from_them_where_a_task_says_so_twice():
+    labels, offsets = np.array([0, 0, 1, 1, 0, 0, 1, 1]), np.array([0, 4, 8])
+    bounds = free_bounds(np.array([4, 4]), np.ones((2, 2), dtype=bool))
+    bounds = SizeBounds(bounds.lower, bounds.upper)
+    once = np.array([1, 1, 0, 0, 0, -1, -1, -1])
+    assert names_after_known(labels, once, offsets, bounds).tolist() == [[1, 0], [1, 0]]
+    twice = np.array([1, 1, 0, 0, 0, 0, 1, 1])
+    assert names_after_known(labels, twice, offsets, bounds).tolist() == [[1, 0], [0, 1]]
+    assert agreement(labels, twice, 2) == 0.5
+
+
+def test_sizes_that_were_left_open_make_room_for_known_rows():
+    bounds = SizeBounds(np.array([[2, 2]]), np.array([[3, 3]]))
+    roomy = with_room(bounds, np.array([[5, 0]]), np.array([6]))
+    assert roomy.upper.tolist() == [[5, 3]]
+    assert roomy.lower.tolist() == [[0, 0]]
+    known = np.where(TASKS == 0, 0, -1)  # one task is all of one cluster
+    model = DMTRC(3, **QUICK).fit(X, tasks=TASKS, known=known)
+    assert np.all(model.labels_[TASKS == 0] == 0)
+
+
+REFUSED = {
+    "length": ({"known": [0, 1]}, ValueError, ["known has the shape (2,)", "120 rows", "one cluster id per row"]),
+    "words": ({"known": ["a"] * 120}, TypeError, ["known must hold cluster ids", "'a'"]),
+    "fraction": ({"known": [0.5] + [-1] * 119}, ValueError, ["known has 0.5 at row 0", "whole cluster ids"]),
+    "below": ({"known": [-1] * 119 + [-2]}, ValueError, ["known has -2 at row 119"]),
+    "too high": ({"known": [-1] * 119 + [3]}, ValueError, ["known has 3 at row 119", "0 to 2"]),
+    "too many of one": (
+        {"known": np.where(TASKS == 1, 0, -1), "sizes": "balanced"}, ValueError,
+        ["known has 40 rows of cluster 0 in task 1", "at most", "change sizes"],
+    ),
+    "none left for others": (
+        {"known": np.where(TASKS == 1, np.arange(120) % 2, -1), "sizes": (0.2, 0.6)}, ValueError,
+        ["known leaves too few rows of task 1", "[8, 8, 8]"],
+    ),
+    "clusters of a task": (
+        {"known": np.where(TASKS == 1, np.arange(120) % 3, -1), "n_clusters": {0: 3, 1: 2, 2: 3}}, ValueError,
+        ["known has rows of 3 clusters in task 1", "n_clusters=2"],
+    ),
+    "range": (
+        {"known": [5] + [-1] * 119, "n_clusters": range(2, 5)}, ValueError, ["known has cluster 5", "goes up to 4"],
+    ),
+    "cutting planes": (
+        {"known": [0] + [-1] * 119, "solver": "cutting-plane"}, ValueError, ['known needs solver="exchange"'],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_contradictions_are_refused_in_words(case):
+    options, error, words = REFUSED[case]
+    options = dict(options)
+    known = options.pop("known")
+    with pytest.raises(error) as caught:
+        DMTRC(**{"n_clusters": 3} | QUICK | options).fit(X, tasks=TASKS, known=known)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_dask_collections_have_no_known_rows():
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(TypeError, match="known needs rows in memory"):
+        DSTC(3, **GIVEN).fit(da.from_array(X), known=some_known())

@@ -1,0 +1,114 @@
+"""The ten usual mistakes with the Python interface, and what is said about each."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mtclust import DMTRC, DSTC, stack_tasks
+from mtclust.exceptions import InputWarning, SmallTaskWarning
+from tests.conftest import gaussian_tasks
+
+X, Y, TASKS = gaussian_tasks(rows=12)
+SHOPS = np.array(["paris", "rome", "oslo"])[TASKS]
+FRAME = pd.DataFrame(X, columns=[f"m{k}" for k in range(X.shape[1])], index=[f"r{k}" for k in range(len(X))])
+QUICK = {"kernel": "linear", "lambda1": 0.1, "sizes": "balanced", "n_init": 1, "random_state": 0}
+
+
+def model(**options):
+    return DMTRC(3, **QUICK | options)
+
+
+#: what is done, the error or warning, and what it must say
+MISTAKES = {
+    "tasks as y": (
+        lambda: model().fit(X, SHOPS), InputWarning, ["y holds text", "ignored", "one task", "fit(X, tasks=...)"],
+    ),
+    "classes as y": (
+        lambda: model().fit(X, pd.Series(SHOPS, dtype="category"), tasks=TASKS), InputWarning,
+        ["y holds text", "known="],
+    ),
+    "tasks in another order": (
+        lambda: model().fit(FRAME, tasks=pd.Series(SHOPS, index=FRAME.index).sort_values()), ValueError,
+        ["the index of tasks is in another order than that of X", "'r0'", "tasks.reindex(X.index)", "tasks.to_numpy()"],
+    ),
+    "tasks of other rows": (
+        lambda: model().fit(FRAME, tasks=pd.Series(SHOPS)), ValueError,
+        ["the index of tasks is not that of X", "0, 1, 2"],
+    ),
+    "known of other rows": (
+        lambda: model().fit(FRAME, tasks=SHOPS, known=pd.Series(np.full(36, -1))), ValueError, ["the index of known"],
+    ),
+    "tasks of other rows in predict": (
+        lambda: model().fit(FRAME, tasks=SHOPS).predict(FRAME, tasks=pd.Series(SHOPS)), ValueError,
+        ["the index of tasks"],
+    ),
+    "task column left in": (
+        lambda: model().fit(FRAME.assign(shop_id=TASKS)), InputWarning,
+        ["column 'shop_id'", "like any measurement", "one task", "task_column='shop_id'"],
+    ),
+    "task column of text left in": (
+        lambda: model().fit(FRAME.assign(shop=SHOPS)), ValueError, ["columns of text: 'shop'", "task_column='shop'"],
+    ),
+    "many columns of text": (
+        lambda: model().fit(FRAME.assign(a=SHOPS, b=SHOPS, c=SHOPS, d=SHOPS)), ValueError, ["'a', 'b', 'c' and 1 more"],
+    ),
+    "tasks twice": (
+        lambda: model().fit(FRAME.assign(place=TASKS), tasks=TASKS), InputWarning,
+        ["column 'place' of X holds the same values as tasks", "X.drop(columns='place')"],
+    ),
+    "name of a column as tasks": (
+        lambda: model().fit(FRAME.assign(shop=SHOPS), tasks="shop"), ValueError,
+        ["tasks='shop' is the name of a column", "one task", "task_column='shop'", "tasks=X['shop']"],
+    ),
+    "list of tables": (
+        lambda: model().fit([X[:12], X[12:]]), ValueError, ["X is a list of 2 tables", "stack_tasks"],
+    ),
+    "row numbers as tasks": (
+        lambda: model().fit(X, tasks=np.arange(36)), SmallTaskWarning,
+        ["tasks has 36 different values in 36 rows", "single rows", "which group"],
+    ),
+    "ids of another type": (
+        lambda: model().fit(X, tasks=TASKS).predict(X, tasks=TASKS.astype(str)), ValueError,
+        ["ids of type str", "of type int", "as in fit"],
+    ),
+    "task column in fit_task": (
+        lambda: model().fit(X, tasks=TASKS).fit_task(np.c_[X[:12], TASKS[:12]]), ValueError,
+        [f"X has {X.shape[1] + 1} features", "Leave the task column out"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_usual_mistake_is_told_in_words(mistake):
+    make, kind, words = MISTAKES[mistake]
+    if issubclass(kind, Warning):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            make()
+        said = " ".join(str(warning.message) for warning in caught if issubclass(warning.category, kind))
+    else:
+        with pytest.raises(kind) as raised:
+            make()
+        said = str(raised.value)
+    for word in words:
+        assert word in said, f"{word!r} is not in {said!r}"
+
+
+@pytest.mark.parametrize("fit", [
+    lambda: DSTC(3, **QUICK).fit(X, Y),
+    lambda: DSTC(3, **QUICK).fit(X, Y.tolist()),
+    lambda: DSTC(3, **QUICK).fit(FRAME),
+    lambda: model().fit(FRAME, tasks=pd.Series(SHOPS, index=FRAME.index)),
+    lambda: model().fit(X, tasks=pd.Series(SHOPS, index=FRAME.index)),
+    lambda: model().fit(*stack_tasks([X[:12], X[12:]])[:1], tasks=SHOPS),
+    lambda: DMTRC(3, **QUICK | {"task_column": "shop"}).fit(FRAME.assign(shop=SHOPS)),
+    lambda: model().fit(FRAME.astype(str), tasks=SHOPS),
+    lambda: DSTC(3, **QUICK).fit(X.tolist()),
+], ids=["y of numbers", "list of numbers", "frame", "same index", "array", "stacked", "task column", "numbers in text",
+        "nested lists"])  # fmt: skip
+def test_nothing_is_said_where_there_is_no_mistake(fit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit()
