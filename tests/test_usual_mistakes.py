@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mtclust import DMTRC, DSTC, stack_tasks
-from mtclust.exceptions import InputWarning, SmallTaskWarning
+from mtclust.exceptions import InputWarning
 from tests.conftest import gaussian_tasks
 
 X, Y, TASKS = gaussian_tasks(rows=12)
@@ -66,8 +66,12 @@ MISTAKES = {
         lambda: model().fit([X[:12], X[12:]]), ValueError, ["X is a list of 2 tables", "stack_tasks"],
     ),
     "row numbers as tasks": (
-        lambda: model().fit(X, tasks=np.arange(36)), SmallTaskWarning,
-        ["tasks has 36 different values in 36 rows", "single rows", "which group"],
+        lambda: model().fit(X, tasks=np.arange(36)), ValueError,
+        ["tasks has 36 different ids for 36 rows", "they name rows, not tasks", "one id per group"],
+    ),
+    "columns of very different spread": (
+        lambda: model().fit(FRAME.assign(m0=1e4 * FRAME["m0"]), tasks=TASKS), InputWarning,
+        ["differ in spread by a factor of", "column 'm0'", "counts for nothing", "StandardScaler", "mtclust.cluster"],
     ),
     "ids of another type": (
         lambda: model().fit(X, tasks=TASKS).predict(X, tasks=TASKS.astype(str)), ValueError,

@@ -38,7 +38,7 @@ from mtclust.estimators.confidence import ConfidenceMixin, store_confidence
 from mtclust.estimators.display import DisplayMixin
 from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.forms import FORMS, form_of
-from mtclust.estimators.mistakes import check_index, check_input
+from mtclust.estimators.mistakes import check_index, check_input, check_spreads
 from mtclust.estimators.new_tasks import NewTaskMixin
 from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search
 from mtclust.estimators.saving import SavingMixin
@@ -57,8 +57,6 @@ Array = NDArray[np.float64]
 
 #: options a user may set through ``solver_options``; the others have arguments of their own
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
-#: from this many on tasks of one row each look like a mistake
-_MANY_TASKS = 10
 
 
 #: up to so many rows the order in which they come has no effect at all
@@ -137,6 +135,7 @@ class MultitaskClusterer(
             return fit_distributed(self, X, tasks)
         check_input(X, y, tasks, known, self.task_column)
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
+        check_spreads(X, rows, self.kernel)
         index = index_tasks(ids, rows.shape[0])
         form = form_of(self, self._read_form(), rows, index.n_tasks)
         if rows.shape[0] <= _ORDERED_BY_CONTENT and not is_wide(rows):
@@ -234,14 +233,7 @@ class MultitaskClusterer(
                 f'{dict(self.n_clusters)}. Use solver="exchange".'
             )
         small = index.names[index.sizes < clusters]
-        if index.n_tasks >= _MANY_TASKS and index.n_tasks > n / 2:
-            warn_user(
-                f"tasks has {index.n_tasks} different values in {n} rows (first: {index.names.tolist()[0]!r}), so that "
-                "most tasks are single rows, of which nothing can be learned. Is it a row number, or a measurement? "
-                "Give what says which group a row belongs to.",
-                SmallTaskWarning,
-            )
-        elif len(small):
+        if len(small):
             warn_user(
                 f"{len(small)} of {index.n_tasks} tasks have fewer rows than n_clusters={self.n_clusters} "
                 f"(first: {small.tolist()[0]!r}); some of their clusters stay empty"

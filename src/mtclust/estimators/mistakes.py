@@ -17,6 +17,9 @@ _LIKE_TASKS = re.compile(
     re.IGNORECASE,
 )
 _LISTED = 3
+#: columns whose standard deviations differ by this factor, and rows that these are taken of
+_FAR_APART = 1e3
+_SPREAD_ROWS = 10_000
 
 
 def check_input(X: Any, y: Any, tasks: Any, known: Any, task_column: Any) -> None:
@@ -54,6 +57,29 @@ def check_input(X: Any, y: Any, tasks: Any, known: Any, task_column: Any) -> Non
             )
     elif tasks is not None and task_column is None:
         _tasks_among_columns(X, columns, tasks)
+
+
+def check_spreads(X: Any, rows: Any, kernel: Any) -> None:
+    """Say that the columns of a table differ in spread so much that some of them count for nothing."""
+    if not isinstance(rows, np.ndarray) or kernel not in ("auto", "linear", "rbf") or len(rows) < 2:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        spreads = rows[:: max(1, len(rows) // _SPREAD_ROWS)].std(axis=0, dtype=np.float64)
+    varying = np.flatnonzero(np.isfinite(spreads) & (spreads > 0))
+    if len(varying) < 2:
+        return
+    least, most = varying[spreads[varying].argmin()], varying[spreads[varying].argmax()]
+    if spreads[most] < _FAR_APART * spreads[least]:
+        return
+    names = _column_names(X)
+    named = [repr(names[k]) if len(names) == rows.shape[1] else f"number {k}" for k in (most, least)]
+    warn_user(
+        f"the columns of X differ in spread by a factor of {spreads[most] / spreads[least]:.0e}: column {named[0]} has "
+        f"a standard deviation of {spreads[most]:.2g}, column {named[1]} one of {spreads[least]:.2g} and counts for "
+        "nothing. Columns are never rescaled here; use sklearn.preprocessing.StandardScaler first, or mtclust.cluster, "
+        "which does that.",
+        InputWarning,
+    )
 
 
 def check_index(X: Any, values: Any, argument: str) -> None:
