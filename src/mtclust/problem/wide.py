@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import SizeBounds
+from mtclust.labels import SizeBounds, proportional
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable
 from mtclust.primal.rows import Data
@@ -22,7 +22,6 @@ from mtclust.problem.feature_descent import best_labels, class_vectors, point_of
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Effort, Point
-from mtclust.problem.sample import proportional
 
 Array = NDArray[np.float64]
 
