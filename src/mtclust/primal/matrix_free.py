@@ -72,6 +72,7 @@ class MatrixFreeSystem:
     lambda1: Array
     lambda2: float
     couples_labels: bool = False  # clusters are named by alignment: renaming would need a solve per task
+    iterative: bool = True
     _last: Array | None = field(init=False, default=None, repr=False)  # models that the next ones are near
 
     def uncoupled(self) -> Array:
