@@ -210,7 +210,7 @@ def test_precomputed_and_callable_kernels_equal_the_built_in_one(method):
     np.testing.assert_allclose(
         by_matrix.decision_function(rbf_kernel(new, data, gamma=gamma), tasks=tasks[:7]),
         by_call.decision_function(new, tasks=tasks[:7]),
-        atol=1e-3 if method is DMTFC else 1e-8,  # rounding decides where the slow descent in D stops
+        atol=5e-3 if method is DMTFC else 1e-8,  # rounding decides where the slow descent in D stops
     )
     assert not hasattr(by_call, "coef_")
 
