@@ -159,8 +159,7 @@ def fresh() -> list[dict[str, Any]]:
         X, _, tasks = fetch_pendigits_tasks(job, draw, data_home=data_home()).X_y_tasks
         settings = {"kernel": "rbf", "width": 0.5, "sizes": "balanced", "lambda1": 2.0**-10, "lambda2": 2.0**-10}
         ends = [
-            DMTRC(5, coupling="full", random_state=seed, **settings).fit(X, tasks=tasks).objective_
-            for seed in range(5)
+            DMTRC(5, coupling="full", random_state=seed, **settings).fit(X, tasks=tasks).objective_ for seed in range(5)
         ]
         found += [
             {"job": job, "draw": draw, "seed": seed, "objective": end, "above_percent": 100 * (end / min(ends) - 1)}
@@ -181,10 +180,14 @@ def page(out: Path) -> str:
             continue
         frame = pd.read_csv(path)
         if part in _GROUPS:
-            numbers = [name for name in frame.select_dtypes("number").columns if name not in (*_GROUPS[part], "draw", "seed")]
+            numbers = [
+                name for name in frame.select_dtypes("number").columns if name not in (*_GROUPS[part], "draw", "seed")
+            ]
             frame = frame.groupby(_GROUPS[part])[numbers].agg(["mean", "min", "max"]).reset_index()
             frame.columns = [" ".join(filter(None, name)) for name in frame.columns]
-        table = [[f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in frame.to_numpy().tolist()]
+        table = [
+            [f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in frame.to_numpy().tolist()
+        ]
         lines += [f"## {part}", "", *markdown_table(list(frame.columns), table), ""]
     return "\n".join(lines)
 

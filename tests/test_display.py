@@ -201,8 +201,8 @@ def test_clusters_that_are_not_there_are_a_concern():
     fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
     fitted.loo_score_ = -0.02
     assert said(fitted) == [
-        "Clusters not separated: The cluster of a row can be told from the other rows no better than with clusters of "
-        "noise (separation -0.02)."
+        "Clusters not separated: The clusters are no clearer than those of data without clusters (separation -0.02; "
+        "1 is clear-cut, 0 what data without clusters reach)."
     ]
     noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="cloud", answer="one cloud"))
     assert said(fitted) == ["No clear clusters: The data show one cloud. The clusters only cut them into pieces."]

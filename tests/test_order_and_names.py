@@ -55,9 +55,7 @@ def test_models_follow_the_names_of_tasks():
     np.testing.assert_allclose(other.task_covariance_, one.task_covariance_[np.ix_(order, order)], rtol=1e-3, atol=1e-6)
     same = one.predict(X, tasks=tasks), other.predict(X, tasks=names[tasks])
     assert adjusted_rand_score(*same) > 0.99
-    assert one.selection_["task_similarity"][0, 1] == pytest.approx(
-        other.selection_["task_similarity"][2, 0], abs=1e-6
-    )
+    assert one.selection_["task_similarity"][0, 1] == pytest.approx(other.selection_["task_similarity"][2, 0], abs=1e-6)
 
 
 def test_rows_are_ordered_by_what_they_hold():

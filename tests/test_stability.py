@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust._progress import listening
-from mtclust.datasets import make_related_tasks
+from mtclust.datasets import load_digits_tasks, make_related_tasks
 from mtclust.stability import Refit, Stability, compared, subsample
 from tests.test_contract import CLASSES, DATA, FORMS, TASKS
 
@@ -146,3 +146,10 @@ def test_what_cannot_be_refitted_is_refused():
         DSTC(3, **QUICK).fit(sp.csr_matrix(DATA), tasks=TASKS).stability(sp.csr_matrix(DATA), tasks=TASKS).overall > 0.9
     )
     assert len(CLASSES) == len(DATA)
+
+
+def test_tasks_that_undo_each_others_moves_do_not_go_on_for_ever():
+    """Under E each task is refined for its own part of the criterion; on halves of these digits two of them cycle."""
+    rows, _, tasks = load_digits_tasks(seed=0).X_y_tasks
+    model = DMTRC(5, random_state=0).fit(rows, tasks=tasks)
+    assert model.stability(rows, tasks=tasks, n_refits=2).n_refits == 2

@@ -242,13 +242,13 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
     position = {key: i for i, key in enumerate(keys(known))}
     task_numbers = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
     if (task_numbers < 0).any():
-        strangers = {type(name).__name__: str(name) for name in ids[task_numbers < 0].tolist()}
-        unknown = np.array(sorted({str(name) for name in ids[task_numbers < 0].tolist()}))
+        strangers = ids[task_numbers < 0].tolist()
+        unknown = np.array(sorted({str(name) for name in strangers}))
         if set(unknown.tolist()) <= {str(name) for name in known.tolist()}:
+            kinds = ", ".join(sorted({type(name).__name__ for name in strangers}))
             raise ValueError(
-                f"tasks has ids of type {', '.join(sorted(strangers))}, but those in fit were of type "
-                f"{type(known.tolist()[0]).__name__}: {_listing(unknown)} against {_listing(known)}. Give them "
-                "as in fit."
+                f"tasks has ids of type {kinds}, but those in fit were of type {type(known.tolist()[0]).__name__}: "
+                f"{_listing(unknown)} against {_listing(known)}. Give them as in fit."
             )
         raise ValueError(
             f"tasks has ids that were not in fit: {_listing(unknown)}; known are {_listing(known)}. "

@@ -112,7 +112,7 @@ def test_estimators_choose_the_number_of_clusters(n_clusters):
     model = DMTRC(n_clusters, kernel="linear", random_state=0).fit(X, tasks=tasks)
     chosen = model.selection_["n_clusters"]
     assert model.n_clusters_ == chosen["chosen"] == 3
-    assert chosen["reason"].startswith("with 3 clusters")
+    assert chosen["reason"].startswith("a quick trial with 3 clusters")
     assert chosen["answer"].startswith("clusters")
     assert max(chosen["gaps"], key=chosen["gaps"].get) == 3
     assert macro_nmi(y, model.labels_, tasks) == 1

@@ -11,6 +11,9 @@ from table_helpers import error_of, fit, read_table, run_cli, shop_rows, write_t
 import mtclust
 from mtclust.metrics import nmi
 
+#: columns of labels.csv after the margin
+MORE = ("probability", "stability", "outlier", "alone")
+
 
 @pytest.fixture
 def shops(tmp_path):
@@ -22,12 +25,14 @@ def test_labels_model_and_report_are_written(shops, tmp_path, capsys):
     assert fit(shops, out, "--key", "customer,truth") == 0
     assert sorted(path.name for path in out.iterdir()) == ["labels.csv", "model.mtclust", "report.html"]
     rows = read_table(out / "labels.csv")
-    assert list(rows[0]) == ["customer", "truth", "task", "cluster", "margin"]
+    assert list(rows[0]) == ["customer", "truth", "task", "cluster", "margin", *MORE]
     given = read_table(shops)
     assert [row["customer"] for row in rows] == [row["customer"] for row in given]
     assert [row["task"] for row in rows] == [row["shop"] for row in given]
     assert nmi([row["truth"] for row in rows], [row["cluster"] for row in rows]) == pytest.approx(1.0)
     assert all(float(row["margin"]) > 0 for row in rows)
+    assert all(0 <= float(row[name]) <= 1 for row in rows for name in ("probability", "stability", "outlier"))
+    assert np.mean([row["alone"] == row["cluster"] for row in rows]) > 0.9
     model = mtclust.load(out / "model.mtclust")
     assert model.labels.tolist() == [int(row["cluster"]) for row in rows]
     printed = capsys.readouterr().out
@@ -53,7 +58,7 @@ def test_several_files_are_one_task_each(tmp_path):
     files = [write_table(tmp_path / f"{task}.csv", shop_rows([task])) for task in ("Paris", "Rome")]
     assert fit(files, tmp_path / "out", "--columns", "width,height", task_column=None) == 0
     rows = read_table(tmp_path / "out" / "labels.csv")
-    assert list(rows[0]) == ["row", "task", "cluster", "margin"]
+    assert list(rows[0]) == ["row", "task", "cluster", "margin", *MORE]
     assert [row["task"] for row in rows] == ["Paris"] * 30 + ["Rome"] * 30
     assert [row["row"] for row in rows] == [str(k) for k in range(1, 31)] * 2
 
@@ -130,7 +135,7 @@ def test_the_other_methods(shops, tmp_path, capsys, method):
 def test_the_number_of_clusters_is_chosen_from_a_range(shops, tmp_path, capsys):
     assert fit(shops, tmp_path / "out", "--columns", "width,height", clusters="2-4") == 0
     printed = capsys.readouterr().out
-    assert "Number of clusters: with 3 clusters the separation is" in printed
+    assert "Number of clusters: a quick trial with 3 clusters stands" in " ".join(printed.split())
     assert "how far the separation exceeds that of Gaussian noise" in (tmp_path / "out" / "report.html").read_text(
         encoding="utf-8"
     )

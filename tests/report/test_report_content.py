@@ -1,5 +1,6 @@
 """What the report says, against what can be computed by hand or by scikit-learn."""
 
+import copy
 import re
 import warnings
 from dataclasses import replace
@@ -210,17 +211,24 @@ def test_noise_is_called_noise_and_clusters_are_not(fitted):
 def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
     model, X, tasks = fitted
     assert report_content(given(model, X, tasks))["headline"] == "120 rows in 3 tasks fall into 3 clusters."
-    doubtful = given(model, X, tasks, warned=[ClusterNumberWarning("noise")], task_column="shop")
-    assert report_content(doubtful)["headline"] == (
+    noise = copy.copy(model)
+    noise.loo_score_ = -0.1
+    content = report_content(given(noise, X, tasks, task_column="shop"))
+    assert content["headline"] == (
         "120 rows in 3 tasks (shop) were cut into 3 clusters, but there may be no clusters in them."
     )
+    assert "no clearer than those of data without clusters (separation -0.10" in content["verdict"]
+    assert "Clusters not separated" in [caution.title for caution in content["cautions"]]
 
 
 def test_one_figure_for_one_thing(fitted):
     """The score stands once, beside what it means, and no figure of noise contradicts it."""
     model, X, tasks = fitted
     content = report_content(given(model, X, tasks))
-    assert [figure["label"].split(":")[0] for figure in content["figures"]] == ["rows", "tasks", "clusters", "clarity"]
+    assert [figure["label"].split(":")[0] for figure in content["figures"]] == [
+        "rows", "tasks", "clusters", "separation",
+    ]  # fmt: skip
+    assert content["figures"][-1]["value"] == f"{model.loo_score_:.2f}"
     (score,) = [row for row in content["choices"] if row["what"] == "Score"]
     assert score["chosen"] == f"{model.loo_score_:.2f}"
 

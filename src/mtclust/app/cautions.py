@@ -43,7 +43,8 @@ def cautions(model: Any, warned: Sequence[Any] = (), names: Mapping[int, str] | 
     found += [
         Caution(entry.title, f"{entry.text} {advice(entry.advice, entry.option)}".rstrip()) for entry in concerns(model)
     ]
-    uncertain = [str(warning) for warning in raised if isinstance(warning, ClusterNumberWarning)]
+    said = any(caution.title == "No clear clusters" for caution in found)
+    uncertain = [str(warning) for warning in raised if isinstance(warning, ClusterNumberWarning) and not said]
     found += [
         Caution("Number of clusters uncertain", f"{text} Compare several numbers ({option('n_clusters')}).")
         for text in dict.fromkeys(uncertain)

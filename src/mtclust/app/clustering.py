@@ -16,10 +16,12 @@ from mtclust._extras import require
 from mtclust._warnings import warn_user
 from mtclust.app.assigning import assign, row_margins
 from mtclust.app.findings import clusters_table, least_sure_rows, tasks_table
-from mtclust.app.quality import Verdict, clarity, verdict
 from mtclust.app.tables import Table, TableEncoder
 from mtclust.app.tables.table import read_tables, table_of_frames
+from mtclust.app.witnesses import Witness, doubt, witnesses
+from mtclust.estimators.facts import Facts, facts_of
 from mtclust.exceptions import TableError, TableWarning
+from mtclust.stability import Stability
 
 #: what of a clustering is saved beside the model
 SAVED_FORMAT = 1
@@ -109,8 +111,8 @@ class Clustering:
         """A table with a row per cluster.
 
         Its columns: ``rows``, ``share`` of all rows, the share in every task, what it is ``characterised_by``,
-        ``silhouette`` (1: clear-cut, 0: not), ``stability`` where the model knows it, and ``exemplars``, the index of
-        typical rows.
+        ``silhouette`` and ``separation`` (1: clear-cut, 0: not), the mean ``probability`` of its rows, ``stability``
+        once it was asked for, and ``exemplars``, the index of typical rows.
         """
         return self._frame(clusters_table(self) if self._rows is not None else self._kept_table("clusters"))
 
@@ -119,12 +121,34 @@ class Clustering:
         """A table with a row per task: rows, the share of every cluster, the closest task, and what is particular."""
         return self._frame(tasks_table(self) if self._rows is not None else self._kept_table("tasks"))
 
+    @property
+    def facts(self) -> Facts:
+        """How far the clusters can be trusted: separation, stability, rows that belong nowhere, other methods."""
+        return facts_of(self.model, "" if self._rows is None else doubt(self.witnesses))
+
     @cached_property
-    def verdict(self) -> Verdict | None:
-        """Whether the clusters are clearer than cuts through data without clusters; ``print`` it. None for text."""
-        rows = self.rows("verdict")
-        clear = clarity(rows.X, rows.task_codes, self.model.labels_, self.n_clusters)
-        return verdict(rows.X, rows.task_codes, self.model.labels_, self.encoder.features, clear)
+    def witnesses(self) -> list[Witness]:
+        """k-means and a Gaussian mixture on the same rows, judged by the same score, the best first."""
+        rows, common = self.rows("witnesses"), self.model.selection_.center == "all"
+        return witnesses(rows.X, rows.task_codes, np.asarray(self.model.labels_), self.n_clusters, common)
+
+    def stability(self, n_refits: int = 10) -> Stability | None:
+        """Cluster subsamples anew and see what stays the same; found once, and kept with the model.
+
+        Parameters
+        ----------
+        n_refits : int, default=10
+
+        Returns
+        -------
+        Stability or None
+            None for one cluster, and for labels of cutting planes.
+        """
+        known = getattr(self.model, "stability_", None)
+        if known is not None or self.n_clusters == 1 or self.model.solver == "cutting-plane":
+            return known
+        rows = self.rows("stability")
+        return self.model.stability(rows.X, tasks=self.model.tasks_[rows.task_codes], n_refits=n_refits)
 
     def least_sure(self, n: int = 10) -> Any:
         """The rows whose cluster is least clear, with their values.
@@ -193,8 +217,11 @@ class Clustering:
 
         return summarise(self)
 
-    def report(self, path: str | os.PathLike[str], *, row_names: Any = None, command: str = "") -> Path:
+    def report(
+        self, path: str | os.PathLike[str], *, row_names: Any = None, command: str = "", stability: bool = True
+    ) -> Path:
         """Write the report, one HTML page that loads nothing, and return its path.
+
 
         Parameters
         ----------
@@ -203,10 +230,14 @@ class Clustering:
             What rows are called; by default their place in the table's index.
         command : str
             How the clusters were made, to be shown at the end.
+        stability : bool, default=True
+            Say how stable the clusters are, which takes about as long as finding them (:meth:`stability`).
         """
         from mtclust.app.report import ReportInput, write_report
 
         self.rows("report")
+        if stability:
+            self.stability()
         write_report(ReportInput.of(self, row_names, command), Path(path))
         return Path(path)
 

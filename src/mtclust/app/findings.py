@@ -31,9 +31,13 @@ def clusters_table(found: Clustering) -> Any:
         columns[f"share in {model.tasks_[task]}"] = sizes[task] / sizes[task].sum()
     columns["characterised_by"] = [cluster_in_words(traits[c]) for c in range(C)]
     columns["silhouette"] = [_mean(clear.silhouette[model.labels_ == c]) for c in range(C)]
+    columns["separation"] = model.cluster_scores_
+    sure = own_probabilities(model)
+    if sure is not None:
+        columns["probability"] = [_mean(sure[model.labels_ == c]) for c in range(C)]
     stability = getattr(model, "stability_", None)
-    if stability is not None and np.shape(stability) == (C,):
-        columns["stability"] = np.asarray(stability)
+    if stability is not None:
+        columns["stability"] = stability.clusters
     chosen = [exemplars(clear, rows.task_codes, model.labels_, c) for c in range(C)]
     columns["exemplars"] = [[index[row] for row in own] for own in chosen]
     return pandas.DataFrame(columns, index=pandas.Index(found.named(np.arange(C)), name="cluster"))
@@ -83,10 +87,33 @@ def least_sure_rows(found: Clustering, n: int) -> Any:
         "next": found.named(scores.argmax(axis=1)),
         "margin": rows.margins[chosen],
     }
+    columns |= {name: values[chosen] for name, values in row_columns(found).items() if name != "alone"}
     used = dict.fromkeys(column.name for column in found.encoder.columns)
     values = {name: rows.table.frame[name].to_numpy()[chosen] for name in used}
     index = rows.table.index if rows.table.index is not None else np.arange(len(rows.margins))
     return pandas.DataFrame(columns | values, index=index[chosen])
+
+
+def own_probabilities(model: Any) -> Any:
+    """Of every row the probability of the cluster it is in; None where the rows are too many to have been kept."""
+    if model.probabilities_ is None:
+        return None
+    return model.probabilities_[np.arange(len(model.labels_)), model.labels_]
+
+
+def row_columns(found: Clustering) -> dict[str, Any]:
+    """What is known of every row beside its cluster: how sure it is, whether it belongs anywhere, its cluster alone."""
+    model = found.model
+    columns: dict[str, Any] = {}
+    sure, stability = own_probabilities(model), getattr(model, "stability_", None)
+    if sure is not None:
+        columns["probability"] = sure
+    if stability is not None:
+        columns["stability"] = stability.rows
+    if model.outlier_scores_ is not None:
+        columns["outlier"] = model.outlier_scores_
+    columns["alone"] = found.named(model.single_task_labels_)
+    return columns
 
 
 def _rows(found: Clustering) -> Rows:

@@ -1,30 +1,15 @@
-"""How clear the clusters are: distances to the centres of the clusters within each task, beside data without clusters.
-
-Every cloud of points can be cut into parts that look clear to a degree. So the clarity of the clusters is compared with
-that of k-means on noise: numbers drawn from one normal distribution per task with the covariance of its rows, and
-categories shuffled, since they look clear whatever they mean.
-"""
+"""How typical rows are of their clusters: distances to the centres of the clusters within each task."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
-
-from mtclust.app.tables.columns import Feature
 
 Array = NDArray[np.float64]
-
-#: tasks and rows of a task that noise is made of
-_TASKS, _ROWS = 20, 400
-#: how far the clarity must exceed that of noise, as a share of what is left to 1, to be called clear, and fairly clear
-_CLEAR, _FAIRLY = 0.3, 0.08
 
 
 @dataclass(frozen=True)
@@ -76,88 +61,6 @@ def clarity(X: Any, task_codes: NDArray[np.int64], labels: NDArray[np.int64], n_
             larger = np.maximum(mine, nearest)
             silhouette[rows] = np.where(larger > 0, (nearest - mine) / np.where(larger > 0, larger, 1.0), 0.0)
     return Clarity(distance, silhouette)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """How far the clusters are more than cuts through one cloud.
-
-    Attributes
-    ----------
-    clarity, noise : float
-        Mean silhouette of the rows, and that of k-means on data without clusters.
-
-    Examples
-    --------
-    >>> print(Verdict(0.62, 0.31))
-    The clusters are clear-cut (clarity 0.62; the same data without clusters would have 0.31).
-    >>> Verdict(0.32, 0.31).doubtful
-    True
-    """
-
-    clarity: float
-    noise: float
-
-    @property
-    def excess(self) -> float:
-        return (self.clarity - self.noise) / (1.0 - self.noise)
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether data without clusters would look as clear."""
-        return self.excess < _FAIRLY
-
-    def __str__(self) -> str:
-        if self.doubtful:
-            return (
-                f"The clusters are cuts through a continuum (clarity {self.clarity:.2f}; the same data without "
-                f"clusters would have {self.noise:.2f}): useful to sort rows, no proof that there are kinds of rows."
-            )
-        word = "clear-cut" if self.excess >= _CLEAR else "fairly clear"
-        return (
-            f"The clusters are {word} (clarity {self.clarity:.2f}; the same data without clusters would have "
-            f"{self.noise:.2f})."
-        )
-
-
-def verdict(
-    X: Any, task_codes: NDArray[np.int64], labels: NDArray[np.int64], features: Sequence[Feature], clear: Clarity
-) -> Verdict | None:
-    """The clarity of the clusters beside that of noise; None for text and where there is nothing to compare."""
-    known = clear.silhouette[~np.isnan(clear.silhouette)]
-    if sp.issparse(X) or len(known) == 0:
-        return None
-    rng = np.random.default_rng(0)
-    tasks, counts = np.unique(task_codes, return_counts=True)
-    scores, weights = [], []
-    for task in tasks[np.argsort(-counts, kind="stable")][:_TASKS]:
-        rows = np.flatnonzero(task_codes == task)
-        if len(rows) > _ROWS:
-            rows = np.sort(rng.choice(rows, _ROWS, replace=False))
-        present = len(np.unique(labels[rows]))
-        if 1 < present < len(rows):
-            noise = _without_clusters(np.asarray(X[rows], dtype=np.float64), features, rng)
-            with threadpool_limits(1):  # so few rows are slower on several cores
-                found = KMeans(present, n_init=3, random_state=0).fit_predict(noise).astype(np.int64)
-            alike = clarity(noise, np.zeros(len(rows), dtype=np.int64), found, present).silhouette
-            scores.append(float(np.nanmean(alike)))
-            weights.append(len(rows))
-    if not scores:
-        return None
-    return Verdict(float(known.mean()), float(np.average(scores, weights=weights)))
-
-
-def _without_clusters(rows: Array, features: Sequence[Feature], rng: np.random.Generator) -> Array:
-    """Rows of one normal distribution with the covariance of the given ones; columns of categories are shuffled."""
-    n = len(rows)
-    noise = rng.normal(size=(n, n)) @ (rows - rows.mean(axis=0)) / np.sqrt(n) + rows.mean(axis=0)
-    columns: dict[str, list[int]] = {}
-    for place, feature in enumerate(features):
-        if feature.kind == "category":
-            columns.setdefault(feature.column, []).append(place)
-    for places in columns.values():
-        noise[:, places] = rows[rng.permutation(n)][:, places]
-    return noise
 
 
 def exemplars(

@@ -84,9 +84,10 @@ def summarise(found: Clustering) -> ClusteringSummary:
         *(("Careful", caution.text) for caution in cautions(model, found.warned, found.names)),
     ]
     compared = compared_in_words(found, _COMPARED)
-    judged = None if found._rows is None else found.verdict
-    if judged is not None:
-        compared.insert(0, str(judged).rstrip("."))
+    facts = found.facts
+    other = facts.against[:1].upper() + facts.against[1:]
+    said = [sentence.rstrip(".") for sentence in (facts.separated, facts.stable, other) if sentence]
+    compared = [*said, *compared]
     return ClusteringSummary(title, _sizes(found), _clusters(found), compared, remarks)
 
 

@@ -199,7 +199,8 @@ def choose(question: Question, options: SearchOptions) -> Choice:
     # sizes are within tasks in one frame and over all rows in the other: only separation compares them
     leads = [
         candidate.verdict.separation - best.verdict.separation - ABSENT_LEAD * _absent(candidate.labels, question)
-        + candidate.agreement - best.agreement + question.linear_lead * (candidate.kernel == "linear")
+        + question.linear_lead * (candidate.kernel == "linear")
+        + candidate.agreement - best.agreement
         for candidate in common
     ]  # fmt: skip
     lead = max(leads)

@@ -119,9 +119,10 @@ class ClusterNumberChoice:
     def reason(self) -> str:
         """The choice in words."""
         best = self.candidates.index(self.n_clusters)
+        lead = self.scores[best] - self.null[best].mean()
         words = (
-            f"with {self.n_clusters} clusters the separation is {self.scores[best]:.2f}{_LOOKS[self.look]}, that of "
-            f"Gaussian rows {self.null[best].mean():.2f}"
+            f"a quick trial with {self.n_clusters} clusters stands {abs(lead):.2f} {'above' if lead >= 0 else 'below'} "
+            f"Gaussian rows of the same covariance{_LOOKS[self.look]}"
         )
         if len(set(self.votes.values())) > 1:
             words += "; " + ", ".join(f"{_SIGNALS[name]} {C}" for name, C in self.votes.items()) + ": the median"

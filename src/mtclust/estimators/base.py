@@ -40,7 +40,7 @@ from mtclust.estimators.failure import unchanged_on_failure
 from mtclust.estimators.forms import FORMS, form_of
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
 from mtclust.estimators.new_tasks import NewTaskMixin
-from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search
+from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search, tasks_of_few
 from mtclust.estimators.saving import SavingMixin
 from mtclust.estimators.stability import StabilityMixin
 from mtclust.estimators.storing import store
@@ -57,8 +57,6 @@ Array = NDArray[np.float64]
 
 #: options a user may set through ``solver_options``; the others have arguments of their own
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
-
-
 #: up to so many rows the order in which they come has no effect at all
 _ORDERED_BY_CONTENT = 20_000
 
@@ -162,7 +160,8 @@ class MultitaskClusterer(
             prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, index, options, rng)
             if known is not None:
-                outcome = keep_known(outcome, known, options, rng, same_for_all_clusters(self.sizes))
+                few_tasks, free_names = tasks_of_few(prepared, index), same_for_all_clusters(self.sizes)
+                outcome = keep_known(outcome, known, options, rng, few_tasks, free_names)
             store_confidence(self, rows, index, store(self, prepared, index, outcome))
         self._print_history()
         return self

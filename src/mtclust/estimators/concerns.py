@@ -11,6 +11,8 @@ import numpy as np
 
 from mtclust._names import listing, shown_name
 from mtclust.choose.record import Selection
+from mtclust.estimators.facts import Facts, facts_of
+from mtclust.stability import DOUBTFUL
 
 #: a cluster is tiny with fewer rows, or a smaller share of what equal sizes would give it
 TINY_ROWS, TINY_SHARE = 5, 0.1
@@ -61,7 +63,11 @@ def concerns(model: Any) -> list[Concern]:
     ...     print(concern)
     Tiny clusters: 2 of 42 rows in cluster 1: too few to say much about. Try fewer clusters or sizes="balanced".
     """
-    return [*_search(model), *_separation(model), *_coupling(model), *_relationship(model), *_sizes(model)]
+    facts = facts_of(model)
+    return [
+        *_search(model), *_separation(model, facts), *_stability(facts), *_coupling(model, facts),
+        *_relationship(model, facts), *_sizes(model), *_outliers(facts),
+    ]  # fmt: skip
 
 
 def _search(model: Any) -> list[Concern]:
@@ -77,21 +83,14 @@ def _search(model: Any) -> list[Concern]:
     return []
 
 
-def _separation(model: Any) -> list[Concern]:
-    if model.n_clusters_ == 1:
-        return []
-    number = _part(model.selection_, "n_clusters")
-    if number.get("structure", "clusters") != "clusters":
-        text = f"The data show {number['answer']}. The clusters only cut them into pieces."
+def _separation(model: Any, facts: Facts) -> list[Concern]:
+    if facts.standing == "none":
+        if facts.structure is None:
+            return [Concern("Clusters not separated", facts.separated)]
+        text = f"The data show {facts.structure}. The clusters only cut them into pieces."
         return [Concern("No clear clusters", text)]
-    if model.loo_score_ <= 0:
-        text = (
-            "The cluster of a row can be told from the other rows no better than with clusters of noise "
-            f"(separation {model.loo_score_:.2f})."
-        )
-        return [Concern("Clusters not separated", text)]
     tried = [row["separation"] for row in model.selection_.get("candidates", [])]
-    if tried and max(tried) <= 0:
+    if facts.n_clusters > 1 and tried and max(tried) <= 0:
         text = (
             "However the rows are compared, the clusters separate them no better than clusters of random noise of the "
             "same spread. With text this is common even where topics are real; with other data be doubtful."
@@ -100,7 +99,38 @@ def _separation(model: Any) -> list[Concern]:
     return []
 
 
-def _coupling(model: Any) -> list[Concern]:
+def _stability(facts: Facts) -> list[Concern]:
+    if facts.stability is None or facts.n_clusters == 1:
+        return []
+    if facts.stability.overall < DOUBTFUL:
+        text = (
+            "Other rows of the same kind would be cut elsewhere: do not build on single rows or on small differences "
+            f"between tasks (agreement {facts.stability.overall:.2f})."
+        )
+        return [Concern("Unstable clusters", text, "Compare fewer clusters.", "Compare fewer --clusters.")]
+    if not facts.ids_match:
+        text = (
+            "Every task has stable clusters, but which of them are the same in two tasks changes with the rows "
+            f"(similarity of a cluster with its counterpart {float(np.nanmean(facts.stability.clusters)):.2f}). "
+            "Compare rows within tasks; shares of a cluster in several tasks may be of different clusters."
+        )
+        return [Concern("Cluster ids uncertain across tasks", text)]
+    if facts.weak_clusters:
+        weak = [f"cluster {c} ({facts.stability.clusters[c]:.2f})" for c in facts.weak_clusters]
+        text = f"{listing(weak, _NAMED)}: other rows would often give another cluster in its place (below 0.7)."
+        return [Concern("Unstable clusters among stable ones", text[0].upper() + text[1:])]
+    return []
+
+
+def _outliers(facts: Facts) -> list[Concern]:
+    if not facts.outliers:
+        return []
+    rows = f"{facts.outliers} row{'s lie' if facts.outliers > 1 else ' lies'}"
+    text = f"{rows} far from all others of the same task and may belong to no cluster (outlier score above 0.75)."
+    return [Concern("Rows that belong nowhere", text)]
+
+
+def _coupling(model: Any, facts: Facts) -> list[Concern]:
     m = len(model.tasks_)
     coupling = _part(model.selection_, "coupling")
     if m == 1 or not coupling:
@@ -122,30 +152,29 @@ def _coupling(model: Any) -> list[Concern]:
         return [
             Concern("Negative transfer likely", text, 'Compare with coupling="none".', "Compare with --coupling none.")
         ]
-    similarity = model.selection_.get("task_similarity")
+    nearest = facts.similarity
     # "auto" couples such tasks only where it changes no label
-    if model.coupling != "auto" and similarity is not None and not hasattr(model, "relaxed_labels_"):
-        nearest = float(np.where(np.eye(m, dtype=bool), -np.inf, similarity).max(axis=1).mean())
-        if nearest < UNRELATED:
-            text = (
-                f"The tasks look unrelated (similarity to the nearest task {nearest:.2f} on average, below "
-                f"{UNRELATED}), but coupling={model.coupling!r} couples them: they may mislead each other."
-            )
-            return [
-                Concern(
-                    "Unrelated tasks coupled", text, 'Compare with coupling="auto".', "Compare with --coupling auto."
-                )
-            ]
+    asked_for = model.coupling != "auto" and not hasattr(model, "relaxed_labels_")
+    if asked_for and nearest is not None and nearest < UNRELATED:
+        text = (
+            f"The tasks look unrelated (similarity to the nearest task {nearest:.2f} on average, below "
+            f"{UNRELATED}), but coupling={model.coupling!r} couples them: they may mislead each other."
+        )
+        return [
+            Concern("Unrelated tasks coupled", text, 'Compare with coupling="auto".', "Compare with --coupling auto.")
+        ]
     return []
 
 
-def _relationship(model: Any) -> list[Concern]:
+def _relationship(model: Any, facts: Facts) -> list[Concern]:
     matrix = getattr(model, "task_correlation_", None)
     coupling = _part(model.selection_, "coupling")
     if matrix is None or len(matrix) < 2 or coupling.get("decision") in ("none", 0):
         return []
     if "per_task" in coupling and not any(coupling["per_task"].values()):
         return []  # coupling changed no label
+    if facts.tasks_alike:
+        return []  # their clusters are alike, however weakly the models lean on each other
     strongest = np.where(np.eye(len(matrix), dtype=bool), -np.inf, matrix).max(axis=1)
     weak = model.tasks_[strongest < WEAK_CORRELATION].tolist()
     if not weak:

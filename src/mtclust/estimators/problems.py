@@ -89,6 +89,13 @@ def _chosen_on_few(estimator: Any, clusters: NDArray[np.int64]) -> bool:
     return known_rows and sizes_left_open(estimator) and int(clusters.max()) > 1
 
 
+def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
+    """Which tasks those of ``few`` of an outcome are: a choice may have put them in another order."""
+    settings, sample = prepared.settings, prepared.sample
+    searched = settings.choice is None or settings.sizes == "given" or len(sample.tasks) < index.n_tasks
+    return np.arange(index.n_tasks) if searched else sample.tasks
+
+
 def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """What the choice has found, on all rows; a search of its own where nothing or only the kernel was open."""
     settings, problem, sample = prepared.settings, prepared.problem, prepared.sample

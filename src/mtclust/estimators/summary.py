@@ -11,6 +11,7 @@ import numpy as np
 from mtclust._names import columns, padded, shown_name
 from mtclust.choose.record import Selection, SizesChoice
 from mtclust.estimators.concerns import concerns
+from mtclust.estimators.facts import facts_of
 
 #: columns of the terminal that are used
 _WIDTH = 100
@@ -128,8 +129,10 @@ def _lambdas(selection: Selection) -> list[str]:
 
 
 def _findings(model: Any) -> list[tuple[str, str]]:
+    facts = facts_of(model)
     lines = [
         ("separation", f"{model.loo_score_:.3f} (1: clear-cut clusters, 0: no better than clusters of noise)"),
+        *([("stability", facts.stable)] if facts.stable else []),
         (
             "objective",
             f"{model.objective_:.6g}" + (f" after {_count(model.n_iter_, 'round')}" if model.n_iter_ else ""),

@@ -31,6 +31,8 @@ Labels = NDArray[np.int64]
 _ROUNDING = 1e-12
 #: the last descent of coupled labels is carried this much further than ``tol``
 _POLISH = 1e-2
+#: times that the tasks are refined in turn, at most
+_MOST_ROUNDS = 50
 #: steps of the coupling at a time, in the last descent, once the labels do not change any more
 _POLISH_STEPS = 5
 #: other tasks that propose labels of a task, at most
@@ -106,10 +108,15 @@ def _propose(
 
 
 def exchange_until_stable(problem: KernelProblem, point: Point, tasks: Sequence[int], seed: NDArray[np.uint64]) -> None:
-    """Refine the labels task by task until no task changes."""
+    """Refine the labels task by task until no task changes.
+
+    Under E a task is refined for its own part of the criterion, so that two tasks may undo each other's moves for ever.
+    """
     fit, codes = point.fit, problem.codes(point.labels)
     waiting = list(tasks)
-    while waiting:
+    for _ in range(_MOST_ROUNDS):
+        if not waiting:
+            break
         changed = []
         for task in waiting:
             rows = problem.rows(task)

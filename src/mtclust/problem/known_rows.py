@@ -101,13 +101,13 @@ class KnownRows:
         return self.criterion.starts_of_task(kernel, ridge, lower, upper, n_init, seed)
 
 
+@dataclass(frozen=True)
 class _SomeRows(LocalRows):
     """Some rows of every task of a source."""
 
-    def __init__(self, source: RowSource, positions: list[NDArray[np.int64]]) -> None:
-        self.source = source
-        self.positions = positions
-        self.offsets = np.concatenate([[0], np.cumsum([len(part) for part in positions])]).astype(np.int64)
+    source: RowSource
+    positions: list[NDArray[np.int64]]
+    offsets: NDArray[np.int64]
 
     @property
     def n_features(self) -> int:
@@ -131,7 +131,8 @@ def descend_with_known(problem: FeatureProblem, point: Point, known: Labels, eff
     free = [np.flatnonzero(part < 0) for part in parts]
     counts = known_counts(known, offsets, problem.n_clusters)
     bounds = SizeBounds(np.maximum(data.bounds.lower - counts, 0), np.maximum(data.bounds.upper - counts, 0))
-    rest = Data(_SomeRows(data.source, free), data.moments, bounds)
+    begins = np.concatenate([[0], np.cumsum([len(part) for part in free])]).astype(np.int64)
+    rest = Data(_SomeRows(data.source, free, begins), data.moments, bounds)
     tasks = [_without_known(data.source, i, fit.tasks[i], free[i], parts[i]) for i in range(problem.n_tasks)]
     learn, n_free = effort.learn and problem.method != "independent", sum(map(len, free))
     which = [i for i in range(problem.n_tasks) if len(free[i])]

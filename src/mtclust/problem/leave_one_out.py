@@ -8,13 +8,14 @@ leverage of a task stands for that of each row, found from random signs v: E[váµ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.labels import label_codes
 from mtclust.membership import left_out
+from mtclust.primal.sources import LocalRows
 from mtclust.problem.feature_descent import code_scale
 from mtclust.problem.feature_predictability import score_weights
 
@@ -80,12 +81,11 @@ def _from_rows(problem: FeatureProblem, point: Point, leverages: Any) -> Array:
     shares, weights, offset = score_weights(fit)
     means = shares if neutral else a * shares - rest
     result = np.empty((int(offsets[-1]), C))
-    source: Any = problem.data.source  # rows at hand
     for task in range(problem.n_tasks):
         first, n = int(offsets[task]), int(own.sizes[task])
         labels = np.asarray(fit.tasks[task].labels, dtype=np.int64)
         constant = (own.mean[task] @ W[task]) / own.root_scale
-        for begin, end, block in source.blocks(task):
+        for begin, end, block in cast(LocalRows, problem.data.source).blocks(task):
             codes = label_codes(labels[begin:end], C)
             targets = (codes + rest) / a if neutral else codes
             fitted = np.asarray(block @ W[task]) / own.root_scale - constant
@@ -103,8 +103,7 @@ def _is_sparse(block: Any) -> bool:
 
 def _mean_leverages(problem: FeatureProblem, point: Point) -> Array:
     """tr(H_ii)/n_i of every task, H the map from targets to what is fitted."""
-    own = problem.data.moments
-    source: Any = problem.data.source  # rows at hand
+    own, source = problem.data.moments, cast(LocalRows, problem.data.source)
     rng = np.random.default_rng(0)
     signs = [rng.choice([-1.0, 1.0], size=(int(n), _PROBES)) for n in own.sizes]
     parts = [next(iter(source.blocks(task)))[2] for task in range(problem.n_tasks)]

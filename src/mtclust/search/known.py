@@ -2,7 +2,7 @@
 
 The clusters are named after the known rows, these are put in place, and labels and coupling descend once more while
 they stay. With kernel matrices there is a second start, in which models of the known rows alone label all others: of
-the two ends that one is kept under which known rows, left out, more likely belong where they are known to.
+the two ends this one is kept if under it clearly more of the known rows, left out, are put where they belong.
 """
 
 from __future__ import annotations
@@ -28,14 +28,18 @@ Labels = NDArray[np.int64]
 
 #: ridge of the regression on known rows
 _RIDGE = 0.125
+#: known rows that labels taught by known rows must have right beyond those that the search has found
+_MORE_RIGHT = 1.5
 
 
 def keep_known(
-    outcome: Outcome, known: Labels, options: SearchOptions, rng: np.random.Generator, free_names: bool = True
-) -> Outcome:
+    outcome: Outcome, known: Labels, options: SearchOptions, rng: np.random.Generator, few_tasks: Labels,
+    free_names: bool = True,
+) -> Outcome:  # fmt: skip
     """The outcome with known rows (sorted by task, −1 where unknown) in place.
 
-    ``free_names`` says that clusters may be renamed: not where a table of sizes names them.
+    ``few_tasks`` says which tasks those of ``outcome.few`` are, ``free_names`` that clusters may be renamed: not where
+    a table of sizes names them.
     """
     problem: Any = outcome.problem
     common = isinstance(problem, CommonFrame)
@@ -50,8 +54,9 @@ def keep_known(
     else:
         labels = np.asarray(outcome.few_point.labels, dtype=np.int64)
         bounds = outcome.few.bounds.fitted(labels, outcome.few.offsets)
-        few = outcome.few.with_bounds(_renamed_bounds(bounds, names))
-        few_point = few.renamed(outcome.few_point, names)
+        own_names = names if common else names[few_tasks]
+        few = outcome.few.with_bounds(_renamed_bounds(bounds, own_names))
+        few_point = few.renamed(outcome.few_point, own_names)
     if common:
         counts = counts_by_task(end.labels, problem.offsets, problem.bounds.n_clusters)
         found = CommonFrame(found, problem.offsets, free_bounds(np.diff(problem.offsets), counts > 0))
@@ -85,18 +90,20 @@ def _descended(
     if taught is not None:
         starts.append(taught)
     ends = [fixed.descend(fixed.point(own, point.Z), rng, effort) for own in starts]
-    right = [_probability_of_known(fixed, end, known) for end in ends]
-    best = ends[int(np.argmax(right))]
+    best = ends[0]
+    if len(ends) > 1:
+        right = [_probability_of_known(fixed, end, known) for end in ends]
+        best = ends[int(right[1] - right[0] > _MORE_RIGHT)]
     best.history, best.n_iter = list(point.history), point.n_iter + best.n_iter
     best.record("known rows", "labels")
     return fixed, best
 
 
 def _probability_of_known(problem: KernelProblem, point: Point, known: Labels) -> float:
-    """Mean probability of the clusters of known rows, each left out."""
+    """Sum of the probabilities of the clusters of known rows, each left out: about how many would be put right."""
     scores, mine = problem.leave_one_out(point), known >= 0
     temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
-    return float(probabilities(scores, temperature)[mine, known[mine]].mean())
+    return float(probabilities(scores, temperature)[mine, known[mine]].sum())
 
 
 def _taught(problem: KernelProblem, known: Labels, bounds: SizeBounds) -> Labels | None:

@@ -120,6 +120,12 @@ def add_parser(commands: Any) -> None:
         metavar="S",
         help="dmtrc only: auto (default), full, none, or a strength from 0 to 1",
     )
+    how.add_argument(
+        "--stability",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="cluster halves of the rows anew to see what stays the same (default), or spare the time",
+    )
     how.add_argument("--seed", type=int, default=0, metavar="N", help="random numbers; same seed, same result (0)")
 
     files = parser.add_argument_group("how files are read")
@@ -186,17 +192,23 @@ def run(options: argparse.Namespace) -> None:
             table, encoding, options.clusters, method=options.method, kernel=options.kernel, step=progress.step,
             sizes=options.sizes, random_state=options.seed, **further,
         )  # fmt: skip
+        if options.stability:
+            with progress.step("Clustering halves of the rows anew"):
+                found.stability()
         _write(stage, found, table, options, progress)
     if not options.quiet:
         print(f"{found.summary()}\n\nWritten to {options.out}: {LABELS_FILE}, {MODEL_FILE}, {REPORT_FILE}")
 
 
 def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace, progress: Progress) -> None:
+    from mtclust.app.findings import row_columns
     from mtclust.app.tables.parsing import column_strings
 
     with progress.step("Saving"):
         found.save(stage / MODEL_FILE)
-        labels = labels_csv(table, options.key, found.labels, found.margins.to_numpy(), safe=options.safe_csv)
+        labels = labels_csv(
+            table, options.key, found.labels, found.margins.to_numpy(), row_columns(found), safe=options.safe_csv
+        )
         with atomic_write(stage / LABELS_FILE) as stream:
             stream.write(labels.encode())
     with progress.step("Writing the report"):
@@ -205,4 +217,4 @@ def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace, pro
             columns = [column_strings(table.frame[key]) for key in options.key]
             row_names = [", ".join(str(cell) for cell in cells) for cells in zip(*columns)]
         command = shlex.join(["mtclust", *options.arguments])
-        found.report(stage / REPORT_FILE, row_names=row_names, command=command)
+        found.report(stage / REPORT_FILE, row_names=row_names, command=command, stability=options.stability)

@@ -12,7 +12,7 @@ import numpy as np
 from mtclust._names import columns, distinct_names, listing, spelled_out
 from mtclust.app.cautions import cautions
 from mtclust.app.profiles import Trait
-from mtclust.app.quality import Verdict, clarity, verdict
+from mtclust.app.quality import clarity
 from mtclust.app.relationship import TASKS_SHOWN, Relationship, task_relationship
 from mtclust.app.report.agreement import agreement
 from mtclust.app.report.choices import choices, cluster_number, method_in_words, setting, versions
@@ -23,6 +23,7 @@ from mtclust.app.report.sizes import MANY_TASKS, MOST_GROUPS, size_blocks
 from mtclust.app.shown import natural_order, percent
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import all_traits, value_in_words
+from mtclust.estimators.facts import Facts, facts_of
 from mtclust.tasks import numbers_of_known_tasks
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class ReportInput:
         What the tasks are, in a word.
     values : pandas.DataFrame or None
         The columns that were clustered by, as they stand in the table.
+    against : str
+        What simple methods on the same rows say against the clusters.
     """
 
     model: Any
@@ -78,6 +81,7 @@ class ReportInput:
     names: Mapping[int, str] = field(default_factory=dict)
     task_column: str = ""
     values: Any = None
+    against: str = ""
 
     @classmethod
     def of(cls, found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> ReportInput:
@@ -101,6 +105,7 @@ class ReportInput:
             names=found.names,
             task_column=found.encoder.task_column or "",
             values=rows.table.frame[list(dict.fromkeys(column.name for column in found.encoder.columns))],
+            against=found.facts.against,
         )
 
 
@@ -118,7 +123,7 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     views = task_views(given.X, codes, shown)
     traits = all_traits(given.X, codes, model, given.features)
     clear = clarity(given.X, codes, model.labels_, int(model.n_clusters_))
-    judged = verdict(given.X, codes, model.labels_, given.features, clear)
+    facts = facts_of(model, given.against)
     careful = cautions(model, given.warned, given.names)
     return {
         "source": spelled_out(given.source),
@@ -131,11 +136,11 @@ def report_content(given: ReportInput) -> dict[str, Any]:
         "cluster_names": cluster_names,
         "order": order,
         "columns": given.columns,
-        "headline": headline(given, careful, judged),
-        "verdict": trust(judged, careful),
+        "headline": headline(given, facts),
+        "verdict": trust(facts, careful),
         "in_words": clusters_in_words(given, traits),
         "compared": tasks_compared(given, cluster_names),
-        "figures": _key_figures(model, judged),
+        "figures": _key_figures(facts),
         "cautions": careful,
         "notes": list(given.notes),
         "sizes": size_blocks(model, order),
@@ -161,16 +166,18 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     }
 
 
-def _key_figures(model: Any, judged: Verdict | None) -> list[dict[str, str]]:
-    m = len(model.tasks_)
+def _key_figures(facts: Facts) -> list[dict[str, str]]:
     found = [
-        {"value": f"{np.asarray(model.cluster_sizes_).sum():,}", "label": "rows"},
-        {"value": str(m), "label": "task" if m == 1 else "tasks"},
-        {"value": str(model.n_clusters_), "label": "clusters"},
+        {"value": f"{facts.n_rows:,}", "label": "rows"},
+        {"value": str(facts.n_tasks), "label": "task" if facts.n_tasks == 1 else "tasks"},
+        {"value": str(facts.n_clusters), "label": "clusters"},
     ]
-    if judged is not None:
-        label = f"clarity: 1 is clear-cut, {_two(judged.noise)} what data without clusters have"
-        found.append({"value": _two(judged.clarity), "label": label})
+    if facts.n_clusters > 1:
+        label = "separation: 1 is clear-cut, 0 what data without clusters reach"
+        found.append({"value": _two(facts.separation), "label": label})
+    if facts.stability is not None:
+        label = "stability: 1 if half of the rows give the same clusters, 0 if others altogether"
+        found.append({"value": _two(facts.stability.overall), "label": label})
     return found
 
 
@@ -180,7 +187,7 @@ def _profiles(given: ReportInput, traits: Any, clear: Any, codes: Any, shown: li
     names = [spelled_out(str(name)) for name in model.tasks_]
     sizes = np.asarray(model.cluster_sizes_).sum(axis=0)
     typical = typical_rows(given, clear, codes)
-    stability = np.asarray(getattr(model, "stability_", ()))
+    stability = getattr(model, "stability_", None)
     found = []
     for c, own in enumerate(traits):
         known = clear.silhouette[(model.labels_ == c) & ~np.isnan(clear.silhouette)]
@@ -189,7 +196,7 @@ def _profiles(given: ReportInput, traits: Any, clear: Any, codes: Any, shown: li
                 "cluster": c,
                 "rows": int(sizes[c]),
                 "clarity": _two(known.mean()) if len(known) else "",
-                "stability": _two(stability[c]) if stability.shape == (len(sizes),) else "",
+                "stability": "" if stability is None else _two(stability.clusters[c]),
                 "typical": typical[c],
                 "traits": [_trait(trait, feature, names, shown) for trait, feature in own],
             }

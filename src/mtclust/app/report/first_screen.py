@@ -10,38 +10,27 @@ import numpy as np
 from mtclust._names import distinct_names
 from mtclust.app.cautions import Caution
 from mtclust.app.comparison import differences, shares_were_given
-from mtclust.app.quality import Verdict
 from mtclust.app.shown import percent
 from mtclust.app.words import cluster_in_words
+from mtclust.estimators.facts import Facts
 
 if TYPE_CHECKING:
     from mtclust.app.report.content import ReportInput
 
 #: sentences that compare tasks
 _COMPARED = 6
-#: titles of cautions after which the headline must not promise clusters
-_DOUBT = ("No clear clusters", "Clusters not separated", "Hardly more than noise", "Number of clusters uncertain")
 
 
-def headline(given: ReportInput, cautions: Sequence[Caution], judged: Verdict | None) -> str:
+def headline(given: ReportInput, facts: Facts) -> str:
     """One sentence; with its doubt where there is one."""
-    model = given.model
-    m = len(model.tasks_)
+    m = len(given.model.tasks_)
     of = f" ({given.task_column})" if given.task_column else ""
-    rows = f"{len(model.labels_):,} rows in {m} task{'s' if m > 1 else ''}{of}"
-    if any(caution.title in _DOUBT for caution in cautions):
-        return f"{rows} were cut into {model.n_clusters_} clusters, but there may be no clusters in them."
-    if model.n_clusters_ == 1:
-        return f"{rows} are one cluster."
-    chosen = model.selection_.get("n_clusters")
-    cloud = chosen is not None and chosen.get("structure", "clusters") != "clusters"
-    verb = "were cut" if cloud or (judged is not None and judged.doubtful) else "fall"
-    return f"{rows} {verb} into {model.n_clusters_} clusters."
+    return facts.headline(f"{facts.n_rows:,} rows in {m} task{'s' if m > 1 else ''}{of}")
 
 
-def trust(judged: Verdict | None, cautions: Sequence[Caution]) -> str:
+def trust(facts: Facts, cautions: Sequence[Caution]) -> str:
     """How far the clusters can be trusted, in a sentence or two."""
-    sentences = [] if judged is None else [str(judged)]
+    sentences = [sentence for sentence in (facts.separated, facts.stable) if sentence]
     if cautions:
         count = f"{len(cautions)} thing{'s' if len(cautions) > 1 else ''}"
         sentences.append(f"{count} to know before you trust them: see below.")

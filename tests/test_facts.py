@@ -1,0 +1,142 @@
+"""What is said when: headline, summary, report and cautions speak from one set of facts and never contradict."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from mtclust import DMTRC, DSTC
+from mtclust.app.report.content import ReportInput, report_content
+from mtclust.app.tables.columns import Feature
+from mtclust.choose.record import CouplingDecision, NumberOfClusters
+from mtclust.datasets import make_related_tasks
+from mtclust.estimators.concerns import concerns
+from mtclust.estimators.facts import CLEAR, FAIR, Facts, facts_of
+from mtclust.stability import Stability
+from tests.test_display import noted
+
+SEPARATIONS = (-0.4, 0.0, 0.01, FAIR - 0.01, FAIR, CLEAR - 0.01, CLEAR, 1.0)
+
+
+def stability(overall, clusters=(0.9, 0.9, 0.9), n=90):
+    return Stability(overall, np.ones(n), np.array(clusters), np.zeros((2, 3, 2)), None, None, 10, 0.5)
+
+
+CRAFTED = [
+    Facts(clusters, tasks, 90, separation, structure, None if overall is None else stability(overall), outliers, alike)
+    for clusters, tasks, separation, structure, overall, outliers, alike in itertools.product(
+        (1, 3), (1, 2), SEPARATIONS, (None, "one elliptical cloud"), (None, 0.3, 0.75, 1.0), (None, 0, 4),
+        (None, 0.2, 0.9),
+    )
+]  # fmt: skip
+
+
+def test_a_headline_promises_clusters_only_where_nothing_doubts_them():
+    for facts in CRAFTED:
+        said = facts.headline("90 rows")
+        promised = "fall into" in said
+        assert promised == (facts.standing in ("fair", "clear"))
+        assert facts.doubtful == ("were cut" in said)
+        if promised:
+            assert facts.separation >= FAIR
+            assert facts.structure is None
+            assert facts.stability is None or facts.stability.overall >= 0.7
+            assert "The clusters are" in facts.separated
+        if facts.n_clusters == 1:
+            assert said == "90 rows are one cluster."
+            assert facts.separated == facts.stable == ""
+
+
+def test_every_sentence_has_the_one_figure_and_the_sign_it_speaks_of():
+    for facts in CRAFTED:
+        figures = re.findall(r"separation (-?\d\.\d\d)", facts.separated)
+        assert figures == ([] if facts.n_clusters == 1 else [f"{facts.separation:.2f}"])
+        if "clear-cut (" in facts.separated or "fairly clear" in facts.separated:
+            assert facts.separation > 0
+            assert facts.standing != "unstable"  # "clear" beside "unstable" would be a contradiction
+        if "no clearer" in facts.separated:
+            assert facts.separation <= 0
+        assert facts.separated.count(".") < 5
+        if facts.stable:
+            assert f"{facts.stability.overall:.2f}" in facts.stable
+            assert ("unstable" in facts.stable) == (facts.stability.overall < 0.7)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, _, tasks = make_related_tasks(2, n_samples=45, separation=6.0, random_state=0).X_y_tasks
+    return (
+        DMTRC(3, kernel="linear", lambda1=0.05, lambda2=0.05, sizes="balanced", random_state=0).fit(X, tasks=tasks),
+        X,
+        tasks,
+    )
+
+
+def titles(model):
+    return {concern.title for concern in concerns(model)}
+
+
+def test_cautions_follow_the_same_facts(fitted):
+    model, _, _ = fitted
+    assert facts_of(model).standing in ("fair", "clear")
+    assert not titles(model) & {"No clear clusters", "Clusters not separated", "Unstable clusters"}
+    for overall, clusters, expected in (
+        (0.3, (0.3, 0.4, 0.2), "Unstable clusters"), (0.95, (0.4, 0.5, 0.6), "Cluster ids uncertain across tasks"),
+        (0.9, (0.9, 0.9, 0.5), "Unstable clusters among stable ones"), (0.95, (0.9, 0.9, 0.9), None),
+    ):  # fmt: skip
+        model.stability_ = stability(overall, clusters)
+        unstable = {title for title in titles(model) if "nstable" in title or "uncertain" in title}
+        assert unstable == (set() if expected is None else {expected})
+    del model.stability_
+
+
+def test_far_rows_are_told_with_their_number(fitted):
+    model, _, _ = fitted
+    kept, model.outlier_scores_ = model.outlier_scores_, np.zeros(len(model.labels_))
+    assert "Rows that belong nowhere" not in titles(model)
+    model.outlier_scores_[:1] = 0.9
+    assert "1 row lies far from all others" in " ".join(map(str, concerns(model)))
+    model.outlier_scores_[:3] = 0.9
+    assert "3 rows lie far from all others" in " ".join(map(str, concerns(model)))
+    model.outlier_scores_ = kept
+
+
+def test_tasks_that_are_alike_are_not_said_to_have_little_in_common(fitted):
+    model, _, _ = fitted
+    kept = model.selection_, model.task_correlation_
+    model.task_correlation_ = np.array([[1.0, 0.1], [0.1, 1.0]])
+    noted(model, coupling=CouplingDecision("full", "", 0.0, {0: 0.01, 1: 0.0}), task_similarity=np.eye(2))
+    assert "Weak relationship" in titles(model)
+    noted(model, task_similarity=np.array([[1.0, 0.8], [0.8, 1.0]]))
+    assert "Weak relationship" not in titles(model)
+    model.selection_, model.task_correlation_ = kept
+
+
+def test_summary_report_and_headline_show_the_same_numbers(fitted):
+    model, X, tasks = fitted
+    model.stability(X, tasks=tasks, n_refits=3)
+    features = [Feature(f"f{k}", "number") for k in range(X.shape[1])]
+    content = report_content(ReportInput(model, X, tasks, features, np.ones(len(X)), [str(k) for k in range(len(X))]))
+    figure = f"{model.loo_score_:.2f}"
+    shown = {entry["label"].split(":")[0]: entry["value"] for entry in content["figures"]}
+    assert shown["separation"] == figure
+    assert shown["stability"] == f"{model.stability_.overall:.2f}"
+    assert f"separation {figure}" in content["verdict"]
+    assert str(model.stability_) in content["verdict"]
+    summary = " ".join(str(model.summary()).split())
+    assert f"{model.loo_score_:.3f}" in summary
+    assert str(model.stability_) in summary
+    assert content["headline"] == facts_of(model).headline("90 rows in 2 tasks")
+    del model.stability_
+
+
+def test_data_without_clusters_are_called_so_everywhere():
+    noise = np.random.default_rng(0).normal(size=(90, 3))
+    model = DSTC(3, random_state=0).fit(noise)
+    noted(model, n_clusters=NumberOfClusters(3, "", {}, structure="cloud", answer="one elliptical cloud"))
+    facts = facts_of(model)
+    assert facts.standing == "none"
+    assert "there may be no clusters" in facts.headline("90 rows")
+    assert facts.separated.startswith("The data show one elliptical cloud")
+    assert "No clear clusters" in titles(model)
