@@ -249,7 +249,7 @@ def test_only_fitted_models_of_the_library_are_saved(tmp_path):
     class Mine(DSTC):
         pass
 
-    with pytest.raises(TypeError, match="model is of type Mine; only DMTRC, DMTFC, DSTC can be saved"):
+    with pytest.raises(TypeError, match="model is of type Mine; only DMTFC, DMTRC, DSTC can be saved"):
         Mine(3, **QUICK).fit(X).save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
 

@@ -156,6 +156,13 @@ def neutral_bounds(task_sizes: NDArray[np.int64], clusters: NDArray[np.int64]) -
     )
 
 
+def proportional(bounds: SizeBounds, sizes: NDArray[np.int64], wanted: NDArray[np.int64]) -> SizeBounds:
+    """Bounds of a sample: the same shares, rounded outwards."""
+    lower = bounds.lower * wanted[:, None] // sizes[:, None]
+    upper = -(-bounds.upper * wanted[:, None] // sizes[:, None])
+    return SizeBounds(lower, upper, bounds.movable)
+
+
 def parse_sizes(
     sizes: Any, task_sizes: ArrayLike, n_clusters: ArrayLike, task_names: ArrayLike | None = None
 ) -> SizeBounds:

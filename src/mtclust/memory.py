@@ -83,35 +83,40 @@ def readable(n_bytes: float) -> str:
 #: features as rows), and for related tasks, beside one per task
 _ALONE, _SHARED, _SHARED_BY_RANK, _RELATED = 3.0, 6.0, 12.0, 7.0
 #: how many more are held while cluster sizes are chosen
-_SIZES_OPEN = {"independent": 0.0, "features": 4.0, "relationship": 8.0}
+_RELATED_SIZES_OPEN = 8.0
+_SIZES_OPEN = {"independent": 0.0, "features": 4.0}
 #: Gram matrices per task, matrices of the system of all tasks, and bytes per row for labels and orders
-_GRAMS, _SYSTEMS, _PER_ROW = 4.0, 2.0, 48.0
+_GRAMS, _SYSTEMS, _PER_ROW = 10.0, 2.0, 48.0
 #: largest system that is solved directly; rows in a block of a pass, in bytes; what every fit takes
 _LARGEST_SYSTEM, _BLOCK, _ALWAYS = 1000, 16e6, 4e6
-#: entries of the kernel matrices of the 600 rows that settings are chosen on
-_CHOOSING = 8.0 * 600**2
+#: kernel matrices of the rows that settings are chosen on, and of all rows where labels of these are carried to them
+_CHOOSING, _CARRIED = 8.0, 7.0
 
 
-def bytes_with_kernels(n: int, m: int, method: str, *, n_kernels: int, rank: int, sizes_open: bool) -> float:
+def bytes_with_kernels(
+    n: int, m: int, method: str, *, n_kernels: int, rank: int, sizes_open: bool, chosen_on: int
+) -> float:
     """Peak of a fit with kernel matrices beside X; found by measuring (``tests/test_memory.py``).
 
     ``method`` is "relationship", "features" or "independent", ``n_kernels`` the candidate widths, ``rank`` the number
-    of features that DMTFC uses.
+    of features that DMTFC uses, ``chosen_on`` the rows that settings are chosen on.
     """
+    if chosen_on < n:
+        return 8.0 * (_CARRIED * n * n + _CHOOSING * chosen_on**2) + _ALWAYS
     search = {"independent": _ALONE, "features": _SHARED + _SHARED_BY_RANK * min(1.0, rank / n)}
-    matrices = search.get(method, _RELATED + m) + (_SIZES_OPEN[method] if sizes_open else 0.0)
+    matrices = search.get(method, _RELATED + m) + (_SIZES_OPEN.get(method, _RELATED_SIZES_OPEN) if sizes_open else 0.0)
     return 8.0 * n * n * max(matrices, n_kernels + _ALONE - 1) + _ALWAYS
 
 
-def bytes_with_features(n: int, m: int, r: int, method: str, *, sampled: int, held: float) -> float:
+def bytes_with_features(n: int, m: int, r: int, method: str, *, sampled: int, held: float, chosen_on: int) -> float:
     """Peak of a fit with r explicit features beside X; found by measuring.
 
     ``sampled`` rows are gathered to be searched on, 0 if the search takes all rows or only those that settings are
-    chosen on; ``held`` are the bytes of features that are kept, and ``n`` the rows that are here and not with the
-    workers of a cluster.
+    chosen on (``chosen_on``); ``held`` are the bytes of features that are kept, and ``n`` the rows that are here and
+    not with the workers of a cluster.
     """
-    system = min(m * r, _LARGEST_SYSTEM) if method == "relationship" else 0
-    matrices = 8.0 * (_GRAMS * m * r * r + _SYSTEMS * system**2 + _CHOOSING)
+    system = 0 if method in ("features", "independent") else min(m * r, _LARGEST_SYSTEM)
+    matrices = 8.0 * (_GRAMS * m * r * r + _SYSTEMS * system**2 + _CHOOSING * chosen_on**2)
     return held + 16.0 * sampled * r + min(_BLOCK, 2.0 * n * r) + matrices + _PER_ROW * n + _ALWAYS
 
 

@@ -33,7 +33,7 @@ NEIGHBOURS = 5
 #: rows of a task that neighbours are sought among
 _MOST_REFERENCES = 500
 #: distances held at once
-_BLOCK = 2**22
+_BLOCK = 2**19
 #: rows whose k(x, x) are found at once
 _SELF_BLOCK = 64
 

@@ -78,11 +78,11 @@ class TaskIndex:
         Rows are compared by how far they lie from the mean of their task, and by the skew of that; columns may come in
         any order. Rows that are equal in both keep the order they came in.
         """
-        rows = X[self.order]
-        rows = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
-        keys = np.empty((2, len(rows)))
-        for part in self.slices():
-            apart = rows[part] - rows[part].mean(axis=0)
+        keys = np.empty((2, len(self.order)))
+        for part in self.slices():  # a task at a time: a copy of all rows would be most of the memory of a fit
+            rows = X[self.order[part]]
+            rows = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
+            apart = rows - rows.mean(axis=0)
             scale = np.abs(apart).max(initial=0.0) or 1.0
             apart = np.sort(apart / scale, axis=1)  # sums of numbers in one order have one rounding
             keys[:, part] = np.sum(apart**2, axis=1), np.sum(apart**3, axis=1)

@@ -53,6 +53,14 @@ def test_an_unknown_key_is_an_error_that_names_the_others():
         Selection.of(ENTRIES | {"lamda1": 3})
 
 
+@pytest.mark.parametrize("wrong", [range(10**18), "kernel", 3, [("kernel", "linear")]])
+def test_what_is_no_dictionary_is_refused_without_being_walked_through(wrong):
+    with pytest.raises(ValueError, match=f"CouplingDecision is made of a dictionary, not of a {type(wrong).__name__}"):
+        Selection.of(ENTRIES | {"coupling": wrong})
+    with pytest.raises(ValueError, match="Tried is made of a dictionary"):
+        Selection.of(ENTRIES | {"candidates": [wrong]})
+
+
 def test_a_table_of_sizes_that_the_user_gave_stays_one():
     sizes = {"a": [3, 4], "b": [2, 5]}
     assert Selection.of(ENTRIES | {"sizes": sizes}).sizes is sizes

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import mtclust
 from mtclust import DMTRC, DSTC
 from mtclust.metrics import macro_nmi
+from mtclust.primal import matrix_free
 from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable, sparse_moments
 from mtclust.primal.rows import moments
 from mtclust.primal.sources import TableRows
@@ -28,7 +30,8 @@ def topics(sizes: dict[int, int], n_columns: int = 1200, seed: int = 0) -> tuple
 
 
 @pytest.mark.parametrize("centre", [True, False])
-def test_models_are_those_of_the_dense_system(centre):
+def test_models_are_those_of_the_dense_system(centre, monkeypatch):
+    monkeypatch.setattr(matrix_free, "_TOLERANCE", 1e-9)
     rng = np.random.default_rng(1)
     parts = [sp.random(n, 30, density=0.3, random_state=n, format="csr") for n in (40, 25)]
     offsets = np.array([0, 40, 65])
@@ -76,3 +79,25 @@ def test_sizes_left_open_follow_the_sample():
     assert model.selection_["form"] == "matrix-free"
     assert model.cluster_sizes_.min() < 0.5 * model.cluster_sizes_.max()
     assert macro_nmi(y, model.labels_, tasks) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", [DMTRC, DSTC])
+def test_more_tasks_than_settings_are_chosen_on(estimator, tmp_path):
+    """Settings are chosen on a hundred tasks; the search takes rows of all, and so do files and new tasks."""
+    rng = np.random.default_rng(0)
+    m, n, C = 105, 15, 3
+    y, tasks = np.tile(np.arange(n) % C, m), np.repeat(np.arange(m), n)
+    own, any_word = y[:, None] * 100 + rng.integers(100, size=(m * n, 25)), rng.integers(300, 1500, size=(m * n, 10))
+    words = np.concatenate([own, any_word], axis=1)
+    X = sp.csr_matrix((np.ones(words.size), (np.repeat(np.arange(m * n), 35), words.ravel())), shape=(m * n, 1500))
+    few_rounds = {"max_iter": 2} if estimator is DMTRC else {}
+    model = estimator(C, kernel="linear", sizes="balanced", n_init=1, random_state=0, **few_rounds).fit(X, tasks=tasks)
+    assert model.selection_.form == "matrix-free"
+    assert "100 tasks" in model.selection_.chosen_on
+    assert model.cluster_sizes_.shape == (m, C)
+    assert macro_nmi(y, model.labels_, tasks) > 0.8
+    model.save(tmp_path / "model")
+    loaded = mtclust.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(X, tasks=tasks), model.predict(X, tasks=tasks))
+    np.testing.assert_array_equal(loaded.fit_task(X[:30]).labels_, model.fit_task(X[:30]).labels_)

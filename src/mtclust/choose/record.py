@@ -46,6 +46,8 @@ class Record(Mapping[str, Any]):
     @classmethod
     def of(cls: type[Kind], entries: Mapping[str, Any]) -> Kind:
         """The record of a dictionary of its fields."""
+        if not isinstance(entries, Mapping):
+            raise ValueError(f"{cls.__name__} is made of a dictionary, not of a {type(entries).__name__}")
         unknown = sorted(set(entries) - set(cls._names()))
         if unknown:
             raise ValueError(f"{cls.__name__} has no fields {unknown}")
@@ -244,6 +246,6 @@ class Selection(Record):
         sizes = parts.get("sizes")
         if isinstance(sizes, Mapping) and "chosen" in sizes:  # or else a table that the user gave
             parts["sizes"] = SizesChoice.of(sizes)
-        if parts.get("candidates") is not None:
+        if isinstance(parts.get("candidates"), list):
             parts["candidates"] = [Tried.of(tried) for tried in parts["candidates"]]
         return super().of(parts)

@@ -73,8 +73,11 @@ class Sample:
             begins = index.offsets[self.tasks]
             where = np.concatenate([a + part for a, part in zip(begins, self.positions)])
             return np.asarray(point.labels, dtype=np.int64)[where]
-        tasks = [point.fit.tasks[i] for i in self.tasks]
-        return np.concatenate(type(tasks[0]).of_rows(tasks, self.positions)).astype(np.int64)
+        tasks, asked = point.fit.tasks, [np.empty(0, dtype=np.int64)] * index.n_tasks
+        for task, part in zip(self.tasks, self.positions):
+            asked[task] = part
+        found = type(tasks[0]).of_rows(tasks, asked)
+        return np.concatenate([found[task] for task in self.tasks]).astype(np.int64)
 
     def by_task(self, labels: NDArray[np.int64]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], Any]:
         """For labels of these rows of all tasks: positions and labels in the order of the index of all rows.

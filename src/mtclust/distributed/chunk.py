@@ -113,7 +113,7 @@ def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> tuple[Arr
 
 def require_numbers(rows: NDArray[Any], where: str = "") -> None:
     """Refuse rows that hold something else; ``where`` may say which chunk they are."""
-    finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+    finite = np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
     if not finite.all():
         place = f" ({where}, row {int(np.argmin(finite))} of it)" if where else ""
         raise ValueError(f"Input X contains NaN or infinity{place}; drop or fill these rows.")

@@ -150,14 +150,18 @@ def store_confidence(estimator: Any, rows: Any, index: TaskIndex, outcome: Outco
 
 def _outliers(estimator: Any, rows: Any, index: TaskIndex) -> Array:
     kernel = estimator._model.kernel
-    ordered = rows[index.order]
     if kernel.kind == "precomputed":
-        matrix = ordered[:, index.order]
+        matrix = rows[index.order][:, index.order]
         distances = neighbour_distances(
             matrix.toarray() if hasattr(matrix, "toarray") else matrix, index.offsets, kernel
         )
     else:
         # the RBF kernel grows with distance alone, and the linear one has it
         own = kernel if kernel.kind == "callable" else None
-        distances = neighbour_distances(ordered, index.offsets, own)
+        distances = np.concatenate(  # a task at a time: no copy of all rows
+            [
+                neighbour_distances(rows[index.order[part]], np.array([0, part.stop - part.start]), own)
+                for part in index.slices()
+            ]
+        )
     return outlier_scores(distances, index.offsets)

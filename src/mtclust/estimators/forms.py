@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from mtclust.memory import bytes_with_kernels, require_memory
@@ -13,6 +15,8 @@ from mtclust.memory import bytes_with_kernels, require_memory
 _SMALL = 700
 _SMALL_SPARSE = 1500
 FORMS = ("auto", "dual", "primal")
+#: fewer rows than this multiple of a sample are not worth one
+SPARED = 1.2
 #: sparse tables with more columns than this are solved matrix-free
 MANY_COLUMNS = 1000
 
@@ -52,9 +56,20 @@ def _is_large(estimator: Any, form: str, X: Any, n_tasks: int) -> bool:
     need = bytes_with_kernels(
         n, n_tasks, estimator._method(n_tasks), n_kernels=kernels, rank=_rank(estimator, X),
         sizes_open=isinstance(estimator.sizes, str) and estimator.sizes == "auto",
+        chosen_on=_chosen_on(estimator, n, n_tasks, dual_only),
     )  # fmt: skip
     require_memory(need, f"fit with kernel matrices of {n} rows", way_out)
     return False
+
+
+def _chosen_on(estimator: Any, n: int, n_tasks: int, dual_only: bool) -> int:
+    """About how many rows settings are chosen on: all unless sizes are open and there are clearly more."""
+    from mtclust.choose.settings import MOST, rows_to_choose_on, sizes_left_open
+
+    number = estimator.n_clusters
+    most = rows_to_choose_on(np.full(n_tasks, number)) if isinstance(number, Integral) else MOST
+    few = sizes_left_open(estimator) and not dual_only and n > SPARED * most
+    return most if few else n
 
 
 def _rank(estimator: Any, X: Any) -> int:

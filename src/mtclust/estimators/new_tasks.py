@@ -14,6 +14,7 @@ from mtclust._threads import one_blas_thread
 from mtclust.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
 from mtclust.new_task import NewTask
 from mtclust.problem.common import CommonKept
+from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.new_task import cluster_new_task
 
@@ -70,7 +71,7 @@ class NewTaskMixin:
         options = replace(self._read_search_options(), n_jobs=None)
         with one_blas_thread():
             problem, point = cluster_new_task(kept, rows, bounds, options, rng)
-            covariance = point.Z if problem.method == "relationship" else None
+            covariance = point.Z if COUPLINGS[problem.method].couples_labels else None
             row = None if covariance is None else correlation(covariance)[-1]
             labels = problem.starts_of(point)[-1].labels
             assert labels is not None

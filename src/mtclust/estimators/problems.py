@@ -29,6 +29,7 @@ from mtclust.choose.settings import (
     sizes_left_open,
 )
 from mtclust.choose.views import View
+from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.features import Kernel, eigen_features
 from mtclust.known import check_sizes, known_counts
@@ -47,8 +48,6 @@ Array = NDArray[np.float64]
 
 #: rows of the search in a wide sparse table
 _WIDE_ROWS = 1500
-#: fewer rows than this multiple of a sample are not worth one
-_SPARED = 1.2
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,11 @@ def prepare(
     ``clusters`` is the number of clusters of every task, ``known`` the clusters of rows sorted by task.
     """
     if form == "primal":
-        _check_feature_memory(estimator, X, index)
+        _check_feature_memory(estimator, X, index, clusters)
     elif form == "matrix-free":
         _check_wide_memory(X, index, clusters)
     most = _WIDE_ROWS if form == "matrix-free" else rows_to_choose_on(clusters)
-    whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(estimator, clusters))
+    whole = form == "dual" and (X.shape[0] <= SPARED * most or not _chosen_on_few(estimator, clusters))
     tasks = index.by_rows if sizes_left_open(estimator) and form != "matrix-free" else None
     sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks)
     settings = choose_settings(estimator, sample, index, clusters, options, known)
@@ -248,7 +247,7 @@ def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     return mean if source.shift is None else mean + source.shift
 
 
-def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
+def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
     """Features that are held, Gram matrices, systems and per-row arrays; X itself is there already."""
     from mtclust.primal.features import default_rank, held_as, needs_landmarks
     from mtclust.problem.sample import ALL_ROWS, SAMPLED_ROWS
@@ -262,7 +261,7 @@ def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex) -> None:
     need = bytes_with_features(
         here, m, r, estimator._method(m),
         sampled=0 if n <= ALL_ROWS or sizes_left_open(estimator) else SAMPLED_ROWS,
-        held=0.0 if kept is None else float(np.dtype(kept).itemsize) * n * r,
+        held=0.0 if kept is None else float(np.dtype(kept).itemsize) * n * r, chosen_on=rows_to_choose_on(clusters),
     )  # fmt: skip
     require_memory(
         need,

@@ -20,11 +20,10 @@ from mtclust.distributed import is_dask
 from mtclust.estimators.mistakes import check_index
 from mtclust.estimators.problems import clusters_per_task
 from mtclust.known import placed
-from mtclust.labels import neutral_bounds, parse_sizes, same_for_all_clusters
+from mtclust.labels import neutral_bounds, parse_sizes, proportional, same_for_all_clusters
 from mtclust.problem.kernels import KernelOrigin, KernelProblem
 from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import Method, Point, Start
-from mtclust.problem.sample import proportional
 from mtclust.search.recipe import solve
 from mtclust.search.variants import released
 from mtclust.stability import Refit, Stability, compared, subsample

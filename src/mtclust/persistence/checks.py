@@ -23,6 +23,7 @@ from mtclust.persistence.codec import check_hashes
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
+from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.feature_kept import FeatureKept
 from mtclust.problem.kept import KernelKept
 from mtclust.stability import Stability
@@ -183,7 +184,7 @@ def _check_kept(sizes: _Sizes, kept: Any, decision: DecisionModel) -> None:
         raise ValueError("its tasks do not have the clusters that it decides about")
     sizes.array("lambda1", kept.lambda1, _FLOAT, "m", low=0)
     _number("lambda2", kept.lambda2, 0)
-    if kept.method not in ("relationship", "features", "independent"):
+    if kept.method not in COUPLINGS:
         raise ValueError(f"its tasks are coupled in an unknown way, {kept.method!r:.40}")
     if kept.criterion not in ("J", "E"):
         raise ValueError(f"its labels are judged by something unknown, {kept.criterion!r:.40}")

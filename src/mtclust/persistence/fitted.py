@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mtclust import estimators
 from mtclust.choose.record import Selection
-from mtclust.estimators import DMTFC, DMTRC, DSTC
 from mtclust.features import Kernel
 from mtclust.labels import SizeBounds
 from mtclust.model import DecisionModel
@@ -31,7 +31,7 @@ from mtclust.problem.feature_kept import FeatureKept
 from mtclust.problem.kept import KernelKept
 from mtclust.stability import Stability
 
-ESTIMATORS: dict[str, Any] = {cls.__name__: cls for cls in (DMTRC, DMTFC, DSTC)}
+ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 #: where scikit-learn keeps what ``set_fit_request`` and its like were told
 _ROUTING = "_metadata_request"
 

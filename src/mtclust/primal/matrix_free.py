@@ -22,8 +22,8 @@ from mtclust.primal.systems import gain_root
 
 Array = NDArray[np.float64]
 
-#: conjugate gradients end at this residual, relative to the right-hand side
-_TOLERANCE = 1e-9
+#: conjugate gradients end at this residual, relative to the right-hand side; the objective is off by its square
+_TOLERANCE = 1e-6
 _MOST_STEPS = 500
 #: directions of G^½ below this share of the largest are not inverted to begin near the last models
 _SMALLEST_ROOT = 1e-6
@@ -72,6 +72,7 @@ class MatrixFreeSystem:
     lambda1: Array
     lambda2: float
     couples_labels: bool = False  # clusters are named by alignment: renaming would need a solve per task
+    iterative: bool = True
     _last: Array | None = field(init=False, default=None, repr=False)  # models that the next ones are near
 
     def uncoupled(self) -> Array:

@@ -89,6 +89,7 @@ def descend(data: Data, system: System, point: Point, rng: np.random.Generator, 
     fit, tol, stage = point.fit, effort.tol, effort.stage
     tasks = list(range(data.n_tasks)) if effort.tasks is None else list(effort.tasks)
     n_rows = int(data.moments.sizes[tasks].sum())
+    most = _EARLY_STEPS if system.iterative else _COUPLING_STEPS
     point.converged = False
     point.record(stage, "start")
     for _ in range(effort.max_iter):
@@ -99,7 +100,7 @@ def descend(data: Data, system: System, point: Point, rng: np.random.Generator, 
         point.record(stage, "labels")
         steady = changed <= FEW_CHANGES * n_rows
         if effort.learn:
-            coupling_steps(system, point, tol, stage, _COUPLING_STEPS if steady else _EARLY_STEPS)
+            coupling_steps(system, point, tol, stage, most if steady else _EARLY_STEPS)
         point.n_iter += 1
         least = tol * abs(before) * (1.0 if steady else _STALLED)
         if before - point.value > least:

@@ -22,8 +22,9 @@ from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, Moments
 from mtclust.primal.sources import LocalRows
-from mtclust.primal.systems import AloneSystem, SharedSystem, Solver, System, relationship_system
+from mtclust.primal.systems import SharedSystem, Solver, System
 from mtclust.problem import feature_descent, feature_predictability
+from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.feature_descent import best_labels, point_of_labels
 from mtclust.problem.feature_starts import first_models
 from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
@@ -103,11 +104,7 @@ class FeatureProblem:
 
     def _system(self) -> System:
         grams = self.data.moments.normalised_gram
-        if self.method == "relationship":
-            return relationship_system(grams, self.lambda1, self.lambda2)
-        if self.method == "features":
-            return SharedSystem(grams, float(self.lambda1.mean()), self.lambda2)
-        return AloneSystem(grams, self.ridge)
+        return COUPLINGS[self.method].with_features(grams, self.lambda1, self.lambda2)
 
     def at(self, Z: Array) -> Solver:
         """The factorised system of one coupling matrix; the last one is kept, for restarts share it."""

@@ -15,11 +15,12 @@ from mtclust._progress import counted
 from mtclust.alignment import class_mean_products
 from mtclust.assignment import assign
 from mtclust.class_means import ClassMeans
-from mtclust.coupling import Conditioned, Coupling, Independent, Relationship, SharedFeatures
+from mtclust.coupling import Conditioned, Coupling, SharedFeatures
 from mtclust.features import CentredKernel, EigenFeatures, Kernel
 from mtclust.labels import SizeBounds
 from mtclust.model import DecisionModel, build_model
 from mtclust.problem import kernel_descent
+from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.kernel_descent import KernelFit
 from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
@@ -108,7 +109,7 @@ class KernelProblem:
 
     @property
     def couples_labels(self) -> bool:
-        return self.method == "relationship"
+        return COUPLINGS[self.method].couples_labels
 
     @property
     def exact_search(self) -> bool:
@@ -123,16 +124,10 @@ class KernelProblem:
     def coupling(self) -> Coupling:
         """How the tasks are coupled, as a quadratic form for every Z."""
         if "coupling" not in self._known:
-            self._known["coupling"] = self._coupling()
+            self._known["coupling"] = COUPLINGS[self.method].with_kernels(
+                self.kernel, self.offsets, self.features, self.lambda1, self.lambda2
+            )
         return self._known["coupling"]
-
-    def _coupling(self) -> Coupling:
-        if self.method == "relationship":
-            return Relationship(self.kernel, self.offsets, self.lambda1, self.lambda2)
-        if self.method == "features":
-            assert self.features is not None
-            return SharedFeatures(self.features, self.offsets, float(self.lambda1.mean()), self.lambda2)
-        return Independent(self.kernel, self.offsets, self.ridge)
 
     def at(self, Z: Array) -> Conditioned:
         """The quadratic problem for one coupling matrix; the last one is kept, for restarts share it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,9 @@ from mtclust.model import DecisionModel
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: how tasks are coupled: by Ω (DMTRC), by D (DMTFC), or not at all
-Method = Literal["relationship", "features", "independent"]
+#: how tasks are coupled, a key of :data:`mtclust.problem.couplings.COUPLINGS`: "relationship" (by Ω, DMTRC), "features"
+#: (by D, DMTFC) or "independent"
+Method = str
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import SizeBounds
+from mtclust.labels import proportional
 from mtclust.primal.rows import Data
 from mtclust.primal.sources import TableRows
 
@@ -41,10 +41,3 @@ def rows_at(data: Data, positions: list[NDArray[np.int64]]) -> Data:
     centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))
     of_sample = source.moments(centre, data.moments.scale or None)
     return Data(source, of_sample, proportional(data.bounds, data.moments.sizes, wanted))
-
-
-def proportional(bounds: SizeBounds, sizes: NDArray[np.int64], wanted: NDArray[np.int64]) -> SizeBounds:
-    """Bounds of a sample: the same shares, rounded outwards."""
-    lower = bounds.lower * wanted[:, None] // sizes[:, None]
-    upper = -(-bounds.upper * wanted[:, None] // sizes[:, None])
-    return SizeBounds(lower, upper, bounds.movable)

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import SizeBounds
+from mtclust.labels import SizeBounds, proportional
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable
 from mtclust.primal.rows import Data
 from mtclust.primal.systems import System
+from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.feature_descent import best_labels, class_vectors, point_of_labels
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Effort, Point
-from mtclust.problem.sample import proportional
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class WideSparseProblem(FeatureProblem):
 
     @property
     def couples_labels(self) -> bool:
-        return self.method == "relationship"
+        return COUPLINGS[self.method].couples_labels
 
     def _system(self) -> System:
         assert isinstance(self.data.source, SparseTable)

@@ -21,7 +21,6 @@ from mtclust.labels import SizeBounds, free_bounds
 from mtclust.membership import best_temperature, probabilities
 from mtclust.problem.common import CommonFrame, counts_by_task
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.known_rows import descend_with_known, with_known_rows
 from mtclust.problem.protocol import Point, SearchOptions, Start
 from mtclust.search.outcome import Outcome
 
@@ -69,6 +68,8 @@ def _descended(
     problem: Any, point: Point, known: Labels, names: Labels, options: SearchOptions, rng: np.random.Generator
 ) -> tuple[Any, Point]:
     """The problem under new names of its clusters, and where labels end that keep known rows."""
+    from mtclust.problem.known_rows import descend_with_known, with_known_rows  # needs what few fits do
+
     offsets = problem.offsets
     labels = np.asarray(point.labels, dtype=np.int64)
     bounds = _renamed_bounds(problem.bounds.fitted(labels, offsets), names)
