@@ -26,8 +26,8 @@ from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
-#: coupled labels are kept up to this loss of score; where only a sample was searched up to so much more, times the share
-#: of rows left out and divided by the rows of a cluster: labels of a task alone fit what its few rows have by chance
+#: coupled labels are kept up to this loss of score; where only a sample was searched up to so much more, times the
+#: share of rows left out, divided by the rows of a cluster: labels of a task alone fit what its few rows have by chance
 LARGEST_LOSS = 0.05
 CHANCE = 0.3
 
