@@ -56,3 +56,10 @@ def test_labels_that_the_tasks_contradict_are_refused(solved):
 def test_a_gain_is_never_a_refusal():
     assert CouplingTest(0.9, 0.1, -0.5, 30).accepted
     assert "as well as" in CouplingTest(0.9, 0.1, -0.5, 30).reason
+
+
+def test_what_a_sample_has_by_chance_is_no_contradiction():
+    few_rows = {"rows_per_cluster": 6.0}
+    assert not CouplingTest(0.30, 0.38, 0.9, **few_rows).accepted
+    assert CouplingTest(0.30, 0.38, 0.9, **few_rows, left_out=0.99).accepted
+    assert not CouplingTest(0.10, 0.38, 0.9, **few_rows, left_out=0.99).accepted

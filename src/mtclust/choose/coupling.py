@@ -26,8 +26,8 @@ from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
-#: coupled labels are kept up to this loss of score, and where clusters have few rows up to so much more, divided by the
-#: rows of a cluster: labels of a task alone fit what its few rows have by chance
+#: coupled labels are kept up to this loss of score; where only a sample was searched up to so much more, times the
+#: share of rows left out, divided by the rows of a cluster: labels of a task alone fit what its few rows have by chance
 LARGEST_LOSS = 0.05
 CHANCE = 0.3
 
@@ -44,6 +44,8 @@ class CouplingTest:
         Mean over tasks of the similarity V of the coupled labels' class means to the most similar other task.
     rows_per_cluster : float
         Of the tasks that are judged, in the mean.
+    left_out : float
+        Share of their rows that were not searched.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class CouplingTest:
     single: float
     similarity: float
     rows_per_cluster: float
+    left_out: float = 0.0
 
     @property
     def loss(self) -> float:
@@ -63,7 +66,7 @@ class CouplingTest:
 
     @property
     def limit(self) -> float:
-        return LARGEST_LOSS + CHANCE / self.rows_per_cluster
+        return LARGEST_LOSS + CHANCE * self.left_out / self.rows_per_cluster
 
     @property
     def accepted(self) -> bool:
@@ -108,7 +111,8 @@ def decide_coupling(
     coupled, single = (sample.labels_of(point, index) for point in (outcome.point, outcome.single))
     similarity = similarity_of_nearest(outcome.few.class_means(outcome.few_point), outcome.few.bounds)
     together, apart = (judge(labels, C).score_by_kernels for labels in (coupled, single))
-    test = CouplingTest(together, apart, similarity, len(coupled) / (C * len(sample.tasks)))
+    left_out = 1.0 - len(coupled) / int(index.sizes[sample.tasks].sum())
+    test = CouplingTest(together, apart, similarity, len(coupled) / (C * len(sample.tasks)), left_out)
     ours, theirs = judge.by_task(coupled, C), judge.by_task(single, C)
     decision = {
         "decision": "full" if test.accepted else "none",

@@ -146,10 +146,14 @@ class Judge:
     kernels : dict
         Name → kernel matrix (N × N) of the rows, centred by task.
     offsets : ndarray of shape (m + 1,)
+    by_shape : bool
+        Whether a quadratic discriminant judges beside several kernels: not where numbers of clusters are compared, of
+        which it knows no noise.
     """
 
-    def __init__(self, kernels: dict[str, Array], offsets: NDArray[np.int64]) -> None:
+    def __init__(self, kernels: dict[str, Array], offsets: NDArray[np.int64], by_shape: bool = True) -> None:
         self.offsets = offsets
+        self._by_shape = by_shape and len(kernels) > 1
         tasks = np.flatnonzero(np.diff(offsets) > 1)
         if len(tasks) > TASKS:
             tasks = tasks[np.linspace(0, len(tasks) - 1, TASKS).astype(np.int64)]
@@ -193,7 +197,7 @@ class Judge:
             r_squared[:, held] = 1.0 - errors[:, held] / total[held]
             best = r_squared[int(r_squared.mean(axis=1).argmax())]
             result[name] = np.where(held, (best - noise) / (1.0 - noise), 0.0)
-        if len(result) > 1:
+        if self._by_shape:
             result[_QUADRATIC] = self._quadratic(labels, n_clusters, which, total)
         return result
 

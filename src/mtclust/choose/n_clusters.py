@@ -172,7 +172,9 @@ def _search_kernels(kernel: str, width: Any) -> tuple[KernelSpec, ...]:
 def _swept(
     view: View, specs: tuple[KernelSpec, ...], judging: tuple[KernelSpec, ...], numbers: list[int], across: bool = False
 ) -> list[Swept]:
-    judge = Judge({spec.name: view.through(spec, "task").centred.matrix for spec in judging}, view.offsets)
+    judge = Judge(
+        {spec.name: view.through(spec, "task").centred.matrix for spec in judging}, view.offsets, by_shape=False
+    )
     looks: tuple[Look, ...] = ("alone", "together", "common") if len(view.offsets) > 2 else ("alone",)
     return sweep(view, specs, judge, numbers, looks, across)
 
