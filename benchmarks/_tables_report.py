@@ -43,7 +43,7 @@ def write_report(rows: list[dict[str, str]], path: Path) -> None:
 
 def _means(frame: pd.DataFrame) -> list[str]:
     """One row per method, the means over the sets of each group that it was run on all of."""
-    header = ["method", "single, decided on", "single, held out", "several tasks, decided on", "several tasks, held out"]
+    header = ["method", "single, decided on", "single, held out", "several, decided on", "several, held out"]
     lines = []
     for method in METHODS:
         cells = []
