@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pandas as pd
@@ -29,6 +30,7 @@ def write_report(rows: list[dict[str, str]], path: Path) -> None:
     frame["kind"] = [SETS[name].kind for name in frame["set"]]
     page = [made_by(), "", _NOTES, ""]
     groups = (("Sets looked at while deciding", DECIDED_ON), ("Sets run once at the end", HELD_OUT))
+    page += _means(frame)
     for title, names in groups:
         part = frame[frame["set"].isin(names)]
         if len(part):
@@ -37,6 +39,27 @@ def write_report(rows: list[dict[str, str]], path: Path) -> None:
     page += _choices(frame)
     path.write_text("\n".join(page).rstrip() + "\n")
     print(path.read_text())
+
+
+def _means(frame: pd.DataFrame) -> list[str]:
+    """One row per method, the means over the sets of each group that it was run on all of."""
+    header = ["method", "single, decided on", "single, held out", "several, decided on", "several, held out"]
+    lines = []
+    for method in METHODS:
+        cells = []
+        for kind, names in itertools.product(("single", "multi"), (DECIDED_ON, HELD_OUT)):
+            part = frame[(frame["kind"] == kind) & frame["set"].isin(names)]
+            own = part[part["method"] == method].groupby("set")[["nmi", "pari", "seconds"]].mean()
+            if not len(own) or len(own) < part["set"].nunique():
+                cells.append("")
+                continue
+            nmi, pari, seconds = own.mean()
+            second = "" if kind == "single" else f" / {pari:.3f}"
+            cells.append(f"{nmi:.3f}{second} ({seconds:.2f} s)")
+        if any(cells):
+            lines.append([method, *cells])
+    title = "## Means: NMI, for several tasks also pARI, and CPU seconds"
+    return [title, "", *markdown_table(header, lines), ""]
 
 
 def _group(frame: pd.DataFrame) -> list[str]:

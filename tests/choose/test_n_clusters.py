@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.stats import special_ortho_group
+from sklearn.metrics import adjusted_rand_score
 from tests.conftest import gaussian_tasks
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose.n_clusters import ROWS
 from mtclust.choose.number_choice import warn_of_choice
 from mtclust.choose.structure import columns_depend, deciding_column, gaussian_kernel, gaussian_rows, variables_of
-from mtclust.choose.sweep import agreement_across_tasks, labels_of_numbers
+from mtclust.choose.sweep import _agreement, agreement_across_tasks, labels_of_numbers
 from mtclust.datasets import make_related_tasks
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.metrics import macro_nmi
@@ -282,3 +283,11 @@ def test_a_column_may_be_constant_in_one_task():
     X, _, tasks = blobs([(0.5, 0.5), (0.5, 0.5)])
     X = np.column_stack([X, np.where(tasks == 0, 0.0, 6.0 * (np.arange(len(X)) % 2))])
     assert select_n_clusters(DSTC(), X, tasks=tasks, candidates=[2, 3, 4]).n_clusters in (2, 3, 4)
+
+
+def test_agreement_is_the_adjusted_rand_index():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        first, second = rng.integers(4, size=(2, 30))
+        assert _agreement(first, second, 4) == pytest.approx(adjusted_rand_score(first, second), abs=1e-12)
+    assert _agreement(np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64), 2) == 1.0
