@@ -257,7 +257,8 @@ def test_a_search_that_was_stopped_is_said_to_be(fitted):
     X, _, tasks = gaussian_tasks(spread=2.0, rows=30, seed=4)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = DMTRC(3, kernel="linear", coupling="full", max_iter=1, tol=0.0, random_state=0).fit(X, tasks=tasks)
+        model = DMTRC(3, kernel="linear", sizes="balanced", coupling="full", max_iter=1, tol=0.0, random_state=0)
+        model.fit(X, tasks=tasks)
     assert not model.converged_
     assert "Not converged" in titles(model, caught)
 
