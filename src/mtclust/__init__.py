@@ -12,7 +12,7 @@ if _TYPE_CHECKING:
     from mtclust.app.fitting import cluster
     from mtclust.app.saved import load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DMTFC", "DMTRC", "DSTC", "Clustering", "__version__", "cluster", "load", "split_by_task", "stack_tasks",

@@ -21,7 +21,7 @@ Labels = NDArray[np.int64]
 #: a task is small if it has at most this share of the rows of the median task
 SMALL_SHARE = 0.3
 #: ridge of the regression on the other tasks
-_RIDGE = 0.125
+_RIDGE = 0.001
 
 
 def small_tasks(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
