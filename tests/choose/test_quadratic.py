@@ -64,6 +64,9 @@ def test_judges_beside_several_kernels_only():
     several = {spec.name: view.through(spec, "task").centred.matrix for spec in judging_kernels("auto")}
     one = {"linear": view.through(KernelSpec("linear"), "task").centred.matrix}
     both = Judge(several, offsets)(labels, 2)
-    assert both.by_kernel["quadratic"] > both.by_kernel["linear"] + 1.0
-    assert both.separation > both.score_by_kernels
-    assert "quadratic" not in Judge(one, offsets)(labels, 2).by_kernel
+    assert both.shape > both.by_kernel["linear"] + 1.0
+    assert both.score > both.score_by_kernels
+    alone = Judge(one, offsets)(labels, 2)
+    assert alone.shape is None
+    assert alone.score == alone.score_by_kernels
+    assert Judge(several, offsets, by_shape=False)(labels, 2).separation == both.separation

@@ -49,10 +49,12 @@ RIDGE = 0.125
 NARROW_LAMBDA = 2.0**-9
 #: candidates that are coupled
 COUPLED = 3
-#: lead in separation that the common frame must have, and what absent clusters add to that (times their share of all):
-#: tasks that hold fewer clusters are easier to predict
+#: lead in separation and shape that the common frame must have, and what absent clusters add to that (times their share
+#: of all): tasks that hold fewer clusters are easier to predict
 COMMON_LEAD = 0.03
 ABSENT_LEAD = 0.3
+#: separation within tasks that the common frame must have in any case: clusters that are only batches have none
+COMMON_LEAST = 0.1
 #: from this agreement within tasks (adjusted Rand index, mean) both frames find the same clusters; the common frame
 #: then knows better which of them are the same in all tasks
 SAME_CLUSTERS = 0.98
@@ -196,11 +198,12 @@ def choose(question: Question, options: SearchOptions) -> Choice:
         best = _preferred(tried, question)
         return Choice(best, tried, _reason(best, tried), alone)
     best = _preferred(own, question)
-    # sizes are within tasks in one frame and over all rows in the other: only separation compares them
+    # sizes are within tasks in one frame and over all rows in the other: sizes do not count
     leads = [
-        candidate.verdict.separation - best.verdict.separation - ABSENT_LEAD * _absent(candidate.labels, question)
+        candidate.verdict.overall - best.verdict.overall - ABSENT_LEAD * _absent(candidate.labels, question)
         + question.linear_lead * (candidate.kernel == "linear")
         + candidate.agreement - best.agreement
+        if candidate.verdict.separation >= COMMON_LEAST else -np.inf
         for candidate in common
     ]  # fmt: skip
     lead = max(leads)

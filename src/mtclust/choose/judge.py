@@ -10,12 +10,11 @@ cluster c" (:mod:`mtclust.criterion`)
 
 b is what the best clusters of structureless rows get with as many clusters as the tasks hold: fewer clusters are easier
 to predict. A cluster that no task holds beside another scores 0: clusters that are only batches score nothing. The
-*separation* under a kernel is the mean of s_c over clusters, at the best λ of a small grid. Where rows are seen by
-several kernels, a quadratic discriminant (:mod:`mtclust.choose.quadratic`) judges beside them: clusters that touch may
-still have shapes of their own. The *separation* of labels is that of the kernels, in the mean, with a third from the
-quadratic discriminant, and the score that candidates are compared by is
+*separation* of labels is the mean of s_c over clusters and over the kernels, each at its best λ of a small grid. Where
+rows are seen by several kernels, a quadratic discriminant (:mod:`mtclust.choose.quadratic`) judges beside them:
+clusters that touch may still have *shapes* of their own. The score that candidates are compared by is
 
-.. math:: \text{separation} - \kappa\,(1 - \text{evenness})
+.. math:: \tfrac23\,\text{separation} + \tfrac13\,\text{shape} - \kappa\,(1 - \text{evenness})
 
 with the evenness H(π)/log C of the cluster sizes: neater clusters are not better where they are bought by one that
 takes nearly all. Nothing is drawn at random: the same data give the same judgement.
@@ -42,9 +41,9 @@ LAMBDAS = 2.0 ** np.arange(3, -12, -2)
 NOISE = (0.75, 0.70, 0.66, 0.63, 0.60, 0.57, 0.54, 0.52, 0.50, 0.48, 0.46)
 #: R² that clusters of Gaussian rows reach under the quadratic discriminant, the least that it says of a cluster, its
 #: weight beside the kernels
-QUADRATIC_NOISE = 0.85
-QUADRATIC_LEAST = -1.0
-QUADRATIC_WEIGHT = 1 / 3
+SHAPE_NOISE = 0.85
+LEAST_SHAPE = -1.0
+SHAPE_WEIGHT = 1 / 3
 #: weight κ of uneven sizes
 UNEVENNESS = 0.6
 #: rows per task, and tasks, that are judged
@@ -52,7 +51,6 @@ ROWS = 250
 TASKS = 60
 #: eigenvalues below this are far below the smallest nλ/2 that they are compared to
 _SMALLEST_EIGENVALUE = 1e-5
-_QUADRATIC = "quadratic"
 
 
 @dataclass(frozen=True)
@@ -61,27 +59,38 @@ class Verdict:
 
     Attributes
     ----------
-    score : float
-        What candidates are compared by.
     separation : float
         1 for membership that is predicted perfectly, about 0 for the best clusters of structureless rows.
     by_kernel : dict
-        Separation under every kernel, and under the quadratic discriminant.
+        Separation under every kernel.
     by_cluster : ndarray of shape (C,)
     evenness : float
+    shape : float, optional
+        The same under the quadratic discriminant, where that judges.
     """
 
-    score: float
     separation: float
     by_kernel: dict[str, float]
     by_cluster: Array
     evenness: float
+    shape: float | None = None
+
+    @property
+    def overall(self) -> float:
+        """Separation and shape together, whatever the sizes are."""
+        if self.shape is None:
+            return self.separation
+        return (1.0 - SHAPE_WEIGHT) * self.separation + SHAPE_WEIGHT * self.shape
+
+    @property
+    def score(self) -> float:
+        """What candidates are compared by."""
+        return self.overall - UNEVENNESS * (1.0 - self.evenness)
 
     @property
     def score_by_kernels(self) -> float:
-        """The score without the quadratic discriminant, which varies more where tasks have few rows."""
-        kernels = [own for name, own in self.by_kernel.items() if name != _QUADRATIC]
-        return float(np.mean(kernels)) - UNEVENNESS * (1.0 - self.evenness)
+        """The score without shapes, which vary more where tasks have few rows."""
+        return self.separation - UNEVENNESS * (1.0 - self.evenness)
 
 
 @dataclass(frozen=True)
@@ -166,19 +175,16 @@ class Judge:
     def __call__(self, labels: Labels, n_clusters: int, *, common: bool = False) -> Verdict:
         """Judge labels; sizes are compared within tasks, or over all rows if the tasks have a ``common`` frame."""
         by_kernel = self._by_kernel(labels, n_clusters, range(len(self._rows)))
-        clusters = _together(by_kernel)
+        clusters = np.mean(list(by_kernel.values()), axis=0)
         even = self._evenness(labels, n_clusters, common)
-        separation = float(clusters.mean())
-        score = separation - UNEVENNESS * (1.0 - even)
-        return Verdict(score, separation, {name: float(own.mean()) for name, own in by_kernel.items()}, clusters, even)
+        shape = float(self._shapes(labels, n_clusters).mean()) if self._by_shape else None
+        means = {name: float(own.mean()) for name, own in by_kernel.items()}
+        return Verdict(float(clusters.mean()), means, clusters, even, shape)
 
     def by_task(self, labels: Labels, n_clusters: int) -> dict[int, float]:
-        """Separation within every task that is judged, by its own rows alone and by kernels: few rows have no shape."""
+        """Separation within every task that is judged, by its own rows alone."""
         parts = {int(task): self._by_kernel(labels, n_clusters, [k]) for k, task in enumerate(self._tasks)}
-        return {
-            task: float(np.mean([own for name, own in by_kernel.items() if name != _QUADRATIC]))
-            for task, by_kernel in parts.items()
-        }
+        return {task: float(np.mean(list(by_kernel.values()))) for task, by_kernel in parts.items()}
 
     def _by_kernel(self, labels: Labels, n_clusters: int, which: Sequence[int]) -> dict[str, Array]:
         """s_c of every cluster under each kernel, from some of the judged tasks."""
@@ -197,35 +203,26 @@ class Judge:
             r_squared[:, held] = 1.0 - errors[:, held] / total[held]
             best = r_squared[int(r_squared.mean(axis=1).argmax())]
             result[name] = np.where(held, (best - noise) / (1.0 - noise), 0.0)
-        if self._by_shape:
-            result[_QUADRATIC] = self._quadratic(labels, n_clusters, which, total)
         return result
 
-    def _quadratic(self, labels: Labels, n_clusters: int, which: Sequence[int], total: Array) -> Array:
+    def _shapes(self, labels: Labels, n_clusters: int) -> Array:
         """s_c of every cluster under the quadratic discriminant, on the directions of the first kernel."""
-        spectra = next(iter(self._spectra.values()))
-        errors = np.zeros(n_clusters)
-        for k in which:
-            X = quadratic.leading_directions(spectra[k].U, spectra[k].eigenvalues, n_clusters)
-            errors += quadratic.errors(X, labels[self._rows[k]], n_clusters)
+        errors, total = np.zeros(n_clusters), np.zeros(n_clusters)
+        for rows, spectrum in zip(self._rows, next(iter(self._spectra.values()))):
+            share = np.bincount(labels[rows], minlength=n_clusters) / len(rows)
+            total += len(rows) * share * (1 - share)
+            X = quadratic.leading_directions(spectrum.U, spectrum.eigenvalues, n_clusters)
+            errors += quadratic.errors(X, labels[rows], n_clusters)
         held = total > 0
         r_squared = 1.0 - np.divide(errors, total, out=np.ones(n_clusters), where=held)
-        own = (r_squared - QUADRATIC_NOISE) / (1.0 - QUADRATIC_NOISE)
-        return np.where(held, np.maximum(own, QUADRATIC_LEAST), 0.0)
+        own = (r_squared - SHAPE_NOISE) / (1.0 - SHAPE_NOISE)
+        return np.where(held, np.maximum(own, LEAST_SHAPE), 0.0)
 
     def _evenness(self, labels: Labels, n_clusters: int, common: bool) -> float:
         if common:
             return evenness(labels, n_clusters)
         parts: Sequence[Labels] = [labels[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
         return float(np.mean([evenness(part, n_clusters) for part in parts]))
-
-
-def _together(by_kernel: dict[str, Array]) -> Array:
-    """s_c of every cluster by all that judge."""
-    kernels = np.mean([own for name, own in by_kernel.items() if name != _QUADRATIC], axis=0)
-    if _QUADRATIC not in by_kernel:
-        return np.asarray(kernels)
-    return np.asarray((1.0 - QUADRATIC_WEIGHT) * kernels + QUADRATIC_WEIGHT * by_kernel[_QUADRATIC])
 
 
 def _spread(begin: int, end: int) -> NDArray[np.int64]:
