@@ -96,14 +96,22 @@ def may_measure():
     return True
 
 
-@pytest.mark.skipif(not may_measure(), reason="the system does not tell the peak of a process")
-def test_what_a_fit_is_said_to_need_is_what_it_takes():
+def measured():
+    """What every case is said to need, and the peak that one run of it took."""
     script = Path(__file__).parent / "memory_peaks.py"
     run = subprocess.run(
         [sys.executable, str(script)], input="\n".join(map(json.dumps, PEAKS)), capture_output=True, text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}, check=True, timeout=280,
     )  # fmt: skip
-    found = [json.loads(line) for line in run.stdout.splitlines()]
-    wrong = [(said, took, each) for each, (said, took) in zip(PEAKS, found) if not 1 / 1.3 <= said / took <= 1.3]
-    assert len(found) == len(PEAKS)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+@pytest.mark.skipif(not may_measure(), reason="the system does not tell the peak of a process")
+def test_what_a_fit_is_said_to_need_is_what_it_takes():
+    found = [(0.0, 0.0)] * len(PEAKS)
+    for _ in range(3):  # a busy system may hold pages back: the largest of up to three peaks counts
+        found = [(said, max(took, again)) for (_, took), (said, again) in zip(found, measured(), strict=True)]
+        wrong = [(said, took, each) for each, (said, took) in zip(PEAKS, found) if not 1 / 1.3 <= said / took <= 1.3]
+        if not wrong:
+            break
     assert wrong == []

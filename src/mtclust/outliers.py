@@ -45,7 +45,7 @@ def outlier_scores(distances: Array, offsets: NDArray[np.int64]) -> Array:
     --------
     >>> import numpy as np
     >>> outlier_scores(np.array([1.0, 1.1, 0.9, 1.05, 9.0]), np.array([0, 5])).round(2).tolist()
-    [0.0, 0.16, 0.0, 0.0, 0.89]
+    [0.0, 0.16, 0.0, 0.0, 0.94]
     """
     relative = np.empty_like(distances)
     for a, b in zip(offsets[:-1], offsets[1:]):

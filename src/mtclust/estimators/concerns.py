@@ -60,8 +60,9 @@ def concerns(model: Any) -> list[Concern]:
     >>> from mtclust import DSTC
     >>> X = np.vstack([np.zeros((40, 2)), np.ones((2, 2))]) + np.random.default_rng(0).normal(size=(42, 2)) / 100
     >>> for concern in concerns(DSTC(2, kernel="linear", lambda1=0.1, sizes=(0.01, 1), random_state=0).fit(X)):
-    ...     print(concern)
-    Tiny clusters: 2 of 42 rows in cluster 1: too few to say much about. Try fewer clusters or sizes="balanced".
+    ...     print(concern.title)
+    Tiny clusters
+    Rows that belong nowhere
     """
     facts = facts_of(model)
     return [
