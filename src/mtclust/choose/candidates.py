@@ -16,20 +16,16 @@ choice.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust._progress import phase
-from mtclust.assignment import assign
 from mtclust.choose.judge import Judge, Verdict
-from mtclust.choose.quadratic import DIRECTIONS, leading_directions
+from mtclust.choose.mixture import mixture_labels
 from mtclust.choose.views import Frame, KernelSpec, Seen, View
 from mtclust.features import eigen_features
 from mtclust.known import agreement
@@ -65,9 +61,6 @@ _FEWER_STARTS = 5
 _SEEDS = 2
 #: leading directions that D weighs in a candidate: its steps cost their cube
 DIRECTIONS_OF_D = 100
-#: of the Gaussian mixture: variance added to directions, relative to their mean, and least probability of a cluster
-_SMALLEST_VARIANCE = 1e-6
-_SMALLEST_CHANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -166,6 +159,11 @@ class Question:
     def n_clusters(self) -> int:
         return int(self.clusters.max())
 
+    def mixture(self) -> Labels | None:
+        """Clusters of a Gaussian mixture; None where E is not searched, or rows are only known through a kernel."""
+        by_rows = all(spec.kind in ("linear", "rbf") for spec in self.kernels)
+        return mixture_labels(self.view, self.clusters) if by_rows and "E" in self.criteria else None
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -257,7 +255,7 @@ def _own_frame(question: Question, options: SearchOptions) -> tuple[Candidate, l
         for criterion in question.criteria:
             with phase(f"choosing: {criterion}, {spec.name}"):
                 alone += _search(question, spec, criterion, options, coupled=False)
-    mixture = mixture_labels(question)
+    mixture = question.mixture()
     alone += [] if mixture is None else [
         _refined(question, spec, mixture, options, coupled=False) for spec in question.kernels
     ]  # fmt: skip
@@ -282,30 +280,6 @@ def _own_frame(question: Question, options: SearchOptions) -> tuple[Candidate, l
 def _way(candidate: Candidate) -> tuple[str, str, str]:
     """What makes the search of a candidate differ from that of another, sizes apart."""
     return candidate.kernel, candidate.criterion, candidate.start
-
-
-def mixture_labels(question: Question) -> Labels | None:
-    """Clusters of all rows by a Gaussian mixture in their leading directions, with those that every task must have.
-
-    None where rows are only known through a kernel. It begins with k-means, and always the same way.
-    """
-    if "E" not in question.criteria or not all(spec.kind in ("linear", "rbf") for spec in question.kernels):
-        return None
-    from sklearn.mixture import GaussianMixture
-
-    kernel, offsets = question.view.through(KernelSpec("linear"), "task").centred, question.view.offsets
-    n, C = len(kernel.matrix), question.n_clusters
-    if kernel.scale == 0 or n < 2 * C:
-        return None
-    eigenvalues, vectors = sla.eigh(kernel.matrix, subset_by_index=(max(0, n - DIRECTIONS), n - 1))
-    X = leading_directions(vectors, np.maximum(eigenvalues, 0.0), C)
-    mixture = GaussianMixture(C, reg_covar=_SMALLEST_VARIANCE * X.var(), random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        chance = np.log(np.maximum(mixture.fit(X).predict_proba(X), _SMALLEST_CHANCE))
-    bounds = neutral_bounds(np.diff(offsets), question.clusters)
-    parts = zip(offsets[:-1], offsets[1:], bounds.lower, bounds.upper)
-    return np.concatenate([assign(-chance[a:b], lower, upper) for a, b, lower, upper in parts])
 
 
 def _refined(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions, coupled: bool) -> Candidate:

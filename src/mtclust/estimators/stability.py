@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtclust._progress import counted, reporting
 from mtclust._threads import one_blas_thread
-from mtclust.choose.candidates import Question, constant_lambdas, mixture_labels, own_frame_problem
+from mtclust.choose.candidates import Question, constant_lambdas, own_frame_problem
 from mtclust.choose.record import SizesChoice
 from mtclust.choose.views import KernelSpec, View
 from mtclust.distributed import is_dask
@@ -186,7 +186,7 @@ class _Refitting:
         """Where the clusters of the fit began with those of a Gaussian mixture, a mixture of these rows."""
         if not self.from_mixture:
             return None
-        labels = mixture_labels(self._question)
+        labels = self._question.mixture()
         if labels is None:
             return None
         alone = problem.alone()
