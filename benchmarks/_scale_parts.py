@@ -15,8 +15,9 @@ import scipy.linalg as sla
 from _scale_data import Cell, Mixture, draw
 from _scale_measure import Runs, child, one_pass, timed
 from _scale_methods import LAMBDA, METHODS, OURS_ONCE, REFERENCE, WIDTH, estimator, methods_for
+from mtclust.choose.views import mean_distance_within
 from mtclust.coupling import gain_matrix
-from mtclust.features import Kernel, centre_kernel, mean_distance, squared_distances
+from mtclust.features import Kernel, centre_kernel, squared_distances
 from mtclust.labels import label_codes
 from mtclust.metrics import macro_nmi
 
@@ -41,7 +42,7 @@ FIRST_FITS = {
     "primal form, 1000 rows": ("primal", "1000"),
     "primal form, 40 000 rows": ("primal", "40000"),
 }
-IMPORTS = ("sklearn.cluster", "mtclust")
+IMPORTS = ("sklearn.cluster", "mtclust.estimators")
 CORPORA = ("newsgroups", "sentiment")
 NO_SIZE: dict[str, Any] = {"family": "", "rows": "", "tasks": "", "features": "", "clusters": ""}
 
@@ -117,7 +118,7 @@ def measure_nystroem(runs: Runs, cell: Cell, ranks: Iterable[int], repeats: int)
             continue
         data = draw(cell, repeat)
         squared = squared_distances(data.X)
-        K = Kernel("rbf", WIDTH * mean_distance(squared))(data.X, data.X)
+        K = Kernel("rbf", WIDTH * mean_distance_within(squared, np.array([0, len(squared)])))(data.X, data.X)
         centred = centre_kernel(K, data.offsets, centre=True).matrix
         found = {}
         for name, rank in names.items():

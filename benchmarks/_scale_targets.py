@@ -78,13 +78,13 @@ def starts_table(rows: list[Row]) -> str:
     """Imports and first fits, CPU and wall."""
     lines = []
     reference = of_cell(rows, "import", None, "sklearn.cluster")
-    imports = of_cell(rows, "import", None, "mtclust")
+    imports = of_cell(rows, "import", None, "mtclust.estimators")
     more = numbers(imports) - numbers(reference) if len(imports) == len(reference) else np.array([])
     beyond = float(np.median(more)) if len(more) else float("nan")
-    for module, mine in (("sklearn.cluster", reference), ("mtclust", imports)):
+    for module, mine in (("sklearn.cluster", reference), ("mtclust.estimators", imports)):
         lines.append([f"import {module}", *_both(mine), "", ""])
     allowed, found = f"≤ {_IMPORT_ALLOWANCE:g}", verdict({"mtclust": beyond}, _IMPORT_ALLOWANCE)
-    lines.append(["import mtclust beyond sklearn.cluster", plain(beyond, 3), "", allowed, found])
+    lines.append(["import mtclust.estimators beyond sklearn.cluster", plain(beyond, 3), "", allowed, found])
     for way, limit in (("cold", 10.0), ("warm", 1.0)):
         for name in FIRST_FITS:
             mine = of_cell(rows, "first fit", None, f"{way}: {name}")

@@ -70,7 +70,7 @@ def run(method: str, job: int, draw: int, start: str) -> list[dict[str, Any]]:
     """One fit: a line for the start, one for every number of cuts, or one for the exchange solver."""
     X, classes, tasks = fetch_pendigits_tasks(job=job, seed=draw).X_y_tasks
     estimator, own = METHODS[method]
-    cutting = {"solver": "cutting-plane", "solver_options": {"init": start, "max_cuts": max(CUTS)}}
+    cutting = {"solver": "cutting-plane", "solver_options": {"init": start, "max_cuts": max(CUTS), "zero_tol": 0}}
     model = estimator(5, random_state=draw, **SETTINGS, **own, **({} if start == "exchange" else cutting))
     began = time.perf_counter()
     model.fit(X, tasks=tasks)

@@ -31,7 +31,7 @@ from mtclust.distributed.source import ChunkedRows
 from mtclust.features import Kernel
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import first_rows
-from mtclust.primal.rows import combine
+from mtclust.primal.rows import RawSums, combine
 
 D, TASKS, CLUSTERS = 20, 10, 5
 CHUNK = 50_000
@@ -237,7 +237,7 @@ def labelling_cpu() -> float:
     """CPU seconds that labelling takes a worker per row: the least of several runs on one chunk."""
     X, tasks = block(0, CHUNK)
     reading = chunk.Reading(TASKS, np.float64, features=FeatureMap(Kernel("linear")))
-    sums = combine(np.bincount(tasks), *chunk.sums_of(X, tasks, reading), centre=True)
+    sums = combine(np.bincount(tasks), RawSums(*chunk.sums_of(X, tasks, reading)), centre=True)
     W = np.random.default_rng(0).normal(size=(TASKS, D, CLUSTERS))
     steps = np.full(TASKS, 10)
     models = chunk.Models(chunk.light_moments(sums), W, np.zeros((TASKS, CLUSTERS)), steps, kept_share=0.1)

@@ -3,6 +3,7 @@
     python benchmarks/everyday.py                                     all of it
     python benchmarks/everyday.py --parts sizes --draws 1             one draw of the everyday sizes
     python benchmarks/everyday.py --parts growth --most-rows 3000     growth as far as that
+    MTCLUST_DATA=… python benchmarks/everyday.py --parts report       from customers.csv to its report
     python benchmarks/everyday.py --quick --out /tmp/everyday         a look at everything in small
 
 One process and one thread, compiled code warm. Methods run one after the other on the same draw, medians over draws.
@@ -31,15 +32,16 @@ from _everyday_fits import (
     load,
 )
 from _everyday_report import write_report
+from _everyday_table import measure_report
 from _scale_data import Cell, Mixture, draw
 from _scale_measure import child, timed
 from _tables import Rows
 from mtclust.metrics import macro_nmi
 
-PARTS = ("starts", "sizes", "growth")
+PARTS = ("starts", "report", "sizes", "growth")
 KEYS = ("part", "case", "method", "draw")
 VALUES = ("cpu_seconds", "wall_seconds", "nmi", "detail")
-IMPORTS = ("sklearn.cluster", "mtclust")
+IMPORTS = ("sklearn.cluster", "mtclust.estimators")
 GROWTH_METHODS = (REFERENCE, "DMTRC")
 
 
@@ -107,7 +109,10 @@ def main() -> None:
     with threadpool_limits(1):
         if "starts" in options.parts:
             measure_starts(rows, options.draws, start)
-        warm_up((100,) if options.quick else (100, 3000))
+        if "report" in options.parts:
+            measure_report(rows, options.draws, quick=options.quick)
+        if {"sizes", "growth"} & set(options.parts):
+            warm_up((100,) if options.quick else (100, 3000))
         if "sizes" in options.parts:
             measure_sizes(rows, cases, options.draws)
         if "growth" in options.parts:

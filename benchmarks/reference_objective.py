@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from _tables import Rows, write_markdown
 from mtclust import DMTRC
-from mtclust.features import mean_distance, rbf_from_distances, squared_distances
+from mtclust.choose.views import mean_distance_within
+from mtclust.features import rbf_from_distances, squared_distances
 from mtclust.metrics import macro_nmi
 from mtclust.paper.datasets import fetch_pendigits
 
@@ -56,7 +57,7 @@ def main() -> None:
             for number, draw in enumerate(draws):
                 X, y, tasks = job_data(pendigits.data, pendigits.target, draw, job)
                 squared = squared_distances(X)
-                X = rbf_from_distances(squared, 0.5 * mean_distance(squared))
+                X = rbf_from_distances(squared, 0.5 * mean_distance_within(squared, np.array([0, len(squared)])))
                 if number == 0 and job == "1":
                     model.fit(X, tasks=tasks)
                 begin = time.process_time()

@@ -4,7 +4,8 @@
     python benchmarks/steady.py --parts seeds --out /tmp/quick                    one part
 
 seeds       ARI between any two of ten fits with random_state 0 to 9, and to fits of rows in another order, of tasks
-            with other names and of columns in another order (five of each)
+            with other names and of columns in another order (five of each); with two threads in every library and
+            n_jobs 1 and 2, and in three new processes whose hashes differ (PYTHONHASHSEED)
 shifts      NMI and pARI with every task and column shifted at random by 0, ½, 1 and 3 standard deviations
 small       ARI of one task cut to 12 and 25 rows, the others whole: through fit and through fit_task, beside LDA
             trained on the other tasks' clusters
@@ -20,20 +21,19 @@ from __future__ import annotations
 import argparse
 import itertools
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_diabetes
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 import _one_thread
+from _steady_sets import labels_elsewhere, labels_of, steady_sets
 from _tables import made_by, markdown_table
-from _tables_read import Table, data_home, standardised
+from _tables_read import data_home
 from _tables_sets import SETS
 from mtclust import DMTRC
 from mtclust.metrics import macro_nmi
@@ -43,30 +43,26 @@ SEEDS = range(10)
 ORDERS = range(5)
 DRAWS = range(3)
 FRESH = range(400, 410)
-
-
-def diabetes_by_age(seed: int = 0) -> Table:
-    """The table of the tutorial: three age groups, three clusters, no classes."""
-    data = load_diabetes(scaled=False)
-    columns = [name for name in data.feature_names if name not in ("age", "sex")]
-    X = data.data[:, [data.feature_names.index(name) for name in columns]]
-    age = data.data[:, data.feature_names.index("age")]
-    return standardised(Table(X, np.zeros(len(X), dtype=int), np.searchsorted([40, 55], age, side="right"), 3))
-
-
-def _labels(table: Table, **changes: Any) -> np.ndarray:
-    return DMTRC(table.k, **changes).fit(table.X, tasks=table.tasks).labels_
+#: fits in processes of their own, beside which those of this one are put
+OTHER_PROCESSES = {
+    "threads": [
+        {"threads": 1, "n_jobs": 2, "hash_seed": 0},
+        {"threads": 2, "n_jobs": 1, "hash_seed": 0},
+        {"threads": 2, "n_jobs": 2, "hash_seed": 0},
+    ],
+    "processes": [{"threads": 1, "n_jobs": 1, "hash_seed": seed} for seed in (1, 2, 12345)],
+}
 
 
 def seeds() -> list[dict[str, Any]]:
     found = []
-    sets: dict[str, Callable[[int], Table]] = {name: SETS[name].load for name in ("iris", "wine", "penguins_year")}
-    sets |= {"digits": SETS["digits"].load, "diabetes": diabetes_by_age}
-    if data_home() is not None:
-        sets |= {name: SETS[name].load for name in ("mice", "gas")}
+    sets = steady_sets()
+    elsewhere = {
+        change: [labels_elsewhere(list(sets), **how) for how in ways] for change, ways in OTHER_PROCESSES.items()
+    }
     for name, load in sets.items():
         table = load(0)
-        fits = [_labels(table, random_state=seed) for seed in SEEDS]
+        fits = [labels_of(table, random_state=seed) for seed in SEEDS]
         pairs = [adjusted_rand_score(a, b) for a, b in itertools.combinations(fits, 2)]
         found.append({"set": name, "change": "seed", "median": np.median(pairs), "worst": min(pairs)})
         for change in ("rows", "tasks", "columns"):
@@ -80,7 +76,10 @@ def seeds() -> list[dict[str, Any]]:
                 new = rng.permutation(len(names)) if change == "tasks" else np.arange(len(names))
                 tasks = new[np.searchsorted(names, table.tasks)]
                 other = table._replace(X=table.X[order][:, columns], tasks=tasks[order])
-                agreement.append(adjusted_rand_score(fits[0][order], _labels(other, random_state=0)))
+                agreement.append(adjusted_rand_score(fits[0][order], labels_of(other, random_state=0)))
+            found.append({"set": name, "change": change, "median": np.median(agreement), "worst": min(agreement)})
+        for change, others in elsewhere.items():
+            agreement = [adjusted_rand_score(fits[0], other[name]) for other in others]
             found.append({"set": name, "change": change, "median": np.median(agreement), "worst": min(agreement)})
     return found
 
@@ -93,7 +92,7 @@ def shifts() -> list[dict[str, Any]]:
         rng = np.random.default_rng([draw, 7])
         tasks = np.unique(table.tasks, return_inverse=True)[1]
         offsets = shift * table.X.std(axis=0) * rng.normal(size=(tasks.max() + 1, table.X.shape[1]))
-        labels = _labels(table._replace(X=table.X + offsets[tasks]), center="task")
+        labels = labels_of(table._replace(X=table.X + offsets[tasks]), center="task")
         found.append(
             {
                 "set": name, "draw": draw, "shift": shift, "nmi": macro_nmi(table.y, labels, table.tasks),

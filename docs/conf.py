@@ -9,6 +9,8 @@ from sphinx_gallery.sorting import ExplicitOrder
 
 import mtclust
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 # the list of messages is read from the source at every build
 _HERE = Path(__file__).parent
 _LISTED = subprocess.run(
@@ -76,6 +78,15 @@ sphinx_gallery_conf = {
         ]
     ),
 }
+
+
+# wide figures are illegible as thumbnails: their first part is shown instead
+def setup(app):
+    from thumbnails import cut_thumbnails
+
+    app.connect("builder-inited", lambda app: cut_thumbnails(_HERE / "gallery" / "images"), priority=900)
+
+
 # a figure is saved by the gallery, not shown
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive", category=UserWarning)
 
@@ -90,7 +101,7 @@ html_theme_options = {
     "logo": {"text": "mtclust"},
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

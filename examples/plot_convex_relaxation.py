@@ -35,7 +35,7 @@ fits = {}
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", DegenerateSolutionWarning)  # shown at the end
     for name, init in starts.items():
-        options = {"init": init, "max_cuts": 15}
+        options = {"init": init, "max_cuts": 15, "zero_tol": 0}
         model = DMTRC(**settings, solver="cutting-plane", solver_options=options, coupling="full", random_state=0)
         fits[name] = model.fit(X, tasks=tasks)
 default = DMTRC(**settings, coupling="full", random_state=0).fit(X, tasks=tasks)

@@ -115,10 +115,11 @@ def test_everyday_in_small_measures_every_part(tmp_path):
     assert result.returncode == 0, result.stderr
     with (tmp_path / "runs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {row["part"] for row in rows} == {"import", "first fit", "sizes", "growth"}
+    assert {row["part"] for row in rows} == {"import", "first fit", "report", "sizes", "growth"}
     assert {row["method"] for row in rows if row["part"] == "sizes"} == {"KMeans()", "DMTRC", "DMTFC", "DSTC"}
     assert all(0 <= float(row["nmi"]) <= 1 for row in rows if row["part"] in ("sizes", "growth"))
-    assert "import mtclust beyond sklearn.cluster" in (tmp_path / "table.md").read_text()
+    assert "from mtclust import DMTRC beyond sklearn.cluster" in (tmp_path / "table.md").read_text()
+    assert "| mtclust fit made.csv | 1 | ≤ 20 |" in (tmp_path / "table.md").read_text(encoding="utf-8")
     assert (tmp_path / "growth.svg").stat().st_size > 0
 
 
@@ -162,3 +163,13 @@ def test_how_sure_measures_every_part_and_goes_on_where_it_stopped(tmp_path):
     assert read(tmp_path / "known.csv") == rows["known"]
     text = (tmp_path / "table.md").read_text()
     assert all(f"## {part}" in text for part in ("Calibration", "Stability", "Outliers", "Known rows"))
+
+
+def test_frames_in_small_cuts_a_table_in_every_way(tmp_path):
+    result = run("frames.py", "--tables", "iris", "--draws", "1", "--out", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    rows = list(csv.DictReader((tmp_path / "runs.csv").read_text().splitlines()))
+    assert len(rows) == 6 * 5
+    found = {(row["cut"], row["method"]): float(row["pari"]) for row in rows}
+    assert found["shares", "chosen"] > found["shares", "own frames"] + 0.2
+    assert "| **all** |" in (tmp_path / "table.md").read_text()

@@ -3,28 +3,50 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from mtclust import __version__
 from mtclust.app import cli
+from mtclust.app.demo import handwriting
 
 
-def test_demo_goes_from_a_table_to_a_report(tmp_path, capsys):
+def test_demo_goes_from_a_table_to_a_report(tmp_path, capsys, monkeypatch):
     out = tmp_path / "new"
-    for _ in range(2):  # again is all right
+    with monkeypatch.context() as quick:
+        quick.setattr("mtclust.app.demo.OPTIONS", ("--clusters", "2", "--kernel", "linear", "--no-stability"))
+        quick.setattr("mtclust.app.demo.handwriting", lambda: handwriting()[100:160])
         assert cli.main(["demo", "--out", str(out)]) == 0
+    assert cli.main(["demo", "--out", str(out)]) == 0, "again is all right"
     printed = capsys.readouterr().out
-    assert f"$ mtclust fit {out}/patients.csv --task-column age" in printed
-    explained = {line.split("  ")[1]: line.split()[-2] for line in printed.splitlines() if line.endswith(" %")}
-    assert list(explained) == ["k-means on all patients", "k-means on each age group", "mtclust"]
-    assert all(0 < float(share) < 100 for share in explained.values())
+    assert f"$ mtclust fit {out}/handwriting.csv --task-column sheet" in printed
+    lines = printed[printed.rindex("named anew on") :].splitlines()
+    right = {line[2:34].strip(): line[34:].replace("%", "").split() for line in lines if line.endswith(" %")}
+    assert list(right) == [
+        "k-means on all sheets at once",
+        "k-means on each sheet",
+        "mtclust, each sheet alone",
+        "mtclust",
+    ]
+    shares = {name: [float(share) for share in columns] for name, columns in right.items()}
+    assert all(0 < once <= anew <= 100 for once, anew in shares.values()), "more names are right more often"
+    assert min(shares["mtclust"]) > 95
+    assert shares["k-means on each sheet"][0] < 50, "its numbers mean nothing on other sheets"
     assert f"Open this page in a browser: {out}/result/report.html" in printed
-    assert len((out / "patients.csv").read_text().splitlines()) == 443
+    assert len((out / "handwriting.csv").read_text().splitlines()) == 1798
     assert (out / "result" / "report.html").exists()
 
 
+def test_every_sheet_of_the_demonstration_asks_for_the_same_digits():
+    frame = handwriting()
+    sheets = [part["digit"].to_numpy() for _, part in frame.groupby("sheet", sort=False)]
+    assert len(sheets) == 14
+    assert all(122 <= len(sheet) <= 130 for sheet in sheets)
+    assert all(np.mean(sheet[:10] == sheets[0][:10]) >= 0.9 for sheet in sheets)
+
+
 def test_demo_that_fails_leaves_nothing_behind(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("mtclust.app.demo.OPTIONS", ("--clusters", "1000"))
+    monkeypatch.setattr("mtclust.app.demo.OPTIONS", ("--clusters", "3000"))
     assert cli.main(["demo", "--out", str(tmp_path / "new")]) == 1
     assert "fewer clusters" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

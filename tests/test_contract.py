@@ -22,7 +22,7 @@ GIVEN = {"kernel": "linear", "lambda1": 0.01, "lambda2": 0.01, "sizes": "balance
 ATTRIBUTES = {
     "labels_", "single_task_labels_", "tasks_", "objective_", "loo_score_", "n_clusters_", "cluster_sizes_", "coef_",
     "intercept_", "task_groups_", "history_", "n_iter_", "converged_", "selection_", "n_features_in_",
-    "probabilities_", "outlier_scores_", "cluster_scores_",
+    "probabilities_", "outlier_scores_", "cluster_scores_", "spread_columns_",
 }  # fmt: skip
 COUPLING = {DMTRC: {"task_covariance_", "task_correlation_"}, DMTFC: {"feature_covariance_"}, DSTC: set()}
 

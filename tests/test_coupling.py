@@ -137,3 +137,12 @@ def test_eigenvectors_of_a_coupling_are_those_of_scipy(n):
 def test_a_coupling_that_is_not_finite_is_refused(value):
     with pytest.raises(ValueError, match="not finite"):
         symmetric_eigen(np.array([[1.0, value], [value, 1.0]]))
+
+
+@pytest.mark.parametrize(("method", "size"), [("relationship", 3), ("features", 3), ("independent", 3)])
+def test_couplings_know_their_tasks_and_where_they_begin(method, size):
+    kernel, offsets, codes = problem()
+    own = coupled(kernel, offsets, method).coupling
+    assert own.n_tasks == 3
+    np.testing.assert_allclose(own.uncoupled(), np.eye(size) / size)
+    assert own.condition(own.uncoupled()).predictors(codes).shape == (3, 24, C)

@@ -156,3 +156,34 @@ def test_decision_weights_are_the_derivative_of_the_criterion() -> None:
     share = count / n
     scale, offset = decision_weights(np.array([share]), np.array([explained / (n * share * (1 - share))]))
     assert gain == pytest.approx(2 / n * float(scale[0] * f + offset[0]), rel=1e-3)
+
+
+def test_errors_under_another_name_are_those_of_the_renamed_cluster() -> None:
+    rng = np.random.default_rng(4)
+    form = leave_one_out_form(quadratic_form(one_task(12, 2, 1), 0.2))
+    z = indicators(rng.integers(3, size=12), 3)
+    for others in (None, 0.1 * rng.normal(size=(12, 3))):
+        own = LeaveOneOutForm(form.residual_map, form.A, others)
+        assert own.errors_by_name(z).shape == (3, 3)
+        for c, d in itertools.product(range(3), range(3)):
+            renamed = np.zeros_like(z)
+            renamed[:, d] = z[:, c]
+            assert own.errors_by_name(z)[c, d] == pytest.approx(own.errors(renamed)[d], abs=1e-12)
+
+
+def test_a_cluster_that_is_empty_or_fills_the_task_decides_nothing() -> None:
+    scale, offset = decision_weights(np.array([0.0, 0.3, 1.0]), np.array([0.5, 0.5, 0.5]))
+    assert scale[[0, 2]].tolist() == [0.0, 0.0]
+    assert offset[[0, 2]].tolist() == [0.0, 0.0]
+    assert scale[1] == pytest.approx((4 * 0.21) ** GAMMA / 0.21)
+    assert offset[1] == pytest.approx(-scale[1] * 0.5 * (1 - GAMMA) * 0.4 * 0.5)
+
+
+def test_a_row_that_fits_any_label_of_its_own_keeps_residuals_finite() -> None:
+    """Without a ridge to speak of diag(R) is 0 up to rounding: it is kept at 1e-9."""
+    form = leave_one_out_form(np.full((4, 4), 0.5 / 4))  # R = n/2·M − 1/n = 0
+    np.testing.assert_array_equal(form.residual_map, 0.0)
+    M = (2 / 4) * (np.full((4, 4), 0.25) + np.diag([1e-12, 0.5, 0.5, 0.5]))
+    form = leave_one_out_form(M)
+    assert form.residual_map[0, 0] == pytest.approx(1e-3, rel=1e-3)
+    np.testing.assert_allclose(form.residual_map.diagonal()[1:], 1.0)

@@ -197,6 +197,15 @@ def test_tasks_that_coupling_hurts_are_a_concern():
     assert (found.advice, found.option) == ('Compare with coupling="none".', "Compare with --coupling none.")
 
 
+@pytest.mark.filterwarnings("ignore::mtclust.exceptions.SmallTaskWarning")
+def test_a_task_with_hardly_any_rows_gets_one_caution_not_three():
+    kept = np.r_[0:60, 60:66, 89]  # 30, 30, 6 and 1 rows
+    fitted = DMTRC(3, kernel="linear", coupling="auto", random_state=0).fit(X[kept], tasks=np.r_[TASKS[kept[:-1]], 3])
+    noted(fitted, coupling=CouplingDecision("full", "", per_task={0: 0.0, 1: 0.0, 2: 0.9, 3: 0.9}))
+    (found,) = concerns(fitted)  # six rows cannot contradict, and one row is in one cluster
+    assert found.text == "Tasks 2 and 3 have fewer than 5 rows per cluster; clusters there rest on very little."
+
+
 def test_clusters_that_are_not_there_are_a_concern():
     fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
     fitted.loo_score_ = -0.02

@@ -7,6 +7,7 @@ Blocks of a page run one after the other in one namespace, in an empty directory
 import doctest
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,22 @@ def test_broken_links_and_anchors_of_built_pages_are_found(tmp_path):
         "b.html: index.html#gone has no such anchor",
         "b.html: no.png does not exist",
     ]
+
+
+def test_thumbnails_show_the_first_part_of_a_wide_figure():
+    image = pytest.importorskip("PIL.Image")
+    sys.path.insert(0, str(DOCS))
+    try:
+        from thumbnails import SIZE, first_part
+    finally:
+        sys.path.remove(str(DOCS))
+    wide = image.new("RGB", (1200, 300), "white")
+    wide.paste("red", (10, 10, 390, 290))
+    wide.paste("blue", (410, 10, 1190, 290))
+    shown = first_part(wide)
+    assert shown.size == SIZE
+    colours = {colour for _, colour in shown.getcolors(SIZE[0] * SIZE[1])}
+    assert (255, 0, 0) in colours
+    assert (0, 0, 255) not in colours
+    narrow = wide.crop((0, 0, 500, 300))
+    assert (0, 0, 255) in {colour for _, colour in first_part(narrow).getcolors(SIZE[0] * SIZE[1])}

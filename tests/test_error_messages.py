@@ -88,6 +88,7 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
     ),
     "split": (lambda: split_by_task(X, [1]), ValueError, ["tasks has 1 entries", "36 rows"]),
     # numbers that cannot be used
+    "words": (fit(X=np.full((36, 4), "red")), ValueError, ["X must hold numbers", "'red'", "leave it out or"]),
     "too large": (fit(X=X * 1e300), ValueError, ["X has values too large", "divide X by"]),
     "too small": (
         lambda: rbf_from_distances(np.ones((2, 2)), 1e-200), ValueError, ["σ = 1e-200", "rescale X or raise width"],
@@ -123,6 +124,10 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         lambda: select_n_clusters(DSTC(**QUICK), X, tasks=TASKS, candidates=[1, 2]), ValueError,
         ["candidates=[1, 2]", ">= 2"],
     ),
+    "range without numbers": (
+        fit(n_clusters=range(5, 2)), ValueError, ["n_clusters=range(5, 2)", "numbers of clusters >= 2", "rows, 36"],
+    ),
+    "range from one": (fit(n_clusters=range(1, 4)), ValueError, ["n_clusters=range(1, 4)", ">= 2"]),
     "sizes by a word": (sizes("equal"), ValueError, ["sizes='equal'", "allowed are", "balanced"]),
     "sizes by nothing": (sizes(None), ValueError, ["sizes=None", "allowed are", "balanced"]),
     "sizes by a number": (sizes(1.5), ValueError, ["sizes=1.5", "must lie in [0, 1]"]),

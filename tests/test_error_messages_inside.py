@@ -100,7 +100,9 @@ def test_conjugate_gradients_that_do_not_converge_name_what_to_raise(monkeypatch
     monkeypatch.setattr(matrix_free, "_MOST_STEPS", 1)
     matrix = np.diag([1.0, 50.0, 900.0])
     with pytest.raises(np.linalg.LinAlgError, match=r"did not converge in 1 steps; raise lambda1 and lambda2\."):
-        matrix_free._conjugate_gradients(lambda T: matrix @ T, np.ones((1, 3, 1)), None)
+        matrix_free._conjugate_gradients(
+            lambda T: matrix @ T, np.ones((1, 3, 1)), np.zeros((1, 3, 1)), np.ones((1, 3, 1))
+        )
 
 
 def test_a_matrix_free_system_says_that_it_has_no_inverse():

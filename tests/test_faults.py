@@ -15,7 +15,7 @@ import pytest
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC, _numba
-from mtclust.estimators.failure import unchanged_on_failure
+from mtclust.estimators.base import unchanged_on_failure
 from tests.conftest import gaussian_tasks
 
 METHODS = [DMTRC, DMTFC, DSTC]

@@ -25,7 +25,7 @@ ROOMS = {
 ABOVE = ("app", "plotting", "paper", "reference", "datasets", "cli", "demo", "__main__")
 #: late imports of what lies above, for the sake of a public method: estimators save themselves and fit Dask collections
 ALLOWED = {
-    ("estimators.saving", "persistence"),
+    ("estimators.after_fit", "persistence"),
 }
 
 

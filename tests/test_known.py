@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.criterion import leave_one_out_form
 from mtclust.datasets import make_related_tasks
-from mtclust.known import agreement, names_after_known, placed, with_room
+from mtclust.known import agreement, known_counts, left_over, names_after_known, placed, read_known, with_room
 from mtclust.labels import SizeBounds, free_bounds
 from mtclust.problem.criteria import PaperObjective
 from mtclust.problem.predictability import _PredictabilityTerm
@@ -26,6 +26,7 @@ def some_known(y=Y, share=0.1, seed=0, n=None):
     return known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", ["auto", "balanced", (0.1, 0.8)])
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 @pytest.mark.parametrize("form", [form for form in FORMS if form.name != "dask"], ids=lambda form: form.name)
@@ -47,6 +48,7 @@ def test_known_rows_keep_their_clusters_in_every_form(form, method, sizes):
     assert np.mean(model.predict(form.rows, tasks=form.tasks) == model.labels_) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [
     {"center": "all"}, {"n_clusters": {0: 3, 1: 2, 2: 3}}, {"coupling": "none"}, {"coupling": 0.5}, {"kernel": "rbf"},
     {"n_clusters": "auto", "kernel": "auto"}, {"n_clusters": range(2, 5)},
@@ -85,6 +87,7 @@ def test_a_table_of_sizes_names_the_clusters_and_known_rows_obey():
     assert np.mean(model.labels_ == y) > 0.9
 
 
+@pytest.mark.slow
 def test_without_known_rows_nothing_changes():
     plain = DMTRC(3, **QUICK).fit(X, tasks=TASKS)
     for none in (None, np.full(len(Y), -1), [None] * len(Y), np.full(len(Y), np.nan)):
@@ -103,6 +106,7 @@ def test_unknown_may_be_said_in_any_way(make):
     np.testing.assert_array_equal(DSTC(3, **QUICK).fit(X, tasks=TASKS, known=make(known)).labels_, expected)
 
 
+@pytest.mark.slow
 def test_known_rows_settle_between_two_ways_to_cluster():
     """Four blobs in a rectangle halve along either side; the longer one wins unless rows are known."""
     rng = np.random.default_rng(0)
@@ -210,7 +214,73 @@ def test_contradictions_are_refused_in_words(case):
         assert word in str(caught.value)
 
 
+@pytest.mark.slow
 def test_dask_collections_have_no_known_rows():
     da = pytest.importorskip("dask.array")
     with pytest.raises(TypeError, match="known needs rows in memory"):
         DSTC(3, **GIVEN).fit(da.from_array(X), known=some_known())
+
+
+def test_rows_move_where_sizes_are_only_too_small_or_only_too_large():
+    none = np.full(4, -1)
+    too_small = placed(np.zeros(4, dtype=int), none, np.array([0, 1, 0]), np.full(3, 4))
+    assert np.bincount(too_small, minlength=3).tolist() == [3, 1, 0]
+    too_large = placed(np.array([0, 0, 0, 1]), none, np.zeros(3, dtype=int), np.array([2, 4, 4]))
+    assert np.bincount(too_large, minlength=3)[0] == 2
+    assert np.count_nonzero(too_large != [0, 0, 0, 1]) == 1
+
+
+def test_what_known_rows_leave_of_the_sizes():
+    low, high = left_over(np.array([0, 0, 2, -1, -1]), np.array([1, 1, 2]), np.array([1, 2, 3]))
+    assert low.tolist() == [0, 1, 1]
+    assert high.tolist() == [0, 2, 2]
+
+
+def test_unknown_is_minus_one_and_nothing_else():
+    assert read_known([0, None, float("nan"), -1, 3], 5).tolist() == [0, -1, -1, -1, 3]
+    assert read_known(pd.array([1, pd.NA], dtype="Int64"), 2).tolist() == [1, -1]
+    assert read_known([-1, -1], 2) is None
+    assert read_known(None, 2) is None
+    counts = known_counts(np.array([0, -1, 0, 2, 1]), np.array([0, 3, 5]), 3)
+    assert counts.tolist() == [[2, 0, 0], [0, 1, 1]]
+
+
+def test_sizes_with_room_for_known_rows_stay_and_crowded_ones_give_way():
+    bounds = SizeBounds(np.array([[2, 2], [2, 2]]), np.array([[4, 4], [4, 4]]))
+    roomy = with_room(bounds, np.array([[4, 0], [5, 0]]), np.array([6, 6]))
+    assert roomy.lower.tolist() == [[2, 2], [0, 0]]
+    assert roomy.upper.tolist() == [[4, 4], [5, 4]]
+
+
+def test_a_task_that_lacks_clusters_has_one_for_every_known_id():
+    """The task has two of three clusters, called 0 and 1; rows of the second are known to be of cluster 2."""
+    labels, known = np.array([0, 0, 1, 1]), np.array([0, -1, 2, -1])
+    bounds = SizeBounds(np.array([[1, 1, 0]]), np.array([[4, 4, 0]]), True)
+    names = names_after_known(labels, known, np.array([0, 4]), bounds)
+    assert names[0, :2].tolist() == [0, 2]
+
+
+def test_a_single_known_row_names_two_clusters():
+    labels, bounds = np.array([0, 0, 1, 1]), SizeBounds(np.array([[1, 1]]), np.array([[4, 4]]))
+    assert names_after_known(labels, np.array([1, -1, -1, -1]), np.array([0, 4]), bounds).tolist() == [[1, 0]]
+    assert names_after_known(labels, np.full(4, -1), np.array([0, 4]), bounds).tolist() == [[0, 1]]
+
+
+def test_a_task_of_two_rows_names_its_clusters_after_them():
+    """The first task has three clusters under their own names, the second two of one row each."""
+    labels, offsets = np.array([0, 0, 1, 1, 2, 2, 0, 1]), np.array([0, 6, 8])
+    known = np.array([0, 0, 1, 1, 2, 2, -1, 2])
+    bounds = SizeBounds(np.array([[1, 1, 1], [1, 1, 0]]), np.array([[6, 6, 6], [1, 1, 0]]), True)
+    names = names_after_known(labels, known, offsets, bounds)
+    assert names[0].tolist() == [0, 1, 2]
+    assert names[1, 1] == 2
+
+
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+def test_sizes_that_nobody_gave_do_not_contradict_known_rows(method):
+    """Without centring sizes are searched near equal ones; that is no reason to refuse what is known."""
+    rows = np.array([9.7, 10.7, 3.8, 3.3, 10.1, 10.0, 2.6, 2.6, 8.3, 8.1])[:, None]
+    known = [-1, -1, 0, 0, -1, -1, 0, -1, -1, -1]
+    tasks = [0, 0, 1, 1, 0, 0, 1, 1, 0, 0]
+    model = method(2, fit_intercept=False, random_state=0).fit(rows, tasks=tasks, known=known)
+    assert model.labels_[[2, 3, 6]].tolist() == [0, 0, 0]

@@ -5,7 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
-from mtclust.labels import SizeBounds, balance_bounds, free_bounds, label_codes, parse_sizes
+from mtclust.labels import (
+    LEAST_ROWS,
+    SizeBounds,
+    balance_bounds,
+    code_scale,
+    free_bounds,
+    label_codes,
+    neutral_bounds,
+    parse_sizes,
+)
 
 
 @pytest.mark.parametrize("n_clusters", [2, 3, 4])
@@ -47,7 +56,6 @@ def test_auto_is_the_papers_l_of_a_tenth():
     auto, tenth = (parse_sizes(form, [60, 31], 3) for form in ("auto", 0.1))
     np.testing.assert_array_equal(auto.lower, tenth.lower)
     np.testing.assert_array_equal(auto.upper, tenth.upper)
-    assert not auto.exact()
 
 
 def test_exact_sizes_and_bounds_may_stand_in_one_mapping():
@@ -73,12 +81,10 @@ def test_a_cluster_is_present_where_it_may_have_rows():
     assert bounds.present.tolist() == [[False, True, True]]
 
 
-def test_clusters_are_interchangeable_if_both_bounds_agree_and_exact_if_they_meet():
+def test_clusters_are_interchangeable_if_both_bounds_agree():
     same, other = np.array([[2, 2], [5, 5]]), np.array([[5, 5], [6, 7]])
     assert SizeBounds(same, same).interchangeable()
-    assert SizeBounds(same, same).exact()
     assert not SizeBounds(same, other).interchangeable()
-    assert not SizeBounds(same, other).exact()
     assert not SizeBounds(np.array([[1, 0], [0, 0]]), same).interchangeable()
 
 
@@ -96,7 +102,6 @@ def test_free_bounds_only_ask_that_no_cluster_is_empty_where_there_are_rows_enou
     assert bounds.lower.tolist() == [[1, 1, 1], [0, 0, 0], [1, 0, 1]]
     assert bounds.upper.tolist() == [[3, 3, 3], [2, 2, 2], [9, 0, 9]]
     assert not bounds.movable
-    assert free_bounds(np.array([3, 2, 9]), present, movable=True).movable
 
 
 def test_fractions_are_rounded_outwards_so_that_an_equal_share_is_always_feasible():
@@ -168,3 +173,23 @@ def test_a_part_of_the_tasks_keeps_its_bounds_and_whether_they_move():
     assert part.lower.tolist() == part.upper.tolist()
     assert part.movable
     assert not part.fixed().movable
+
+
+def test_codes_of_one_cluster_are_ones():
+    assert code_scale(1) == (1.0, 0.0)
+    assert code_scale(3) == (1.5, 0.5)
+
+
+def test_neutral_bounds_keep_a_few_rows_of_every_cluster_that_a_task_has():
+    bounds = neutral_bounds(np.array([100, 5, 9]), np.array([3, 3, 2]))
+    assert bounds.lower.tolist() == [[LEAST_ROWS] * 3, [1, 1, 1], [LEAST_ROWS, LEAST_ROWS, 0]]
+    assert bounds.upper.tolist() == [[100] * 3, [5] * 3, [9, 9, 0]]
+    assert bounds.movable
+    assert not neutral_bounds(np.array([10, 10]), np.array([2, 2])).movable
+
+
+def test_bounds_follow_a_cluster_of_a_single_row():
+    bounds = SizeBounds(np.array([[1, 1, 0]]), np.array([[4, 4, 0]]), True)
+    moved = bounds.fitted_to(np.array([[3, 0, 1]]))
+    assert moved.upper.tolist() == [[4, 0, 4]]
+    assert moved.lower.tolist() == [[1, 0, 1]]

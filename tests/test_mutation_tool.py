@@ -32,13 +32,26 @@ def test_larger():
         with pytest.raises(ValueError, match="must lie in"):
             larger(a)
 """
+CONFTEST = """
+import pytest
+
+QUICK = ("test_toy.py",)
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "quick: some")
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "slow" not in item.name:
+            item.add_marker("quick")
+"""
 SCRIPT = """
 import sys
 from pathlib import Path
 import mutation
 
 mutation.ROOT, mutation.PACKAGE, mutation.RESULTS = Path.cwd(), Path("src/mtclust").resolve(), Path("results").resolve()
-mutation._GRACE, mutation.HEAVY, mutation.TESTS = 1, (), {"toy.py": [["test_toy.py"]]}
+mutation._GRACE, mutation.HEAVY, mutation.TESTS = 1, (), {"toy.py": [["tests/test_toy.py"]]}
 sys.exit(mutation.main())
 """
 
@@ -48,12 +61,15 @@ def toy(tmp_path):
     (tmp_path / "src" / "mtclust").mkdir(parents=True)
     (tmp_path / "src" / "mtclust" / "__init__.py").touch()
     (tmp_path / "src" / "mtclust" / "toy.py").write_text(MODULE)
-    (tmp_path / "test_toy.py").write_text(TESTS)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "__init__.py").touch()
+    (tmp_path / "tests" / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "tests" / "test_toy.py").write_text(TESTS)
     return tmp_path
 
 
-def run_tool(place, *arguments):
-    command = [sys.executable, "-c", SCRIPT, "--mutants", "0", *arguments]
+def run_tool(place, *arguments, script=SCRIPT):
+    command = [sys.executable, "-c", script, "--mutants", "0", *arguments]
     environment = {"PYTHONPATH": str(TOOLS), "PATH": ""}
     return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -82,10 +98,15 @@ def test_changes_that_matter_are_noticed_and_nothing_is_tried_twice(toy):
     again = run_tool(toy)
     assert "7 of 7 mutants, 0 of them tried now" in again.stdout
     assert "6 noticed, 1 survive" in again.stdout
+    assert "1 of 7 mutants, 1 of them tried now" in run_tool(toy, "--again").stdout
+    reason = "toy.py,larger,a > b  ->  a >= b,of two equal numbers either is the larger\n"
+    (toy / "results" / "reasons.csv").write_text(f"module,function,change,reason\n{reason}")
+    assert "0 of 7 mutants, 0 of them tried now" in run_tool(toy, "--again").stdout
+    assert "either is the larger |" in (toy / "results" / "table.md").read_text()
 
 
 def test_tests_that_fail_without_a_change_are_refused(toy):
-    (toy / "test_toy.py").write_text("def test_wrong(): assert False")
+    (toy / "tests" / "test_toy.py").write_text("def test_wrong(): assert False")
     failed = run_tool(toy)
     assert failed.returncode == 1
     assert "toy.py: its tests fail without any change; mend them first" in failed.stderr
@@ -93,9 +114,36 @@ def test_tests_that_fail_without_a_change_are_refused(toy):
 
 def test_a_change_that_makes_the_tests_hang_is_noticed(toy):
     (toy / "src" / "mtclust" / "toy.py").write_text(ENDLESS)
-    (toy / "test_toy.py").write_text("from mtclust.toy import count\n\ndef test_count(): assert count(6) == 6")
+    (toy / "tests" / "test_toy.py").write_text(
+        "from mtclust.toy import count\n\ndef test_count(): assert count(6) == 6"
+    )
     found = run_tool(toy, "--jobs", "2")
     assert found.returncode == 0, found.stderr
     outcomes = dict(row.split(",")[3:5] for row in (toy / "results" / "mutants.csv").read_text().splitlines())
     assert outcomes["n - 2  ->  n + 2"] == "hung"
     assert outcomes["found + 2  ->  found - 2"] == "noticed"
+
+
+def test_the_share_that_quick_tests_notice_is_counted(toy):
+    """The bounds of a are tested by a slow test only; the sample of those that were noticed is all of them."""
+    name = toy / "tests" / "test_toy.py"
+    bounds, rest = TESTS.index("    for a in"), TESTS.index("    assert")
+    slow = f"\ndef test_slow_larger():\n{TESTS[bounds:]}    assert larger(0) == 1 and larger(99, 3) == 99\n"
+    name.write_text(f"{TESTS[:rest]}    assert (larger(2), larger(1), larger(2, 3)) == (2, 1, 3)\n{slow}")
+    assert "6 noticed, 1 survive" in run_tool(toy).stdout
+    found = run_tool(toy, "--quick", "7")
+    assert found.returncode == 0, found.stderr
+    missed = [line for line in found.stdout.splitlines() if line.startswith("survived")]
+    assert len(missed) == 4  # those of 0 <= a < 100
+    share = "`make quick` notices 2 of 6 (33 %) of the mutants drawn at random from those that were noticed"
+    assert share in found.stdout
+    assert share in (toy / "results" / "table.md").read_text()
+
+
+def test_doctests_of_the_changed_module_are_run(toy):
+    source = '\ndef three() -> int:\n    """\n    >>> three()\n    3\n    """\n    return 3\n'
+    (toy / "src" / "mtclust" / "toy.py").write_text(source)
+    (toy / "tests" / "test_toy.py").write_text("def test_nothing(): assert True")
+    (toy / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "--strict-markers"\n')
+    found = run_tool(toy, script=SCRIPT.replace('[["tests', '[["doctests", "tests'))
+    assert "1 noticed, 0 survive" in found.stdout, found.stdout + found.stderr

@@ -89,3 +89,18 @@ def test_a_table_of_sizes_given_as_tuples_is_no_pair_of_fractions():
     assert model.fit_task(X[NEW]).labels_.shape == (30,)
     given = model.fit_task(X[NEW], sizes=((12, 18),))
     assert np.bincount(given.labels_).tolist() == [12, 18]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+@pytest.mark.parametrize("form", ["dual", "primal"])
+def test_a_tiny_task_lacks_no_cluster_that_nobody_excluded(method, form):
+    few = np.r_[:30, 30:32, 60:90]
+    model = method(3, kernel="linear", sizes="auto", solver_options={"form": form}, random_state=0)
+    model.fit(X[few], tasks=TASKS[few])
+    assert np.isfinite(model.decision_function(X[few], tasks=TASKS[few])).all()
+    for rows in (1, 2, 4):
+        new = model.fit_task(X[NEW][:rows])
+        assert np.isfinite(new.decision_function(X[NEW])).all()
+        excluded = model.fit_task(X[NEW][:rows], sizes=((rows, 0, 0),)).decision_function(X[NEW])
+        assert np.isneginf(excluded).any(axis=0).tolist() == [False, True, True]

@@ -39,6 +39,16 @@ def round_trip(model, tmp_path, **options):
 # -- what comes back -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_model_of_all_tasks_in_one_frame_can_be_loaded(kernel, tmp_path):
+    model = DMTRC(3, kernel=kernel, center="all", **QUICK).fit(X, tasks=NAMES)
+    assert model.intercept_.shape == (3, 3)
+    loaded = round_trip(model, tmp_path)
+    assert_same(public(loaded), public(model))
+    assert_same(loaded.decision_function(NEW, tasks="東京"), model.decision_function(NEW, tasks="東京"))
+    assert_same(loaded.fit_task(NEW).labels_, model.fit_task(NEW).labels_)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ["rbf", "linear", "sparse", "precomputed"])
 def test_a_loaded_model_does_bit_for_bit_what_the_saved_one_does(method, kind, tmp_path):

@@ -47,7 +47,7 @@ def test_a_fit_tells_which_choice_and_which_task_it_is_at():
     assert "choosing: E, linear" in texts
     assert "choosing: E, linear, clustering alone: task 2 of 3" in texts
     assert any(", coupled, clustering together" in text for text in texts)
-    assert any("common frame" in text for text in texts)
+    assert any("all rows as one task" in text for text in texts)
 
 
 def test_choosing_the_number_of_clusters_tells_the_candidate():

@@ -9,22 +9,34 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
+
+from mtclust.app.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_example_prints_the_output_shown():
-    code, shown = re.search(r"```python\n((?:(?!```).)*)```\n\n```\n(.*?)```", README, flags=re.DOTALL).groups()
+@pytest.fixture
+def tool(monkeypatch):
+    """The tool that runs the README's lines with a wheel installed: it must find the same ones."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import try_wheel
+
+    return try_wheel
+
+
+def test_the_example_prints_the_output_shown(tool):
+    code, shown = tool.example(README)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
     assert printed.getvalue() == shown
 
 
-def test_the_example_with_a_table_runs(tmp_path, monkeypatch):
+def test_the_example_with_a_table_runs(tool, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code = re.search(r"```python\n(import mtclust\n.*?)```", README, flags=re.DOTALL).group(1)
+    code = tool.table_example(README)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"hospital": np.repeat(["a", "b"], 20), "age": rng.normal(size=40) + np.tile([0, 9], 20)})
     quick = code.replace('task="hospital"', 'task="hospital", n_clusters=2, kernel="linear"')
@@ -32,6 +44,14 @@ def test_the_example_with_a_table_runs(tmp_path, monkeypatch):
     exec(compile(quick, "README.md", "exec"), names)
     assert names["found"].n_clusters == 2
     assert (tmp_path / "report.html").exists()
+
+
+def test_the_command_runs(tool, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = tool.command(README)
+    tool.write_table(command, tmp_path)
+    assert main([*command, "--no-stability", "--kernel", "linear"]) == 0
+    assert (tmp_path / command[command.index("--out") + 1] / "report.html").exists()
 
 
 def _means() -> dict[tuple[str, str, str], float]:

@@ -87,3 +87,35 @@ def test_the_files_of_the_quick_tests_exist():
     from tests.conftest import QUICK, TESTS
 
     assert not [name for name in QUICK if not (TESTS / name).exists()]
+
+
+def where_things_are():
+    """Rows of the tables of CONTRIBUTING that name files of the package: the cells of each."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.split("## Where things are")[1].split("| elsewhere |")[0]
+    return [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ") and "`" in line]
+
+
+def test_every_file_that_the_guide_for_contributors_names_exists():
+    package = ROOT / "src" / "mtclust"
+    names = {path.relative_to(package).as_posix() for path in package.rglob("*.py")}
+    folders = {path.relative_to(package).as_posix() + "/" for path in package.rglob("*") if path.is_dir()}
+    named = {name for row in where_things_are() for cell in row for name in re.findall(r"`([\w/*]+(?:\.py|/))`", cell)}
+    assert "choose/settings.py" in named
+    missing = [
+        name
+        for name in named - {"src/mtclust"}
+        if not any(
+            re.search(rf"(^|/){re.escape(name).replace(chr(92) + '*', '.*')}$", known) for known in names | folders
+        )
+    ]
+    assert missing == []
+
+
+def test_every_function_that_the_guide_follows_a_fit_through_exists():
+    steps = [cell for row in where_things_are() for cell in row[1:] if re.match(r"`[\w/]+\.py`: `", cell)]
+    assert len(steps) == 9
+    for file, functions in re.findall(r"`([\w/]+\.py)`: ((?:`[\w.]+`(?:, )?)+)", "; ".join(steps)):
+        text = (ROOT / "src" / "mtclust" / file).read_text(encoding="utf-8")
+        for name in re.findall(r"`(?:\w+\.)?(\w+)`", functions):
+            assert re.search(rf"^ *(def|class) {name}\b", text, flags=re.MULTILINE), f"{file}: {name}"

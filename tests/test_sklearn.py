@@ -19,9 +19,12 @@ X, Y, TASKS = gaussian_tasks()
 
 
 def not_for_clusterers(estimator):
-    """Checks that take whatever has predict_proba for a classifier of the four classes they made up."""
-    reason = "expects a column of predict_proba for each of four classes"
-    return dict.fromkeys(("check_estimator_sparse_array", "check_estimator_sparse_matrix"), reason)
+    """Checks that take whatever has predict_proba for a classifier, and such as compare the numbers of clusters."""
+    classes = "expects a column of predict_proba for each of four classes"
+    shuffled = "shuffles the rows, and clusters are numbered as they first appear; see tests/test_sample_weight.py"
+    return dict.fromkeys(("check_estimator_sparse_array", "check_estimator_sparse_matrix"), classes) | dict.fromkeys(
+        ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"), shuffled
+    )
 
 
 @parametrize_with_checks(
@@ -97,3 +100,17 @@ def test_scorer_is_the_mean_over_tasks():
     wrong = np.where(TASKS == 0, 0, Y)  # no information about task 0
     assert task_scorer(nmi)(model, X, wrong, tasks=TASKS) == pytest.approx(2 / 3)
     assert repr(task_scorer(nmi)) == "task_scorer(nmi)"
+
+
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+def test_scores_come_as_a_frame_where_that_is_asked_for(method):
+    frame = pd.DataFrame(X, index=[f"row {j}" for j in range(len(X))])
+    frame.columns = frame.columns.astype(str)
+    model = method(3, kernel="linear", random_state=0).set_output(transform="pandas")
+    first = model.fit_transform(frame, tasks=TASKS)
+    scores = model.transform(frame, tasks=TASKS)
+    name = method.__name__.lower()
+    assert scores.columns.tolist() == [f"{name}{c}" for c in range(3)]
+    assert scores.index.equals(frame.index)
+    np.testing.assert_array_equal(scores, model.decision_function(frame, tasks=TASKS))
+    pd.testing.assert_frame_equal(first, scores)

@@ -180,3 +180,10 @@ def test_a_few_tasks_of_one_row_are_tasks():
     X, tasks = np.random.default_rng(0).normal(size=(30, 3)), np.minimum(np.arange(30), 12)
     with pytest.warns(SmallTaskWarning):
         DSTC(2, kernel="linear", sizes="balanced", n_init=1).fit(X, tasks=tasks)
+
+
+def test_dates_as_tasks_are_named_where_a_cluster_lies_in_one_of_them():
+    rows = np.concatenate([np.linspace(0, 1, 8), np.linspace(50, 51, 8)])[:, None]
+    days = np.repeat(np.array(["2024-01-02T03:04:05", "2024-02-02T03:04:05"], dtype="datetime64[us]"), 8)
+    model = DMTRC(2, center="all").fit(rows, tasks=days)
+    assert "lies in one task" in str(model.summary())

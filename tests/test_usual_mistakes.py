@@ -29,6 +29,18 @@ MISTAKES = {
         lambda: model().fit(X, pd.Series(SHOPS, dtype="category"), tasks=TASKS), InputWarning,
         ["y holds text", "known="],
     ),
+    "dates": (
+        lambda: model(task_column="shop").fit(FRAME.assign(shop=SHOPS, day=pd.Timestamp("2024-03-01"))), ValueError,
+        ["X has columns of dates or times: 'day'", "numbers of days", "mtclust.cluster"],
+    ),
+    "missing values": (
+        lambda: model().fit(FRAME.where(FRAME < 3), tasks=TASKS), ValueError,
+        ["Input X contains NaN", "missing values in 'm", "SimpleImputer", "mtclust.cluster, which fills them in"],
+    ),
+    "missing values of an array": (
+        lambda: model().fit(np.where(X < 3, X, np.nan), tasks=TASKS), ValueError,
+        ["Input X contains NaN; missing values are not filled in here"],
+    ),
     "tasks in another order": (
         lambda: model().fit(FRAME, tasks=pd.Series(SHOPS, index=FRAME.index).sort_values()), ValueError,
         ["the index of tasks is in another order than that of X", "'r0'", "tasks.reindex(X.index)", "tasks.to_numpy()"],
@@ -96,23 +108,29 @@ def test_a_usual_mistake_is_told_in_words(mistake):
         with pytest.raises(kind) as raised:
             make()
         said = str(raised.value)
+    assert isinstance(words, list)
+    assert words
     for word in words:
         assert word in said, f"{word!r} is not in {said!r}"
 
 
-@pytest.mark.parametrize("fit", [
-    lambda: DSTC(3, **QUICK).fit(X, Y),
-    lambda: DSTC(3, **QUICK).fit(X, Y.tolist()),
-    lambda: DSTC(3, **QUICK).fit(FRAME),
-    lambda: model().fit(FRAME, tasks=pd.Series(SHOPS, index=FRAME.index)),
-    lambda: model().fit(X, tasks=pd.Series(SHOPS, index=FRAME.index)),
-    lambda: model().fit(*stack_tasks([X[:12], X[12:]])[:1], tasks=SHOPS),
-    lambda: DMTRC(3, **QUICK | {"task_column": "shop"}).fit(FRAME.assign(shop=SHOPS)),
-    lambda: model().fit(FRAME.astype(str), tasks=SHOPS),
-    lambda: DSTC(3, **QUICK).fit(X.tolist()),
+@pytest.mark.parametrize(("fit", "plain"), [
+    (lambda: DSTC(3, **QUICK).fit(X, Y), "one task"),
+    (lambda: DSTC(3, **QUICK).fit(X, Y.tolist()), "one task"),
+    (lambda: DSTC(3, **QUICK).fit(FRAME), "one task"),
+    (lambda: model().fit(FRAME, tasks=pd.Series(SHOPS, index=FRAME.index)), "three tasks"),
+    (lambda: model().fit(X, tasks=pd.Series(SHOPS, index=FRAME.index)), "three tasks"),
+    (lambda: model().fit(*stack_tasks([X[:12], X[12:]])[:1], tasks=SHOPS), "three tasks"),
+    (lambda: DMTRC(3, **QUICK | {"task_column": "shop"}).fit(FRAME.assign(shop=SHOPS)), "three tasks"),
+    (lambda: model().fit(FRAME.astype(str), tasks=SHOPS), "three tasks"),
+    (lambda: DSTC(3, **QUICK).fit(X.tolist()), "one task"),
 ], ids=["y of numbers", "list of numbers", "frame", "same index", "array", "stacked", "task column", "numbers in text",
         "nested lists"])  # fmt: skip
-def test_nothing_is_said_where_there_is_no_mistake(fit):
+def test_nothing_is_said_where_there_is_no_mistake(fit, plain):
+    """Whatever the rows come in, the labels are those of plain arrays, without a word."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit()
+        found = fit()
+    expected = DSTC(3, **QUICK).fit(X) if plain == "one task" else model().fit(X, tasks=SHOPS)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
+    assert len(found.tasks_) == len(expected.tasks_)

@@ -25,6 +25,7 @@ class Mutant:
     function: str
     change: str
     source: str  # of the whole module
+    changed: str  # the function, class or statement that the change is in, with the change
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -33,8 +34,8 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """The same as long as the module and the change are the same."""
-        return hashlib.sha256(f"{self.module}\n{self.source}".encode()).hexdigest()[:12]
+        """The same as long as the function (class, statement) and the change are the same."""
+        return hashlib.sha256(f"{self.module}\n{self.change}\n{self.changed}".encode()).hexdigest()[:12]
 
 
 def changes(node: ast.AST) -> Iterator[ast.AST]:
@@ -115,18 +116,21 @@ def mutants(package: Path, module: str) -> list[Mutant]:
     """Every mutant of a module of a package."""
     tree = ast.parse((package / module).read_text(encoding="utf-8"))
     skipped, functions = _left_alone(tree), _functions(tree)
+    written = [ast.unparse(statement) for statement in tree.body]
     seen: Counter[tuple[str, str]] = Counter()
     result = []
-    for node in list(ast.walk(tree)):
-        if node in skipped:
-            continue
-        for new in changes(node):
-            function, change = functions.get(node, ""), f"{ast.unparse(node)}  ->  {ast.unparse(new)}"
-            seen[function, change] += 1
-            if seen[function, change] > 1:
-                change += f"  ({seen[function, change]}.)"
-            ast.copy_location(new, node)
-            source = ast.unparse(ast.fix_missing_locations(_Replace(node, new).visit(tree)))
-            result.append(Mutant(module, node.lineno, function, change, source))  # type: ignore[attr-defined]
-            _Replace(new, node).visit(tree)
+    for k, statement in enumerate(tree.body):
+        for node in list(ast.walk(statement)):
+            if node in skipped:
+                continue
+            for new in changes(node):
+                function, change = functions.get(node, ""), f"{ast.unparse(node)}  ->  {ast.unparse(new)}"
+                seen[function, change] += 1
+                if seen[function, change] > 1:
+                    change += f"  ({seen[function, change]}.)"
+                ast.copy_location(new, node)
+                changed = ast.unparse(ast.fix_missing_locations(_Replace(node, new).visit(statement)))
+                source = "\n".join([*written[:k], changed, *written[k + 1 :]])
+                result.append(Mutant(module, node.lineno, function, change, source, changed))  # type: ignore[attr-defined]
+                _Replace(new, node).visit(statement)
     return result

@@ -1,12 +1,14 @@
 """Change the core one operator at a time and see whether a test notices: ``make mutation``.
 
-    python tools/mutation.py [--mutants 120] [--seed 0] [--jobs 2] [--module labels.py ...] [--again]
+    python tools/mutation.py [--mutants 120 | --each 16 | --again] [--seed 0] [--jobs 2] [--module labels.py ...]
+    python tools/mutation.py --quick 60 [--seed 0] [--jobs 2]
 
 Every mutant is a copy of the package with one change; the tests of its module run in a forked process, which has the
 heavy imports behind it. A mutant that no test notices survives: it is equivalent, or a test is missing. What was tried
-is kept in ``results/mutation/mutants.csv`` and not tried again while the module stays as it is, so that an interrupted
-run goes on where it was; ``--again`` asks again about survivors without a reason. ``results/mutation/table.md``
-counts them and says of every survivor why it does (``reasons.csv`` beside it, written by hand).
+is kept in ``results/mutation/mutants.csv`` and not tried again while the function stays as it is, so that an
+interrupted run goes on where it was; ``--again`` asks again about survivors without a reason. ``--quick`` draws some of
+the mutants that were noticed and sees whether ``make quick`` notices them too (``quick.csv``). ``table.md`` counts them
+and says of every survivor why it does (``reasons.csv``, written by hand).
 """
 
 import argparse
@@ -28,55 +30,12 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from module_tests import DOCTESTS, TESTS
 from mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "mtclust"
 RESULTS = ROOT / "results" / "mutation"
-#: stands for the doctests of the changed module
-DOCTESTS = "doctests"
-CORE = "tests/properties/test_property_core.py"
-BOUNDS = f"{CORE}::test_bounds_are_feasible_and_say_what_the_rule_says"
-ASSIGNMENT = f"{CORE}::test_assignment_is_optimal_within_the_bounds_whatever_the_prices"
-EXCHANGE = f"{CORE}::test_exchange_ends_where_no_swap_or_move_lowers_the_objective"
-PER_TASK = "tests/test_clusters_per_task.py"
-STEPS = ["tests/test_solver_steps.py", "tests/test_coupling.py"]
-SEARCH = ["tests/test_exchange_solver.py", "-k", "not number_of_jobs"]
-PLANES = "tests/cutting_plane"
-#: the tests that know a module: lists that are tried in turn, the quickest first, until one notices
-TESTS = {
-    "labels.py": [[DOCTESTS, "tests/test_labels.py"], [PER_TASK, "-k", "bounds_move"], [BOUNDS]],
-    "assignment.py": [[DOCTESTS, "tests/test_assignment.py", "-k", "not hundred_thousand"], [ASSIGNMENT]],
-    "objective.py": [["tests/test_objective.py"]],
-    "_compiled.py": [
-        ["tests/test_compiled.py"],
-        ["tests/test_assignment.py", "-k", "prices or hungarian or unit or integers"],
-        [ASSIGNMENT, EXCHANGE],
-    ],
-    "problem/acceleration.py": [STEPS, SEARCH],
-    "relaxation/alternation.py": [[f"{PLANES}/test_alternation.py"], [f"{PLANES}/test_cutting_plane.py", "-k", "two"]],
-    "relaxation/certificate.py": [[DOCTESTS, f"{PLANES}/test_certificate.py"], [f"{PLANES}/test_alternation.py"]],
-    "relaxation/cutting_plane.py": [
-        [f"{PLANES}/test_cutting_plane.py", "-k", "grow or no_cuts or one_cluster or refused or two"],
-        [f"{PLANES}/test_cutting_plane.py", "-k", "not two and not symmetric"],
-    ],
-    "problem/kernel_descent.py": [STEPS, SEARCH, [PER_TASK, "-k", "obeys_the_sizes and balanced"]],
-    "search/recipe.py": [STEPS, SEARCH, [PER_TASK, "-k", "obeys_the_sizes and balanced"]],
-    "relaxation/level_method.py": [
-        [f"{PLANES}/test_level_method.py"],
-        [f"{PLANES}/test_cutting_plane.py", "-k", "two"],
-    ],
-    "problem/pool.py": [["tests/test_objective.py", "tests/test_pool.py"], [EXCHANGE], SEARCH],
-    "problem/kernels.py": [STEPS, SEARCH, [f"{PLANES}/test_cutting_plane.py", "-k", "start"]],
-    "relaxation/options.py": [
-        [DOCTESTS, f"{PLANES}/test_relaxation.py"],
-        [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong or keep or solvers"],
-    ],
-    "relaxation/starts.py": [
-        [f"{PLANES}/test_cutting_plane.py", "-k", "start or constant"],
-        [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong_options or keep_the_start"],
-    ],
-}
 Tests = dict[str, list[list[str]]]
 Keep = Callable[[Mutant, str], None]
 #: run as Python: compiling a mutant takes longer than its tests
@@ -122,7 +81,10 @@ def fails(place: Path, module: str, tests: list[str], seconds: int, quick: bool 
                 arguments += ["-W", "ignore::RuntimeWarning"]  # compiled code does not warn of overflow or ∞ − ∞
             import pytest
 
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--rootdir", ".", *arguments])
+            # beside a path outside of the repository its settings would not be found
+            settings = ["-c", "pyproject.toml"] if Path("pyproject.toml").exists() else []
+            options = [*settings, "--rootdir", ".", "--doctest-modules", "-p", "no:cacheprovider"]
+            code = pytest.main(["-x", "-q", *options, *arguments])
             os._exit(0 if code == 0 else _FAILS)
         os._exit(_FAILS)
     _, status = os.waitpid(child, 0)
@@ -154,22 +116,28 @@ def run(package: Path, chosen: list[Mutant], tests: Tests, jobs: int, keep: Keep
     with tempfile.TemporaryDirectory() as name:
         places = [Path(name) / "0"]
         shutil.copytree(package, places[0] / "mtclust", ignore=shutil.ignore_patterns("__pycache__"))
+        needed: dict[frozenset[str], int] = {}
         for module, some in by_module.items():
-            patience = unchanged(places[0], module, tests[module])
+            patience = unchanged(places[0], module, tests[module], needed)
             for k in range(len(places), jobs):  # after the first tests, with the code that was compiled for them
                 places.append(shutil.copytree(places[0], Path(name) / str(k)))
             try_all(package, some, tests[module], patience, places, keep)
 
 
-def unchanged(place: Path, module: str, tests: list[list[str]]) -> list[int]:
-    """Run the tests of a module that is not changed; returns after how many seconds each list counts as hanging."""
+def unchanged(place: Path, module: str, tests: list[list[str]], known: dict[frozenset[str], int]) -> list[int]:
+    """Run the tests of a module that is not changed; returns after how many seconds each list counts as hanging.
+
+    What is ``known`` of the same tests in whatever order is not measured again.
+    """
     patience = []
     for some in tests:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        if fails(place, module, some, 3600, quick=False):
-            raise SystemExit(f"{module}: its tests fail without any change; mend them first: {some}")
-        needed = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-        patience.append(int(_PATIENCE * needed) + _GRACE)
+        if frozenset(some) not in known:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            if fails(place, module, some, 3600, quick=False):
+                raise SystemExit(f"{module}: its tests fail without any change; mend them first: {some}")
+            needed = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+            known[frozenset(some)] = int(_PATIENCE * needed) + _GRACE
+        patience.append(known[frozenset(some)])
     return patience
 
 
@@ -190,6 +158,15 @@ def try_all(
         mutant, place = running.pop(child)
         free.append(place)
         keep(mutant, OUTCOMES[os.waitstatus_to_exitcode(status)])
+
+
+def quick_tests(module: str) -> list[list[str]]:
+    """The tests of ``make quick``, those that know the module first; none but them where it is run as Python."""
+    from tests.conftest import QUICK
+
+    known = {test.split("::")[0] for some in TESTS[module] for test in some}
+    files = sorted((f"tests/{name}" for name in QUICK), key=lambda file: file not in known)
+    return [[*(file for file in files if file in known or module not in NOT_COMPILED), "-m", "quick"]]
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -218,9 +195,9 @@ def table(tried: list[Tried], n_mutants: Counter[str], at: str) -> str:
     outcomes = Counter((one.module, one.outcome) for one in tried)
     lines = [
         f"Commit {at}; `python tools/mutation.py --mutants 0 --jobs 2`, or `--mutants N --seed S` for some at random."
-        " What stands here is not tried again while its module stays as it is.", "",
+        " What stands here is not tried again while its function stays as it is.", "",
         "A mutant that hangs counts as noticed. `_compiled.py` is run as Python; it holds the loops of assignment and "
-        "exchange. The survivors' reasons are written by hand (`reasons.csv`).", "",
+        "exchange. The survivors' reasons are written by hand (`reasons.csv`).", "", *quick_share(), "",
         "| module | mutants | tried | noticed | of these hung | survive |", "|---|--:|--:|--:|--:|--:|",
     ]  # fmt: skip
 
@@ -240,13 +217,72 @@ def table(tried: list[Tried], n_mutants: Counter[str], at: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def quick_share() -> list[str]:
+    """What ``make quick`` notices, of the mutants that the tests of their module notice."""
+    outcomes = Counter(row["outcome"] for row in read(RESULTS / "quick.csv"))
+    n, missed = outcomes.total(), outcomes["survived"]
+    if not n:
+        return []
+    share = f"{n - missed} of {n} ({100 * (n - missed) / n:.0f} %)"
+    return [f"`make quick` notices {share} of the mutants drawn at random from those that were noticed (`--quick`)."]
+
+
+def draw(everything: dict[str, Mutant], given: argparse.Namespace) -> list[Mutant]:
+    """The mutants that the options ask for."""
+    asked = [mutant for mutant in everything.values() if mutant.module in (given.module or TESTS)]
+    if given.each:
+        by_module = [[mutant for mutant in asked if mutant.module == module] for module in TESTS]
+        return [mutant for some in by_module for mutant in some_of(some, given.each, given.seed)]
+    return some_of(asked, given.mutants or len(asked), given.seed)
+
+
+def some_of(chosen: list[Mutant], n: int, seed: int) -> list[Mutant]:
+    return random.Random(seed).sample(chosen, min(n, len(chosen)))  # noqa: S311
+
+
+class Record:
+    """What was tried, kept in a file; rows of functions that have changed since are forgotten."""
+
+    def __init__(self, everything: dict[str, Mutant], name: str) -> None:
+        self.everything, self.path, self.commit = everything, RESULTS / name, commit()
+        self._order = {key: k for k, key in enumerate(everything)}
+        self.rows = {
+            row["key"]: Tried(**row | {"line": everything[row["key"]].line})
+            for row in read(self.path)
+            if row["key"] in everything
+        }
+
+    def sorted(self) -> list[Tried]:
+        """In the order of the modules and their lines."""
+        return sorted(self.rows.values(), key=lambda one: self._order[one.key])
+
+    def keep(self, mutant: Mutant, outcome: str) -> None:
+        self.rows[mutant.key] = Tried(mutant.module, mutant.function, mutant.line, mutant.change, outcome, mutant.key)
+        self.write()
+        if outcome == "survived":
+            print(f"survived: {mutant.module}:{mutant.line} {mutant.function}: {mutant.change}", flush=True)
+
+    def write(self) -> None:
+        """The file, and the table where this is the file of all that was tried."""
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        with self.path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([field.name for field in fields(Tried)])
+            writer.writerows(astuple(one) for one in self.sorted())
+        if self.path.name == "mutants.csv":
+            n_mutants = Counter(mutant.module for mutant in self.everything.values())
+            (RESULTS / "table.md").write_text(table(self.sorted(), n_mutants, self.commit), encoding="utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mutants", type=int, default=120, help="how many to draw at random; 0 for all")
+    parser.add_argument("--each", type=int, metavar="N", help="draw N of every module instead")
+    parser.add_argument("--quick", type=int, metavar="N", help="draw N that were noticed; does `make quick`?")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--module", action="append", choices=TESTS, help="e.g. labels.py; all of the core by default")
-    parser.add_argument("--again", action="store_true", help="ask again about survivors without a reason")
+    parser.add_argument("--again", action="store_true", help="ask again about survivors without a reason, nothing else")
     given = parser.parse_args()
     os.chdir(ROOT)
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -257,48 +293,38 @@ def main() -> int:
     gc.freeze()  # what is imported is shared by all processes and not searched in any
 
     everything = {mutant.key: mutant for module in TESTS for mutant in mutants(PACKAGE, module)}
-    record = {
-        row["key"]: Tried(row["module"], row["function"], int(row["line"]), row["change"], row["outcome"], row["key"])
-        for row in read(RESULTS / "mutants.csv")
-        if row["key"] in everything
-    }
-    drawn = [mutant for mutant in everything.values() if mutant.module in (given.module or TESTS)]
-    if given.mutants:
-        drawn = random.Random(given.seed).sample(drawn, min(given.mutants, len(drawn)))  # noqa: S311
-    reasons = read_reasons()
-    chosen = [
-        mutant
-        for mutant in drawn
-        if mutant.key not in record
-        or (given.again and record[mutant.key].outcome == "survived" and mutant.place not in reasons)
-    ]
-    order = {key: k for k, key in enumerate(everything)}
-    began, at = time.monotonic(), commit()
-
-    def write() -> None:
-        rows = sorted(record.values(), key=lambda one: order[one.key])
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        with (RESULTS / "mutants.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([field.name for field in fields(Tried)])
-            writer.writerows(astuple(one) for one in rows)
-        n_mutants = Counter(mutant.module for mutant in everything.values())
-        (RESULTS / "table.md").write_text(table(rows, n_mutants, at), encoding="utf-8")
-
-    def keep(mutant: Mutant, outcome: str) -> None:
-        record[mutant.key] = Tried(mutant.module, mutant.function, mutant.line, mutant.change, outcome, mutant.key)
-        write()
-        if outcome == "survived":
-            print(f"survived: {mutant.module}:{mutant.line} {mutant.function}: {mutant.change}", flush=True)
-
-    run(PACKAGE, chosen, TESTS, given.jobs, keep)
-    write()
-    known = Counter(record[mutant.key].outcome for mutant in drawn)
+    record = Record(everything, "mutants.csv")
+    if given.quick:
+        return try_quick(Record(everything, "quick.csv"), record, given)
+    rows, reasons = record.rows, read_reasons()
+    if given.again:
+        modules = given.module or TESTS
+        asked = [everything[one.key] for one in record.sorted() if one.outcome == "survived" and one.module in modules]
+        drawn = chosen = [mutant for mutant in asked if mutant.place not in reasons]
+    else:
+        drawn = draw(everything, given)
+        chosen = [mutant for mutant in drawn if mutant.key not in rows]
+    began = time.monotonic()
+    run(PACKAGE, chosen, TESTS, given.jobs, record.keep)
+    record.write()
+    known = Counter(rows[mutant.key].outcome for mutant in drawn)
     seconds = time.monotonic() - began
     print(
         f"{len(drawn)} of {len(everything)} mutants, {len(chosen)} of them tried now in {seconds:.0f} s:",
         f"{known['noticed'] + known['hung']} noticed, {known['survived']} survive",
     )
+    return 0
+
+
+def try_quick(record: Record, tried: Record, given: argparse.Namespace) -> int:
+    """Try mutants that were noticed with the tests of ``make quick`` only."""
+    sys.path.append(str(ROOT))
+    noticed = [record.everything[one.key] for one in tried.sorted() if one.outcome != "survived"]
+    drawn = some_of(noticed, given.quick, given.seed)
+    chosen = [mutant for mutant in drawn if mutant.key not in record.rows]
+    run(PACKAGE, chosen, {module: quick_tests(module) for module in TESTS}, given.jobs, record.keep)
+    tried.write()
+    print(*quick_share(), sep="\n")
     return 0
 
 

@@ -3,14 +3,13 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from mtclust.estimators import DMTFC, DMTRC, DSTC
-from mtclust.scoring import task_scorer
-from mtclust.tasks import split_by_task, stack_tasks
-
 if _TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
     from mtclust.app.fitting import cluster
     from mtclust.app.saved import load
+    from mtclust.estimators import DMTFC, DMTRC, DSTC
+    from mtclust.scoring import task_scorer
+    from mtclust.tasks import split_by_task, stack_tasks
 
 __version__ = "0.2.0"
 
@@ -19,8 +18,12 @@ __all__ = [
     "task_scorer",
 ]  # fmt: skip
 
-#: imported when first asked for: tables and files are not needed to fit
-_LATER = {"Clustering": "mtclust.app.clustering", "cluster": "mtclust.app.fitting", "load": "mtclust.app.saved"}
+#: imported when first asked for: a model needs no tables, and the version and the help of the command line no model
+_LATER = {
+    "Clustering": "mtclust.app.clustering", "cluster": "mtclust.app.fitting", "load": "mtclust.app.saved",
+    "DMTFC": "mtclust.estimators.dmtfc", "DMTRC": "mtclust.estimators.dmtrc", "DSTC": "mtclust.estimators.dstc",
+    "split_by_task": "mtclust.tasks", "stack_tasks": "mtclust.tasks", "task_scorer": "mtclust.scoring",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from mtclust.labels import SizeBounds
+from mtclust.labels import SizeBounds, counts_by_task
 
 Array = NDArray[np.float64]
 
@@ -95,10 +95,10 @@ def align(
     similarity : ndarray of shape (m, m)
         V, 1 on the diagonal.
     """
-    parts = [labels[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
-    sizes = np.stack([np.bincount(part, minlength=bounds.n_clusters) for part in parts])
-    new_ids, similarity = align_means(class_mean_products(kernel, offsets, labels, bounds.n_clusters), sizes, bounds)
-    return np.concatenate([ids[part] for ids, part in zip(new_ids, parts)]), similarity
+    C = bounds.n_clusters
+    products = class_mean_products(kernel, offsets, labels, C)
+    new_ids, similarity = align_means(products, counts_by_task(labels, offsets, C), bounds)
+    return np.concatenate([ids[labels[a:b]] for ids, a, b in zip(new_ids, offsets[:-1], offsets[1:])]), similarity
 
 
 def align_means(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
@@ -106,19 +106,6 @@ def align_means(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -
     products, similarity = _similarity(products, sizes, bounds)
     allowed = [allowed_permutations(bounds, i, sizes[i]) for i in range(len(sizes))]
     return _new_ids(products, similarity, allowed, _to_match(sizes, bounds)), similarity
-
-
-def align_task(
-    kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds, task: int
-) -> tuple[NDArray[np.int64], Array]:
-    """Relabel one task to fit the others, whose ids stay; returns all labels and the similarity V."""
-    sizes = np.stack([np.bincount(labels[a:b], minlength=bounds.n_clusters) for a, b in zip(offsets, offsets[1:])])
-    products = class_mean_products(kernel, offsets, labels, bounds.n_clusters)
-    new_ids, similarity = align_task_means(products, sizes, bounds, task)
-    rows = slice(int(offsets[task]), int(offsets[task + 1]))
-    result = labels.copy()
-    result[rows] = new_ids[labels[rows]]
-    return result, similarity
 
 
 def align_task_means(
@@ -283,36 +270,22 @@ def _new_ids(
     return new_ids
 
 
-def ids_by_first_appearance(labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
-    """The map old id → new id that numbers clusters as they first appear; clusters without rows come last.
+def ids_by_first_position(first: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The map old id → new id that numbers clusters as they first appear, from the first position of each.
+
+    Clusters without rows, whose position is −1, come last.
 
     Examples
     --------
-    >>> ids_by_first_appearance(np.array([2, 2, 0]), 3)
+    >>> ids_by_first_position(np.array([2, -1, 0]))
     array([1, 2, 0])
     """
-    first = np.full(n_clusters, -1, dtype=np.int64)
-    for c in range(n_clusters):
-        mine = labels == c
-        position = int(mine.argmax())
-        if mine[position]:
-            first[c] = position
-    return ids_by_first_position(first)
-
-
-def ids_by_first_position(first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same from the first position of every cluster, −1 for those without rows."""
     n_clusters = len(first)
     seen = sorted(np.flatnonzero(first >= 0), key=lambda c: first[c])
     order = np.concatenate([seen, np.setdiff1d(np.arange(n_clusters), seen)])
     new_ids = np.empty(n_clusters, dtype=np.int64)
     new_ids[order] = np.arange(n_clusters)
     return new_ids
-
-
-def renamed_like(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
-    """Labels with their clusters renamed, the same in all tasks, to agree with ``model`` as often as possible."""
-    return names_by_agreement(pair_counts(labels, model, n_clusters))[labels]
 
 
 def pair_counts(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
@@ -329,9 +302,10 @@ def names_by_agreement(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     return best_relabelling(pairs.astype(np.float64), np.ones(pairs.shape, dtype=bool))
 
 
-def groups_of_tasks(similarity: Array, threshold: float = GROUP_SIMILARITY) -> list[NDArray[np.int64]]:
-    """Connected components of the tasks whose similarity exceeds the threshold."""
-    alike = (similarity > threshold) | (threshold < similarity.T)
+def groups_of_tasks(similarity: Array) -> list[NDArray[np.int64]]:
+    """Connected components of the tasks whose similarity exceeds ``GROUP_SIMILARITY``."""
+    # by hand, for few tasks: SciPy takes twenty times as long
+    alike = (similarity > GROUP_SIMILARITY) | (GROUP_SIMILARITY < similarity.T)
     np.fill_diagonal(alike, True)
     groups, left = [], np.ones(len(alike), dtype=bool)
     while left.any():

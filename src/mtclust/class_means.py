@@ -97,7 +97,9 @@ def align_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> t
     for _ in range(_SWEEPS):
         by_id = named()
         flat = by_id.reshape(m, -1)
-        weights = np.maximum(flat @ flat.T, 0.0) ** 2
+        weights = flat @ flat.T
+        np.maximum(weights, 0.0, out=weights)
+        np.square(weights, out=weights)
         np.fill_diagonal(weights, 0.0)
         models = (weights @ flat).reshape(by_id.shape)
         if sum(match(task, models[task]) for task in range(m)) == 0:

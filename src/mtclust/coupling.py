@@ -1,17 +1,23 @@
 r"""How tasks are coupled: by a task covariance Ω, by a shared feature covariance D, or not at all.
 
-A coupling turns its matrix Z (trace 1, positive semidefinite: the paper's sets (9) and (22)) into a *conditioned*
-problem: the quadratic form M of :mod:`mtclust.objective` for that Z, seen task by task,
+For a fixed coupling matrix Z (trace 1, positive semidefinite: the paper's sets (9) and (22)) the models W can be
+eliminated from its objective, (10) and (20). What is left is the maximum over α of the dual (13), reached at α = MY:
+
+.. math:: J(Y) = \tfrac12 \mathrm{tr}(Y^T M Y), \quad M = (K_Z + \Lambda/2)^{-1}, \quad
+          \alpha = MY = \tfrac{2}{n_i}(Y - F)
+
+K_Z is the multitask kernel, (14) or (24), and Λ holds the number of rows of each row's task. A coupling turns Z into
+this *conditioned* problem, seen task by task,
 
 .. math:: J_i(Y_i) = \tfrac12\langle Y_i, M_{ii}Y_i\rangle + \langle Y_i, L_i\rangle, \quad L_i = (MY)_i - M_{ii}Y_i,
 
 and has the closed-form step of Z for the models W that belong to given labels:
 
-=================  ======================================  ==============================================
-``Relationship``   R(W_c) = tr(W_c Ω⁻¹ W_cᵀ)               Ω ∝ (Σ_c W_cᵀ W_c)^½, G = Ω(λ₁Ω + λ₂I)⁻¹
-``SharedFeatures`` R(W_c) = tr(W_cᵀ D⁻¹ W_c)               D ∝ (Σ_c W_c W_cᵀ)^½, G = D(λ₁D + λ₂I)⁻¹
-``Independent``    Ω = I/m                                 none; G = I/(λ₁ + mλ₂)
-=================  ======================================  ==============================================
+==================  ======================================  ==============================================
+``Relationship``    R(W_c) = tr(W_c Ω⁻¹ W_cᵀ)               Ω ∝ (Σ_c W_cᵀ W_c)^½, G = Ω(λ₁Ω + λ₂I)⁻¹
+``SharedFeatures``  R(W_c) = tr(W_cᵀ D⁻¹ W_c)               D ∝ (Σ_c W_c W_cᵀ)^½, G = D(λ₁D + λ₂I)⁻¹
+``Independent``     Ω = I/m                                 none; G = I/(λ₁ + mλ₂)
+==================  ======================================  ==============================================
 
 R are the terms of the paper's (20) and (8), the closed forms those of its section 6.3, and G the factor of its
 multitask kernels (24) and (14) and of its models (25) and (15).
@@ -45,7 +51,7 @@ class Conditioned(Protocol):
     def block(self, task: int) -> Array:
         """M_ii, contiguous."""
 
-    def field(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
+    def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
         """L_i = (MY)_i − M_ii Y_i; MY is computed where ``alpha`` does not give it."""
 
     def alpha(self, codes: Array) -> Array:
@@ -151,7 +157,7 @@ class Relationship:
         self.offsets = offsets
         self.lambda1 = lambda1
         self.lambda2 = lambda2
-        self.task_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        self.task_of = tasks_of_rows(offsets)
 
     @property
     def n_tasks(self) -> int:
@@ -202,7 +208,7 @@ class RelationshipState:
             self._blocks[task] = np.ascontiguousarray(self.M[rows, rows])
         return self._blocks[task]
 
-    def field(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
+    def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
         rows = self._slice(task)
         own = self.M[rows] @ codes if alpha is None else alpha[rows]
         return own - self.block(task) @ codes[rows]
@@ -254,7 +260,7 @@ class _BlockState:
     def block(self, task: int) -> Array:
         return self._blocks[task]
 
-    def field(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
+    def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
         return np.zeros((len(self._blocks[task]), codes.shape[1]))
 
     def alpha(self, codes: Array) -> Array:

@@ -8,7 +8,7 @@ a power of its evenness only. For the one-hot labels z_c of a task with n rows a
           \Big(\frac{n-1}{n}\Big)^2
 
 with e_c the leave-one-out residuals of ridge regression on z_c, the mean fitted as well. With M of
-:mod:`mtclust.objective` (rows of task i, features centred within tasks)
+:mod:`mtclust.coupling` (rows of task i, features centred within tasks)
 
 .. math:: R = \tfrac{n_i}{2} M - \tfrac1{n_i} 11^T, \qquad e_c = \mathrm{diag}(R)^{-1} R z_c
 
@@ -54,18 +54,24 @@ def indicators(labels: ArrayLike, n_clusters: int) -> Array:
     return z
 
 
-@lru_cache(maxsize=256)
-def size_weights(n_rows: int, gamma: float = GAMMA) -> tuple[Array, Array]:
-    """For a cluster of 0 … n rows: what it adds to E if predicted perfectly, and what a unit of ‖e‖² takes from that.
+def weights_of_sizes(counts: NDArray[np.int64], rows: ArrayLike) -> tuple[Array, Array]:
+    """For clusters of so many rows: what each adds to E if predicted perfectly, and what a unit of ‖e‖² takes from it.
 
     Both are 0 for a cluster that is empty or fills the task: there is nothing to predict.
     """
-    share = np.arange(n_rows + 1) / n_rows
+    n = np.asarray(rows, dtype=np.float64)
+    share = counts / n
     spread = share * (1 - share)
     some = spread > 0
-    weight = np.where(some, (4 * spread) ** gamma, 0.0)
-    unit = np.where(some, weight / (n_rows * np.where(some, spread, 1.0)), 0.0) * ((n_rows - 1) / n_rows) ** 2
+    weight = np.where(some, (4 * spread) ** GAMMA, 0.0)
+    unit = np.where(some, weight / (n * np.where(some, spread, 1.0)), 0.0) * ((n - 1) / n) ** 2
     return weight, unit
+
+
+@lru_cache(maxsize=256)
+def size_weights(n_rows: int) -> tuple[Array, Array]:
+    """:func:`weights_of_sizes` of clusters of 0 … n rows."""
+    return weights_of_sizes(np.arange(n_rows + 1), n_rows)
 
 
 @dataclass(frozen=True)
@@ -123,15 +129,15 @@ def leave_one_out_form(M: Array) -> LeaveOneOutForm:
     return LeaveOneOutForm(R, R.T @ R)
 
 
-def predictability(labels: Labels, errors: Array, gamma: float = GAMMA) -> float:
+def predictability(labels: Labels, errors: Array) -> float:
     """E of one task from its labels and the ‖e_c‖² of its clusters."""
     counts = np.bincount(labels, minlength=len(errors))
-    weight, unit = size_weights(len(labels), gamma)
+    weight, unit = size_weights(len(labels))
     return float(np.sum(weight[counts] - unit[counts] * errors))
 
 
 def move_rows(
-    form: LeaveOneOutForm, labels: Labels, lower: Labels, upper: Labels, order: NDArray[np.int64], gamma: float = GAMMA
+    form: LeaveOneOutForm, labels: Labels, lower: Labels, upper: Labels, order: NDArray[np.int64]
 ) -> tuple[float, int]:
     """Move rows of one task to other clusters, each time the best for that row, until E of the task cannot rise.
 
@@ -141,12 +147,12 @@ def move_rows(
     from mtclust import _compiled
 
     F, constant = form.linear_part(len(lower))
-    weight, unit = size_weights(len(labels), gamma)
+    weight, unit = size_weights(len(labels))
     value, moved = _compiled.move_from(form.A, F, constant, labels, weight, unit, lower, upper, order, _SWEEPS)
     return float(value), int(moved)
 
 
-def decision_weights(shares: Array, r_squared: Array, gamma: float = GAMMA) -> tuple[Array, Array]:
+def decision_weights(shares: Array, r_squared: Array) -> tuple[Array, Array]:
     """Scale and offset that turn predicted membership into what a row would add to E.
 
     A row x adds, to first order, ω_c(f_c(x) − ½(1−γ)(1−2π_c)R²_c) with ω_c = (4π_c(1−π_c))^γ/(π_c(1−π_c)), where f_c is
@@ -154,5 +160,5 @@ def decision_weights(shares: Array, r_squared: Array, gamma: float = GAMMA) -> t
     """
     spread = shares * (1 - shares)
     some = spread > 0
-    scale = np.where(some, (4 * spread) ** gamma / np.where(some, spread, 1.0), 0.0)
-    return scale, -scale * 0.5 * (1 - gamma) * (1 - 2 * shares) * r_squared
+    scale = np.where(some, (4 * spread) ** GAMMA / np.where(some, spread, 1.0), 0.0)
+    return scale, -scale * 0.5 * (1 - GAMMA) * (1 - 2 * shares) * r_squared

@@ -143,7 +143,7 @@ class TableError(CommandError, ValueError):
 
 
 class TableWarning(UserWarning):
-    """Rows given to ``predict`` hold something that was not there when the clusters were found.
+    """A table holds values far from all others, or rows for ``predict`` something that was not there before.
 
     Examples
     --------

@@ -95,6 +95,11 @@ class Kernel:
         return values
 
 
+def is_precomputed(kernel: Any) -> bool:
+    """Whether the argument ``kernel`` of an estimator says that X is the kernel matrix itself."""
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
 def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
     """exp(−squared/(2σ²)) of a matrix of squared distances."""
     factor = -0.5 / sigma**2 if sigma**2 > 0 else -np.inf
@@ -103,10 +108,11 @@ def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np
     return np.exp(squared * factor)
 
 
-def mean_distance(squared: NDArray[np.float64]) -> float:
-    """Mean Euclidean distance between two different rows, from the matrix of squared distances."""
-    n = len(squared)
-    return float(np.sqrt(np.maximum(squared, 0.0)).sum() / (n * (n - 1))) if n > 1 else 0.0
+def leading_features(kernel: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    """Rows in the leading directions of a kernel matrix, at most so many, the strongest last."""
+    n = len(kernel)
+    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(max(0, n - most), n - 1))
+    return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
 
 
 def squared_distances(X: Any) -> NDArray[np.float64]:

@@ -44,6 +44,34 @@ def label_codes(labels: ArrayLike, n_clusters: int) -> NDArray[np.float64]:
     return codes
 
 
+def offsets_of(sizes: ArrayLike) -> NDArray[np.int64]:
+    """Where the rows of every task begin among rows sorted by task, and where the last ones end.
+
+    Examples
+    --------
+    >>> offsets_of([3, 2])
+    array([0, 3, 5])
+    """
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def tasks_of_rows(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number of the task of every row, for rows sorted by task.
+
+    Examples
+    --------
+    >>> tasks_of_rows(np.array([0, 2, 5])).tolist()
+    [0, 0, 1, 1, 1]
+    """
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def counts_by_task(labels: Any, offsets: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+    """Cluster sizes (m × C) of labels sorted by task, of which task i has ``offsets[i]:offsets[i + 1]``."""
+    parts = (np.asarray(labels[a:b]) for a, b in zip(offsets[:-1], offsets[1:]))
+    return np.stack([np.bincount(part, minlength=n_clusters) for part in parts])
+
+
 def balance_bounds(n_rows: int, n_clusters: int, l: float) -> tuple[int, int]:
     """Lowest and highest size of a cluster under the paper's balance parameter l, (2).
 
@@ -81,10 +109,6 @@ class SizeBounds:
         """Which task (row) has which cluster (column)."""
         return self.upper > 0
 
-    def exact(self) -> bool:
-        """Whether every size is fixed."""
-        return bool(np.array_equal(self.lower, self.upper))
-
     def interchangeable(self) -> bool:
         """Whether all clusters of a task have the same bounds, so that ids can be renamed freely."""
         return bool(np.all(self.lower == self.lower[:, :1]) and np.all(self.upper == self.upper[:, :1]))
@@ -92,6 +116,13 @@ class SizeBounds:
     def restrict(self, tasks: ArrayLike) -> SizeBounds:
         """The bounds of some of the tasks."""
         return SizeBounds(self.lower[np.asarray(tasks)], self.upper[np.asarray(tasks)], self.movable)
+
+    def renamed(self, new_ids: NDArray[np.int64]) -> SizeBounds:
+        """The bounds under new ids of the clusters, for every task (m × C) or the same for all (C)."""
+        lower, upper = np.empty_like(self.lower), np.empty_like(self.upper)
+        tasks = np.arange(len(lower))[:, None]
+        lower[tasks, new_ids], upper[tasks, new_ids] = self.lower, self.upper
+        return SizeBounds(lower, upper, self.movable)
 
     def fixed(self) -> SizeBounds:
         """The same bounds, not movable any more."""
@@ -118,8 +149,7 @@ class SizeBounds:
 
     def fitted(self, labels: NDArray[np.int64], offsets: NDArray[np.int64]) -> SizeBounds:
         """The bounds with each task's clusters where the labels of the sorted rows have them, if movable."""
-        parts = (labels[a:b] for a, b in zip(offsets[:-1], offsets[1:]))
-        return self.fitted_to(np.stack([np.bincount(part, minlength=self.n_clusters) for part in parts]))
+        return self.fitted_to(counts_by_task(labels, offsets, self.n_clusters)) if self.movable else self
 
     def fitted_to(self, counts: NDArray[np.int64]) -> SizeBounds:
         """The same from the cluster sizes (m × C) of the labels."""
@@ -133,7 +163,7 @@ class SizeBounds:
         return bool(np.all(counts >= self.lower[task]) and np.all(counts <= self.upper[task]))
 
 
-def free_bounds(sizes: NDArray[np.int64], present: NDArray[np.bool_], movable: bool = False) -> SizeBounds:
+def free_bounds(sizes: NDArray[np.int64], present: NDArray[np.bool_]) -> SizeBounds:
     """No bound but that no cluster that a task has is empty, where the task has rows enough for that.
 
     Examples
@@ -143,7 +173,7 @@ def free_bounds(sizes: NDArray[np.int64], present: NDArray[np.bool_], movable: b
     """
     rows = sizes[:, None]
     enough = rows >= present.sum(axis=1)[:, None]
-    return SizeBounds((present & enough).astype(np.int64), np.where(present, rows, 0), movable)
+    return SizeBounds((present & enough).astype(np.int64), np.where(present, rows, 0))
 
 
 def neutral_bounds(task_sizes: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
@@ -232,7 +262,8 @@ def _parse(sizes: Any, rows: NDArray[np.int64], n_clusters: int, names: NDArray[
             raise ValueError(f"sizes={sizes!r} is not known; {_ALLOWED}.")
         return _balance(AUTO_BALANCE if sizes == "auto" else 0.0, rows, n_clusters)
     if isinstance(sizes, Mapping):
-        return _table(_rows_of_mapping(sizes, names), rows, n_clusters, names)
+        by_task = [_with_bounds(row) for row in one_per_task("sizes", sizes, names)]
+        return _table(by_task, rows, n_clusters, names)
     if _is_pair(sizes):
         return _fractions(sizes, rows, n_clusters, names)
     if not hasattr(sizes, "__len__"):
@@ -275,15 +306,22 @@ def _fractions(sizes: tuple[float, float], rows: NDArray[np.int64], n_clusters: 
     return _feasible(bounds, rows, names)
 
 
-def _rows_of_mapping(sizes: Mapping[Any, Any], names: NDArray[Any]) -> list[Any]:
+def one_per_task(argument: str, entries: Mapping[Any, Any], names: NDArray[Any]) -> list[Any]:
+    """What a mapping task → value holds, in the order of the tasks; refused where it has other tasks than these.
+
+    Examples
+    --------
+    >>> one_per_task("lambda1", {"rome": 2.0, "paris": 1.0}, np.array(["paris", "rome"]))
+    [1.0, 2.0]
+    """
     known = names.tolist()
-    missing = [name for name in known if name not in sizes]
-    surplus = [name for name in sizes if name not in known]
+    missing = [name for name in known if name not in entries]
+    surplus = [name for name in entries if name not in known]
     if missing or surplus:
         raise ValueError(
-            f"sizes must have one entry per task; missing: {missing or 'none'}, not a task: {surplus or 'none'}."
+            f"{argument} must have one entry per task; missing: {missing or 'none'}, not a task: {surplus or 'none'}."
         )
-    return [_with_bounds(sizes[name]) for name in known]
+    return [entries[name] for name in known]
 
 
 def _with_bounds(row: Any) -> Any:

@@ -79,18 +79,36 @@ def readable(n_bytes: float) -> str:
     return f"{n_bytes:.0f} bytes"
 
 
-#: N × N matrices that the search holds for tasks alone, for shared features (and as many more where there are as many
-#: features as rows), and for related tasks, beside one per task
-_ALONE, _SHARED, _SHARED_BY_RANK, _RELATED = 3.0, 6.0, 12.0, 7.0
-#: how many more are held while cluster sizes are chosen
-_RELATED_SIZES_OPEN = 8.0
-_SIZES_OPEN = {"independent": 0.0, "features": 4.0}
+#: k × k matrices that are held where the settings of k rows are chosen and sizes are open: kernels, and the problem of
+#: every candidate with its system. Some, so many more per kernel that competes, and per kernel so many that the tasks
+#: share: (constant, per kernel, per kernel and 1/m)
+_SIZES_OPEN = {"relationship": (40.0, 6.0, 0.0), "features": (41.0, 0.7, 4.6), "independent": (7.0, 0.3, 9.0)}
+#: where only the kernel is open, and where nothing is: the judge's kernels, and one search. DMTFC holds more where it
+#: has as many features as rows
+_KERNEL_OPEN = {"relationship": 20.5, "features": 6.0, "independent": 7.5}
+_GIVEN = {"relationship": 10.5, "features": 6.0, "independent": 7.5}
+_BY_RANK = 27.0
+#: matrices of all rows where labels of those that settings were chosen on are carried to them
+_CARRIED = 3.0
+#: what of the choice is held to the end
+_KEPT = 0.65
 #: Gram matrices per task, matrices of the system of all tasks, and bytes per row for labels and orders
 _GRAMS, _SYSTEMS, _PER_ROW = 10.0, 2.0, 48.0
+#: up to this many rows a fit keeps the probabilities and outlier scores of its rows, which take so many bytes each
+STORED_ROWS, _STORED_PER_ROW = 20_000, 450.0
 #: largest system that is solved directly; rows in a block of a pass, in bytes; what every fit takes
-_LARGEST_SYSTEM, _BLOCK, _ALWAYS = 1000, 16e6, 4e6
-#: kernel matrices of the rows that settings are chosen on, and of all rows where labels of these are carried to them
-_CHOOSING, _CARRIED = 8.0, 7.0
+_LARGEST_SYSTEM, _BLOCK, _ALWAYS = 1000, 16e6, 3e6
+
+
+def _choosing(k: int, m: int, method: str, n_kernels: int, sizes_open: bool, rank: int) -> float:
+    """Peak of choosing settings on k rows of m tasks, and of what is held of them."""
+    if sizes_open:
+        constant, each, shared = _SIZES_OPEN[method]
+        return 8.0 * k * k * (constant + n_kernels * (each + shared / m))
+    matrices = (_KERNEL_OPEN if n_kernels > 1 else _GIVEN)[method]
+    if method == "features":
+        matrices += (_BY_RANK + (m if n_kernels > 1 else 0)) * min(1.0, rank / k)
+    return 8.0 * k * k * matrices
 
 
 def bytes_with_kernels(
@@ -98,26 +116,28 @@ def bytes_with_kernels(
 ) -> float:
     """Peak of a fit with kernel matrices beside X; found by measuring (``tests/test_memory.py``).
 
-    ``method`` is "relationship", "features" or "independent", ``n_kernels`` the candidate widths, ``rank`` the number
-    of features that DMTFC uses, ``chosen_on`` the rows that settings are chosen on.
+    ``method`` is "relationship", "features" or "independent", ``n_kernels`` how many kernels compete, ``rank`` the
+    number of features that DMTFC uses, ``chosen_on`` the rows that settings are chosen on. Below about 10 MB libraries
+    take more than the matrices do, and what is said is too much.
     """
-    if chosen_on < n:
-        return 8.0 * (_CARRIED * n * n + _CHOOSING * chosen_on**2) + _ALWAYS
-    search = {"independent": _ALONE, "features": _SHARED + _SHARED_BY_RANK * min(1.0, rank / n)}
-    matrices = search.get(method, _RELATED + m) + (_SIZES_OPEN.get(method, _RELATED_SIZES_OPEN) if sizes_open else 0.0)
-    return 8.0 * n * n * max(matrices, n_kernels + _ALONE - 1) + _ALWAYS
+    carried = 8.0 * _CARRIED * n * n if chosen_on < n else 0.0
+    return _choosing(chosen_on, m, method, n_kernels, sizes_open, rank) + carried + _ALWAYS
 
 
-def bytes_with_features(n: int, m: int, r: int, method: str, *, sampled: int, held: float, chosen_on: int) -> float:
+def bytes_with_features(
+    n: int, m: int, r: int, method: str, *, sampled: int, held: float, chosen_on: int, n_kernels: int, sizes_open: bool
+) -> float:
     """Peak of a fit with r explicit features beside X; found by measuring.
 
     ``sampled`` rows are gathered to be searched on, 0 if the search takes all rows or only those that settings are
-    chosen on (``chosen_on``); ``held`` are the bytes of features that are kept, and ``n`` the rows that are here and
-    not with the workers of a cluster.
+    chosen on (``chosen_on``); ``held`` are the bytes of features that are kept, ``n`` the rows that are here and not
+    with the workers of a cluster, ``n_kernels`` how many kernels compete.
     """
+    choosing = _choosing(chosen_on, m, method, n_kernels, sizes_open, min(r, chosen_on))
     system = 0 if method in ("features", "independent") else min(m * r, _LARGEST_SYSTEM)
-    matrices = 8.0 * (_GRAMS * m * r * r + _SYSTEMS * system**2 + _CHOOSING * chosen_on**2)
-    return held + 16.0 * sampled * r + min(_BLOCK, 2.0 * n * r) + matrices + _PER_ROW * n + _ALWAYS
+    per_row = _PER_ROW + (_STORED_PER_ROW if n <= STORED_ROWS else 0.0)
+    passes = held + 16.0 * sampled * r + min(_BLOCK, 2.0 * n * r) + 8.0 * (_GRAMS * m * r * r + _SYSTEMS * system**2)
+    return max(choosing, _KEPT * choosing + passes + per_row * n) + _ALWAYS
 
 
 def require_memory(n_bytes: float, what: str, way_out: str) -> None:

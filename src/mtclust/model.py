@@ -52,49 +52,62 @@ class DecisionModel:
     centres: Array | None = None
     temperature: float = 1.0
 
-    def scores(self, X: Any, task_codes: NDArray[np.int64]) -> Array:
+    def scores(self, X: Any, task_numbers: NDArray[np.int64]) -> Array:
         """F of every row for its own task, shape (n, C)."""
         result = np.empty((X.shape[0], self.intercept.shape[1]))
         for begin in range(0, X.shape[0], _BLOCK):
             block = slice(begin, begin + _BLOCK)
-            result[block] = self._block_scores(X[block], task_codes[block])
+            result[block] = self._block_scores(X[block], task_numbers[block])
         return result
 
-    def _block_scores(self, X: Any, task_codes: NDArray[np.int64]) -> Array:
+    def _block_scores(self, X: Any, task_numbers: NDArray[np.int64]) -> Array:
         result = np.empty((X.shape[0], self.intercept.shape[1]))
         linear = self.kernel.kind == "linear" and self.rows is None  # Nyström features of it have rows
         if self.centres is not None:
-            X = (X.toarray() if sp.issparse(X) else X) - self.centres[task_codes]
+            X = (X.toarray() if sp.issparse(X) else X) - self.centres[task_numbers]
         values = X if linear or self.kernel.kind == "precomputed" else self.kernel(X, self.rows)
-        for task in np.unique(task_codes):
-            mine = task_codes == task
+        for task in np.unique(task_numbers):
+            mine = task_numbers == task
             weights = self.coefficients[task].T if linear else self.coefficients[task]
             result[mine] = np.where(self.present[task], values[mine] @ weights + self.intercept[task], -np.inf)
         return result
 
 
-def build_model(
-    kernel: Kernel,
-    rows: Any,
-    centred: CentredKernel,
-    predictors: Array,
-    input_order: NDArray[np.int64],
-    present: NDArray[np.bool_],
-    centres: Array | None = None,
-) -> DecisionModel:
+@dataclass(frozen=True)
+class KernelOrigin:
+    """Where a kernel matrix comes from, for models of new rows.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : array or CSR matrix
+        Sorted by task.
+    centred : CentredKernel
+    order : ndarray of shape (N,)
+        Rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input.
+    centres : ndarray of shape (m, d), optional
+        What was taken off the rows of every task before the kernel saw them.
+    """
+
+    kernel: Kernel
+    rows: Any
+    centred: CentredKernel
+    order: NDArray[np.int64]
+    centres: Array | None = None
+
+
+def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.bool_]) -> DecisionModel:
     """Fold centring and scale into the coefficients.
 
     Parameters
     ----------
+    origin : KernelOrigin
     predictors : ndarray of shape (m, N, C)
         Coefficients on the centred, scaled kernel row (:meth:`mtclust.coupling.Conditioned.predictors`).
-    input_order : ndarray of shape (N,)
-        Rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input.
     present : ndarray of bool of shape (m, C)
         Which clusters a task has.
-    centres : ndarray of shape (m, d), optional
-        What was taken off the rows of every task to get ``rows``.
     """
+    kernel, rows, centred = origin.kernel, origin.rows, origin.centred
     coefficients = np.zeros_like(predictors)
     if centred.scale > 0:
         coefficients = predictors / centred.scale
@@ -109,14 +122,14 @@ def build_model(
         if near is not rows:  # the task means are those of the rows as they were shifted
             parts = zip(centred.offsets[:-1], centred.offsets[1:])
             intercept = -np.stack([w @ rows[a:b].mean(axis=0) for w, (a, b) in zip(weights, parts)])
-        if centres is not None:
-            intercept = intercept - np.einsum("icd,id->ic", weights, centres)
+        if origin.centres is not None:
+            intercept = intercept - np.einsum("icd,id->ic", weights, origin.centres)
         return DecisionModel(kernel, None, weights, intercept, present)
     if kernel.kind == "precomputed":
         in_input_order = np.empty_like(coefficients)
-        in_input_order[:, input_order] = coefficients
+        in_input_order[:, origin.order] = coefficients
         return DecisionModel(kernel, None, in_input_order, intercept, present)
-    return DecisionModel(kernel, rows, coefficients, intercept, present, centres)
+    return DecisionModel(kernel, rows, coefficients, intercept, present, origin.centres)
 
 
 def _transposed_product(rows: Any, part: Array) -> Array:

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
+from mtclust.labels import counts_by_task, tasks_of_rows
+
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
@@ -146,7 +148,7 @@ def compared(
 ) -> Stability:  # fmt: skip
     """What refits say of labels (sorted by task) and of Ω."""
     n, m, C = len(labels), len(offsets) - 1, n_clusters
-    task_of = np.repeat(np.arange(m), np.diff(offsets))
+    task_of = tasks_of_rows(offsets)
     agreed, seen = np.zeros(n), np.zeros(n)
     jaccards, rand = np.full((len(refits), C), np.nan), []
     shares = np.full((len(refits), m, C), np.nan)
@@ -171,7 +173,7 @@ def compared(
         if refit.covariance is not None and covariance is not None:
             part = np.ix_(refit.tasks, refit.tasks)
             covariances[k][part] = refit.covariance * np.trace(covariance[part]) / np.trace(refit.covariance)
-    sizes = np.stack([np.bincount(labels[a:b], minlength=C) for a, b in zip(offsets[:-1], offsets[1:])])
+    sizes = counts_by_task(labels, offsets, C)
     factor = np.sqrt(share / (1.0 - share)) if share < 1 else 1.0
     with np.errstate(invalid="ignore"):
         return Stability(

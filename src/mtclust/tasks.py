@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtclust._ids import keys, missing_ids, plain_ids
 from mtclust.alignment import ids_by_first_position, names_by_agreement, pair_counts
+from mtclust.labels import offsets_of
 
 #: the name of the only task when no task ids are given
 ONLY_TASK = 0
@@ -92,11 +93,17 @@ class TaskIndex:
         by_rows = np.lexsort((sums[1], sums[0], self.sizes))
         return replace(self, order=self.order[content], is_sorted=False, by_rows=by_rows)
 
+    def in_order_of_content(self) -> NDArray[np.int64]:
+        """Positions of the sorted rows, the tasks in an order that their names do not change."""
+        tasks = np.arange(self.n_tasks) if self.by_rows is None else self.by_rows
+        return np.concatenate([np.arange(self.offsets[task], self.offsets[task + 1]) for task in tasks])
+
     def as_one_task(self) -> TaskIndex:
-        """The same rows in the same order, all of one task."""
+        """The same rows, all of one task; what the tasks are called does not change their order."""
         return replace(
-            self, names=self.names[:1], task_numbers=np.zeros_like(self.task_numbers), offsets=self.offsets[[0, -1]]
-        )
+            self, names=self.names[:1], task_numbers=np.zeros_like(self.task_numbers), offsets=self.offsets[[0, -1]],
+            order=self.order[self.in_order_of_content()], is_sorted=False, by_rows=np.zeros(1, dtype=np.int64),
+        )  # fmt: skip
 
     def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
         """Which rows of the input are at these positions of the sorted rows."""
@@ -190,7 +197,7 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     n = len(ids)
     is_sorted = bool(np.all(task_numbers[1:] >= task_numbers[:-1]))
     sizes = np.bincount(task_numbers, weights=lengths, minlength=len(names))
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    offsets = offsets_of(sizes)
     integer = np.int32 if _MANY_ROWS <= n < 2**31 else np.int64  # half the memory, where that counts
     by_row = np.repeat(task_numbers.astype(integer), lengths)
     if is_sorted:

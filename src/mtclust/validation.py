@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array
 
 from mtclust.tasks import task_ids
+
+#: columns that a message names
+_LISTED = 3
 
 
 def read_rows(
@@ -45,16 +49,37 @@ def read_rows(
             f"X is a masked array with {int(masked.sum())} masked values (first in row "
             f"{int(np.argwhere(masked)[0][0])}); fill them in (X.filled) or leave these rows out."
         )
-    features = check_array(
-        X,
-        accept_sparse="csr" if accept_sparse else False,
-        dtype=[np.float64, np.float32],
-        estimator=estimator,
-        input_name="X",
-    )
+    try:
+        features = check_array(
+            X,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=[np.float64, np.float32],
+            estimator=estimator,
+            input_name="X",
+        )
+    except ValueError as error:
+        if "contains NaN" in str(error):
+            raise ValueError(
+                f"Input X contains NaN{_missing_where(X)}; missing values are not filled in here. Fill them in "
+                "(sklearn.impute.SimpleImputer, within tasks if these differ in level), leave these rows or columns "
+                "out, or use mtclust.cluster, which fills them in within tasks."
+            ) from error
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(f"X must hold numbers, but holds text ({error}); leave it out or encode it.") from error
     if task_column is None:
         _check_n_features(estimator, features, reset=reset)
     return features, tasks
+
+
+def _missing_where(X: Any) -> str:
+    """How many values of a data frame of pandas are missing, and in which columns; nothing of other tables."""
+    if not hasattr(X, "iloc"):
+        return ""
+    counts = X.isna().sum()
+    names = [repr(name) for name in counts.index[counts > 0]]
+    shown = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+    return f" ({int(counts.sum())} missing values in {shown})"
 
 
 def split_task_column(X: Any, task_column: str | int) -> tuple[Any, Any]:
@@ -82,3 +107,8 @@ def split_task_column(X: Any, task_column: str | int) -> tuple[Any, Any]:
         csc = X.tocsc()
         return csc[:, keep].tocsr(), csc[:, [position]].toarray().ravel()
     return X[:, keep], X[:, position]
+
+
+def generator_of(random_state: Any) -> np.random.Generator:
+    """Random numbers that follow from what scikit-learn takes as ``random_state``."""
+    return np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))

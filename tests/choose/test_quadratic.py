@@ -1,6 +1,7 @@
 """The quadratic discriminant of the judge against fits that really leave each row out."""
 
 import numpy as np
+import pytest
 from scipy.stats import multivariate_normal
 
 from mtclust.choose import quadratic
@@ -15,21 +16,25 @@ def _cross(seed=0, n=120):
     return X, np.repeat([0, 1], n)
 
 
-def test_leaves_each_row_out():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(40, 3)) + 2.0 * np.repeat([[0.0], [1.0]], [25, 15], axis=0)
-    labels = np.repeat([0, 1], [25, 15])
-    chance = quadratic.membership(X, labels, 2)
+@pytest.mark.parametrize("counts", [(25, 15), (20, 2), (20, 12, 1)], ids=str)
+def test_leaves_each_row_out(counts):
+    rng, C = np.random.default_rng(1), len(counts)
+    labels = np.repeat(np.arange(C), counts)
+    X = rng.normal(size=(len(labels), 3)) + 1.5 * labels[:, None]
+    chance = quadratic.membership(X, labels, C)
     n, r = X.shape
-    means = np.stack([X[labels == c].mean(axis=0) for c in range(2)])
+    means = np.stack([X[labels == c].mean(axis=0) for c in range(C)])
     apart = X - means[labels]
-    within = apart.T @ apart / (n - 2)  # the shape that all clusters share is not left out
+    within = apart.T @ apart / (n - C)  # the shape that all clusters share is not left out
     within += 1e-6 * np.mean(X**2) * np.eye(r)
     nu = r + 2
     for j in range(n):
         density = []
-        for c in range(2):
+        for c in range(C):
             others = X[(labels == c) & (np.arange(n) != j)]
+            if len(others) == 0:  # a row alone in its cluster counts as half a row where it is
+                density.append(0.5 * multivariate_normal.pdf(X[j], X[j], within))
+                continue
             scatter = (others - others.mean(axis=0)).T @ (others - others.mean(axis=0))
             covariance = (scatter + nu * within) / (len(others) + nu)
             density.append(len(others) * multivariate_normal.pdf(X[j], others.mean(axis=0), covariance))
@@ -66,6 +71,8 @@ def test_judges_beside_several_kernels_only():
     both = Judge(several, offsets)(labels, 2)
     assert both.shape > both.by_kernel["linear"] + 1.0
     assert both.score > both.score_by_kernels
+    two = dict(list(several.items())[:2])
+    assert Judge(two, offsets)(labels, 2).shape == both.shape
     alone = Judge(one, offsets)(labels, 2)
     assert alone.shape is None
     assert alone.score == alone.score_by_kernels

@@ -11,6 +11,9 @@ import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
 import mtclust
+from mtclust.app.summary import compared_in_words
+from mtclust.app.tables.columns import Feature
+from mtclust.app.words import value_in_words
 from mtclust.exceptions import ModelFileError, TableError, TableWarning
 from mtclust.metrics import nmi
 
@@ -66,6 +69,49 @@ def test_unequal_shares_are_compared_in_words():
     frame["size"] = 6.0 * frame.pop("big") + rng.normal(size=600)
     found = mtclust.cluster(frame, "town", 2, **QUICK | {"sizes": 1.0})
     assert found.tasks["particular"].tolist() == ["", "", ""], "sizes that were given say nothing"
+
+
+def test_tasks_are_compared_as_people_would():
+    """A bare number says what it counts, and nobody wants to hear of 1546 times."""
+    rng = np.random.default_rng(0)
+    size = {"1": 3, "2": 60, "3": 195}
+    rows = [(task, k < big) for task, big in size.items() for k in range(200)]
+    frame = pd.DataFrame(rows, columns=["batch", "big"])
+    frame["size"] = 30.0 * frame.pop("big") + rng.normal(size=600)
+    found = mtclust.cluster(frame, "batch", 2, kernel="linear", center="all")
+    compared = " ".join(compared_in_words(found, 10))
+    assert " in batch 1 (" in compared
+    assert "is hardly found in batch 1 (2 % of the rows, elsewhere 64 %)" in compared
+    assert "is found almost only in" not in compared
+
+
+def test_levels_that_a_cluster_has_are_named_before_those_it_lacks():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(3, size=240)
+    frame = pd.DataFrame({"shop": rng.choice(["a", "b"], 240), "segment": np.array(["new", "loyal", "lost"])[kind]})
+    frame["contract"] = np.array(["part", "full", "full"])[kind]
+    frame["spent"] = 5.0 * kind + rng.normal(size=240)
+    found = mtclust.cluster(frame, "shop", 3, kernel="linear")
+    for words in found.clusters["characterised_by"]:
+        assert "(0 %" not in words
+        assert sum(f"segment = {level} (100 %" in words for level in ("new", "loyal", "lost")) == 1
+    assert sum("contract = full (100 %" in words for words in found.clusters["characterised_by"]) == 2
+
+
+def test_a_cluster_in_the_middle_is_described_by_what_tells_the_others_apart(tmp_path):
+    rng = np.random.default_rng(0)
+    kind = rng.integers(3, size=300)
+    frame = pd.DataFrame({"shop": rng.choice(["a", "b"], 300), "age": 20.0 * kind + 20 + rng.normal(size=300)})
+    found = mtclust.cluster(frame, "shop", 3, kernel="linear")
+    (middle,) = set(found.labels[kind == 1])
+    assert found.clusters.loc[middle, "characterised_by"].startswith("in between: age 40")
+    assert sum("in between" in words for words in found.clusters["characterised_by"]) == 1
+    assert "In between the other clusters" in found.report(tmp_path / "r.html", stability=False).read_text("utf-8")
+
+
+def test_a_mean_of_zeros_is_zero():
+    feature = Feature("bought", "number", 0.4875, 0.4998)
+    assert value_in_words(feature, -0.4875 / 0.4998) == "0"
 
 
 def test_names_travel_everywhere(frame, found, tmp_path):

@@ -197,6 +197,7 @@ def test_missing_values_are_filled_in_and_told_or_refused_by_column(tmp_path, ca
         (["--task-column", "shop", "--columns", "shop,width"], "--columns names 'shop', which is the task column"),
         (["--task-column", "shop", "--key", "shop"], "--key names 'shop', which is the task column; leave it out"),
         (["--task-column", "shop", "--method", "dstc", "--coupling", "full"], "--coupling is for --method dmtrc"),
+        (["--task-column", "shop", "--method", "dstc", "--center", "all"], "--center is for --method dmtrc or dmtfc"),
         ([], "--task-column is needed with a single file"),
     ],
 )

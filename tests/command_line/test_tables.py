@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables
+from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables, table_of_frames
 from mtclust.app.tables.columns import CATEGORY_WEIGHT
 from mtclust.app.tables.reading import sniff_separator
 from mtclust.exceptions import TableError
@@ -37,10 +37,10 @@ def test_range_and_no_scaling():
     np.testing.assert_allclose(encode(table, scaling="none")[1][:, 0], [1, 2, 6])
 
 
-def test_a_category_as_a_whole_has_a_quarter_of_the_variance_of_a_number():
+def test_a_category_as_a_whole_has_a_third_of_the_spread_of_a_number():
     encoder, X = encode(table_of(colour=["red", "red", "blue", "green"]))
     assert [feature.name for feature in encoder.features] == ["colour = blue", "colour = green", "colour = red"]
-    assert X.var(axis=0).sum() == pytest.approx(CATEGORY_WEIGHT**2) == pytest.approx(0.25)
+    assert X.var(axis=0).sum() == pytest.approx(CATEGORY_WEIGHT**2) == pytest.approx(1 / 9)
     np.testing.assert_array_equal(X > 0, [[0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
 
 
@@ -275,3 +275,15 @@ def test_text_beside_other_columns_counts_as_one_number_by_its_topics():
     assert told in encoder.notes
     again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
     np.testing.assert_allclose(again.transform(table)[0], X)
+
+
+def test_a_column_that_a_task_does_not_know_is_filled_in_from_all_rows_and_that_is_told():
+    frame = pd.DataFrame({"site": np.repeat(["a", "b", "c"], 20), "u": np.arange(60.0), "v": np.arange(60.0) % 7})
+    frame.loc[frame["site"] == "c", "v"] = np.nan
+    frame.loc[3, "v"] = np.nan
+    frame["kind"] = np.where(frame["site"] == "b", None, np.tile(["x", "y"], 30))
+    encoder = TableEncoder.fit(table_of_frames(frame, "site"), EncodingOptions(columns=["u", "v", "kind"]))
+    assert encoder.notes == [
+        "Missing values were filled in by the median of the task: v (21; none is known in c: there from all rows); by "
+        "the shares of the task: kind (20; none is known in b: there from all rows)."
+    ]

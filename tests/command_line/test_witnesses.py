@@ -64,3 +64,27 @@ def test_headline_and_summary_name_the_witness():
     assert "separates them better" in said
     assert said in report_content(ReportInput.of(found))["headline"]
     assert said[1:] in " ".join(str(found.summary()).split())
+
+
+def test_tiny_tasks_do_not_let_a_witness_contradict():
+    X, truth, tasks = blobs(200)
+    few = np.random.default_rng(1).normal(size=(7, 3)) + 7.0 * np.eye(3)[[0, 0, 1, 1, 2, 2, 0]]
+    rows, codes = np.vstack([X, few]), np.r_[tasks, [2] * 6, 3]
+    wrong = np.r_[truth, [1, 2, 0, 1, 2, 0], 1]  # right in the large tasks, at random in those of six rows and of one
+    found = witnesses(rows, codes, wrong, 3)
+    assert all(witness.agreement > 0.99 for witness in found)
+    assert doubt(found) == ""
+    assert witnesses(few[:6], np.arange(6) // 3, np.arange(6) % 2, 2) == []  # too few rows altogether
+
+
+def test_agreement_counts_rows_not_tasks():
+    X, truth, tasks = blobs(240)
+    own = np.r_[truth[tasks == 0], np.repeat([0, 1, 2], 6)]  # right in the large task only
+    rows = np.vstack([X[tasks == 0], X[tasks == 1][:18]])
+    found = witnesses(rows, np.repeat([0, 1], [120, 18]), own, 3)
+    assert all(witness.agreement > 0.8 for witness in found)
+
+
+def test_what_is_no_better_than_noise_is_no_witness():
+    assert not Witness("k-means on all rows", -0.6, -1.0, 0.1).better
+    assert doubt([Witness("k-means on all rows", -0.6, -0.7, 0.1)]) == ""

@@ -14,7 +14,7 @@ from mtclust.relaxation.options import CuttingPlaneOptions
 
 LAMBDA1, LAMBDA2 = 0.1, 0.2
 #: more exact than the comparison with cvxpy needs
-EXACT = CuttingPlaneOptions(init="random", max_cuts=200, gap_tol=3e-6, level_tol=3e-6, max_level_steps=400)
+EXACT = CuttingPlaneOptions(init="random", max_cuts=200, gap_tol=3e-6, zero_tol=0, level_tol=3e-6, max_level_steps=400)
 
 
 @dataclass(frozen=True)

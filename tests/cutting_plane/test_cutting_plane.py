@@ -169,7 +169,7 @@ def test_no_cuts_is_the_model_of_the_start():
 def test_two_clusters_collapse_within_two_cuts():
     """The oracle looks for the opposite of the labels, and the mean of both is zero."""
     small = small_problem("relationship", sizes="balanced", n_clusters=2, task_sizes=(20, 20), centre=True)
-    result = solve(small, CuttingPlaneOptions(max_cuts=5))
+    result = solve(small, CuttingPlaneOptions(max_cuts=5, zero_tol=0))
     assert result.point.converged
     assert result.point.n_iter <= 2
     assert result.relaxation.collapsed
@@ -249,3 +249,17 @@ def test_starts_find_separated_clusters(init):
     problem = KernelProblem(X @ X.T, offsets, bounds, np.full(2, 0.1), 0.1)
     labels = starting_labels(problem, init, rng)
     assert len(set(zip(labels.tolist(), truth.tolist()))) == 3  # ids agree over tasks, too
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_collapse_is_the_end_of_the_way_to_zero(method):
+    small = small_problem(method, sizes="balanced", task_sizes=(12, 9), centre=True)
+    largest = 2 * 3 / 2
+    result = solve(small, CuttingPlaneOptions(max_cuts=200))
+    assert result.point.converged
+    assert result.relaxation.collapsed
+    assert 1e-6 * largest < result.relaxation.value <= 1e-4 * largest
+    exact = solve(small, CuttingPlaneOptions(max_cuts=200, zero_tol=0))
+    assert exact.relaxation.value < 1e-8
+    steps = [sum(entry["level_steps"] for entry in each.point.history) for each in (result, exact)]
+    assert steps[0] < 0.7 * steps[1]

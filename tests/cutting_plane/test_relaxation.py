@@ -26,7 +26,10 @@ def test_smallest_options_are_allowed():
     assert CuttingPlaneOptions.from_dict(None) == CuttingPlaneOptions()
 
 
-@pytest.mark.parametrize("given", [{"max_level_steps": 0}, {"max_cuts": -1}, {"gap_tol": -1e-9}, {"level_tol": np.nan}])
+@pytest.mark.parametrize(
+    "given",
+    [{"max_level_steps": 0}, {"max_cuts": -1}, {"gap_tol": -1e-9}, {"zero_tol": -1}, {"level_tol": np.nan}],
+)
 def test_smaller_ones_are_not(given):
     (key,) = given
     with pytest.raises(ValueError, match=key):
@@ -34,7 +37,7 @@ def test_smaller_ones_are_not(given):
 
 
 def test_few_cuts_are_the_default():
-    assert CuttingPlaneOptions() == CuttingPlaneOptions("k-means", 25, 1e-4, 1e-3, 300, None)
+    assert CuttingPlaneOptions() == CuttingPlaneOptions("k-means", 25, 1e-4, 1e-4, 1e-3, 300, None)
 
 
 def test_shrinkage_is_the_share_of_the_norm_of_labels():
@@ -56,8 +59,8 @@ def test_two_clusters_can_tie_and_one_cannot():
     ("given", "collapsed"),
     [
         ({}, False),
-        ({"scale": 0.11}, False),
-        ({"scale": 0.09}, True),
+        ({"scale": 0.21}, False),
+        ({"scale": 0.19}, True),
         ({"n_tied": 2}, False),  # a twentieth of the rows
         ({"n_tied": 3}, True),
         ({"n_clusters": 2, "scale": 0.0}, True),

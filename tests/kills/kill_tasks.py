@@ -37,8 +37,8 @@ def command(*arguments):
 
 def demo(out):
     """``mtclust demo --out`` with fewer rows and less to choose."""
-    few = mtclust.app.demo.patients()[:60]
-    mtclust.app.demo.patients = lambda: few
+    few = mtclust.app.demo.handwriting()[100:160]
+    mtclust.app.demo.handwriting = lambda: few
     mtclust.app.demo.OPTIONS = ("--clusters", "2", "--kernel", "linear", "--sizes", "balanced")
     return command("demo", "--out", out)
 

@@ -56,7 +56,7 @@ def run_until_ended_and_again(server, task, directory, fractions, signals=(signa
         count("during" if len(lines) > len(before) or leftovers(out) else "before")
         if ended.status not in CODES[sent] or "Traceback" in ended.printed:
             yield f"ended with {ended.status}: {ended.printed}"
-        if ended.status == 130 and not ended.printed.endswith("\nmtclust: interrupted\n"):
+        if ended.status == 130 and not f"\n{ended.printed}".endswith("\nmtclust: interrupted\n"):
             yield f"said {ended.printed}"
         if sent != signal.SIGKILL and leftovers(out):
             yield f"left {leftovers(out)}"

@@ -59,7 +59,7 @@ def test_passes_over_near_rows_give_the_labels_of_passes_over_all(rule, large_fr
     large_from(500)
     X, offsets, _ = blobs((5000,), n_clusters=4, d=5, seed=3)
     source = TableRows(X, offsets)
-    own, bounds = moments(source, centre=True), parse_sizes(rule, [5000], 4)
+    data = Data(source, moments(source, centre=True), parse_sizes(rule, [5000], 4))
     rng = np.random.default_rng(0)
     looked_at = []
     original = labelling._relabel_near
@@ -73,8 +73,8 @@ def test_passes_over_near_rows_give_the_labels_of_passes_over_all(rule, large_fr
     for step in range(8):
         W = W + 0.02 / (1 + step) * rng.normal(size=W.shape)
         anew = TaskLabels.none(5000, 4, 5)
-        relabel(source, 0, own, W, following, bounds.lower[0], bounds.upper[0])
-        relabel(source, 0, own, W, anew, bounds.lower[0], bounds.upper[0])
+        relabel(source, data, 0, W, following)
+        relabel(source, data, 0, W, anew)
         np.testing.assert_array_equal(following.labels, anew.labels)
         np.testing.assert_array_equal(following.counts, np.bincount(anew.labels, minlength=4))
         np.testing.assert_allclose(following.sums, anew.sums, atol=1e-8 * np.abs(X).sum())

@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from primal_helpers import blobs
 from scipy.optimize import linprog
 
+from mtclust.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels, first_prices, relabel
-from mtclust.primal.rows import moments
+from mtclust.primal.rows import Data, moments
 from mtclust.primal.sources import TableRows
 
 KINDS = ["equal", "unequal", "interval", "loose"]
@@ -52,13 +53,16 @@ class Task:
         self.W = W
         self.scores = self.moments.centred(0, X) @ W
 
+    def within(self, lower, upper):
+        return Data(self.source, self.moments, SizeBounds(np.array([lower]), np.array([upper])))
+
     def fresh(self):
         return TaskLabels.none(len(self.scores), self.W.shape[1], self.W.shape[0])
 
     def relabel(self, current, lower, upper):
         """The step, with all that must hold whatever the bounds."""
         before = current.labels.copy()
-        changed = relabel(self.source, 0, self.moments, self.W, current, lower, upper)
+        changed = relabel(self.source, self.within(lower, upper), 0, self.W, current)
         assert changed == np.count_nonzero(current.labels != before)
         assert np.all(current.counts >= lower)
         assert np.all(current.counts <= upper)
@@ -120,7 +124,7 @@ def test_prices_certify_the_labels_of_many_rows(n, C, kind):
     rng = np.random.default_rng(n + C)
     task, (lower, upper) = random_task(n, C, seed=1), bounds_of(kind, n, C, rng)
     cold = task.fresh()
-    cold.prices = first_prices(task.source, 0, task.moments, task.W, cold.prices, lower, upper)
+    cold.prices = first_prices(task.source, task.within(lower, upper), 0, task.W, cold.prices)
     near = Task(task.source.table, task.W + 0.02 * rng.normal(size=task.W.shape))
     for step, current in ((task, cold), (near, cold), (task, cold)):
         step.relabel(current, lower, upper)
@@ -173,5 +177,5 @@ def test_a_second_step_with_the_same_model_changes_nothing():
     lower = upper = np.full(5, 600)
     current = task.relabel(task.fresh(), lower, upper)
     before = current.labels.copy()
-    assert relabel(task.source, 0, task.moments, task.W, current, lower, upper) == 0
+    assert relabel(task.source, task.within(lower, upper), 0, task.W, current) == 0
     np.testing.assert_array_equal(current.labels, before)

@@ -1,13 +1,21 @@
-"""Common ids of many tasks agree with those of the alignment of all pairs."""
+"""Very many tasks: common ids, the first coupling, starts and samples agree with those of few, and cost less."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from mtclust import DMTRC, _compiled, leading
 from mtclust.alignment import align_means
+from mtclust.choose.settings import sample_rows
 from mtclust.class_means import align_many
 from mtclust.labels import SizeBounds
+from mtclust.primal.rows import Data
+from mtclust.primal.sources import TableRows
+from mtclust.problem import feature_starts
+from mtclust.problem.pool import PATH
+from mtclust.search import recipe
+from mtclust.tasks import index_tasks
 
 
 def _free(m: int, C: int) -> SizeBounds:
@@ -66,3 +74,80 @@ def test_ids_that_would_break_the_sizes_are_not_given():
     bounds = SizeBounds(counts, counts)
     ids, _ = align_many(means, counts, bounds)
     np.testing.assert_array_equal(ids, np.tile(np.arange(4), (60, 1)))
+
+
+def test_restarts_of_very_many_tasks_take_no_longer_than_those_of_many(monkeypatch):
+    seen = []
+
+    def ends(problem, seeds, *rest):
+        seen.append((problem.n_tasks, len(seeds)))
+        return original(problem, seeds, *rest)
+
+    original = recipe._ends
+    monkeypatch.setattr(recipe, "_ends", ends)
+    rng = np.random.default_rng(0)
+    for m in (8, 200, 900):
+        rows = rng.normal(size=(4 * m, 2)) + 9 * (np.arange(4 * m) // m % 2)[:, None]
+        model = DMTRC(2, kernel="linear", lambda1=0.1, sizes="balanced", n_init=2, max_iter=1)
+        model.set_params(solver_options={"form": "primal"}).fit(rows, tasks=np.arange(4 * m) % m)
+    assert {count for m, count in seen if m == 8} == {4}
+    assert {count for m, count in seen if m == 200} == {2}
+    assert {m for m, _ in seen} == {8, 200}
+
+
+def test_leading_eigenvectors_of_a_large_matrix_are_those_of_lapack(monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = np.linalg.qr(rng.normal(size=(300, 300)))[0]
+    spectrum = np.concatenate([[90.0, 60.0, 40.0, 25.0], rng.uniform(-1, 3, size=296)])
+    matrix = (frame * spectrum) @ frame.T
+    exact = leading.leading_eigenvectors(matrix, 4)
+    monkeypatch.setattr(leading, "EXACT_UP_TO", 100)
+    values, vectors = leading.leading_eigenvectors(matrix, 4)
+    np.testing.assert_allclose(values, exact[0], rtol=1e-6)
+    np.testing.assert_allclose(vectors @ vectors.T, exact[1] @ exact[1].T, atol=1e-4)
+
+
+def test_the_first_relationship_of_very_many_tasks_is_near_the_exact_one(monkeypatch):
+    flat = np.random.default_rng(1).normal(size=(250, 12)) + 2 * np.eye(12)[np.arange(250) % 3]
+    flat /= np.linalg.norm(flat, axis=1)[:, None]
+    exact = recipe.first_relationship(flat @ flat.T)
+    monkeypatch.setattr(leading, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(recipe, "EXACT_UP_TO", 100)
+    found = recipe.first_relationship(flat @ flat.T)
+    assert np.trace(found) == pytest.approx(1.0)
+    assert np.linalg.eigvalsh(found).min() > 0
+    assert np.corrcoef(exact.ravel(), found.ravel())[0, 1] > 0.98
+
+
+def test_labellings_that_were_drawn_before_are_not_refined_again(monkeypatch):
+    asked = []
+    original = _compiled.exchange
+    monkeypatch.setattr(_compiled, "exchange", lambda *args: asked.append(1) or original(*args))
+    features = feature_starts._Features(np.random.default_rng(0).normal(size=(3, 2)), 0.1)
+    found = feature_starts._starts(features, np.zeros(3, dtype=np.int64), np.full(3, 3), 40, 0)
+    assert len(asked) == len(PATH)  # three rows in three clusters: one way to begin
+    assert 1 <= len(found) <= len(asked)
+
+
+@pytest.mark.parametrize("n_rows", [3, 300])
+def test_rows_far_from_zero_are_labelled_alike_at_once_and_in_blocks(n_rows, monkeypatch):
+    rng = np.random.default_rng(n_rows)
+    m, C = 4, 3
+    table = rng.normal(size=(m * n_rows, 5)) + 1000.0
+    offsets = n_rows * np.arange(m + 1)
+    source = TableRows(table, offsets, rng.permutation(m * n_rows)).kept_near_zero()
+    assert source.shift is not None
+    bounds = SizeBounds(np.full((m, C), n_rows // C), np.full((m, C), -(-n_rows // C)))
+    data, W = Data(source, source.moments(True), bounds), rng.normal(size=(m, 5, C))
+    at_once = source.best_labels(data, W)
+    monkeypatch.setattr(TableRows, "whole", lambda self, task: None)
+    in_blocks = source.best_labels(data, W)
+    for one, other in zip(at_once, in_blocks):
+        np.testing.assert_array_equal(one.labels, other.labels)
+        np.testing.assert_allclose(one.sums, other.sums)
+
+
+@pytest.mark.parametrize(("each", "tasks"), [(20, 60), (3, 100), (5, 72)])
+def test_settings_of_very_many_tasks_are_chosen_on_as_few_as_are_enough(each, tasks):
+    index = index_tasks(np.repeat(np.arange(150), each), 150 * each)
+    assert sample_rows(np.zeros((150 * each, 1)), index, 600).index.n_tasks == tasks

@@ -5,9 +5,9 @@ import pytest
 from primal_helpers import stacked
 
 from mtclust import DMTRC, DSTC
-from mtclust.choose.views import KernelSpec, View
+from mtclust.choose.views import KernelSpec, View, mean_distance_within
 from mtclust.coupling import Independent, Relationship
-from mtclust.features import Kernel, mean_distance, rbf_from_distances, squared_distances
+from mtclust.features import Kernel, rbf_from_distances, squared_distances
 from mtclust.labels import label_codes
 from mtclust.primal.features import default_rank, feature_map, needs_landmarks
 from mtclust.tasks import index_tasks
@@ -15,7 +15,7 @@ from mtclust.tasks import index_tasks
 X, Y, TASKS = stacked((70, 50, 60), d=4, spread=1.0)
 INDEX = index_tasks(TASKS, len(X))
 SQUARED = squared_distances(X)
-SIGMA = mean_distance(SQUARED)
+SIGMA = mean_distance_within(SQUARED, np.array([0, len(SQUARED)]))
 KERNEL = rbf_from_distances(SQUARED, SIGMA)
 
 

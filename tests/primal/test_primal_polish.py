@@ -1,13 +1,15 @@
 """Descent and polish: exact changes of J, certificates checked by brute force."""
 
+import itertools
+
 import numpy as np
 import pytest
-from primal_helpers import Case, case, centred_directly, dense_form, gains_of_exchanges, random_coupling
+from primal_helpers import Case, blobs, case, centred_directly, dense_form, gains_of_exchanges, random_coupling
 
 from mtclust.labels import parse_sizes
 from mtclust.primal.rows import Data, moments
 from mtclust.primal.sources import TableRows
-from mtclust.problem.feature_descent import point_of_labels, polish
+from mtclust.problem.feature_descent import _rename, coupling_steps, point_of_labels, polish
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.protocol import Effort, SearchOptions
 from mtclust.search.recipe import solve
@@ -86,6 +88,7 @@ def test_polish_lowers_j_exactly_and_leaves_no_exchange_where_it_says_so(method,
     assert best_exchange(example, point) >= -ROUNDING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["relationship", "independent"])
 @pytest.mark.parametrize("rule", ["balanced", 1.0, (0.1, 0.6)])
 @pytest.mark.parametrize("seed", [0, 1])
@@ -103,6 +106,7 @@ def test_certificates_hold_where_only_some_rows_are_looked_at(method, rule, seed
     assert np.diff(values).max() <= ROUNDING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("rule", ["balanced", 1.0])
 def test_what_the_whole_search_certifies_holds(method, rule):
@@ -149,3 +153,62 @@ def test_only_active_tasks_change_their_labels():
     np.testing.assert_array_equal(point.fit.tasks[0].labels, before[0])
     np.testing.assert_array_equal(point.fit.tasks[2].labels, before[2])
     assert np.any(point.fit.tasks[1].labels != before[1])
+
+
+def test_one_cluster_leaves_nothing_to_exchange():
+    example = case(sizes=(12, 12), n_clusters=1)
+    assert polish(example.data, begun(example), [0, 1], np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("method", ["relationship", "features"])
+def test_the_history_tells_every_kind_of_step(method):
+    example = case(method)
+    point = begun(example)
+    example.problem.descend(point, np.random.default_rng(0), Effort("here"))
+    assert {entry["stage"] for entry in point.history} == {"here"}
+    steps = [entry["step"] for entry in point.history]
+    assert (steps[0], steps[1], steps[2]) == ("start", "labels", "coupling")
+    assert "polish" in steps
+    assert steps.count("labels") == point.n_iter
+    rough = begun(example)
+    example.problem.descend(rough, np.random.default_rng(0), Effort("here", learn=False, exact=False))
+    assert not {"coupling", "polish"} & {entry["step"] for entry in rough.history}
+
+
+def test_the_coupling_is_stepped_until_it_is_its_own_closed_form():
+    """With the labels fixed: the steps go on while they pay, and J only falls."""
+    example = case("relationship")
+    point = begun(example)
+    values = [point.value]
+    for _ in range(20):
+        coupling_steps(example.problem.system, point, 1e-12, "test")
+        values.append(point.value)
+    assert np.all(np.diff(values) <= 0)
+    assert values[-1] < values[0]
+    target = example.problem.system.closed_form(point.fit.W)
+    np.testing.assert_allclose(point.Z, target, atol=2e-3)
+    assert point.value == pytest.approx(example.dual(point.Z).objective(example.codes), rel=1e-8)
+
+
+@pytest.mark.parametrize("task", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_renaming_finds_the_best_of_all_namings_of_a_task(seed, task):
+    """Clear clusters whose names are changed in one task, tasks alike: J by the dense dual form for every naming."""
+    _, _, classes = blobs((40, 30, 50), spread=0.3, seed=seed)
+    example = case("relationship", seed=seed, spread=0.3)
+    rows = example.slices()[task]
+    example.labels = classes.copy()
+    example.labels[rows] = (classes[rows] + 1 + seed) % 3
+    Z = 0.3 * np.ones((3, 3)) / 3 + 0.7 * np.eye(3) / 3
+    point = point_of_labels(example.data, example.problem.at(Z), example.task_labels())
+    _rename(example.data, point, [task], "test")
+    assert [entry["step"] for entry in point.history] == ["rename"]
+    take(example, point)
+    assert point.value == pytest.approx(example.dual(Z).objective(example.codes), rel=1e-8)
+    for order in itertools.permutations(range(3)):
+        other = Case(example.problem, example.Phi, example.offsets, example.labels.copy())
+        other.labels[rows] = np.array(order)[example.labels[rows]]
+        assert example.dual(Z).objective(other.codes) >= point.value - ROUNDING
+    before = point.value
+    _rename(example.data, point, [task], "test")
+    assert point.value == before

@@ -156,3 +156,26 @@ def test_spiked_omega_refuses_a_lambda_by_task_and_says_why():
     grams = np.broadcast_to(np.eye(r), (m, r, r))
     with pytest.raises(ValueError, match=r"lambda1 differs by task.*51 tasks and 20 features"):
         relationship_system(grams, np.linspace(0.1, 0.2, m), 0.1)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_closed_form_of_spiked_omega_does_not_depend_on_the_scale_of_the_models(scale):
+    W = np.random.default_rng(0).normal(size=(8, 4, 3)) * np.geomspace(1, 1e-6, 8)[:, None, None]
+    system = many_tasks()[2](3)
+    np.testing.assert_allclose(system.closed_form(scale * W).dense(), system.closed_form(W).dense(), rtol=1e-9, atol=0)
+
+
+def test_factors_of_singular_matrices_too():
+    """A Cholesky factor where there is one, else one from the eigenvalues; of a stack, a stack."""
+    A = np.random.default_rng(0).normal(size=(3, 4, 2))
+    singular = A @ A.transpose(0, 2, 1)
+    for Q in (singular[0], singular, np.diag([1.0, 0.0, 4.0])):
+        L = whitened(Q)
+        assert L.shape == Q.shape
+        np.testing.assert_allclose(L @ np.swapaxes(L, -1, -2), Q, atol=1e-7)
+
+
+@pytest.mark.parametrize(("m", "r", "rank"), [(51, 20, 20), (12, 100, 4), (3, 500, 1)])
+def test_spiked_omega_has_as_many_directions_as_its_system_may_hold(m, r, rank):
+    system = relationship_system(np.broadcast_to(np.eye(r), (m, r, r)), np.full(m, 0.1), 0.1)
+    assert system.rank == rank

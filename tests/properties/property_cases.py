@@ -1,13 +1,16 @@
 """How many cases each property is tried on, and how these are counted.
 
-In CI the cases are the same every time; ``MTCLUST_FUZZ=n`` draws n new ones in all, in the proportions of the table.
+In CI the cases are the same every time; ``MTCLUST_FUZZ=n`` draws n new ones in all, in the proportions of the table,
+``MTCLUST_FUZZ_SEED=s`` the same ones again.
 """
 
 import functools
 import os
+import time
 from collections import Counter
+from contextlib import contextmanager
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 
 #: cases in CI by property; the ones that fit a model take most of the time
 CASES = {
@@ -24,20 +27,31 @@ CASES = {
     "container": 60,
     "single precision": 60,
     "parallel": 20,
-    "public surface": 100,
+    # together 500 uses of the public surface
+    "public surface": 360,
+    "hints": 40,
+    "tables": 20,
+    "refused": 80,
 }
+#: properties in parts that run side by side, each with seeds of its own
+PARTS = {"public surface": 8, "tables": 4}
+FUZZING = "MTCLUST_FUZZ" in os.environ
+#: CPU seconds that a fit of so few rows may take; only looked at where new cases are drawn
+SLOW = 20.0
 
-#: cases run so far, by property
+#: cases run so far, by property, and the CPU seconds of the slowest fit
 run = Counter()
+slowest = Counter()
 
 
 def examples(name):
     """Cases of a property: those of CI, or its share of what ``MTCLUST_FUZZ`` asks for."""
     wanted = os.environ.get("MTCLUST_FUZZ")
-    return CASES[name] if wanted is None else max(1, round(int(wanted) * CASES[name] / sum(CASES.values())))
+    cases = CASES[name] if wanted is None else round(int(wanted) * CASES[name] / sum(CASES.values()))
+    return max(1, round(cases / PARTS.get(name, 1)))
 
 
-def holds(name, **strategies):
+def holds(name, part=None, **strategies):
     """A property that must hold for all generated cases."""
 
     def decorate(check):
@@ -46,14 +60,27 @@ def holds(name, **strategies):
             check(*args, **kwargs)
             run[name] += 1  # cases that do not meet an assumption do not count
 
-        fuzz = "MTCLUST_FUZZ" in os.environ
-        return settings(
+        test = settings(
             max_examples=examples(name),
             deadline=None,
-            derandomize=not fuzz,
+            derandomize=not FUZZING,
             database=None,
-            print_blob=fuzz,
+            print_blob=FUZZING,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
         )(given(**strategies)(counted))
+        begin = os.environ.get("MTCLUST_FUZZ_SEED")
+        if begin is not None or (part is not None and not FUZZING):
+            test = seed(int(begin or 0) + (part or 0))(test)
+        return test
 
     return decorate
+
+
+@contextmanager
+def never_slow():
+    """No fit takes long; its CPU seconds are kept for the summary."""
+    begin = time.process_time()
+    yield
+    took = time.process_time() - begin
+    slowest["fit"] = max(slowest["fit"], took)
+    assert took < SLOW or not FUZZING, f"the fit took {took:.0f} CPU seconds"

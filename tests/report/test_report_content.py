@@ -4,6 +4,7 @@ import copy
 import re
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -15,9 +16,10 @@ from tests.conftest import gaussian_tasks
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.app.cautions import cautions
 from mtclust.app.profiles import cluster_traits, moments
-from mtclust.app.relationship import TASKS_SHOWN, task_relationship
+from mtclust.app.relationship import TASKS_SHOWN, Relationship, task_relationship
 from mtclust.app.report import ReportInput, render_report
-from mtclust.app.report.content import report_content
+from mtclust.app.report.content import _groups, _strongest, report_content
+from mtclust.app.report.intervals import correlation_intervals, share_intervals
 from mtclust.app.report.page import json_for_html
 from mtclust.app.report.scatter import MOST_PER_TASK, SIDE, task_views
 from mtclust.app.report.sizes import size_blocks
@@ -25,6 +27,7 @@ from mtclust.app.shown import natural_order
 from mtclust.app.tables.columns import Feature
 from mtclust.app.wording import on_command_line
 from mtclust.exceptions import ClusterNumberWarning
+from mtclust.stability import Stability
 
 
 def titles(model, warned=()):
@@ -152,6 +155,7 @@ def test_unrelated_tasks_are_said_to_be_clustered_apart(monkeypatch):
         own, common = (rng.permutation(np.arange(100) % 2) * 2 - 1 for _ in range(2))
         X[tasks == task, 0] += 0.95 * common
         X[tasks == task, 1 + task] += own
+    monkeypatch.setattr("mtclust.choose.candidates.one_model_fits", lambda *given: False)
     monkeypatch.setattr("mtclust.choose.coupling.LARGEST_LOSS", -10.0)  # whatever coupling gains is not enough
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -169,6 +173,79 @@ def test_forced_coupling_of_unrelated_tasks_is_called_weak_and_untested():
     model = DMTRC(2, kernel="linear", coupling="full", random_state=0).fit(X, tasks=np.repeat([0, 1], 40))
     assert model.task_correlation_[0, 1] < 0.3
     assert {"Weak relationship", "Coupling not tested"} <= titles(model)
+
+
+def batches(shift=30.0, tasks=("0", "1", "2")):
+    """Two kinds of rows in every task, and levels of the tasks so far apart that one origin sees nothing else."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40 * len(tasks), 2))
+    X[:, 0] += shift * np.repeat(np.arange(len(tasks)), 40)
+    return X, np.repeat(np.array(tasks), 40)
+
+
+def test_clusters_that_are_only_tasks_are_said_to_be_and_nothing_was_set_by_hand():
+    X, tasks = batches(tasks=[f"Hospital No. {k} of the Northern Region" for k in range(3)])
+    model = DMTRC(3, kernel="linear", center="all", random_state=0).fit(X, tasks=tasks)
+    assert sorted(model.cluster_sizes_.sum(axis=0)) == [40, 40, 40]
+    found = {caution.title: caution.text for caution in cautions(model)}
+    assert found["Clusters of one task"].startswith("Every cluster lies in one task (cluster 0 in task …No. ")
+    assert 'center="task" compares rows within tasks only.' in found["Clusters of one task"]
+    assert "Coupling not tested" not in found
+    assert "Tiny clusters" not in found, "a task may lack clusters here"
+    with on_command_line():
+        (said,) = [caution.text for caution in cautions(model) if caution.title == "Clusters of one task"]
+    assert said.endswith("--center task compares rows within tasks only.")
+    assert "Clusters of one task" not in titles(DMTRC(2, kernel="linear", center="task").fit(X, tasks=tasks))
+
+
+def test_long_names_of_tasks_are_told_apart_in_cautions():
+    rng = np.random.default_rng(0)
+    names = [f"Hospital No. {k} of the Northern Region" for k in range(4)]
+    model = DSTC(3, kernel="linear", sizes=1.0, random_state=0).fit(rng.normal(size=(24, 2)), tasks=np.repeat(names, 6))
+    (few,) = [caution.text for caution in cautions(model) if caution.title == "Few rows"]
+    assert few.startswith("Tasks …No. 0…, …No. 1…, …No. 2… and 1 more have fewer than 5 rows per cluster")
+
+
+def test_the_closest_and_the_furthest_pair_are_not_told_where_all_are_equal():
+    names, nothing = ["a", "b", "c"], np.full((3, 3), "", dtype=object)
+    equal = np.where(np.eye(3, dtype=bool), 1.0, 0.9104 + 1e-4 * np.arange(3))
+    assert _strongest(Relationship("Correlation", "", [0, 1, 2], equal, []), names, nothing) == (
+        "All pairs are equally close (0.91)."
+    )
+    matrix = np.array([[1, 0.9, 0.1], [0.9, 1, 0.2], [0.1, 0.2, 1]])
+    said = _strongest(Relationship("Correlation", "", [0, 1, 2], matrix, []), names, nothing)
+    assert said == "Closest: a and b (0.90). Furthest apart: a and c (0.10)."
+
+
+def test_tasks_of_a_few_rows_are_neither_closest_nor_furthest_nor_a_group():
+    names, nothing = ["a", "b", "c", "d"], np.full((4, 4), "", dtype=object)
+    matrix = np.array([[1, 0.9, 0.7, 0], [0.9, 1, 0.8, 0], [0.7, 0.8, 1, 0], [0, 0, 0, 1]])
+    relationship = Relationship("Correlation", "", [3, 0, 1, 2], matrix[np.ix_([3, 0, 1, 2], [3, 0, 1, 2])], [])
+    assert _strongest(relationship, names, nothing).endswith("(0.00).")
+    assert _strongest(relationship, names, nothing, {3}) == "Closest: a and b (0.90). Furthest apart: a and c (0.70)."
+    assert _strongest(relationship, names, nothing, {2, 3}) == "Here: a and b (0.90)."
+    model = DSTC(2, kernel="linear", sizes=1.0, random_state=0)
+    model.fit(np.random.default_rng(0).normal(size=(43, 2)), tasks=np.repeat(["x", "y", "z"], [20, 20, 3]))
+    model.task_groups_ = [["x", "y"], ["z"]]
+    assert _groups(model) == ""
+    model.task_groups_ = [["x", "z"], ["y"]]
+    assert _groups(model) == "x and z; y"
+
+
+def test_intervals_of_shares_are_as_wide_as_chance_makes_them():
+    """Refits on subsamples that label all rows do not vary by the rows that were drawn."""
+    sizes, steady = np.array([[45, 5], [100, 0]]), np.array([[[0.9, 0.9], [0.1, 0.1]], [[1.0, 1.0], [0.0, 0.0]]])
+    found = Stability(1.0, np.ones(150), np.ones(2), steady, None, None, 10, 0.2)
+    model = SimpleNamespace(stability_=found, n_clusters_=2, sizes="auto", cluster_sizes_=sizes)
+    first, second = share_intervals(model, [0, 1])["rows"]
+    assert [cell["share"] for cell in first["cells"]] == ["90 %", "10 %"]
+    assert [cell["between"] for cell in first["cells"]] == ["81–95 %", "5–19 %"]
+    assert [cell["between"] for cell in second["cells"]] == ["97–100 %", "0–3 %"]
+    model.stability_ = replace(found, shares=np.tile([0.5, 0.99], (2, 2, 1)))
+    assert share_intervals(model, [0])["rows"][0]["cells"][0]["between"] == "50–99 %", "or as refits say"
+    model.sizes = "balanced"
+    assert share_intervals(model, [0]) is None, "shares that were given are not uncertain"
+    assert correlation_intervals(model) is None
 
 
 def test_tasks_that_coupling_hurts_are_named(fitted):

@@ -2,7 +2,11 @@
 
 import csv
 import io
+import re
+import shutil
+import subprocess
 
+import numpy as np
 import pytest
 from report_helpers import clinics_frame
 
@@ -169,3 +173,41 @@ def test_the_least_sure_rows_have_their_values(visit, clinic_report):
     header = seen.page.locator(".unsure thead th").all_text_contents()
     assert header[:5] == ["Row", "Task", "Cluster", "Next", "Margin"]
     assert "total_cholesterol_hdl_ratio" in [name.replace("​", "") for name in header]
+
+
+def blank_ends(pdf, home):
+    """Share of every page below its last line, the margins not counted."""
+    if shutil.which("pdftoppm") is None:
+        pytest.skip("there is no pdftoppm (poppler-utils) to draw the pages with")
+    image = pytest.importorskip("PIL.Image")
+    (home / "report.pdf").write_bytes(pdf)
+    subprocess.run(["pdftoppm", "-r", "40", "-gray", "-png", home / "report.pdf", home / "page"], check=True)
+    ends = []
+    for page in sorted(home.glob("page*.png")):
+        with image.open(page) as drawn:
+            pixels = np.asarray(drawn.convert("L"))
+        height, margin = len(pixels), round(16 / 25.4 * 40)
+        last = np.flatnonzero((pixels < 200).any(axis=1)).max(initial=margin)
+        ends.append(1 - (last - margin) / (height - 2 * margin))
+    return ends
+
+
+@pytest.mark.parametrize("report", REPORTS)
+@pytest.mark.parametrize("paper", PAGES)
+def test_no_page_but_the_last_is_half_empty(visit, request, report, paper, tmp_path):
+    seen = visit(request.getfixturevalue(report))
+    ends = blank_ends(seen.page.pdf(format=paper, print_background=True), tmp_path)
+    assert len(ends) >= 4
+    assert max(ends[:-1]) < 0.5, [round(end, 2) for end in ends]
+
+
+def test_shares_and_correlations_come_with_intervals(visit, open_sizes_report):
+    seen = visit(open_sizes_report, viewport={"width": 1300, "height": 900})
+    cells = seen.page.locator(".between td")
+    assert cells.count() == 6
+    assert all(re.fullmatch(r"\d+ % \d+–\d+ %", cell.inner_text().strip()) for cell in cells.all())
+    assert seen.page.locator(".between svg.range").first.bounding_box()["width"] > 60
+    beside = seen.page.locator(".heat td .quiet").all_inner_texts()
+    assert beside
+    assert all(re.fullmatch(r"−?\d\.\d\d to −?\d\.\d\d", text) for text in beside)
+    assert "with other rows" in seen.page.locator("#h-tasks + .lede").inner_text()

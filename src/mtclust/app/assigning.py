@@ -12,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.app.tables import Table, TableEncoder
-from mtclust.app.wording import option
+from mtclust.app.wording import advice, option
 from mtclust.exceptions import TableError
+
+#: how a user says which task rows belong to, in Python and on the command line
+_TASK_GIVEN = ("give the task of every row (task=[...])", "name the task of all rows (--task NAME)")
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ def assign(
         raise TableError(
             f"the model has no task {', '.join(map(repr, unknown[:5]))}{' …' if len(unknown) > 5 else ''}; it knows "
             f"{', '.join(map(repr, model.tasks_.tolist()[:10]))}{' …' if len(model.tasks_) > 10 else ''}. Cluster "
-            f"new tasks with {option('new_tasks')}, or name the task of all rows ({option('task')})."
+            f"new tasks with {option('new_tasks')}, or {advice(*_TASK_GIVEN)}."
         )
     labels = np.zeros(len(tasks), dtype=np.int64)
     margins = np.zeros(len(tasks))

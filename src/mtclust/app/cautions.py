@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.app.wording import advice, option
 from mtclust.estimators.concerns import concerns
-from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, UncoupledWarning
+from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
 
 #: library warnings that are said in other words here
 _SAID_OTHERWISE = (UncoupledWarning, SmallTaskWarning, ConvergenceWarning, ClusterNumberWarning)
@@ -49,7 +49,8 @@ def cautions(model: Any, warned: Sequence[Any] = (), names: Mapping[int, str] | 
         Caution("Number of clusters uncertain", f"{text} Compare several numbers ({option('n_clusters')}).")
         for text in dict.fromkeys(uncertain)
     ]
-    others = [str(warning) for warning in raised if not isinstance(warning, _SAID_OTHERWISE)]
+    found += [Caution("Odd values", str(warning)) for warning in raised if isinstance(warning, TableWarning)]
+    others = [str(warning) for warning in raised if not isinstance(warning, (*_SAID_OTHERWISE, TableWarning))]
     found += [Caution("Warning of the library", text) for text in dict.fromkeys(others)]
     return [Caution(caution.title, _with_names(caution.text, names or {})) for caution in found]
 
@@ -62,8 +63,8 @@ def _with_names(text: str, names: Mapping[int, str]) -> str:
 def _about_call(model: Any) -> list[Caution]:
     if len(model.tasks_) == 1:
         return [Caution("One task only", "There is a single task, so nothing could be shared between tasks.")]
-    coupling = model.selection_.get("coupling")
-    if coupling is None or "statistic" in coupling or coupling["decision"] in ("none", 0):
+    given = getattr(model, "coupling", "auto")
+    if given in ("auto", "none", 0):
         return []
     text = "Coupling was set by hand, so it was not tested whether the tasks' own data support it."
     return [Caution("Coupling not tested", text)]

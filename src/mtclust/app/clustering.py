@@ -36,7 +36,7 @@ class Rows:
     table : Table
     X : array or sparse matrix
         Their features.
-    task_codes : ndarray of shape (n,)
+    task_numbers : ndarray of shape (n,)
         Place of each row's task in ``model.tasks_``.
     margins : ndarray of shape (n,)
         How much the score of a row's own cluster exceeds the next.
@@ -44,7 +44,7 @@ class Rows:
 
     table: Table
     X: Any
-    task_codes: NDArray[np.int64]
+    task_numbers: NDArray[np.int64]
     margins: NDArray[np.float64]
 
 
@@ -130,7 +130,7 @@ class Clustering:
     def witnesses(self) -> list[Witness]:
         """k-means and a Gaussian mixture on the same rows, judged by the same score, the best first."""
         rows, common = self.rows("witnesses"), self.model.selection_.center == "all"
-        return witnesses(rows.X, rows.task_codes, np.asarray(self.model.labels_), self.n_clusters, common)
+        return witnesses(rows.X, rows.task_numbers, np.asarray(self.model.labels_), self.n_clusters, common)
 
     def stability(self, n_refits: int = 10) -> Stability | None:
         """Cluster subsamples anew and see what stays the same; found once, and kept with the model.
@@ -148,7 +148,7 @@ class Clustering:
         if known is not None or self.n_clusters == 1 or self.model.solver == "cutting-plane":
             return known
         rows = self.rows("stability")
-        return self.model.stability(rows.X, tasks=self.model.tasks_[rows.task_codes], n_refits=n_refits)
+        return self.model.stability(rows.X, tasks=self.model.tasks_[rows.task_numbers], n_refits=n_refits)
 
     def least_sure(self, n: int = 10) -> Any:
         """The rows whose cluster is least clear, with their values.
@@ -269,7 +269,7 @@ class Clustering:
         from mtclust.plotting import plot_tasks
 
         rows = self.rows("plot_tasks")
-        return plot_tasks(self.model, rows.X, self.model.tasks_[rows.task_codes], **options)
+        return plot_tasks(self.model, rows.X, self.model.tasks_[rows.task_numbers], **options)
 
     def plot_task_relationship(self, **options: Any) -> Any:
         """How the tasks are related (:func:`mtclust.plotting.plot_task_relationship`); returns the axes."""
@@ -279,8 +279,8 @@ class Clustering:
 
     def __repr__(self) -> str:
         sizes = np.asarray(self.model.cluster_sizes_)
-        n, m = int(sizes.sum()), len(self.model.tasks_)
-        return f"<Clustering: {n:,} rows of {m} task{'s' * (m > 1)} in {self.n_clusters} clusters>"
+        n, m, C = int(sizes.sum()), len(self.model.tasks_), self.n_clusters
+        return f"<Clustering: {n:,} rows of {m} task{'s' * (m > 1)} in {C} cluster{'s' * (C > 1)}>"
 
     def _repr_html_(self) -> str:
         from mtclust.app.summary import clustering_html

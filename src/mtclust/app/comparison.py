@@ -16,6 +16,8 @@ from mtclust.app.shown import percent
 _LEAST_RATIO = 1.3
 #: nor are those whose interval nearly holds no difference
 _CERTAIN = 1.1
+#: a cluster that is so many times as common in a task is found almost only there
+_ALMOST_ONLY = 20
 #: chance of an error over all intervals together
 _CHANCE = 0.05
 
@@ -54,6 +56,9 @@ class Difference:
             return f"{cluster} is found only in {task} ({percent(self.share)} of its rows)"
         more = self.share > self.elsewhere
         factor = max(self.share / self.elsewhere, self.elsewhere / self.share)
+        if factor >= _ALMOST_ONLY:
+            verb = "is found almost only" if more else "is hardly found"
+            return f"{cluster} {verb} in {task} ({shares})"
         low, high = (self.low, self.high) if more else (1 / self.high, 1 / self.low)
         interval = f"{low:.1f} to {high:.1f} times" if high < 100 else f"at least {low:.1f} times"
         return f"{cluster} is {_times(factor, more)} in {task} ({shares}; {interval})"
@@ -67,25 +72,48 @@ def differences(sizes: NDArray[np.int64]) -> list[Difference]:
     >>> import numpy as np
     >>> found = differences(np.array([[50, 50], [90, 10], [88, 12]]))
     >>> [difference.in_words("abc"[difference.task], f"cluster {difference.cluster}") for difference in found][0]
-    'cluster 1 is 4.5 times as common in a (50 % of the rows, elsewhere 11 %; 2.5 to 8.0 times)'
+    'cluster 1 is 4.5 times as common in a (50 % of the rows, elsewhere 11 %; 2.5 to 8.2 times)'
     """
     sizes = np.asarray(sizes, dtype=float)
     m, C = sizes.shape
     if m < 2 or C < 2:
         return []
-    reach = norm.isf(_CHANCE / (2 * m * C))
+    z = norm.isf(_CHANCE / (2 * m * C))
     found = []
     for task in range(m):
         rows, others = sizes[task].sum(), np.delete(sizes, task, axis=0).sum()
         for cluster in range(C):
             here, there = sizes[task, cluster], sizes[:, cluster].sum() - sizes[task, cluster]
             ratio = np.log((here + 0.5) / (rows + 0.5)) - np.log((there + 0.5) / (others + 0.5))
-            error = np.sqrt(1 / (here + 0.5) - 1 / (rows + 0.5) + 1 / (there + 0.5) - 1 / (others + 0.5))
-            low, high = np.exp(ratio - reach * error), np.exp(ratio + reach * error)
+            (down, up), (down_there, up_there) = _reaches(here, rows, z), _reaches(there, others, z)
+            low, high = np.exp(ratio - np.hypot(down, up_there)), np.exp(ratio + np.hypot(up, down_there))
             difference = Difference(task, cluster, here / rows, there / others, float(low), float(high))
             if (low > 1 or high < 1) and difference.certain >= _CERTAIN and abs(ratio) >= np.log(_LEAST_RATIO):
                 found.append(difference)
     return sorted(found, key=lambda difference: -difference.certain)
+
+
+def wilson(counts: NDArray[Any], rows: NDArray[Any] | float, z: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Wilson's intervals for shares of so many rows, z standard deviations wide.
+
+    Examples
+    --------
+    >>> low, high = wilson(np.array([1.0, 50.0]), np.array([1.0, 100.0]), 1.96)
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([0.21, 0.4], [1.0, 0.6])
+    """
+    share = counts / rows
+    middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
+    reach = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
+    return np.clip(middle - reach, 0, 1), np.clip(middle + reach, 0, 1)
+
+
+def _reaches(count: float, rows: float, z: float) -> tuple[float, float]:
+    """How far the logarithm of a share may be down and up, by Wilson: one row that is all of a task tells little."""
+    low, high = wilson(np.array(count), rows, z)
+    share = (count + 0.5) / (rows + 0.5)
+    down = np.log(share / low) if low > 0 else np.inf
+    return max(float(down), 0.0), max(float(np.log(high / share)), 0.0)
 
 
 def shares_were_given(model: Any) -> bool:
@@ -109,3 +137,15 @@ def _times(factor: float, more: bool) -> str:
         if abs(factor - number) < 0.15:
             return f"{word} as {what}"
     return f"{factor:.0f} times as {what}" if factor >= 10 else f"{factor:.1f} times as {what}"
+
+
+def task_in_words(name: str, task_column: str | None) -> str:
+    """A task in a sentence; a bare number says what it counts.
+
+    Examples
+    --------
+    >>> task_in_words("Oslo", "shop"), task_in_words("2", "batch"), task_in_words("7", None)
+    ('Oslo', 'batch 2', 'task 7')
+    """
+    bare = not any(character.isalpha() for character in name)
+    return f"{task_column or 'task'} {name}" if bare else name

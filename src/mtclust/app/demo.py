@@ -16,24 +16,25 @@ from mtclust._atomic import atomic_write
 from mtclust._extras import require
 from mtclust.app.commands.output import written_to
 
-#: what the command is told beside files and columns
-OPTIONS = ("--clusters", "3", "--kernel", "linear")
-_COLUMNS = (
-    "age", "sex", "bmi", "blood_pressure", "cholesterol", "ldl", "hdl", "cholesterol_hdl_ratio", "log_triglycerides",
-    "glucose", "progression",
-)  # fmt: skip
-_AGES = {"40 and under": 40, "41 to 55": 55, "over 55": 200}
+Labels = NDArray[np.int64]
+
+#: what the command is told beside files and columns; pixels share a scale
+OPTIONS = ("--clusters", "10", "--scale", "none")
+#: first images of the sheets: every sheet asks for the same 130 digits, so that one begins where these begin anew
+SHEETS = (0, 130, 256, 386, 516, 646, 776, 905, 1029, 1157, 1287, 1415, 1545, 1667)
 
 
-def patients() -> Any:
-    """442 patients with diabetes: ten measurements, and how far the disease had progressed a year later."""
-    from sklearn.datasets import load_diabetes
+def handwriting() -> Any:
+    """1797 handwritten digits on 14 sheets: the sheet, the digit, and 64 pixels of every image."""
+    from sklearn.datasets import load_digits
 
-    frame = load_diabetes(as_frame=True, scaled=False).frame
-    frame.columns = list(_COLUMNS)
-    frame["age"] = [next(name for name, limit in _AGES.items() if age <= limit) for age in frame["age"]]
-    frame["sex"] = frame["sex"].map({1.0: "a", 2.0: "b"})
-    frame.insert(0, "patient", range(1, len(frame) + 1))
+    pandas = require("pandas", "cli")
+    images = load_digits()
+    names = [f"pixel_{row}_{column}" for row in range(1, 9) for column in range(1, 9)]
+    frame = pandas.DataFrame(images.data.astype(int), columns=names)
+    frame.insert(0, "digit", images.target)
+    sheets = np.searchsorted(SHEETS, np.arange(len(frame)), side="right")
+    frame.insert(0, "sheet", [f"sheet {number}" for number in sheets])
     return frame
 
 
@@ -41,19 +42,19 @@ def run_demo(out: Path, run_command: Callable[[list[str]], int]) -> int:
     """Write the table, run ``mtclust fit`` on it, and compare its clusters with those of k-means."""
     require("pandas", "cli")
     require("jinja2", "report")
-    frame = patients()
+    frame = handwriting()
     new = not out.exists()
-    table, result = out / "patients.csv", out / "result"
+    table, result = out / "handwriting.csv", out / "result"
     with written_to(out):
         out.mkdir(parents=True, exist_ok=True)
         with atomic_write(table) as stream:
             stream.write(frame.to_csv(index=False).encode())
-    keys = "patient,progression"
-    command = ["fit", str(table), "--task-column", "age", "--key", keys, *OPTIONS, "--out", str(result), "--overwrite"]
+    command = ["fit", str(table), "--task-column", "sheet", "--key", "digit", "--show-keys", *OPTIONS]
+    command += ["--out", str(result), "--overwrite"]
     print(
-        f"{len(frame)} patients with diabetes in three age groups (the tasks), from scikit-learn. The clusters do\n"
-        "not see how far the disease progressed in the year after, so that this can judge them.\n\n"
-        f"$ mtclust {shlex.join(command)}\n"
+        f"{len(frame):,} handwritten digits of 8 × 8 pixels, from scikit-learn, on {frame['sheet'].nunique()} sheets, "
+        "each in\none hand: the sheets are the tasks. No method is told which digit an image shows; the table\n"
+        f"knows, so that this can judge them.\n\n$ mtclust {shlex.join(command)}\n"
     )
     code = run_command(command)
     if code != 0:
@@ -72,35 +73,52 @@ def _clear_up(out: Path, table: Path, new: bool) -> None:
 
 
 def _compare(frame: Any, result: Path) -> None:
-    """How much of the progression within age groups the clusters explain, beside two ways of k-means."""
-    pandas = require("pandas", "cli")
-    tasks = frame["age"].to_numpy()
-    measured = frame.drop(columns=["patient", "age", "sex", "progression"])
-    X = ((measured - measured.mean()) / measured.std()).assign(sex=(frame["sex"] == "b") - 0.5).to_numpy()
-    labels = pandas.read_csv(result / "labels.csv")["cluster"].to_numpy()
-    n_clusters = len(np.unique(labels))
-    alone = np.zeros(len(X), dtype=np.int64)
-    for task in np.unique(tasks):
-        alone[tasks == task] = _kmeans(X[tasks == task], n_clusters)
-    print("\nHow much of the differences in progression within an age group the clusters explain:\n")
-    rows = (
-        ("k-means on all patients", _kmeans(X, n_clusters)),
-        ("k-means on each age group", alone),
-        ("mtclust", labels),
+    """How many images are named right when clusters are named by their most frequent digit, beside k-means."""
+    labels = require("pandas", "cli").read_csv(result / "labels.csv")
+    found, alone = labels["cluster"].to_numpy(), labels["alone"].to_numpy()
+    sheets, digits = frame["sheet"].to_numpy(), frame["digit"].to_numpy()
+    X, n_clusters = frame.filter(like="pixel").to_numpy(dtype=float), len(np.unique(found))
+    each = np.zeros(len(X), dtype=np.int64)
+    for sheet in np.unique(sheets):
+        each[sheets == sheet] = _kmeans(X[sheets == sheet], n_clusters)
+    print(
+        "\nSomebody looks at the clusters and names each by the digit that is most frequent in it. How many\n"
+        f"images are then named right? All methods saw the same pixels and were told of {n_clusters} clusters.\n\n"
+        f"  {'':<32}{'one name per cluster':>22}{'named anew on':>18}\n"
+        f"  {'':<32}{'for all sheets':>22}{'every sheet':>18}"
     )
-    for name, found in rows:
-        print(f"  {name:<28}{100 * _explained(frame['progression'].to_numpy(), tasks, found):5.1f} %")
+    rows = (
+        ("k-means on all sheets at once", _kmeans(X, n_clusters)),
+        ("k-means on each sheet", each),
+        ("mtclust, each sheet alone", alone),
+        ("mtclust", found),
+    )
+    everywhere = np.zeros(len(X))
+    for name, labelled in rows:
+        once, anew = (100 * _named_right(digits, labelled, groups) for groups in (everywhere, sheets))
+        print(f"  {name:<32}{once:>20.1f} %{anew:>16.1f} %")
+    print(
+        "\nThe first column needs clusters that mean the same on every sheet; k-means on each sheet numbers\n"
+        "them as they come. The second asks for a look at every cluster of every sheet."
+    )
 
 
-def _kmeans(X: NDArray[np.float64], n_clusters: int) -> NDArray[np.int64]:
-    return KMeans(n_clusters, n_init=10, random_state=0).fit_predict(X).astype(np.int64)
+def _kmeans(X: NDArray[np.float64], n_clusters: int) -> Labels:
+    return KMeans(min(n_clusters, len(X)), n_init=10, random_state=0).fit_predict(X).astype(np.int64)
 
 
-def _explained(outcome: NDArray[np.float64], tasks: NDArray[Any], labels: NDArray[np.int64]) -> float:
-    """Share of the variance within tasks that lies between the clusters of a task."""
-    within = between = 0.0
-    for task in np.unique(tasks):
-        own, groups = outcome[tasks == task], labels[tasks == task]
-        within += float(np.sum((own - own.mean()) ** 2))
-        between += sum(float((groups == c).sum() * (own[groups == c].mean() - own.mean()) ** 2) for c in set(groups))
-    return between / within
+def _named_right(truth: Labels, labels: Labels, groups: NDArray[Any]) -> float:
+    """Share of rows whose class is the most frequent one of their cluster within their group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth, labels = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
+    >>> _named_right(truth, labels, np.zeros(4)), _named_right(truth, labels, np.array([0, 0, 1, 1]))
+    (0.75, 1.0)
+    """
+    right = 0
+    for group in np.unique(groups):
+        for cluster in np.unique(labels[groups == group]):
+            right += int(np.bincount(truth[(groups == group) & (labels == cluster)]).max())
+    return right / len(truth)

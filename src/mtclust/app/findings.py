@@ -23,8 +23,8 @@ def clusters_table(found: Clustering) -> Any:
     model, rows = found.model, _rows(found)
     sizes = np.asarray(model.cluster_sizes_)
     C = int(model.n_clusters_)
-    clear = clarity(rows.X, rows.task_codes, model.labels_, C)
-    traits = all_traits(rows.X, rows.task_codes, model, found.encoder.features)
+    clear = clarity(rows.X, rows.task_numbers, model.labels_, C)
+    traits = all_traits(rows.X, rows.task_numbers, model, found.encoder.features)
     index = found.labels.index if not found._polars else np.arange(len(model.labels_))
     columns: dict[str, Any] = {"rows": sizes.sum(axis=0), "share": sizes.sum(axis=0) / sizes.sum()}
     for task in natural_order(model.tasks_):
@@ -38,7 +38,7 @@ def clusters_table(found: Clustering) -> Any:
     stability = getattr(model, "stability_", None)
     if stability is not None:
         columns["stability"] = stability.clusters
-    chosen = [exemplars(clear, rows.task_codes, model.labels_, c) for c in range(C)]
+    chosen = [exemplars(clear, rows.task_numbers, model.labels_, c) for c in range(C)]
     columns["exemplars"] = [[index[row] for row in own] for own in chosen]
     return pandas.DataFrame(columns, index=pandas.Index(found.named(np.arange(C)), name="cluster"))
 
@@ -62,7 +62,7 @@ def tasks_table(found: Clustering) -> Any:
         columns[relationship.quantity] = matrix.max(axis=1)
     given = shares_were_given(model)
     words = [""] * m if given else tasks_in_words(sizes, lambda t: str(model.tasks_[t]), found.name)
-    traits = all_traits(rows.X, rows.task_codes, model, found.encoder.features)
+    traits = all_traits(rows.X, rows.task_numbers, model, found.encoder.features)
     for cluster, own in enumerate(traits):
         for trait, feature in own:
             if trait.task is not None:
@@ -78,7 +78,7 @@ def least_sure_rows(found: Clustering, n: int) -> Any:
     model, rows = found.model, _rows(found)
     pandas = require("pandas", "cli")
     chosen = np.argsort(rows.margins, kind="stable")[:n]
-    tasks = model.tasks_[rows.task_codes[chosen]]
+    tasks = model.tasks_[rows.task_numbers[chosen]]
     scores = model.decision_function(rows.X[chosen], tasks=tasks).copy()
     scores[np.arange(len(chosen)), model.labels_[chosen]] = -np.inf
     columns = {

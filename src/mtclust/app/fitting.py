@@ -6,20 +6,22 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mtclust._warnings import warn_user
 from mtclust.app.clustering import Clustering, _is_polars, rows_of
 from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables, table_of_frames
 from mtclust.app.tables.parsing import MISSING
+from mtclust.app.tables.spelling import task_notes
 from mtclust.app.tables.table import refuse_rows_as_tasks
 from mtclust.app.wording import option
-from mtclust.exceptions import TableError
+from mtclust.choose.n_clusters import CANDIDATES
+from mtclust.exceptions import TableError, TableWarning
 
-#: numbers of clusters that are tried where none is given
-_CANDIDATES = range(2, 9)
 _METHODS = ("dmtrc", "dmtfc", "dstc")
 _SCALES = ("standard", "range", "none")
 #: what is told while it is being done
@@ -31,13 +33,13 @@ def cluster(
     task: Any = None,
     n_clusters: int | str | range | Mapping[Any, int] = "auto",
     *,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     text_column: str | None = None,
-    keys: Sequence[str] = (),
-    categories: Sequence[str] = (),
+    keys: str | Sequence[str] = (),
+    categories: str | Sequence[str] = (),
     impute: bool = True,
     scale: str = "standard",
-    missing: Sequence[str] = (),
+    missing: str | float | Sequence[Any] = (),
     decimal: str | None = None,
     date_format: str | None = None,
     common_columns: bool = False,
@@ -49,31 +51,32 @@ def cluster(
     """Cluster the rows of several related tables (tasks) at once.
 
     Columns may hold numbers, categories, dates, booleans or text. Numbers are standardised, a category as a whole and a
-    date count half as much, what only names rows (ids, counters, postcodes) is left out, and missing values are filled
-    in from the rows of the same task; :attr:`Clustering.notes` says what was done.
+    date count a third as much. What only names rows (ids, counters, postcodes), what is the same in all rows of a
+    task, and categories and dates that go with no other column (coin flips) are left out; missing values are filled in
+    from the rows of the same task. :attr:`Clustering.notes` says what was done.
 
     Parameters
     ----------
     table : pandas or polars DataFrame, mapping from task to DataFrame, path, or sequence of paths
         Several files without ``task`` are one task each.
-    task : str, or one task per row
+    task : name of a column, or one task per row
         The column that says which task a row belongs to; a series is matched by its index.
     n_clusters : int, "auto", range or mapping, default="auto"
         As the estimators take it.
-    columns : sequence of str, optional
+    columns : str or sequence of str, optional
         Cluster by these only.
     text_column : str, optional
         Cluster by the text in this column only.
-    keys : sequence of str
+    keys : str or sequence of str
         Columns that name a row and are not used.
-    categories : sequence of str
+    categories : str or sequence of str
         Columns of numbers that are names, such as postcodes.
     impute : bool, default=True
         Fill in missing values; without, they are refused.
     scale : {"standard", "range", "none"}, default="standard"
         Numbers to standard deviation 1, to the range 0 to 1, or as they are.
-    missing : sequence of str
-        Further cells that mean "not known", such as "?".
+    missing : str, number or sequence of these
+        Further cells that mean "not known", such as "?" or -999.
     decimal : {".", ","}, optional
         Decimal mark of numbers that are strings; found out where it can be.
     date_format : str, optional
@@ -114,12 +117,15 @@ def cluster(
     """
     read = read_any(table, task, common_columns=common_columns)
     encoding = EncodingOptions(
-        columns, text_column, tuple(keys), tuple(categories), impute, _one_of("scale", scale, _SCALES),
-        (*MISSING, *missing), decimal, date_format,
+        None if columns is None else _names("columns", columns), None if text_column is None else str(text_column),
+        _names("keys", keys), _names("categories", categories), impute, _one_of("scale", scale, _SCALES),
+        (*MISSING, *_names("missing", missing)), decimal, date_format,
     )  # fmt: skip
     found = cluster_table(
         read, encoding, n_clusters, method=method, kernel=kernel, random_state=random_state, **options
     )
+    for doubt in found.encoder.doubts:
+        warn_user(doubt, TableWarning)
     return found._as_polars() if _is_polars(table) else found
 
 
@@ -128,6 +134,12 @@ def read_any(table: Any, task: Any, *, common_columns: bool = False, reading: Re
     if isinstance(table, str | os.PathLike):
         table = [table]
     if isinstance(table, Sequence):
+        other = next((part for part in table if not isinstance(part, str | os.PathLike)), None)
+        if other is not None:
+            raise TableError(
+                f"table is a list that holds a {type(other).__name__}; a list holds paths of files. Give data frames "
+                'as a mapping from tasks to them, such as {"Oslo": oslo, "Rome": rome}.'
+            )
         if task is not None and not isinstance(task, str):
             raise TableError("task must name a column where the table is a file; give its name.")
         return read_tables([Path(path) for path in table], task, reading, common_columns=common_columns)
@@ -149,8 +161,8 @@ def cluster_table(
     with step("Reading the columns"):
         encoder = TableEncoder.fit(table, encoding)
         X, _ = encoder.transform(table)
-    notes = [*table.notes, *encoder.notes]
     tasks = table.tasks.astype(str)
+    notes = [*table.notes, *task_notes(tasks), *encoder.notes]
     estimator = _estimator(_one_of("method", method.lower(), _METHODS), options)
     estimator.set_params(kernel=kernel, n_clusters=_number(n_clusters, len(tasks)))
     with warnings.catch_warnings(record=True) as caught:
@@ -168,6 +180,7 @@ def cluster_table(
             asked = option("kernel", str(estimator.kernel))
             raise TableError(f"there is not enough memory for {len(tasks)} rows with {asked}; {way_out}.") from error
     warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
+    warned = [*map(TableWarning, encoder.doubts), *warned]
     return Clustering(model, encoder, {}, notes, warned, rows)
 
 
@@ -188,7 +201,7 @@ def _number(n_clusters: Any, rows: int) -> Any:
     """The number of clusters as the estimators take it, no candidate larger than the number of rows."""
     if not isinstance(n_clusters, range) and n_clusters != "auto":
         return n_clusters
-    wanted = _CANDIDATES if isinstance(n_clusters, str) else n_clusters
+    wanted = CANDIDATES if isinstance(n_clusters, str) else n_clusters
     if len(wanted) == 0:
         return n_clusters  # the estimator says what is wrong
     low, high = sorted((wanted[0], wanted[-1]))
@@ -197,6 +210,18 @@ def _number(n_clusters: Any, rows: int) -> Any:
             f"{option('n_clusters')} asks for {low} or more, but there are only {rows} rows; ask for fewer clusters."
         )
     return n_clusters if high <= rows else range(low, rows + 1)
+
+
+def _names(argument: str, given: Any) -> tuple[str, ...]:
+    """One name or several, as strings."""
+    if isinstance(given, str | bytes | Real):
+        return (str(given),)
+    try:
+        return tuple(str(name) for name in given)
+    except TypeError as error:
+        raise TableError(
+            f"{option(argument)} is {given!r}, of type {type(given).__name__}; give a name or a list of names."
+        ) from error
 
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ much stronger there than elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,8 @@ class Trait:
         Mean of X over the tasks' rows inside and outside the cluster; for words the share of rows that have it.
     task : int or None
         The task it is particular to; None if it is shared. ``inside`` and ``outside`` are then of that task.
+    between : bool
+        The cluster has no feature of its own; this one tells the others apart, and it lies in between.
     """
 
     feature: int
@@ -46,6 +49,7 @@ class Trait:
     inside: float
     outside: float
     task: int | None = None
+    between: bool = False
 
     @property
     def effect(self) -> float:
@@ -70,11 +74,11 @@ class Moments:
     spreads: Array
 
 
-def moments(X: Any, task_codes: NDArray[np.int64], labels: NDArray[np.int64], m: int, n_clusters: int) -> Moments:
+def moments(X: Any, task_numbers: NDArray[np.int64], labels: NDArray[np.int64], m: int, n_clusters: int) -> Moments:
     """Counts, sums and spreads of the rows by task and cluster."""
     counts, sums, spreads = np.zeros((m, n_clusters)), [], np.zeros((m, X.shape[1]))
     for task in range(m):
-        rows = np.flatnonzero(task_codes == task)
+        rows = np.flatnonzero(task_numbers == task)
         part, own = X[rows], labels[rows]
         counts[task] = np.bincount(own, minlength=n_clusters)
         indicator = sp.csr_matrix((np.ones(len(rows)), (own, np.arange(len(rows)))), shape=(n_clusters, len(rows)))
@@ -112,6 +116,15 @@ def cluster_traits(
     if present.sum() < 2:
         return traits
     return traits + _particular(values, cluster, effects, errors, present, only_positive)
+
+
+def traits_between(found: Moments, cluster: int, features: Sequence[int]) -> list[Trait]:
+    """What features that tell other clusters apart are in a cluster that nothing sets apart."""
+    effects, _ = _effects(found, cluster)
+    present = ~np.isnan(effects[:, 0])
+    if not present.any():
+        return []
+    return [Trait(f, effects[:, f], *_means(found, cluster, f, present), None, True) for f in features]
 
 
 def _effects(found: Moments, cluster: int) -> tuple[Array, Array]:

@@ -29,7 +29,7 @@ class Clarity:
     silhouette: Array
 
 
-def clarity(X: Any, task_codes: NDArray[np.int64], labels: NDArray[np.int64], n_clusters: int) -> Clarity:
+def clarity(X: Any, task_numbers: NDArray[np.int64], labels: NDArray[np.int64], n_clusters: int) -> Clarity:
     """Distances and simplified silhouettes of all rows.
 
     Examples
@@ -40,8 +40,8 @@ def clarity(X: Any, task_codes: NDArray[np.int64], labels: NDArray[np.int64], n_
     [0.91, 0.89, 0.89, 0.91]
     """
     distance, silhouette = np.zeros(len(labels)), np.full(len(labels), np.nan)
-    for task in np.unique(task_codes):
-        rows = np.flatnonzero(task_codes == task)
+    for task in np.unique(task_numbers):
+        rows = np.flatnonzero(task_numbers == task)
         part, own = X[rows], labels[rows]
         counts = np.bincount(own, minlength=n_clusters)
         present = np.flatnonzero(counts)
@@ -64,14 +64,14 @@ def clarity(X: Any, task_codes: NDArray[np.int64], labels: NDArray[np.int64], n_
 
 
 def exemplars(
-    found: Clarity, task_codes: NDArray[np.int64], labels: NDArray[np.int64], cluster: int, most: int = 3
+    found: Clarity, task_numbers: NDArray[np.int64], labels: NDArray[np.int64], cluster: int, most: int = 3
 ) -> list[int]:
     """Typical rows of a cluster: nearest to its centre, one of each of the tasks that have the most of it."""
     members = np.flatnonzero(labels == cluster)
-    tasks, counts = np.unique(task_codes[members], return_counts=True)
+    tasks, counts = np.unique(task_numbers[members], return_counts=True)
     chosen = []
     for task in tasks[np.argsort(-counts, kind="stable")][:most]:
-        own = members[task_codes[members] == task]
+        own = members[task_numbers[members] == task]
         chosen.append(int(own[np.argmin(found.distance[own])]))
     left = members[np.argsort(found.distance[members], kind="stable")]
     chosen += [int(row) for row in left if row not in chosen][: most - len(chosen)]

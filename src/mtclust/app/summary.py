@@ -11,7 +11,7 @@ import numpy as np
 
 from mtclust._names import columns, distinct_names, padded, shown_name
 from mtclust.app.cautions import cautions
-from mtclust.app.comparison import differences, shares_were_given
+from mtclust.app.comparison import differences, shares_were_given, task_in_words
 from mtclust.app.report.choices import kernel_in_words
 from mtclust.app.shown import natural_order, percent
 from mtclust.choose.record import SizesChoice
@@ -78,13 +78,13 @@ def summarise(found: Clustering) -> ClusteringSummary:
         f"{n:,} rows in {m} task{'s' if m != 1 else ''}{of}, by {found.encoder.describe()}: "
         f"{found.n_clusters} clusters with {type(model).__name__}, {kernel_in_words(model)} kernel"
     )
+    facts, compared = found.facts, compared_in_words(found, _COMPARED)
+    careful = [caution.text for caution in cautions(model, found.warned, found.names)]
     remarks = [
         *_reasons(model),
         *(("Note", note) for note in found.notes),
-        *(("Careful", caution.text) for caution in cautions(model, found.warned, found.names)),
+        *(("Careful", text) for text in careful if text != facts.separated),
     ]
-    compared = compared_in_words(found, _COMPARED)
-    facts = found.facts
     other = facts.against[:1].upper() + facts.against[1:]
     said = [sentence.rstrip(".") for sentence in (facts.separated, facts.stable, other) if sentence]
     compared = [*said, *compared]
@@ -102,7 +102,8 @@ def compared_in_words(found: Clustering, most: int) -> list[str]:
     for difference in differences(model.cluster_sizes_):
         places = ("task", difference.task), ("cluster", difference.cluster)
         if len(said) < most and all(times.get(place, 0) < 2 for place in places):
-            sentence = difference.in_words(names[difference.task], found.name(difference.cluster))
+            task = task_in_words(names[difference.task], found.encoder.task_column)
+            sentence = difference.in_words(task, found.name(difference.cluster))
             said.append(sentence[0].upper() + sentence[1:])
             times |= {place: times.get(place, 0) + 1 for place in places}
     return said

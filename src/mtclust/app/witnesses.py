@@ -15,16 +15,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from mtclust.alignment import names_by_agreement, pair_counts
 from mtclust.choose.judge import Judge
+from mtclust.choose.mixture import mixture_labels
 from mtclust.choose.settings import all_rows, sample_rows
 from mtclust.choose.views import View, judging_kernels
+from mtclust.estimators.concerns import FEW_ROWS
+from mtclust.few_values import few_valued, spread
 from mtclust.tasks import index_tasks
 
 Array = NDArray[np.float64]
@@ -38,9 +39,6 @@ BETTER = 0.05
 OTHER = 0.3
 #: and from which it has found the same
 SAME = 0.9
-#: columns of a Gaussian mixture, and what is added to its variances
-_DIRECTIONS = 8
-_RIDGE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class Witness:
     score, ours : float
         The judge's, of its clusters and of those that are shown.
     agreement : float
-        Adjusted Rand index within tasks of the two.
+        Adjusted Rand index within tasks of the two, the mean over rows.
 
     Examples
     --------
@@ -69,42 +67,48 @@ class Witness:
 
     @property
     def better(self) -> bool:
-        """Clearly better, with clusters that are not nearly the same."""
-        return self.score - self.ours > BETTER and self.agreement < SAME
+        """Clearly better, and better than noise, with clusters that are not nearly the same."""
+        return self.score > 0 and self.score - self.ours > BETTER and self.agreement < SAME
 
     def __str__(self) -> str:
         verb = "separates them better" if self.better else "separates them no better"
         return f"{self.method} {verb} ({self.score:.2f} against {self.ours:.2f})"
 
 
-def witnesses(X: Any, task_codes: Labels, labels: Labels, n_clusters: int, common: bool = False) -> list[Witness]:
+def witnesses(X: Any, task_numbers: Labels, labels: Labels, n_clusters: int, common: bool = False) -> list[Witness]:
     """Simple methods on the same rows, the best first; none for text, one cluster or hardly any rows.
 
-    ``common`` says that all tasks are in one frame.
+    ``common`` says that all tasks are in one frame. Tasks with too few rows to tell clusters are not asked, unless all
+    are such.
     """
     if sp.issparse(X) or n_clusters < 2 or len(labels) < 4 * n_clusters:
         return []
-    index = index_tasks(task_codes, len(labels))
+    telling = np.bincount(task_numbers)[task_numbers] >= FEW_ROWS * n_clusters
+    if telling.any():
+        X, task_numbers, labels = X[telling], task_numbers[telling], np.asarray(labels)[telling]
+    index = index_tasks(task_numbers, len(labels))
+    X = spread(X, few_valued(X))  # as the fit saw them
     sample = all_rows(X, index) if len(labels) <= _ROWS else sample_rows(X, index, _ROWS)
     offsets, own = sample.index.offsets, np.asarray(labels, dtype=np.int64)[sample.order]
     view = View(sample.rows, offsets)
-    judge = Judge({spec.name: view.through(spec, "task").centred.matrix for spec in judging_kernels("auto")}, offsets)
+    judge = Judge.of(view.in_one_frame if common else view, judging_kernels("auto"))
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
-        found = _labels(sample.rows, offsets, own, n_clusters)
-    ours = judge(own, n_clusters, common=common).score
+        found = _labels(view, own, n_clusters)
+    ours = judge(own, n_clusters).score
     result = []
     for method, other in found.items():
         pairs = [adjusted_rand_score(own[a:b], other[a:b]) for a, b in zip(offsets[:-1], offsets[1:])]
-        theirs = judge(other, n_clusters, common=common).score
-        result.append(Witness(method, theirs, ours, float(np.mean(pairs))))
+        theirs = judge(other, n_clusters).score
+        result.append(Witness(method, theirs, ours, float(np.average(pairs, weights=np.diff(offsets)))))
     return sorted(result, key=lambda witness: -witness.score)
 
 
-def _labels(rows: Array, offsets: NDArray[np.int64], shown: Labels, n_clusters: int) -> dict[str, Labels]:
+def _labels(view: View, shown: Labels, n_clusters: int) -> dict[str, Labels]:
     def k_means(part: Array) -> Labels:
         return KMeans(min(n_clusters, len(part)), n_init=3, random_state=0).fit_predict(part).astype(np.int64)
 
+    rows, offsets = view.rows, view.offsets
     found = {"k-means on all rows": k_means(rows)}
     if len(offsets) > 2:
         parts = []
@@ -112,11 +116,8 @@ def _labels(rows: Array, offsets: NDArray[np.int64], shown: Labels, n_clusters: 
             own = k_means(rows[a:b])
             parts.append(names_by_agreement(pair_counts(own, shown[a:b], n_clusters))[own])
         found["k-means in every task"] = np.concatenate(parts)
-    directions = PCA(min(_DIRECTIONS, *rows.shape), random_state=0).fit_transform(rows)
-    spread = float(directions.var()) or 1.0
-    mixture = GaussianMixture(n_clusters, reg_covar=_RIDGE * spread, random_state=0)
-    found["a Gaussian mixture on all rows"] = mixture.fit_predict(directions).astype(np.int64)
-    return found
+    mixed = mixture_labels(view, np.full(len(offsets) - 1, n_clusters))
+    return found if mixed is None else found | {"a Gaussian mixture": mixed}
 
 
 def doubt(found: list[Witness]) -> str:
@@ -130,12 +131,14 @@ def doubt(found: list[Witness]) -> str:
     'no simple method finds these clusters (agreement 0.10), and one separates rows as well'
     >>> doubt([Witness("k-means on all rows", 0.31, 0.62, 0.1)])
     ''
+    >>> doubt([Witness("k-means on all rows", -0.6, -1.2, 0.1)])  # neither is better than noise
+    ''
     """
     if not found:
         return ""
     best, nearest = found[0], max(witness.agreement for witness in found)
     if best.better:
         return str(best)
-    if nearest < OTHER and best.score >= best.ours - BETTER:
+    if best.score > 0 and nearest < OTHER and best.score >= best.ours - BETTER:
         return f"no simple method finds these clusters (agreement {nearest:.2f}), and one separates rows as well"
     return ""

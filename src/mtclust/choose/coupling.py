@@ -20,8 +20,7 @@ from mtclust.exceptions import UncoupledWarning
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.borrow import with_borrowed
-from mtclust.search.outcome import Outcome
-from mtclust.search.variants import shrunk, uncoupled
+from mtclust.search.outcome import Outcome, shrunk, uncoupled
 from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]

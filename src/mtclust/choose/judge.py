@@ -30,6 +30,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mtclust.choose import quadratic
+from mtclust.choose.views import KernelSpec, View
 from mtclust.criterion import SMALLEST_RESIDUAL, indicators
 
 Array = NDArray[np.float64]
@@ -172,11 +173,15 @@ class Judge:
             name: [_spectrum(kernel[np.ix_(rows, rows)]) for rows in self._rows] for name, kernel in kernels.items()
         }
 
-    def __call__(self, labels: Labels, n_clusters: int, *, common: bool = False) -> Verdict:
-        """Judge labels; sizes are compared within tasks, or over all rows if the tasks have a ``common`` frame."""
+    @classmethod
+    def of(cls, view: View, kernels: Sequence[KernelSpec], by_shape: bool = True) -> Judge:
+        """The judge of the rows of a view, through kernels, every task in its own frame."""
+        return cls({spec.name: view.through(spec, "task").centred.matrix for spec in kernels}, view.offsets, by_shape)
+
+    def __call__(self, labels: Labels, n_clusters: int) -> Verdict:
         by_kernel = self._by_kernel(labels, n_clusters, range(len(self._rows)))
         clusters = np.mean(list(by_kernel.values()), axis=0)
-        even = self._evenness(labels, n_clusters, common)
+        even = self._evenness(labels, n_clusters)
         shape = float(self._shapes(labels, n_clusters).mean()) if self._by_shape else None
         means = {name: float(own.mean()) for name, own in by_kernel.items()}
         return Verdict(float(clusters.mean()), means, clusters, even, shape)
@@ -218,9 +223,7 @@ class Judge:
         own = (r_squared - SHAPE_NOISE) / (1.0 - SHAPE_NOISE)
         return np.where(held, np.maximum(own, LEAST_SHAPE), 0.0)
 
-    def _evenness(self, labels: Labels, n_clusters: int, common: bool) -> float:
-        if common:
-            return evenness(labels, n_clusters)
+    def _evenness(self, labels: Labels, n_clusters: int) -> float:
         parts: Sequence[Labels] = [labels[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
         return float(np.mean([evenness(part, n_clusters) for part in parts]))
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.assignment import assign
-from mtclust.choose.quadratic import DIRECTIONS, leading_directions
+from mtclust.choose.quadratic import directions_of
 from mtclust.choose.views import KernelSpec, View
 from mtclust.labels import neutral_bounds
 
@@ -30,8 +29,7 @@ def mixture_labels(view: View, clusters: NDArray[np.int64]) -> NDArray[np.int64]
     n, C = len(kernel.matrix), int(clusters.max())
     if kernel.scale == 0 or n < 2 * C:
         return None
-    eigenvalues, vectors = sla.eigh(kernel.matrix, subset_by_index=(max(0, n - DIRECTIONS), n - 1))
-    X = leading_directions(vectors, np.maximum(eigenvalues, 0.0), C)
+    X = directions_of(kernel.matrix, C)
     mixture = GaussianMixture(C, reg_covar=_SMALLEST_VARIANCE * X.var(), random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

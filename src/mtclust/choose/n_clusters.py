@@ -28,13 +28,14 @@ from numpy.typing import NDArray
 from mtclust._threads import one_blas_thread
 from mtclust.choose.judge import Judge
 from mtclust.choose.number_choice import ClusterNumberChoice, Structure, lead_over_noise
-from mtclust.choose.settings import sample_rows
+from mtclust.choose.settings import columns_to_spread, sample_rows
 from mtclust.choose.structure import columns_depend, deciding_column, gaussian_kernel, gaussian_rows
 from mtclust.choose.sweep import Look, Swept, sweep
 from mtclust.choose.views import KernelSpec, View, judging_kernels
 from mtclust.choose.votes import by_density, by_distance
-from mtclust.features import Kernel
-from mtclust.problem.common import counts_by_task
+from mtclust.features import Kernel, is_precomputed
+from mtclust.few_values import spread
+from mtclust.labels import counts_by_task
 from mtclust.tasks import TaskIndex, index_tasks
 from mtclust.validation import split_task_column
 
@@ -90,6 +91,7 @@ def select_n_clusters(
         X, tasks = split_task_column(X if hasattr(X, "shape") else np.asarray(X), estimator.task_column)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     rows = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    rows = spread(rows, columns_to_spread(estimator, rows))
     return choose_n_clusters(estimator, rows, index_tasks(tasks, rows.shape[0]), numbers, names)
 
 
@@ -110,7 +112,7 @@ def choose_n_clusters(
     """
     if not numbers or numbers[0] < 2:
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
-    precomputed = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
+    precomputed = is_precomputed(estimator.kernel)
     sample = sample_rows(np.arange(table.shape[0])[:, None] if precomputed else table, index, ROWS)
     rows, offsets = sample.rows, sample.index.offsets
     if precomputed:
@@ -172,9 +174,7 @@ def _search_kernels(kernel: str, width: Any) -> tuple[KernelSpec, ...]:
 def _swept(
     view: View, specs: tuple[KernelSpec, ...], judging: tuple[KernelSpec, ...], numbers: list[int], across: bool = False
 ) -> list[Swept]:
-    judge = Judge(
-        {spec.name: view.through(spec, "task").centred.matrix for spec in judging}, view.offsets, by_shape=False
-    )
+    judge = Judge.of(view, judging, by_shape=False)
     looks: tuple[Look, ...] = ("alone", "together", "common") if len(view.offsets) > 2 else ("alone",)
     return sweep(view, specs, judge, numbers, looks, across)
 

@@ -17,6 +17,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mtclust.criterion import indicators
+from mtclust.leading import leading_eigenvectors
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -43,6 +44,12 @@ def leading_directions(vectors: Array, eigenvalues: Array, n_clusters: int) -> A
         return np.zeros((n, 1))
     r = max(1, min(DIRECTIONS, len(eigenvalues), n // (ROWS_PER_DIRECTION * n_clusters)))
     return np.asarray(vectors[:, -r:] * np.sqrt(eigenvalues[-r:]))
+
+
+def directions_of(kernel: Array, n_clusters: int) -> Array:
+    """Rows of a centred kernel matrix in their leading directions."""
+    eigenvalues, vectors = leading_eigenvectors(kernel, min(DIRECTIONS, len(kernel)))
+    return leading_directions(vectors, np.maximum(eigenvalues, 0.0), n_clusters)
 
 
 def membership(X: Array, labels: Labels, n_clusters: int) -> Array:

@@ -7,18 +7,22 @@ not depend on chance. With nothing left open only the judge is made ready.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.choose.candidates import Choice, Question, choose, constant_lambdas
+from mtclust.choose.candidates import Choice, choose
+from mtclust.choose.judge import TASKS as JUDGED_TASKS
 from mtclust.choose.judge import Judge
 from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, is_wide, judging_kernels
+from mtclust.choose.ways import Question, constant_lambdas
 from mtclust.features import Kernel
-from mtclust.labels import same_for_all_clusters
+from mtclust.few_values import few_valued
+from mtclust.hints import NO_HINTS, Hints
+from mtclust.labels import offsets_of, one_per_task, same_for_all_clusters
 from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.tasks import TaskIndex
 
@@ -28,12 +32,41 @@ Array = NDArray[np.float64]
 _ROWS_PER_CLUSTER = 12
 FEWEST, MOST = 360, 600
 _LEAST_ROWS = 15
-#: tasks that a sample takes rows of, the largest first
+#: tasks that a sample takes rows of, the largest first: all up to so many, of more as many as the judge looks at, or as
+#: have the fewest rows that settings are chosen on
 _TASKS = 100
 #: from so many rows on the linear kernel is taken where it falls behind by no more than this
 _VERY_MANY, _LINEAR_LEAD = 20_000, 0.02
 #: candidates are searched with this share of ``n_init``
 _EFFORT = 4
+
+
+@dataclass(frozen=True)
+class Input:
+    """What a fit is given to cluster.
+
+    Attributes
+    ----------
+    rows : array, CSR matrix or another table that numbers of rows index
+    index : TaskIndex
+    clusters : ndarray of shape (m,)
+        Number of clusters of every task.
+    hints : Hints
+        What is known of rows sorted by task.
+    """
+
+    rows: Any
+    index: TaskIndex
+    clusters: NDArray[np.int64]
+    hints: Hints = NO_HINTS
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.index.offsets[-1])
+
+    def as_one_task(self) -> Input:
+        """The same rows, all of one task."""
+        return replace(self, index=self.index.as_one_task(), clusters=self.clusters[:1])
 
 
 @dataclass(frozen=True)
@@ -67,12 +100,14 @@ class Sample:
         """Whether these are all rows of all tasks in the order of their index."""
         return self.complete and bool(np.all(np.diff(self.tasks) > 0))
 
+    def positions_in(self, index: TaskIndex) -> NDArray[np.int64]:
+        """Where these rows are among all rows sorted by task, whose index is given."""
+        return np.concatenate([index.offsets[i] + part for i, part in zip(self.tasks, self.positions)])
+
     def labels_of(self, point: Point, index: TaskIndex) -> NDArray[np.int64]:
         """Labels of these rows at a point of all rows, whose index is given."""
         if index.in_memory:
-            begins = index.offsets[self.tasks]
-            where = np.concatenate([a + part for a, part in zip(begins, self.positions)])
-            return np.asarray(point.labels, dtype=np.int64)[where]
+            return np.asarray(point.labels, dtype=np.int64)[self.positions_in(index)]
         tasks, asked = point.fit.tasks, [np.empty(0, dtype=np.int64)] * index.n_tasks
         for task, part in zip(self.tasks, self.positions):
             asked[task] = part
@@ -109,7 +144,7 @@ class Settings:
     view : View
         Of the sample.
     judge : Judge
-        Of the sample.
+        Of the sample, in the frame.
     choice : Choice or None
         None where nothing was open.
     selection : dict
@@ -126,7 +161,7 @@ class Settings:
     view: View
     judge: Judge
     choice: Choice | None
-    selection: dict[str, Any]
+    selection: dict[str, Any] = field(default_factory=dict)
 
 
 def all_rows(X: Any, index: TaskIndex, tasks: NDArray[np.int64] | None = None) -> Sample:
@@ -142,7 +177,7 @@ def _taken(
     rows = X[order]
     rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
     sizes = np.array([len(part) for part in positions])
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    offsets = offsets_of(sizes)
     own = TaskIndex(index.names[tasks], np.repeat(np.arange(len(tasks)), sizes), np.arange(len(order)), offsets, True)
     return Sample(rows, own, tasks, positions, order, complete)
 
@@ -169,48 +204,23 @@ def sample_rows(
     """
     rng = np.random.default_rng(0)
     tasks = np.arange(index.n_tasks) if tasks is None else tasks
+    each = max(least, most // min(len(tasks), most_tasks))
     if len(tasks) > most_tasks:
-        tasks = tasks[np.sort(np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks])]
-    wanted = np.minimum(index.sizes[tasks], max(least, most // len(tasks)))
+        largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
+        rows = np.minimum(index.sizes[tasks[largest]], least).cumsum()
+        tasks = tasks[np.sort(largest[: max(JUDGED_TASKS, int(np.searchsorted(rows, FEWEST)) + 1)])]
+    wanted = np.minimum(index.sizes[tasks], each)
     positions = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(index.sizes[tasks], wanted)]
     return _taken(X, index, tasks, positions, complete=False)
 
 
-def choose_settings(
-    estimator: Any, sample: Sample, index: TaskIndex, clusters: NDArray[np.int64], options: SearchOptions,
-    known: NDArray[np.int64] | None = None,
-) -> Settings:  # fmt: skip
-    """Choose what the estimator's arguments leave open; only its parameters are read.
-
-    Parameters
-    ----------
-    estimator : DMTRC, DMTFC or DSTC
-    sample : Sample
-        The rows to choose on.
-    index : TaskIndex
-        Of all rows.
-    clusters : ndarray of shape (m,)
-        Number of clusters of every task.
-    options : SearchOptions
-    known : ndarray of shape (n,), optional
-        Clusters of all rows, sorted by task, −1 where unknown.
-    """
-    m = index.n_tasks
-    view = View(sample.rows, sample.index.offsets, sample.order, estimator.fit_intercept)
-    given = given_lambdas(estimator, index)
-    frames = estimator._frames(sample.index.n_tasks, clusters)
-    if "all" in frames and (not index.in_memory or is_wide(sample.rows)):
-        if frames == ("all",):
-            raise ValueError(
-                'center="all" needs rows in memory, dense or of at most 2 million cells; use center="task".'
-            )
-        frames = ("task",)
-    question = replace(
-        _question(estimator, view, sample, clusters, given, frames, int(index.sizes.sum())),
-        known=_of_sample(known, sample, index),
-    )
+def choose_settings(estimator: Any, given: Input, sample: Sample, options: SearchOptions) -> Settings:
+    """Choose what the estimator's arguments leave open, on the rows of a sample; only its parameters are read."""
+    index, m = given.index, given.index.n_tasks
+    lambdas = _given_lambdas(estimator, index)
+    question = _question(estimator, given, sample, lambdas)
     choice = None
-    if _is_open(question) and _varies(question):
+    if _is_open(question):
         choice = choose(question, replace(options, n_init=max(1, options.n_init // _EFFORT)))
         best = choice.best
         spec = next(spec for spec in question.kernels if spec.name == best.kernel)
@@ -218,47 +228,75 @@ def choose_settings(
     else:
         spec, frame, criterion = question.kernels[0], question.frames[0], question.criteria[0]
         sizes = "free" if criterion == "E" else "balanced" if question.sizes_open else "given"
-    share = estimator._lambda2_share(m)
-    lambda1, lambda2 = given or constant_lambdas(m, spec, criterion, share)
+    share, judge, view = estimator._lambda2_share(m), question.judge, question.view
+    if frame == "all":  # then all rows are one task
+        one = question.in_one_frame
+        share, judge = 1.0, one.judge
+        lambda1, lambda2 = one.lambdas or constant_lambdas(1, spec, criterion)
+        lambda1 = np.repeat(lambda1, m)
+    else:
+        lambda1, lambda2 = lambdas or constant_lambdas(m, spec, criterion, share)
     kernel = view.through(spec, frame).kernel
-    selection = _words(estimator, question, choice, spec, frame, criterion, sizes)
-    by_task = isinstance(estimator.lambda1, Mapping)
-    selection["lambda1"] = dict(zip(index.names.tolist(), lambda1.tolist())) if by_task else float(lambda1[0])
-    selection["lambda2"] = lambda2
-    if not sample.complete:
-        selection["chosen_on"] = f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks"
-    return Settings(
-        spec, kernel, frame, criterion, sizes, lambda1, lambda2 * share, view, question.judge, choice, selection
-    )
-
-
-def _of_sample(known: NDArray[np.int64] | None, sample: Sample, index: TaskIndex) -> NDArray[np.int64] | None:
-    """Known clusters of the rows of a sample; None where none of them is known."""
-    if known is not None:
-        known = np.concatenate([known[index.offsets[i] + part] for i, part in zip(sample.tasks, sample.positions)])
-    return None if known is None or np.all(known < 0) else known
-
-
-def _question(
-    estimator: Any, view: View, sample: Sample, clusters: NDArray[np.int64], given: tuple[Array, float] | None,
-    frames: tuple[Frame, ...], n_rows: int,
-) -> Question:  # fmt: skip
-    method, left_open = estimator._method(sample.index.n_tasks), sizes_left_open(estimator)
-    centred = view if view.centre else View(view.rows, view.offsets, view.order)
-    specs = judging_kernels(estimator.kernel, is_wide(view.rows))
-    judge = Judge({spec.name: centred.through(spec, "task").centred.matrix for spec in specs}, view.offsets)
-    own = clusters[sample.tasks]
-    lambdas = None
-    if given is not None:
-        m, few = len(given[0]), len(sample.tasks)
-        lambdas = given[0][sample.tasks], given[1] * estimator._lambda2_share(m) * m / few
-    return Question(
-        view, candidate_kernels(estimator.kernel, estimator.width, is_wide(view.rows)), judge, own, method,
-        estimator.sizes if sample.complete or same_for_all_clusters(estimator.sizes) else "balanced", lambdas,
-        frames, estimator.n_components,
-        ("E", "J") if left_open and not is_wide(view.rows) else ("J",), left_open, sample.index.names,
-        _LINEAR_LEAD if n_rows > _VERY_MANY else 0.0,
+    settings = Settings(
+        spec, kernel, frame, criterion, sizes, lambda1, lambda2 * share, view, judge, choice,
     )  # fmt: skip
+    by_task = isinstance(estimator.lambda1, Mapping)
+    settings.selection["lambda1"] = dict(zip(index.names.tolist(), lambda1.tolist())) if by_task else float(lambda1[0])
+    settings.selection["lambda2"] = lambda2
+    if not sample.complete:
+        settings.selection["chosen_on"] = f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks"
+    settings.selection.update(_words(estimator, settings))
+    return settings
+
+
+def _question(estimator: Any, given: Input, sample: Sample, lambdas: tuple[Array, float] | None) -> Question:
+    """What the arguments leave open, on the rows of a sample; ``lambdas`` are those of all tasks."""
+    frames = _frames(estimator, given, sample)
+    rows, offsets, left_open = sample.rows, sample.index.offsets, sizes_left_open(estimator)
+    view, wide = View(rows, offsets, sample.order, estimator.fit_intercept), is_wide(rows)
+    centred = view if view.centre else View(rows, offsets, sample.order)
+    specs = judging_kernels(estimator.kernel, wide)
+    judge = Judge.of(centred, specs)
+    if lambdas is not None:
+        m, few = len(lambdas[0]), len(sample.tasks)
+        lambdas = lambdas[0][sample.tasks], lambdas[1] * estimator._lambda2_share(m) * m / few
+    return Question(
+        view, candidate_kernels(estimator.kernel, estimator.width, wide), judge, given.clusters[sample.tasks],
+        estimator._method(sample.index.n_tasks),
+        estimator.sizes if sample.complete or same_for_all_clusters(estimator.sizes) else "balanced", lambdas,
+        frames, estimator.n_components, ("E", "J") if left_open and not wide else ("J",),
+        left_open, sample.index.names, _LINEAR_LEAD if given.n_rows > _VERY_MANY else 0.0,
+        given.hints.of_rows(sample.positions_in(given.index), given.n_rows), specs,
+    )  # fmt: skip
+
+
+def _frames(estimator: Any, given: Input, sample: Sample) -> tuple[Frame, ...]:
+    """The frames that tasks may be put in; one common to all needs rows that can be centred."""
+    frames = _open_frames(estimator, sample.index.n_tasks, given.clusters)
+    if "all" not in frames or (given.index.in_memory and not is_wide(sample.rows)):
+        return frames
+    if frames == ("all",):
+        raise ValueError('center="all" needs rows in memory, dense or of at most 2 million cells; use center="task".')
+    return ("task",)
+
+
+def _open_frames(estimator: Any, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:
+    """The frames that tasks may be put in: their own, or with sizes and all else left open one for all."""
+    center = getattr(estimator, "center", "task")
+    if center == "task" or n_tasks == 1:
+        return ("task",)
+    coupling = getattr(estimator, "coupling", "auto")
+    possible = sizes_left_open(estimator) and np.ptp(clusters) == 0 and coupling in ("auto", "full", 1)
+    if center == "auto":
+        return ("task", "all") if possible else ("task",)
+    if not possible:
+        raise ValueError(
+            'center="all" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
+            f'solver="exchange" and coupling="auto" or "full"; got sizes={estimator.sizes!r}, fit_intercept='
+            f"{estimator.fit_intercept}, n_clusters={estimator.n_clusters!r}, solver={estimator.solver!r}, "
+            f"coupling={coupling!r}."
+        )
+    return ("all",)
 
 
 def sizes_left_open(estimator: Any) -> bool:
@@ -267,61 +305,47 @@ def sizes_left_open(estimator: Any) -> bool:
     return bool(left_open and estimator.fit_intercept and estimator.solver == "exchange")
 
 
+def columns_to_spread(estimator: Any, rows: Any) -> NDArray[np.int64]:
+    """Columns with few values, where sizes are chosen and rows are known (:mod:`mtclust.few_values`)."""
+    by_rows = isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
+    return few_valued(rows) if by_rows and sizes_left_open(estimator) else np.empty(0, dtype=np.int64)
+
+
 def _is_open(question: Question) -> bool:
-    return question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
-
-
-def _varies(question: Question) -> bool:
-    """With one cluster, or rows that do not differ, there is nothing to choose from."""
-    if question.n_clusters == 1:
+    """Whether there is anything to choose: not with one cluster, nor where rows do not differ."""
+    if not (question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1) or question.n_clusters == 1:
         return False
     return any(question.view.through(spec, question.frames[0]).centred.scale > 0 for spec in question.kernels)
 
 
-def given_lambdas(estimator: Any, index: TaskIndex) -> tuple[Array, float] | None:
+def _given_lambdas(estimator: Any, index: TaskIndex) -> tuple[Array, float] | None:
     """λ₁ by task and λ₂ as they are given; where one is, the other is the same."""
-    lambda1 = given_lambda1(estimator.lambda1, index)
-    lambda2 = None if estimator.lambda2 == "auto" else float(estimator.lambda2)
-    if lambda1 is None and lambda2 is None:
+    lambda1, lambda2 = estimator.lambda1, None if estimator.lambda2 == "auto" else float(estimator.lambda2)
+    if isinstance(lambda1, Mapping):
+        values = np.array([float(value) for value in one_per_task("lambda1", lambda1, index.names)])
+        if not np.all(np.isfinite(values)) or np.any(values < 0):
+            raise ValueError(f"lambda1 must hold numbers >= 0; got {dict(lambda1)}.")
+    elif lambda1 != "auto":
+        values = np.full(index.n_tasks, float(lambda1))
+    elif lambda2 is not None:
+        values = np.full(index.n_tasks, lambda2)
+    else:
         return None
-    lambda1 = np.full(index.n_tasks, lambda2) if lambda1 is None else lambda1
-    return lambda1, float(lambda1.mean()) if lambda2 is None else lambda2
+    return values, float(values.mean()) if lambda2 is None else lambda2
 
 
-def given_lambda1(lambda1: Any, index: TaskIndex) -> Array | None:
-    """One λ₁ per task from a number or a mapping; None for "auto"."""
-    if not isinstance(lambda1, Mapping):
-        return None if lambda1 == "auto" else np.full(index.n_tasks, float(lambda1))
-    names = index.names.tolist()
-    missing, surplus = [n for n in names if n not in lambda1], [n for n in lambda1 if n not in names]
-    if missing or surplus:
-        raise ValueError(
-            f"lambda1 must have one entry per task; missing: {missing or 'none'}, not a task: {surplus or 'none'}."
-        )
-    values = np.array([float(lambda1[name]) for name in names])
-    if not np.all(np.isfinite(values)) or np.any(values < 0):
-        raise ValueError(f"lambda1 must hold numbers >= 0; got {dict(lambda1)}.")
-    return values
-
-
-def _words(
-    estimator: Any,
-    question: Question,
-    choice: Choice | None,
-    spec: KernelSpec,
-    frame: Frame,
-    criterion: str,
-    sizes: str,
-) -> dict[str, Any]:
-    """What ``selection_`` says."""
-    selection: dict[str, Any] = {"kernel": spec.name, "criterion": criterion, "center": frame, "sizes": estimator.sizes}
+def _words(estimator: Any, settings: Settings) -> dict[str, Any]:
+    """What ``selection_`` says of the kernel, the criterion, the sizes and the frame."""
+    spec, frame, choice, left_open = settings.spec, settings.frame, settings.choice, sizes_left_open(estimator)
+    selection: dict[str, Any] = {"kernel": spec.name, "criterion": settings.criterion, "center": frame}
+    selection["sizes"] = estimator.sizes
     if spec.width is not None:
         selection["width"] = spec.width
-    if question.sizes_open:
-        selection["sizes"] = {"chosen": sizes, "reason": _SIZES_IN_WORDS[sizes]}
+    if left_open:
+        selection["sizes"] = {"chosen": settings.sizes, "reason": _SIZES_IN_WORDS[settings.sizes]}
     if choice is not None:
         selection["reason"] = choice.reason
-        if question.sizes_open:
+        if left_open:
             own = [candidate for candidate in choice.tried if candidate.frame == frame]
             selection["sizes"]["scores"] = {c.sizes: c.verdict.score for c in reversed(own)}
         selection["candidates"] = [

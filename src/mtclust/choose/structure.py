@@ -121,7 +121,7 @@ def variables_of(rows: Array, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
             column = end
         else:
             column += 1
-    centred = View(rows, offsets)._centred_rows("task")[0]
+    centred = View(rows, offsets).centred_rows[0]
     norms = np.sqrt(np.einsum("nd,nd->d", centred, centred))
     unit = centred / np.where(norms > 0, norms, 1.0)
     for earlier, later in np.argwhere(np.triu(np.abs(unit.T @ unit) > _SAME, 1)):
@@ -164,7 +164,7 @@ def deciding_column(rows: Array, offsets: NDArray[np.int64], labels: Labels, n_c
     worse.
     """
     d = rows.shape[1]
-    centred = View(rows, offsets)._centred_rows("task")[0]
+    centred = View(rows, offsets).centred_rows[0]
     spread = centred.std(axis=0)
     if d < 2 or not np.any(spread > 0):
         return None
@@ -186,7 +186,7 @@ def deciding_column(rows: Array, offsets: NDArray[np.int64], labels: Labels, n_c
 
 def _between_clusters(centred: Array, offsets: NDArray[np.int64], labels: Labels) -> Array:
     """Share of the variance of every column that lies between the clusters of its task."""
-    tasks = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    tasks = tasks_of_rows(offsets)
     groups = np.unique(np.stack([tasks, labels]), axis=1, return_inverse=True)[1].ravel()
     counts = np.bincount(groups)
     total = np.einsum("nd,nd->d", centred, centred)
@@ -197,7 +197,6 @@ def _between_clusters(centred: Array, offsets: NDArray[np.int64], labels: Labels
 
 def _predicted(rows: Array, offsets: NDArray[np.int64], labels: Labels, n_clusters: int) -> float:
     """Macro leave-one-out R² of the labels by a narrow kernel of these columns."""
-    spec = KernelSpec("rbf", 0.5)
-    judge = Judge({spec.name: View(rows, offsets).through(spec, "task").centred.matrix}, offsets)
+    judge = Judge.of(View(rows, offsets), (KernelSpec("rbf", 0.5),))
     noise = noise_level(n_clusters)
     return noise + (1.0 - noise) * judge(labels, n_clusters).separation

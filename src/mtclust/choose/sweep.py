@@ -14,24 +14,22 @@ of another task, which are compared to the clusters found there (adjusted Rand i
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from mtclust._progress import phase
 from mtclust.alignment import pair_counts
-from mtclust.choose.candidates import RIDGE
 from mtclust.choose.judge import Judge
 from mtclust.choose.views import KernelSpec, View
+from mtclust.choose.ways import RIDGE
 from mtclust.criterion import decision_weights, indicators, leave_one_out_form, move_rows
+from mtclust.features import leading_features
 from mtclust.labels import LEAST_ROWS
-from mtclust.problem.pool import quadratic_forms
+from mtclust.problem.pool import k_means, quadratic_forms
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -118,7 +116,7 @@ def _sweep_kernel(view: View, spec: KernelSpec, judge: Judge, numbers: list[int]
     separation, agreement = np.full((2, len(numbers)), np.nan)
     for k, (C, found) in enumerate(zip(numbers, labels)):
         if found is not None:
-            separation[k] = judge(found, C, common=look != "alone").separation
+            separation[k] = judge(found, C).separation
             if across:
                 agreement[k] = agreement_across_tasks(kernel, offsets, found, C)
     return Swept(look, separation, labels, agreement if across else None)
@@ -142,14 +140,13 @@ def labels_of_numbers(kernel: Array, numbers: list[int]) -> dict[int, Labels]:
     """
     n = len(kernel)
     forms = [leave_one_out_form(M) for M in quadratic_forms(kernel, RIDGE * np.asarray(_PATH))]
-    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(max(0, n - _FEATURES), n - 1))
-    features = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    features = leading_features(kernel, _FEATURES)
     order = np.random.default_rng(0).permutation(n)
     last, found = np.zeros(n, dtype=np.int64), {}
     for C in range(2, min(max(numbers), n // LEAST_ROWS) + 1):
         lower, upper = np.full(C, LEAST_ROWS), np.full(C, n)
         best = -np.inf
-        for labels in [*_splits(features, last), _k_means(features, C)]:
+        for labels in [*_splits(features, last), k_means(features, C, _K_MEANS_RUNS)]:
             if np.any(np.bincount(labels, minlength=C) < lower):
                 continue
             value = -np.inf
@@ -180,12 +177,6 @@ def _splits(features: Array, labels: Labels) -> list[Labels]:
         split[rows] = labels.max() + 1
         found.append(split)
     return found
-
-
-def _k_means(features: Array, n_clusters: int) -> Labels:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        return KMeans(n_clusters, n_init=_K_MEANS_RUNS, random_state=0).fit_predict(features).astype(np.int64)
 
 
 def agreement_across_tasks(kernel: Array, offsets: NDArray[np.int64], labels: Labels, n_clusters: int) -> float:

@@ -10,6 +10,7 @@ linear kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from mtclust.features import (
     require_finite,
     squared_distances,
 )
+from mtclust.model import KernelOrigin
 
 Array = NDArray[np.float64]
 Frame = Literal["task", "all"]
@@ -91,13 +93,18 @@ class Seen:
     centred : CentredKernel
         With one task in the common frame.
     centres : ndarray of shape (m, d) or None
-        What was taken off the rows of every task.
+        What was taken off the rows of every task, of the one task in the common frame.
     """
 
     kernel: Kernel
     rows: Any
     centred: CentredKernel
     centres: Array | None
+
+    def origin(self, order: NDArray[np.int64] | None = None) -> KernelOrigin:
+        """For models of new rows; ``order`` are the rows of the input in sorted order."""
+        order = np.arange(len(self.centred.matrix)) if order is None else order
+        return KernelOrigin(self.kernel, self.rows, self.centred, order, self.centres)
 
 
 @dataclass
@@ -119,30 +126,36 @@ class View:
     offsets: NDArray[np.int64]
     order: NDArray[np.int64] | None = None
     centre: bool = True
-    _seen: dict[tuple[str, Frame], Seen] = field(default_factory=dict, repr=False)
-    _distances: dict[Frame, tuple[Array, float]] = field(default_factory=dict, repr=False)
+    _seen: dict[str, Seen] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def in_one_frame(self) -> View:
+        """The same rows as those of one task."""
+        return View(self.rows, self.offsets[[0, -1]], self.order, self.centre)
+
+    @cached_property
+    def around_means(self) -> View:
+        """The rows around the means of their tasks, as those of one task."""
+        return View(self.centred_rows[0], self.offsets[[0, -1]], self.order, self.centre)
 
     def through(self, spec: KernelSpec, frame: Frame) -> Seen:
         """The rows through one kernel; computed once."""
-        key = spec.name, frame
-        if key not in self._seen:
-            self._seen[key] = self._look(spec, frame)
-        return self._seen[key]
+        if frame == "all":
+            return self.in_one_frame.through(spec, "task")
+        if spec.name not in self._seen:
+            self._seen[spec.name] = self._look(spec)
+        return self._seen[spec.name]
 
-    def frame_offsets(self, frame: Frame) -> NDArray[np.int64]:
-        """Where the rows of every task begin; all rows are one task in the common frame."""
-        return self.offsets if frame == "task" else self.offsets[[0, -1]]
-
-    def _look(self, spec: KernelSpec, frame: Frame) -> Seen:
-        offsets = self.frame_offsets(frame)
+    def _look(self, spec: KernelSpec) -> Seen:
+        offsets = self.offsets
         if spec.kind == "precomputed":
             return Seen(
                 Kernel("precomputed"), self.rows, centre_kernel(self._precomputed(), offsets, self.centre), None
             )
         # a function of the user's own gets rows as they are
-        rows, centres = self._centred_rows(frame) if spec.kind in ("linear", "rbf") else (self.rows, None)
+        rows, centres = self.centred_rows if spec.kind in ("linear", "rbf") else (self.rows, None)
         if spec.kind == "rbf":
-            squared, unit = self._distances_in(frame, rows)
+            squared, unit = self._distances
             assert spec.width is not None
             kernel = Kernel("rbf", sigma=spec.width * unit)
             raw = rbf_from_distances(squared, spec.width * unit)
@@ -168,25 +181,24 @@ class View:
             )
         return matrix
 
-    def _centred_rows(self, frame: Frame) -> tuple[Any, Array | None]:
-        rows = self.rows
+    @cached_property
+    def centred_rows(self) -> tuple[Any, Array | None]:
+        rows, offsets = self.rows, self.offsets
         if not self.centre or is_wide(rows):
             return rows, None
         rows = rows.toarray() if sp.issparse(rows) else rows
-        offsets = self.frame_offsets(frame)
         with np.errstate(over="ignore", invalid="ignore"):
             means = require_finite(np.add.reduceat(rows, offsets[:-1], axis=0) / np.diff(offsets)[:, None])
         rows = rows - np.repeat(means, np.diff(offsets), axis=0)
-        return rows, np.broadcast_to(means, (len(self.offsets) - 1, means.shape[1]))
+        return rows, means
 
-    def _distances_in(self, frame: Frame, rows: Any) -> tuple[Array, float]:
+    @cached_property
+    def _distances(self) -> tuple[Array, float]:
         """Squared distances, and the mean distance between two rows of one task (1 where all are equal)."""
-        if frame not in self._distances:
-            squared = squared_distances(rows)
-            unit = mean_distance_within(squared, self.frame_offsets(frame))
-            # distances whose squares have no digits left count as none
-            self._distances[frame] = squared, unit if unit**2 > SMALLEST_LEVEL else 1.0
-        return self._distances[frame]
+        squared = squared_distances(self.centred_rows[0])
+        unit = mean_distance_within(squared, self.offsets)
+        # distances whose squares have no digits left count as none
+        return squared, unit if unit**2 > SMALLEST_LEVEL else 1.0
 
 
 def mean_distance_within(squared: Array, offsets: NDArray[np.int64]) -> float:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import silhouette_score
 from sklearn.mixture import GaussianMixture
+
+from mtclust.problem.pool import k_means
 
 Array = NDArray[np.float64]
 
@@ -46,10 +47,7 @@ def by_distance(kernel: Array, numbers: list[int]) -> int | None:
     for C in numbers:
         if different <= C:
             break
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            labels = KMeans(C, n_init=_K_MEANS_RUNS, random_state=0).fit_predict(features)
-        value = silhouette_score(features, labels)
+        value = silhouette_score(features, k_means(features, C, _K_MEANS_RUNS))
         if value > best:
             best, chosen = value, C
     return chosen

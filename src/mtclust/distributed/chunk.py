@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.labels import offsets_of
 from mtclust.primal.features import FeatureMap, nystroem_rows
 from mtclust.primal.labelling import scores_of
 from mtclust.primal.rows import Blocks, Moments, raw_sums
@@ -53,7 +54,7 @@ def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRo
     """The rows of a chunk by task."""
     rows = rows_of(raw, reading)
     counts = np.bincount(task_numbers, minlength=reading.n_tasks)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    offsets = offsets_of(counts)
     order = (
         None
         if np.all(task_numbers[1:] >= task_numbers[:-1])

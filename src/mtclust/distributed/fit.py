@@ -14,6 +14,7 @@ from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, picked
 from mtclust.distributed.unusable import chunks_named
+from mtclust.features import is_precomputed
 from mtclust.model import DecisionModel
 from mtclust.primal.features import FeatureMap, held_as, source_of
 from mtclust.primal.rows import block_rows, far_from_zero
@@ -140,7 +141,7 @@ def _check_possible(estimator: Any) -> None:
     """What needs all pairs of rows cannot be done in chunks."""
     form = estimator._read_form()
     wrong = None
-    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
+    if is_precomputed(estimator.kernel):
         wrong = 'kernel="precomputed"'
     elif estimator.solver == "cutting-plane":
         wrong = 'solver="cutting-plane"'

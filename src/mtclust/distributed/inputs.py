@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 from mtclust._ids import missing_ids, plain_ids
 from mtclust.distributed import is_dask
 from mtclust.distributed.engine import Engine
+from mtclust.labels import offsets_of
 from mtclust.tasks import index_tasks
 from mtclust.validation import split_task_column
 
@@ -167,7 +168,7 @@ class Layout:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        return offsets_of(self.sizes)
 
     def by_chunk(self, positions: Sequence[NDArray[np.int64]]) -> list[dict[int, slice]]:
         """For every chunk the tasks of which it has some of the rows asked for, and where these are in the list.

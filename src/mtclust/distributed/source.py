@@ -23,7 +23,7 @@ from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk, chun
 from mtclust.features import require_finite
 from mtclust.primal.boundary import assign_near_boundary, first_gap_rank, gap_of_rank, gap_step, sizes_fit
 from mtclust.primal.labelling import TaskLabels, first_rows, move_sums, prices_from
-from mtclust.primal.rows import Data, Labelled, Moments, NearRows, combine
+from mtclust.primal.rows import Data, Labelled, Moments, NearRows, RawSums, combine
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -111,7 +111,7 @@ class ChunkedRows:
         sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
         require_finite(grams)
         self._say(f"sums and Gram matrices of {self.offsets[-1]} rows in {len(self.parts)} chunks", begin)
-        return combine(self.layout.sizes, sums, grams, largest, centre, scale)
+        return combine(self.layout.sizes, RawSums(sums, grams, largest), centre, scale)
 
     def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
         rows = self.take(task, np.arange(len(labels)))

@@ -1,4 +1,4 @@
-r"""What the three estimators share: checking, preparing, storing, predicting.
+r"""What the three estimators share: checking, preparing, storing; what they do once fitted is in ``after_fit.py``.
 
 All of them minimise, over the labels Y (one cluster per row, sizes within bounds), the models W and the coupling,
 
@@ -10,48 +10,43 @@ with R(W_c) = tr(W_c Ω⁻¹ W_cᵀ) for DMTRC, tr(W_cᵀ D⁻¹ W_c) for DMTFC 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-    _fit_context,
-)
-from sklearn.utils import check_random_state
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from mtclust._progress import reporting
 from mtclust._threads import one_blas_thread
 from mtclust._warnings import warn_user
 from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
 from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
-from mtclust.choose.views import Frame, is_wide
+from mtclust.choose.settings import Input, columns_to_spread, sizes_left_open
+from mtclust.choose.views import is_wide
 from mtclust.distributed import is_dask
-from mtclust.estimators.confidence import ConfidenceMixin, store_confidence
-from mtclust.estimators.display import DisplayMixin
-from mtclust.estimators.failure import unchanged_on_failure
+from mtclust.estimators.after_fit import AfterFit
+from mtclust.estimators.confidence import store_confidence
 from mtclust.estimators.forms import FORMS, form_of
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
-from mtclust.estimators.new_tasks import NewTaskMixin
 from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search, tasks_of_few
-from mtclust.estimators.saving import SavingMixin
-from mtclust.estimators.stability import StabilityMixin
-from mtclust.estimators.storing import store
+from mtclust.estimators.repeated import check_copies, read_copies, store_by_row
+from mtclust.estimators.storing import label_as_they_are, store
 from mtclust.exceptions import SmallTaskWarning
+from mtclust.features import is_precomputed
+from mtclust.few_values import spread
+from mtclust.hints import NO_HINTS, Hints
 from mtclust.known import read_known
 from mtclust.labels import same_for_all_clusters
+from mtclust.links import read_links
 from mtclust.problem.protocol import Method, Point, SearchOptions
-from mtclust.search.known import keep_known
+from mtclust.search.hints import keep_known, keep_links
 from mtclust.search.outcome import Outcome
-from mtclust.tasks import TaskIndex, index_tasks, numbers_of_known_tasks, refuse_rows_as_tasks
-from mtclust.validation import read_rows
+from mtclust.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
+from mtclust.validation import generator_of, read_rows
 
 Array = NDArray[np.float64]
 
@@ -61,18 +56,26 @@ _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
 _ORDERED_BY_CONTENT = 20_000
 
 
-class MultitaskClusterer(
-    DisplayMixin, SavingMixin, NewTaskMixin, ConfidenceMixin, StabilityMixin, ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin, ClusterMixin, BaseEstimator,
-):  # fmt: skip
+def unchanged_on_failure(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that ends with an error, Ctrl-C included, leaves its estimator as it was: unfitted, or fitted before."""
+
+    @wraps(fit)
+    def wrapped(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        before = vars(estimator).copy()
+        try:
+            return fit(estimator, *args, **kwargs)
+        except BaseException:
+            vars(estimator).clear()
+            vars(estimator).update(before)
+            raise
+
+    return wrapped
+
+
+class MultitaskClusterer(AfterFit):
     """Base of DMTRC, DMTFC and DSTC."""
 
-    __metadata_request__fit: ClassVar = {"tasks": True, "known": True}
-    __metadata_request__predict: ClassVar = {"tasks": True}
-    __metadata_request__decision_function: ClassVar = {"tasks": True}
-    __metadata_request__predict_proba: ClassVar = {"tasks": True}
-    __metadata_request__transform: ClassVar = {"tasks": True}
-    __metadata_request__score: ClassVar = {"tasks": True}
+    __metadata_request__fit: ClassVar = {"tasks": True, "known": True, "sample_weight": True}
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), Mapping, StrOptions({"auto"}), range],
@@ -97,14 +100,15 @@ class MultitaskClusterer(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
-
-    # -- fitting -------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
     @unchanged_on_failure
-    def fit(self, X: Any, y: Any = None, *, tasks: Any = None, known: Any = None) -> Any:
+    def fit(
+        self, X: Any, y: Any = None, *, tasks: Any = None, known: Any = None, sample_weight: Any = None,
+        must_link: Any = None, cannot_link: Any = None,
+    ) -> Any:  # fmt: skip
         """Cluster the rows of all tasks.
 
         Parameters
@@ -120,62 +124,102 @@ class MultitaskClusterer(
             Cluster ids 0 … C−1 of rows whose cluster is known, −1 or missing where it is not. These rows keep their
             ids and are never moved; they name the clusters, and settle between ways of clustering that separate rows
             about as well.
+        sample_weight : array of shape (n,), optional
+            How many times every row counts, whole numbers; the result is that of fitting each row so many times. Rows
+            that count 0 times have no effect, and the labels of ``predict``.
+        must_link, cannot_link : arrays of shape (k, 2), optional
+            Pairs of rows, by their numbers from 0 on, that share a cluster, or do not, be they of one task or of two.
+            Every pair is kept.
 
         Returns
         -------
         self
         """
+        self.spread_columns_ = np.empty(0, dtype=np.int64)
         if is_dask(X, tasks):
             from mtclust.distributed.fit import fit_distributed
 
-            if known is not None:
-                raise TypeError("known needs rows in memory, but X or tasks is a Dask collection; leave known out.")
+            given = {"known": known, "sample_weight": sample_weight, "must_link": must_link, "cannot_link": cannot_link}
+            for name in [name for name, value in given.items() if value is not None]:
+                raise TypeError(f"{name} needs rows in memory, but X or tasks is a Dask collection; leave {name} out.")
             return fit_distributed(self, X, tasks)
         check_input(X, y, tasks, known, self.task_column)
+        check_index(X, sample_weight, "sample_weight")
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         check_spreads(X, rows, self.kernel)
+        hints = self._read_hints(known, must_link, cannot_link, rows.shape[0])
+        copies = read_copies(sample_weight, rows.shape[0])
+        if copies is None:
+            return self._fit_in_memory(rows, ids, hints)
+        if is_precomputed(self.kernel):
+            raise ValueError(
+                'sample_weight needs the rows themselves; with kernel="precomputed" repeat the rows and columns of X.'
+            )
+        check_copies(copies, ids, hints)
+        self._fit_in_memory(rows[copies.rows], None if ids is None else ids[copies.rows], copies.hints(hints))
+        store_by_row(self, rows, ids, copies, hints.known)
+        return self
+
+    def _fit_in_memory(self, rows: Any, ids: Any, hints: Hints) -> Any:
+        """Fit a table in memory, with a task id for every row."""
         index = index_tasks(ids, rows.shape[0])
         form = form_of(self, self._read_form(), rows, index.n_tasks)
+        self.spread_columns_ = columns_to_spread(self, rows)
+        seen = spread(rows, self.spread_columns_)
         if rows.shape[0] <= _ORDERED_BY_CONTENT and not is_wide(rows):
-            index = index.by_content(rows)
-        return self._fit_rows(rows, index, form, self._read_known(known, index))
+            index = index.by_content(seen)
+        self._fit_rows(seen, index, form, hints.of_rows(index.order, rows.shape[0]))
+        label_as_they_are(self, rows, index, hints)
+        return self
 
-    def _fit_rows(self, rows: Any, index: TaskIndex, form: str, known: NDArray[np.int64] | None = None) -> Any:
+    def _fit_rows(self, rows: Any, index: TaskIndex, form: str, hints: Hints = NO_HINTS) -> Any:
         """Choose what is left open, search, decide, store.
 
-        ``rows`` is a table that numbers of rows index, ``known`` the clusters of rows sorted by task, −1 where unknown.
+        ``rows`` is a table that numbers of rows index, ``hints`` are those of rows sorted by task.
         """
+        known = hints.known
         options = self._read_search_options()
         refuse_rows_as_tasks(index)
         with reporting(self):
             choice = self._choose_n_clusters(rows, index, 1 if known is None else int(known.max()) + 1)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
         self._check_clusters(index, clusters)
-        if known is not None:
-            check_known(self, known, index, clusters)
+        given = Input(rows, index, clusters, hints)
+        check_known(self, given)
         self.n_clusters_ = int(clusters.max())
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        rng = generator_of(self.random_state)
         with one_blas_thread(), reporting(self):
-            prepared = prepare(self, rows, index, clusters, form, options, known)
+            prepared = prepare(self, given, form, options)
             prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, index, options, rng)
+            few_tasks = tasks_of_few(prepared, index)
             if known is not None:
-                few_tasks, free_names = tasks_of_few(prepared, index), same_for_all_clusters(self.sizes)
-                outcome = keep_known(outcome, known, options, rng, few_tasks, free_names)
-            store_confidence(self, rows, index, store(self, prepared, index, outcome))
-        self._print_history()
+                outcome = keep_known(outcome, known, options, rng, few_tasks, same_for_all_clusters(self.sizes))
+            if hints.links is not None:
+                within_sizes = not sizes_left_open(self) or isinstance(self.n_clusters, Mapping)
+                outcome = keep_links(outcome, hints, options, rng, few_tasks, within_sizes)
+            outcome = store(self, prepared, index, outcome)
+            store_confidence(self, rows, index, outcome)
+        for entry in self.history_ if self.verbose else ():
+            print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, *, tasks: Any = None, known: Any = None) -> NDArray[np.int64]:
-        """Cluster the rows of all tasks and return ``labels_``."""
-        return self.fit(X, tasks=tasks, known=known).labels_
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> NDArray[np.int64]:
+        """Cluster the rows of all tasks and return ``labels_``; arguments as those of :meth:`fit`."""
+        return self.fit(X, y, **fit_params).labels_
 
-    def _read_known(self, known: Any, index: TaskIndex) -> NDArray[np.int64] | None:
-        """Clusters of known rows, sorted by task."""
-        found = read_known(known, int(index.sizes.sum()))
-        if found is not None and self.solver == "cutting-plane":
-            raise ValueError('known needs solver="exchange"; cutting planes cannot keep rows where they are.')
-        return None if found is None else found[index.order]
+    def fit_transform(self, X: Any, y: Any = None, *, tasks: Any = None, **fit_params: Any) -> Array:
+        """Cluster the rows and return their scores; arguments as those of :meth:`fit`."""
+        return self.fit(X, y, tasks=tasks, **fit_params).transform(X, tasks=tasks)
+
+    def _read_hints(self, known: Any, must_link: Any, cannot_link: Any, n_rows: int) -> Hints:
+        """What is known of the rows."""
+        found = Hints(read_known(known, n_rows), read_links(must_link, cannot_link, n_rows))
+        if self.solver == "cutting-plane":
+            for name, value in (("known", found.known), ("must_link and cannot_link", found.links)):
+                if value is not None:
+                    raise ValueError(f'{name} needs solver="exchange"; cutting planes cannot keep rows where they are.')
+        return found
 
     def _choose_n_clusters(self, rows: Any, index: TaskIndex, least: int = 1) -> ClusterNumberChoice | None:
         """The number of clusters where it is left open, ``least`` at least; None where it is given."""
@@ -185,6 +229,11 @@ class MultitaskClusterer(
         # of a range without walking through it
         rising = candidates if candidates.step > 0 else candidates[::-1]
         numbers = list(range(rising.start, min(rising.stop, rows.shape[0] + 1), rising.step))
+        if not numbers or numbers[0] < 2:
+            raise ValueError(
+                f"n_clusters={self.n_clusters!r} must hold numbers of clusters >= 2, some of them no larger than the "
+                f"number of rows, {rows.shape[0]}."
+            )
         if least > 2:
             numbers = [number for number in numbers if number >= least]
             if not numbers:
@@ -204,10 +253,6 @@ class MultitaskClusterer(
 
             return solve_relaxed(self, prepared.problem, index, options, rng)
         return search(prepared, index, options, rng)
-
-    def _frames(self, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:
-        """The frames that tasks may be put in."""
-        return ("task",)
 
     def _method(self, n_tasks: int) -> Method:
         """How the tasks are coupled."""
@@ -267,43 +312,3 @@ class MultitaskClusterer(
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"solver_options[{key!r}]={value!r} must be a whole number >= 1.")
         return given
-
-    def _print_history(self) -> None:
-        for entry in self.history_ if self.verbose else ():
-            print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
-
-    # -- predicting ----------------------------------------------------------------------------------------------
-
-    def decision_function(self, X: Any, *, tasks: Any = None) -> Array:
-        """Scores f of every row for the clusters of its task, shape (n, C); −∞ for clusters the task does not have.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n, d)
-            With ``kernel="precomputed"`` the kernel between these rows and the rows of ``fit``, shape (n, N).
-        tasks : array of shape (n,) or a single id
-            The task of each row; may be left out if the model has one task.
-        """
-        check_is_fitted(self, "labels_")
-        if is_dask(X, tasks):
-            from mtclust.distributed.fit import scores_distributed
-
-            return scores_distributed(self, X, tasks)
-        check_index(X, tasks, "tasks")
-        features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=False)
-        numbers = numbers_of_known_tasks(ids, features.shape[0], self.tasks_)
-        return self._model.scores(features, numbers)
-
-    def predict(self, X: Any, *, tasks: Any = None) -> NDArray[np.int64]:
-        """Cluster of every row: the one with the highest score.
-
-        On the rows of ``fit`` this may differ from ``labels_``, which also obey the cluster sizes. A cluster that a
-        task does not have (``n_clusters`` by task, or a table of sizes with zeros) is never predicted there.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n, d)
-        tasks : array of shape (n,) or a single id
-            The task of each row; an id that was not in ``fit`` is an error (see :meth:`fit_task`).
-        """
-        return self.decision_function(X, tasks=tasks).argmax(axis=1)

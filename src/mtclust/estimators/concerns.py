@@ -8,8 +8,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mtclust._names import listing, shown_name
+from mtclust._names import distinct_names, listing
 from mtclust.choose.record import Selection
 from mtclust.estimators.facts import Facts, facts_of
 from mtclust.stability import DOUBTFUL
@@ -24,6 +25,9 @@ WEAK_CORRELATION = 0.3
 HARMED = 0.1
 #: tasks whose nearest relatives are on average less similar than this look unrelated
 UNRELATED = 0.4
+#: a cluster with this share of its rows in one task lies in that task
+CONFINED = 0.95
+_OWN_ORIGIN = "{} compares rows within tasks only."
 #: how many tasks or clusters a sentence names
 _NAMED = 3
 
@@ -67,7 +71,7 @@ def concerns(model: Any) -> list[Concern]:
     facts = facts_of(model)
     return [
         *_search(model), *_separation(model, facts), *_stability(facts), *_coupling(model, facts),
-        *_relationship(model, facts), *_sizes(model), *_outliers(facts),
+        *_relationship(model, facts), *_sizes(model), *_one_task_each(model), *_outliers(facts),
     ]  # fmt: skip
 
 
@@ -144,11 +148,12 @@ def _coupling(model: Any, facts: Facts) -> list[Concern]:
         return [
             Concern("Tasks clustered apart", text, advice.format('coupling="full"'), advice.format("--coupling full"))
         ]
-    hurt = [name for name, t in coupling.get("per_task", {}).items() if t > HARMED]
+    too_small = {str(name) for name in small_tasks(model)}  # their own rows cannot contradict
+    hurt = [name for name, t in coupling.get("per_task", {}).items() if t > HARMED and str(name) not in too_small]
     if hurt:
         text = (
-            f"The shared clusters fit the own rows of {_tasks(hurt)} clearly worse than clusters found there alone. "
-            "What the other tasks have in common may not hold there."
+            f"The shared clusters fit the own rows of {_tasks(model, hurt)} clearly worse than clusters found there "
+            "alone. What the other tasks have in common may not hold there."
         )
         return [
             Concern("Negative transfer likely", text, 'Compare with coupling="none".', "Compare with --coupling none.")
@@ -183,7 +188,7 @@ def _relationship(model: Any, facts: Facts) -> list[Concern]:
     if len(weak) == len(matrix):
         text = "No two tasks are clearly related"
     else:
-        text = f"{_tasks(weak, begin=True)} {_have(weak)} little in common with any other task"
+        text = f"{_tasks(model, weak, begin=True)} {_have(weak)} little in common with any other task"
     text += f" (correlation below {WEAK_CORRELATION}): sharing hardly matters there, and cluster ids may not mean the "
     return [Concern("Weak relationship", text + "same as elsewhere.")]
 
@@ -192,33 +197,77 @@ def _sizes(model: Any) -> list[Concern]:
     sizes = np.asarray(model.cluster_sizes_)
     rows = sizes.sum(axis=1)
     names = model.tasks_.tolist()
-    clusters = np.full(len(rows), model.n_clusters_)
-    if isinstance(model.n_clusters, Mapping):
-        clusters = np.array([model.n_clusters[name] for name in names])
+    clusters = _clusters_of_tasks(model)
     found = []
     if isinstance(model.sizes, str | Real | tuple):  # a table asks for what is in it
-        places = [place for i in range(len(rows)) for place in _tiny(sizes[i], clusters[i], names[i], len(rows) == 1)]
+        if len(rows) == 1 or model.selection_.get("center") == "all":  # where a task may lack clusters
+            places = _tiny(sizes.sum(axis=0), model.n_clusters_, "")
+        else:
+            shown = distinct_names(names)
+            enough = np.flatnonzero(rows >= clusters)  # with fewer rows than clusters some must be empty
+            places = [place for i in enough for place in _tiny(sizes[i], clusters[i], f" of task {shown[i]}")]
         if places:
             text = f"{listing(places, _NAMED)}: too few to say much about."
             advice = 'Try fewer clusters or sizes="balanced".'
             found.append(Concern("Tiny clusters", text, advice, "Try fewer --clusters or --sizes balanced."))
-    small = [name for name, n, c in zip(names, rows, clusters) if n < FEW_ROWS * c]
+    small = small_tasks(model)
     if small:
-        text = f"{_tasks(small, begin=True)} {_have(small)} fewer than {FEW_ROWS} rows per cluster"
+        text = f"{_tasks(model, small, begin=True)} {_have(small)} fewer than {FEW_ROWS} rows per cluster"
         found.append(Concern("Few rows", f"{text}; clusters there rest on very little."))
     return found
 
 
-def _tiny(sizes: Any, n_clusters: int, task: Any, alone: bool) -> list[str]:
-    """The clusters of a task with hardly any rows, in words."""
+def _clusters_of_tasks(model: Any) -> NDArray[np.int64]:
+    if isinstance(model.n_clusters, Mapping):
+        return np.array([model.n_clusters[name] for name in model.tasks_.tolist()], dtype=np.int64)
+    return np.full(len(model.tasks_), model.n_clusters_, dtype=np.int64)
+
+
+def small_tasks(model: Any) -> list[Any]:
+    """Tasks with too few rows to tell clusters by themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtclust import DSTC
+    >>> X, tasks = np.random.default_rng(0).normal(size=(26, 2)), ["large"] * 20 + ["small"] * 6
+    >>> small_tasks(DSTC(2, kernel="linear", lambda1=0.1, sizes="balanced", random_state=0).fit(X, tasks=tasks))
+    ['small']
+    """
+    rows = np.asarray(model.cluster_sizes_).sum(axis=1)
+    return [model.tasks_.tolist()[i] for i in np.flatnonzero(rows < FEW_ROWS * _clusters_of_tasks(model))]
+
+
+def _tiny(sizes: Any, n_clusters: int, place: str) -> list[str]:
+    """The clusters of a task, or of all rows, with hardly any rows, in words."""
     total = int(sizes.sum())
     limit = TINY_SHARE * total / n_clusters
     if total >= FEW_ROWS * n_clusters:  # else all clusters are small, which is said once
         limit = max(limit, TINY_ROWS)
-    place = "" if alone else f" of task {shown_name(task)}"
     found = [f"{sizes[c]} of {total} rows in cluster {c}{place}" for c in np.flatnonzero((sizes > 0) & (sizes < limit))]
     missing = int(n_clusters - np.count_nonzero(sizes))
     return found + ([f"{missing} of {n_clusters} clusters{place or ' of the data'} without rows"] if missing else [])
+
+
+def _one_task_each(model: Any) -> list[Concern]:
+    """Clusters that lie in one task: where all tasks are measured from one origin, a shift of a task looks like one."""
+    sizes = np.asarray(model.cluster_sizes_)
+    if len(sizes) == 1 or model.selection_.get("center") != "all" or not isinstance(model.sizes, str):
+        return []
+    total = sizes.sum(axis=0)
+    confined = np.flatnonzero((sizes.max(axis=0) >= CONFINED * total) & (total > 0))
+    if not len(confined):
+        return []
+    names = model.tasks_.tolist()
+    which = [f"cluster {c} in {_tasks(model, [names[sizes[:, c].argmax()]])}" for c in confined]
+    every = "Every cluster lies" if len(confined) == np.count_nonzero(total) else "Some clusters lie"
+    text = (
+        f"{every} in one task ({listing(which, _NAMED)}). Such a cluster is a kind of rows that only this task has, or "
+        "nothing but a difference between tasks: the rows alone cannot tell."
+    )
+    return [
+        Concern("Clusters of one task", text, _OWN_ORIGIN.format('center="task"'), _OWN_ORIGIN.format("--center task"))
+    ]
 
 
 def _part(selection: Selection, name: str) -> Mapping[str, Any]:
@@ -226,8 +275,11 @@ def _part(selection: Selection, name: str) -> Mapping[str, Any]:
     return selection.get(name, {})
 
 
-def _tasks(names: list[Any], *, begin: bool = False) -> str:
-    return f"{'T' if begin else 't'}ask{'s' if len(names) > 1 else ''} {listing(list(map(shown_name, names)), _NAMED)}"
+def _tasks(model: Any, names: list[Any], *, begin: bool = False) -> str:
+    """Some of the model's tasks; long names are shortened where all of them are equal."""
+    shown = dict(zip(map(str, model.tasks_.tolist()), distinct_names(model.tasks_.tolist())))
+    named = [shown[str(name)] for name in names]
+    return f"{'T' if begin else 't'}ask{'s' if len(names) > 1 else ''} {listing(named, _NAMED)}"
 
 
 def _have(names: list[Any]) -> str:

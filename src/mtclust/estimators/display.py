@@ -1,11 +1,9 @@
-"""How fitted estimators show themselves: ``summary()`` and the picture in notebooks."""
+"""How fitted estimators show themselves in notebooks."""
 
 from __future__ import annotations
 
 from html import escape
 from typing import TYPE_CHECKING, Any
-
-from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
     from mtclust.estimators.summary import Summary
@@ -25,57 +23,9 @@ _STYLE = """
 """
 
 
-class DisplayMixin:
-    """Adds :meth:`summary` and, to scikit-learn's diagram in notebooks, what was found."""
-
-    def summary(self) -> Summary:
-        """What was clustered, what was chosen and why, what was found, and what to be careful about.
-
-        Returns
-        -------
-        Summary
-            ``print`` it; in a notebook it is a table.
-
-        Examples
-        --------
-        >>> from mtclust import DSTC
-        >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
-        >>> DSTC(2, kernel="linear", lambda1=0.01, sizes="balanced", random_state=0).fit(X).summary()
-        DSTC: 6 rows of 1 task in 2 clusters, linear kernel on 1 column
-        <BLANKLINE>
-        Chosen
-          settings  kernel linear, criterion J, λ1 = λ2 = 0.01: set by the user
-          sizes     'balanced': set by the user
-        <BLANKLINE>
-        Found
-          separation  0.997 (1: clear-cut clusters, 0: no better than clusters of noise)
-          objective   0.0219119 after 1 round
-        <BLANKLINE>
-        Rows per task and cluster
-          task  rows  0  1
-          0        6  3  3
-        <BLANKLINE>
-        Be careful
-          ! Few rows: Task 0 has fewer than 5 rows per cluster; clusters there rest on very little.
-        """
-        from mtclust.estimators.summary import summarise
-
-        check_is_fitted(self, "labels_")
-        return summarise(self)
-
-    # scikit-learn shows these two; which of them depends on the notebook
-
-    def _repr_html_inner(self) -> str:
-        return self._with_findings(super()._repr_html_inner())  # type: ignore[misc]
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
-        if "text/html" in bundle:
-            bundle["text/html"] = self._with_findings(bundle["text/html"])
-        return bundle
-
-    def _with_findings(self, diagram: str) -> str:
-        return diagram + summary_html(self.summary()) if hasattr(self, "labels_") else diagram
+def with_findings(model: Any, diagram: str) -> str:
+    """scikit-learn's diagram of an estimator and, once it is fitted, what was found."""
+    return diagram + summary_html(model.summary()) if hasattr(model, "labels_") else diagram
 
 
 def summary_html(summary: Summary) -> str:

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mtclust.choose.record import Selection
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.features import near_zero
+from mtclust.problem.common import CommonFrame
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point
 
@@ -44,6 +45,9 @@ class DMTFC(MultitaskClusterer):
     lambda1, lambda2 : "auto" or float, default="auto"
         Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
         diagonal; "auto" stands for constants.
+    center : {"auto", "task", "all"}, default="auto"
+        Where the origin lies, as in :class:`DMTRC`: each task's own mean, or one for all, where a task may lack
+        clusters and all have one model.
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
@@ -55,8 +59,8 @@ class DMTFC(MultitaskClusterer):
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
     solver_options : dict, optional
         ``single_task_n_init`` (40): random starts of every task alone.
-        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
-        :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``zero_tol``, ``level_tol``, ``max_level_steps`` and
+        ``refine``: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=8
@@ -83,7 +87,7 @@ class DMTFC(MultitaskClusterer):
         eigen-features of the kernel.
     single_task_labels_, tasks_, coef_, intercept_, objective_, loo_score_, cluster_sizes_, task_groups_, history_
         As in :class:`DMTRC`; so are ``n_clusters_``, ``n_iter_``, ``converged_``, ``selection_``, ``n_features_in_``
-        ``feature_names_in_``, ``probabilities_``, ``outlier_scores_``,
+        ``feature_names_in_``, ``probabilities_``, ``outlier_scores_``, ``spread_columns_``,
         ``cluster_scores_`` and ``stability_``.
     relaxed_labels_, mixture_weights_, init_labels_, lower_bound_
         Of the cutting planes only: Ỹ (n × C), the weights μ of every task's pool, the labels at the start, and a lower
@@ -103,6 +107,7 @@ class DMTFC(MultitaskClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
+        "center": [StrOptions({"auto", "task", "all"})],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         # one D for all tasks: λ₁ cannot differ by task
         "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -116,6 +121,7 @@ class DMTFC(MultitaskClusterer):
         width: float | str = "auto",
         lambda1: float | str = "auto",
         lambda2: float | str = "auto",
+        center: str = "auto",
         n_components: int | None = None,
         sizes: Any = "auto",
         solver: str = "exchange",
@@ -134,6 +140,7 @@ class DMTFC(MultitaskClusterer):
         self.width = width
         self.lambda1 = lambda1
         self.lambda2 = lambda2
+        self.center = center
         self.n_components = n_components
         self.sizes = sizes
         self.solver = solver
@@ -153,6 +160,8 @@ class DMTFC(MultitaskClusterer):
     selection_: Selection
 
     def _store_coupling(self, problem: Any, point: Point) -> None:
+        if isinstance(problem, CommonFrame):  # D of the one model
+            problem, point = problem.pooled, point.fit.pooled
         self.feature_covariance_ = point.Z
         self.selection_ = replace(self.selection_, n_components=len(point.Z))
         if isinstance(problem, KernelProblem):

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.choose.coupling import decide_coupling
-from mtclust.choose.views import Frame
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.new_tasks import correlation
 from mtclust.estimators.problems import Prepared
@@ -51,8 +50,8 @@ class DMTRC(MultitaskClusterer):
     center : {"auto", "task", "all"}, default="auto"
         Where the origin lies. "task" centres rows and features within each task: a shift of a whole task changes
         nothing, and every task has all its clusters. "all" centres over all rows: the levels of the tasks count, one
-        model serves all of them, and a task may lack clusters. "auto" takes the one whose clusters are better separated
-        within tasks, and ``selection_`` says why.
+        model serves all of them, and a task may lack clusters. "auto" asks the rows whether
+        clusters lie in the same places in all tasks (:mod:`mtclust.choose.frames`), and ``selection_`` says why.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
         Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" searches the paper's J with equal
         sizes, from which rows are then released, and the size-neutral criterion E (:mod:`mtclust.criterion`), and takes
@@ -65,8 +64,8 @@ class DMTRC(MultitaskClusterer):
         (4): labellings per task that seed a restart of the others; ``form``: "dual" solves with kernel matrices,
         "primal" with explicit features, whose cost is linear in the number of rows, "auto" (default) takes the dual
         form up to 700 rows (1500 sparse ones).
-        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
-        :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``zero_tol``, ``level_tol``, ``max_level_steps`` and
+        ``refine``: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     n_components : int, optional
         Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
         otherwise 2√n, at least 100 and at most 200. Without effect on the dual form, which is exact.
@@ -98,6 +97,9 @@ class DMTRC(MultitaskClusterer):
     outlier_scores_ : ndarray of shape (n,) or None
         In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.outliers`); above ½ it
         belongs nowhere. Its label is kept all the same. None above 20 000 rows.
+    spread_columns_ : ndarray of shape (k,)
+        Numbers of the columns with two to five values, whose values were spread for the search
+        (:mod:`mtclust.few_values`); only where sizes are open.
     single_task_labels_ : ndarray of shape (n,)
         What clustering every task alone gives (DSTC), for comparison.
     tasks_ : ndarray of shape (m,)
@@ -213,8 +215,11 @@ class DMTRC(MultitaskClusterer):
             selection["coupling"] = decision_of_relaxation(self.coupling, index.n_tasks)
             return super()._solve(prepared, index, options, rng)
         outcome = super()._solve(prepared, index, options, rng)
-        if prepared.settings.frame == "all":
-            reason = "all tasks share one frame, and with it one model"
+        choice = prepared.settings.choice
+        together = choice is not None and choice.best.start == "together" and self.coupling == "auto"
+        if prepared.settings.frame == "all" or together:
+            one = "all tasks share one frame, and with it one model"
+            reason = "the rows of all tasks together show clusters better than those of any task" if together else one
             selection["coupling"] = {"decision": "full", "reason": reason}
             return outcome
         judge, open_sizes = prepared.settings.judge, prepared.settings.sizes != "given"
@@ -222,24 +227,6 @@ class DMTRC(MultitaskClusterer):
             self.coupling, outcome, judge, prepared.sample, index, options, open_sizes
         )
         return outcome
-
-    def _frames(self, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:
-        if self.center == "task" or n_tasks == 1:
-            return ("task",)
-        possible = (
-            isinstance(self.sizes, str) and self.sizes == "auto" and self.fit_intercept and np.ptp(clusters) == 0
-            and self.solver == "exchange" and self.coupling in ("auto", "full", 1)
-        )  # fmt: skip
-        if self.center == "all":
-            if not possible:
-                raise ValueError(
-                    'center="all" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
-                    f'solver="exchange" and coupling="auto" or "full"; got sizes={self.sizes!r}, fit_intercept='
-                    f"{self.fit_intercept}, n_clusters={self.n_clusters!r}, solver={self.solver!r}, "
-                    f"coupling={self.coupling!r}."
-                )
-            return ("all",)
-        return ("task", "all") if possible else ("task",)
 
     def _store_coupling(self, problem: Any, point: Point) -> None:
         self.task_covariance_ = point.Z

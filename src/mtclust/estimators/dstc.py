@@ -47,8 +47,8 @@ class DSTC(MultitaskClusterer):
     solver_options : dict, optional
         ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the
         number of rows, "auto" (default) takes the dual form up to 700 rows (1500 sparse ones).
-        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``level_tol``, ``max_level_steps`` and ``refine``: see
-        :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``zero_tol``, ``level_tol``, ``max_level_steps`` and
+        ``refine``: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     n_components : int, optional
         Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
         otherwise 2√n, at least 100 and at most 200. Without effect on the dual form, which is exact.
@@ -71,7 +71,7 @@ class DSTC(MultitaskClusterer):
         Cluster of every row; sizes obey ``sizes``.
     tasks_, coef_, intercept_, objective_, loo_score_, cluster_sizes_, task_groups_, history_, selection_
         As in :class:`DMTRC`; so are ``n_clusters_``, ``n_iter_``, ``converged_``, ``n_features_in_``,
-        ``feature_names_in_``, ``probabilities_``, ``outlier_scores_``,
+        ``feature_names_in_``, ``probabilities_``, ``outlier_scores_``, ``spread_columns_``,
         ``cluster_scores_`` and ``stability_``.
     relaxed_labels_, mixture_weights_, init_labels_, lower_bound_
         Of the cutting planes only: Ỹ (n × C), the weights μ of every task's pool, the labels at the start, and a lower

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mtclust.features import is_precomputed
 from mtclust.memory import bytes_with_kernels, require_memory
 
 #: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
@@ -33,8 +34,7 @@ def form_of(estimator: Any, form: str, X: Any, n_tasks: int) -> str:
 
 def _is_large(estimator: Any, form: str, X: Any, n_tasks: int) -> bool:
     n = X.shape[0]
-    dual_only = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
-    dual_only = dual_only or estimator.solver == "cutting-plane"
+    dual_only = is_precomputed(estimator.kernel) or estimator.solver == "cutting-plane"
     if form == "primal":
         if dual_only:
             raise ValueError(
@@ -45,9 +45,9 @@ def _is_large(estimator: Any, form: str, X: Any, n_tasks: int) -> bool:
     limit = _SMALL_SPARSE if sp.issparse(X) else _SMALL
     if form == "auto" and n > limit and not dual_only:
         return True
-    from mtclust.choose.views import JUDGING_WIDTHS
+    from mtclust.choose.views import candidate_kernels, is_wide
 
-    kernels = 1 + 2 * len(JUDGING_WIDTHS)
+    kernels = len(candidate_kernels(estimator.kernel, estimator.width, is_wide(X)))
     way_out = (
         "Use fewer rows."
         if dual_only

@@ -46,7 +46,7 @@ def check_input(X: Any, y: Any, tasks: Any, known: Any, task_column: Any) -> Non
                 "with belong in a score afterwards; rows whose cluster is known belong in known=.",
                 InputWarning,
             )
-    _text_columns(X, columns, task_column)
+    _columns_without_numbers(X, columns, task_column)
     if tasks is None and task_column is None:
         found = [name for name in columns if isinstance(name, str) and _LIKE_TASKS.fullmatch(name.strip())]
         if found:
@@ -123,8 +123,8 @@ def _is_categorical(y: Any) -> bool:
     return bool(kind == "O" and len(y) and isinstance(next(iter(y)), str))
 
 
-def _text_columns(X: Any, columns: list[Any], task_column: Any) -> None:
-    """Columns of a pandas frame that are no numbers."""
+def _columns_without_numbers(X: Any, columns: list[Any], task_column: Any) -> None:
+    """Columns of a pandas frame that are no numbers: text and dates."""
     if not hasattr(X, "iloc") or not columns:
         return
     text = [
@@ -134,13 +134,21 @@ def _text_columns(X: Any, columns: list[Any], task_column: Any) -> None:
         and not _numbers_in_text(X.iloc[:, k])
     ]  # fmt: skip
     if text:
-        shown = ", ".join(map(repr, text[:_LISTED])) + (
-            f" and {len(text) - _LISTED} more" if len(text) > _LISTED else ""
-        )
         raise ValueError(
-            f"X has columns of text: {shown}. Leave them out, encode them (pandas.get_dummies), or, for the one that "
-            f"says which task a row belongs to, give task_column={text[0]!r} to the constructor."
+            f"X has columns of text: {_some(text)}. Leave them out, encode them (pandas.get_dummies), or, for the one "
+            f"that says which task a row belongs to, give task_column={text[0]!r} to the constructor."
         )
+    dates = [name for name, kind in zip(columns, X.dtypes) if name != task_column and kind.kind in "Mm"]
+    if dates:
+        raise ValueError(
+            f"X has columns of dates or times: {_some(dates)}. Leave them out, turn them into numbers of days, or use "
+            "mtclust.cluster, which reads dates."
+        )
+
+
+def _some(names: list[Any]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(map(repr, names[:_LISTED])) + more
 
 
 def _numbers_in_text(column: Any) -> bool:

@@ -18,8 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust._warnings import warn_user
 from mtclust.alignment import groups_of_tasks
-from mtclust.choose.candidates import DIRECTIONS_OF_D, Candidate
 from mtclust.choose.settings import (
+    Input,
     Sample,
     Settings,
     all_rows,
@@ -28,20 +28,20 @@ from mtclust.choose.settings import (
     sample_rows,
     sizes_left_open,
 )
-from mtclust.choose.views import View
+from mtclust.choose.views import View, candidate_kernels, is_wide
+from mtclust.choose.ways import DIRECTIONS_OF_D, Candidate
 from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.features import Kernel, eigen_features
 from mtclust.known import check_sizes, known_counts
-from mtclust.labels import SizeBounds, free_bounds, neutral_bounds, parse_sizes
+from mtclust.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, one_per_task, parse_sizes
 from mtclust.memory import available_memory, bytes_with_features, require_memory
-from mtclust.problem.common import CommonFrame, counts_by_task
-from mtclust.problem.kernels import KernelOrigin, KernelProblem
+from mtclust.problem.common import CommonFrame
+from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import SearchOptions
-from mtclust.search.outcome import Outcome
+from mtclust.search.outcome import Outcome, polished, released
 from mtclust.search.recipe import solve
-from mtclust.search.variants import polished, released
 from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
@@ -59,15 +59,15 @@ class Prepared:
     sample: Sample
     form: str  # "dual", "primal" or "matrix-free"
 
+    def is_searched(self, index: TaskIndex) -> bool:
+        """Whether there is a search of its own: where nothing or only the kernel was open, or a task not looked at."""
+        settings = self.settings
+        return settings.choice is None or settings.sizes == "given" or len(self.sample.tasks) < index.n_tasks
 
-def prepare(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], form: str, options: SearchOptions,
-    known: NDArray[np.int64] | None = None,
-) -> Prepared:  # fmt: skip
-    """Choose the settings and build the problem of a form.
 
-    ``clusters`` is the number of clusters of every task, ``known`` the clusters of rows sorted by task.
-    """
+def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> Prepared:
+    """Choose settings and build the problem of a form."""
+    X, index, clusters = given.rows, given.index, given.clusters
     if form == "primal":
         _check_feature_memory(estimator, X, index, clusters)
     elif form == "matrix-free":
@@ -76,9 +76,9 @@ def prepare(
     whole = form == "dual" and (X.shape[0] <= SPARED * most or not _chosen_on_few(estimator, clusters))
     tasks = index.by_rows if sizes_left_open(estimator) and form != "matrix-free" else None
     sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks)
-    settings = choose_settings(estimator, sample, index, clusters, options, known)
+    settings = choose_settings(estimator, given, sample, options)
     build = {"dual": _kernel_problem, "primal": _feature_problem, "matrix-free": _wide_problem}[form]
-    problem = build(estimator, X, index, clusters, settings, sample)
+    problem = build(estimator, given, settings, sample)
     settings.selection["form"] = form
     return Prepared(problem, settings, sample, form)
 
@@ -91,16 +91,16 @@ def _chosen_on_few(estimator: Any, clusters: NDArray[np.int64]) -> bool:
 
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
     """Which tasks those of ``few`` of an outcome are: a choice may have put them in another order."""
-    settings, sample = prepared.settings, prepared.sample
-    searched = settings.choice is None or settings.sizes == "given" or len(sample.tasks) < index.n_tasks
-    return np.arange(index.n_tasks) if searched else sample.tasks
+    return np.arange(index.n_tasks) if prepared.is_searched(index) else prepared.sample.tasks
 
 
 def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """What the choice has found, on all rows; a search of its own where nothing or only the kernel was open."""
+    """What the choice has found, on all rows, or a search of its own."""
     settings, problem, sample = prepared.settings, prepared.problem, prepared.sample
     choice = settings.choice
-    if choice is None or settings.sizes == "given" or len(sample.tasks) < index.n_tasks:
+    if choice is None or prepared.is_searched(index):
+        if choice is not None and settings.sizes != "given":  # random_state counts for sizes that are given
+            rng = np.random.default_rng(0)
         outcome = solve(problem, options, rng)
         return released(outcome, options, rng) if settings.sizes == "released" else outcome
     best, rng = choice.best, np.random.default_rng(0)  # what was chosen does not depend on random_state
@@ -110,20 +110,20 @@ def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np
     if choice.alone is not None and problem.method != "independent":
         single = choice.alone.outcome.point
         outcome = replace(outcome, single=single, few_single=single)
-    return polished(outcome, options, rng) if sample.in_order else _on_all_rows(prepared, outcome, options, rng)
+    return polished(outcome, options, rng) if sample.in_order else _carried_to_all_rows(prepared, outcome, options, rng)
 
 
-def _on_all_rows(prepared: Prepared, few: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+def _carried_to_all_rows(prepared: Prepared, few: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """The outcome on a sample carried to all rows."""
     problem, sample = prepared.problem, prepared.sample
     positions, labels, place = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
     if prepared.settings.sizes == "released":
         problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present[place]))
-    effort = options.effort("all rows", last=True)
+    effort = options.effort("all rows", last=True, tasks=sample.tasks.tolist())  # in an order that names do not change
     Z = few.point.Z[np.ix_(place, place)] if problem.couples_labels else few.point.Z
     begun = problem.carried_labels(positions, labels, Z)
     if sample.complete:
-        begun.history, begun.n_iter = list(few.point.history), few.point.n_iter
+        begun.following(few.point)
     point = problem.descend(begun, rng, effort)
     alone = point
     if problem.method != "independent":
@@ -145,20 +145,26 @@ def _in_common_frame(
     pooled, point, single = few.problem, few.point, None if own is None else own.outcome.point
     similarity = np.eye(index.n_tasks) if own is None else own.outcome.similarity
     few_single: Any = few.point if single is None else single
+    place = None
     if not sample.in_order:
         pooled = prepared.problem
-        positions, labels, place = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
-        everywhere = [np.concatenate([part + a for a, part in zip(index.offsets, positions)])]
-        carried = pooled.carried_labels(everywhere, labels, pooled.uncoupled())
+        if prepared.settings.sizes == "released":
+            pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
+        positions, labels, tasks = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
+        place = np.argsort(index.in_order_of_content())
+        everywhere = place[np.concatenate([part + a for a, part in zip(index.offsets, positions)])]
+        first = np.argsort(everywhere)
+        carried = pooled.carried_labels([everywhere[first]], labels[first], pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True))
-        similarity = similarity[np.ix_(place, place)]
+        similarity = similarity[np.ix_(tasks, tasks)]
         if single is not None and sample.complete:
             alone = sample.by_task(np.asarray(single.labels, dtype=np.int64))[1]
             single = replace(single, fit=replace(single.fit, labels=alone))
         else:
             single = None
-    counts = counts_by_task(point.labels, index.offsets, pooled.bounds.n_clusters)
-    frame: Any = CommonFrame(pooled, index.offsets, free_bounds(index.sizes, counts > 0))
+    labels = np.asarray(point.labels) if place is None else np.asarray(point.labels)[place]
+    counts = counts_by_task(labels, index.offsets, pooled.bounds.n_clusters)
+    frame: Any = CommonFrame(pooled, index.offsets, free_bounds(index.sizes, counts > 0), place)
     whole = frame.point(point)
     return Outcome(
         frame, whole, whole if single is None else single, few.problem, few.point, few_single, similarity,
@@ -166,13 +172,12 @@ def _in_common_frame(
     )  # fmt: skip
 
 
-def _bounds_of(
-    settings: Settings, estimator: Any, sizes: NDArray[np.int64], clusters: NDArray[np.int64], names: Any
-) -> SizeBounds:
+def _bounds_of(estimator: Any, settings: Settings, given: Input) -> SizeBounds:
+    index = given.index
     if settings.criterion == "E":
-        return neutral_bounds(sizes, clusters)
+        return neutral_bounds(index.sizes, given.clusters)
     rule = estimator.sizes if settings.sizes == "given" else "balanced"
-    return parse_sizes(rule, sizes, clusters, names)
+    return parse_sizes(rule, index.sizes, given.clusters, index.names)
 
 
 def _warn_if_constant(scale: float) -> None:
@@ -180,50 +185,45 @@ def _warn_if_constant(scale: float) -> None:
         warn_user(NO_VARIATION, ConvergenceWarning)
 
 
-def _kernel_problem(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
-) -> KernelProblem:
+def _kernel_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> KernelProblem:
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
-    if sample.in_order or X is sample.rows:
-        return _seen_through(estimator, settings.view, index, clusters, settings, estimator.n_components)
-    view = View(all_rows(X, index).rows, index.offsets, index.order, estimator.fit_intercept)
-    if settings.frame == "all":
-        index, clusters = index.as_one_task(), clusters[:1]
+    if sample.in_order or given.rows is sample.rows:
+        return _seen_through(estimator, settings, settings.view, given, estimator.n_components)
+    given = given.as_one_task() if settings.frame == "all" else given
+    index = given.index
+    view = View(all_rows(given.rows, index).rows, index.offsets, index.order, estimator.fit_intercept)
     rank = estimator.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
-    return _seen_through(estimator, view, index, clusters, settings, rank)
+    return _seen_through(estimator, settings, view, given, rank)
 
 
-def _seen_through(
-    estimator: Any, view: View, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, rank: int | None
-) -> KernelProblem:
+def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, rank: int | None) -> KernelProblem:
     """The problem of rows seen through the chosen kernel; at most ``rank`` of their directions for D."""
-    seen = view.through(settings.spec, settings.frame)
+    seen, index = view.through(settings.spec, settings.frame), given.index
     _warn_if_constant(seen.centred.scale)
     method = estimator._method(index.n_tasks)
     features = eigen_features(seen.centred.matrix, rank) if method == "features" else None
     if features is not None:
         settings.selection["n_components"] = features.rank
-    bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
+    bounds = _bounds_of(estimator, settings, given)
     return KernelProblem(
         seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.lambda2, method,
         features, criterion_named(settings.criterion),
-        origin=KernelOrigin(seen.kernel, seen.rows, seen.centred, index.order, seen.centres),
+        origin=seen.origin(index.order),
     )  # fmt: skip
 
 
-def _feature_problem(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
-) -> Any:
+def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.primal.features import feature_map, source_of
     from mtclust.primal.rows import Data
     from mtclust.problem.features import FeatureProblem
 
-    method, lambda1, lambda2 = estimator._method(index.n_tasks), settings.lambda1, settings.lambda2
+    _check_feature_memory(estimator, given.rows, given.index, given.clusters, settings.kernel.kind)
+    method, lambda1 = estimator._method(given.index.n_tasks), settings.lambda1
     if settings.frame == "all":
-        index, clusters = index.as_one_task(), clusters[:1]
-        method, lambda1, lambda2 = "independent", lambda1[:1], lambda2
-    centres = None
+        given = given.as_one_task()
+        method, lambda1 = estimator._method(1), lambda1[:1]
+    X, index, centres = given.rows, given.index, None
     if settings.kernel.kind == "rbf" and estimator.fit_intercept:
         centres = _means_by_task(X, index)
     features = feature_map(settings.kernel, X, index, estimator.n_components, centres)
@@ -232,8 +232,8 @@ def _feature_problem(
     _warn_if_constant(own.scale)
     kind = "the {} columns of X" if features.projection is None else "{} Nyström features"
     settings.selection["features"] = kind.format(own.n_features)
-    bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
-    return FeatureProblem(Data(source, own, bounds), method, lambda1, lambda2, features, criterion=settings.criterion)
+    data = Data(source, own, _bounds_of(estimator, settings, given))
+    return FeatureProblem(data, method, lambda1, settings.lambda2, features, criterion=settings.criterion)
 
 
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
@@ -247,21 +247,30 @@ def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     return mean if source.shift is None else mean + source.shift
 
 
-def _check_feature_memory(estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
-    """Features that are held, Gram matrices, systems and per-row arrays; X itself is there already."""
+def _check_feature_memory(
+    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], chosen: str | None = None
+) -> None:
+    """What settings are chosen with, features that are held, Gram matrices, systems and per-row arrays.
+
+    X itself is there already. Asked again with the kernel that was ``chosen``: before, the cheapest is supposed.
+    """
     from mtclust.primal.features import default_rank, held_as, needs_landmarks
     from mtclust.problem.sample import ALL_ROWS, SAMPLED_ROWS
 
     n, m = X.shape[0], index.n_tasks
     here = n if index.in_memory else 0
-    kind = estimator.kernel if isinstance(estimator.kernel, str) else "callable"
+    kind = chosen or (estimator.kernel if isinstance(estimator.kernel, str) else "callable")
+    kind = "linear" if kind == "auto" else kind
     nystroem = needs_landmarks(Kernel(kind), X, estimator.n_components)
     r = (estimator.n_components or default_rank(n)) if nystroem else X.shape[1]
     kept = held_as(n, r, available_memory()) if nystroem and here else None
     need = bytes_with_features(
         here, m, r, estimator._method(m),
         sampled=0 if n <= ALL_ROWS or sizes_left_open(estimator) else SAMPLED_ROWS,
-        held=0.0 if kept is None else float(np.dtype(kept).itemsize) * n * r, chosen_on=rows_to_choose_on(clusters),
+        held=0.0 if kept is None else float(np.dtype(kept).itemsize) * n * r,
+        chosen_on=min(n, rows_to_choose_on(clusters)),
+        n_kernels=len(candidate_kernels(estimator.kernel, estimator.width, is_wide(X))),
+        sizes_open=sizes_left_open(estimator),
     )  # fmt: skip
     require_memory(
         need,
@@ -274,7 +283,7 @@ def _check_wide_memory(X: Any, index: TaskIndex, clusters: NDArray[np.int64]) ->
     C, m, d = int(clusters.max()), index.n_tasks, X.shape[1]
     rows = max(_WIDE_ROWS, m * _fewest_rows(C))
     require_memory(
-        8.0 * (10 * m * d * C + 12 * rows**2) + 16.0 * X.nnz + 48.0 * X.shape[0],
+        8.0 * (10 * m * d * C + 12 * rows**2) + 28.0 * X.nnz + 48.0 * X.shape[0],
         f"fit of {m} tasks with {d} columns and {C} clusters",
         "Use fewer columns (TaskTfidf has max_features) or n_components for Nyström features.",
     )
@@ -285,32 +294,32 @@ def _fewest_rows(n_clusters: int) -> int:
     return 2 * n_clusters + 1
 
 
-def _wide_problem(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], settings: Settings, sample: Sample
-) -> Any:
+def _wide_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
     from mtclust.primal.features import FeatureMap
     from mtclust.primal.matrix_free import table_of
     from mtclust.primal.rows import Data
     from mtclust.problem.wide import WideSparseProblem
 
-    view = settings.view
+    X, index, view = given.rows, given.index, settings.view
     if len(sample.tasks) < index.n_tasks:  # settings are chosen on the largest tasks, but the search is for all
-        least = _fewest_rows(int(clusters.max()))
+        least = _fewest_rows(int(given.clusters.max()))
         sample = sample_rows(X, index, _WIDE_ROWS, most_tasks=index.n_tasks, least=least)
         order = np.arange(sample.rows.shape[0])
         view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
-    few = _seen_through(estimator, view, sample.index, clusters, settings, estimator.n_components)
+    few = _seen_through(estimator, settings, view, replace(given, index=sample.index), estimator.n_components)
     source = table_of(X, index.order, index.offsets)
-    own = source.moments(estimator.fit_intercept)
-    bounds = _bounds_of(settings, estimator, index.sizes, clusters, index.names)
+    data = Data(source, source.moments(estimator.fit_intercept), _bounds_of(estimator, settings, given))
     return WideSparseProblem(
-        Data(source, own, bounds), few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),
+        data, few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),
         criterion=settings.criterion, sample=few, positions=sample.positions,
     )  # fmt: skip
 
 
-def check_known(estimator: Any, known: NDArray[np.int64], index: TaskIndex, clusters: NDArray[np.int64]) -> None:
+def check_known(estimator: Any, given: Input) -> None:
     """Refuse known rows that contradict the number of clusters or sizes that are given."""
+    known, index, clusters = given.hints.known, given.index, given.clusters
+    if known is None:
+        return
     C = int(clusters.max())
     if known.max() >= C:
         row = int(index.order[int(np.flatnonzero(known >= C)[0])])
@@ -318,7 +327,7 @@ def check_known(estimator: Any, known: NDArray[np.int64], index: TaskIndex, clus
             f"known has {known.max()} at row {row}; allowed are the cluster ids 0 to {C - 1}, and -1 or missing where "
             "the cluster is unknown."
         )
-    if sizes_left_open(estimator):
+    if isinstance(estimator.sizes, str) and estimator.sizes == "auto":  # nobody has given sizes
         bounds = neutral_bounds(index.sizes, clusters)
         bounds = SizeBounds(np.zeros_like(bounds.lower), bounds.upper, bounds.movable)
     else:
@@ -330,14 +339,8 @@ def clusters_per_task(n_clusters: Any, index: TaskIndex) -> NDArray[np.int64]:
     """The number of clusters of every task from a number or a mapping task → number."""
     if not isinstance(n_clusters, Mapping):
         return np.full(index.n_tasks, n_clusters, dtype=np.int64)
-    names = index.names.tolist()
-    missing, surplus = [n for n in names if n not in n_clusters], [n for n in n_clusters if n not in names]
-    if missing or surplus:
-        raise ValueError(
-            f"n_clusters must have one entry per task; missing: {missing or 'none'}, not a task: {surplus or 'none'}."
-        )
-    for name in names:
-        value = n_clusters[name]
+    numbers = one_per_task("n_clusters", n_clusters, index.names)
+    for name, value in zip(index.names.tolist(), numbers):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"n_clusters must hold whole numbers >= 1, one per task; got {value!r} for task {name!r}.")
-    return np.array([n_clusters[name] for name in names], dtype=np.int64)
+    return np.array(numbers, dtype=np.int64)

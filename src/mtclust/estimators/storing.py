@@ -13,8 +13,9 @@ from mtclust._warnings import warn_user
 from mtclust.choose.record import Selection
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import store_relaxation
-from mtclust.labels import SizeBounds
-from mtclust.problem.protocol import Point, SearchOptions
+from mtclust.hints import Hints
+from mtclust.membership import probabilities
+from mtclust.problem.protocol import Point, Problem, SearchOptions
 from mtclust.search.outcome import Outcome
 from mtclust.tasks import TaskIndex
 
@@ -40,8 +41,7 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     estimator.labels_, estimator.single_task_labels_ = labels, single
     estimator.cluster_sizes_ = problem.class_counts(point)
     estimator.objective_ = point.value
-    judge, common = prepared.settings.judge, prepared.settings.frame == "all"
-    verdict = judge(prepared.sample.labels_of(point, index), bounds.n_clusters, common=common)
+    verdict = prepared.settings.judge(prepared.sample.labels_of(point, index), bounds.n_clusters)
     estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
     estimator.__dict__.pop("stability_", None)  # of an earlier fit
     estimator.intercept_ = estimator._model.intercept
@@ -62,24 +62,16 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
 
 def _renamed(outcome: Outcome, new_ids: NDArray[np.int64]) -> Outcome:
     """The same new ids in all tasks, on all rows and on the few of the search."""
-    problem = outcome.problem.with_bounds(_renamed_bounds(outcome.problem.bounds, new_ids))
-    point = _renamed_point(problem, outcome.point, new_ids)
+    problem, point = _renamed_point(outcome.problem, outcome.point, new_ids)
     if outcome.few is outcome.problem:
         return replace(outcome, problem=problem, point=point, few=problem, few_point=point)
-    few = outcome.few.with_bounds(_renamed_bounds(outcome.few.bounds, new_ids))
-    return replace(
-        outcome, problem=problem, point=point, few=few, few_point=_renamed_point(few, outcome.few_point, new_ids)
-    )
+    few, few_point = _renamed_point(outcome.few, outcome.few_point, new_ids)
+    return replace(outcome, problem=problem, point=point, few=few, few_point=few_point)
 
 
-def _renamed_bounds(bounds: SizeBounds, new_ids: NDArray[np.int64]) -> SizeBounds:
-    lower, upper = np.empty_like(bounds.lower), np.empty_like(bounds.upper)
-    lower[:, new_ids], upper[:, new_ids] = bounds.lower, bounds.upper
-    return replace(bounds, lower=lower, upper=upper)
-
-
-def _renamed_point(problem: Any, point: Point, new_ids: NDArray[np.int64]) -> Point:
-    return problem.renamed(point, np.tile(new_ids, (problem.n_tasks, 1)))
+def _renamed_point(problem: Problem, point: Point, new_ids: NDArray[np.int64]) -> tuple[Problem, Point]:
+    problem = problem.with_bounds(problem.bounds.renamed(new_ids))
+    return problem, problem.renamed(point, np.tile(new_ids, (problem.n_tasks, 1)))
 
 
 def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) -> None:
@@ -98,3 +90,34 @@ def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) ->
             'these features. Raise them, or set solver_options={"form": "dual"}.',
             ConvergenceWarning,
         )
+
+
+def label_as_they_are(estimator: Any, rows: Any, index: TaskIndex, hints: Hints) -> None:
+    """Take off what spreading has moved (:mod:`mtclust.few_values`): every row goes where the model puts it as it is.
+
+    ``hints`` are those of the rows in the order of the input; rows that are known or in a pair stay where they are. So
+    do all, where a cluster would lose its last row.
+    """
+    if not len(estimator.spread_columns_):
+        return
+    found, numbers = estimator.labels_, index.task_numbers
+    scores = estimator._model.scores(rows, numbers)
+    labels = scores.argmax(axis=1)
+    stay = np.zeros(len(labels), dtype=bool) if hints.known is None else hints.known >= 0
+    if hints.links is not None:
+        stay[hints.links.together] = stay[hints.links.apart] = True
+    labels[stay] = found[stay]
+    if len(np.unique(labels)) < len(np.unique(found)):
+        return
+    if np.array_equal(estimator.single_task_labels_, found):
+        estimator.single_task_labels_ = labels.copy()
+    set_labels(estimator, labels, numbers)
+    if estimator.probabilities_ is not None:
+        estimator.probabilities_ = probabilities(scores, estimator._model.temperature)
+
+
+def set_labels(estimator: Any, labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> None:
+    """Other labels of the rows, in the order of the input, and the cluster sizes that belong to them."""
+    sizes = np.zeros_like(estimator.cluster_sizes_)
+    np.add.at(sizes, (task_numbers, labels), 1)
+    estimator.labels_, estimator.cluster_sizes_ = labels, sizes

@@ -32,7 +32,6 @@ _FLOAT: tuple[Any, ...] = (np.float64,)
 _ROWS: tuple[Any, ...] = (np.float64, np.float32)
 _OF_ROWS: tuple[Any, ...] = (np.float32, np.float64)
 _INT: tuple[Any, ...] = (np.int64,)
-_INDEX: tuple[Any, ...] = (np.int64, np.int32)
 
 
 class _Sizes:
@@ -84,6 +83,8 @@ def check_state(model: Any) -> None:
     _check_tasks(model.tasks_)
     d = model.n_features_in_ - (model.task_column is not None)
     sizes = _Sizes(n=len(model.labels_), m=len(model.tasks_), C=int(model.n_clusters_), d=d)
+    if len(model.spread_columns_):
+        sizes.array("spread_columns_", model.spread_columns_, _INT, "spread", low=0, high=d - 1)
     highest = model.n_clusters_ - 1
     sizes.array("labels_", model.labels_, _INT, "n", low=0, high=highest)
     sizes.array("single_task_labels_", model.single_task_labels_, _INT, "n", low=0, high=highest)
@@ -179,6 +180,8 @@ def _check_kept(sizes: _Sizes, kept: Any, decision: DecisionModel) -> None:
         raise ValueError("its cluster sizes have lower bounds above the upper ones")
     if type(kept) is CommonKept:
         _check_decision(_Sizes(m=1, **{size: sizes.known[size] for size in "nCd"}), "the common model", kept.model)
+        if not (kept.model.present.all() and decision.present.all()):
+            raise ValueError("its one model for all tasks lacks clusters")
         return
     if not np.array_equal(bounds.present, decision.present):
         raise ValueError("its tasks do not have the clusters that it decides about")

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtclust._extras import require
 from mtclust._names import shown_name
+from mtclust.features import is_precomputed
 from mtclust.plotting._style import FRAME, cluster_style, column_names
 from mtclust.tasks import numbers_of_known_tasks
 from mtclust.validation import read_rows
@@ -78,10 +79,10 @@ def plot_tasks(
     if max_points < 1:
         raise ValueError(f"max_points={max_points} must be at least 1.")
     rows, ids = read_rows(estimator, X, tasks, task_column=estimator.task_column, reset=False)
-    codes = numbers_of_known_tasks(ids, rows.shape[0], estimator.tasks_)
+    numbers = numbers_of_known_tasks(ids, rows.shape[0], estimator.tasks_)
     labels = _labels(estimator, labels, rows.shape[0])
     shown = _tasks_to_show(estimator, which)
-    places, axis_names = _two_dimensions(estimator, rows, codes)
+    places, axis_names = _two_dimensions(estimator, rows, numbers)
     own_limits = axis_names is not None  # columns as they are: tasks may lie far apart
     if axes is None:
         axes = _new_panels(len(shown), len(estimator.tasks_), own_limits)
@@ -90,7 +91,7 @@ def plot_tasks(
         raise ValueError(f"axes has {len(panels)} axes for {len(shown)} tasks; give one per task, or choose by which.")
     panels = panels[: len(shown)]
     for ax, task in zip(panels, shown):
-        mine = np.flatnonzero(codes == task)
+        mine = np.flatnonzero(numbers == task)
         drawn = mine[np.linspace(0, len(mine) - 1, max_points).astype(int)] if len(mine) > max_points else mine
         _draw(ax, places[drawn], labels[drawn], few=len(drawn) <= 300)
         note = f" ({len(drawn)} of {len(mine)} rows)" if len(drawn) < len(mine) else ""
@@ -129,10 +130,10 @@ def _tasks_to_show(estimator: Any, which: Sequence[Any] | None) -> list[int]:
     return numbers_of_known_tasks(np.asarray(which), len(which), estimator.tasks_).tolist()
 
 
-def _two_dimensions(estimator: Any, rows: Any, codes: NDArray[np.int64]) -> tuple[Array, list[str] | None]:
+def _two_dimensions(estimator: Any, rows: Any, numbers: NDArray[np.int64]) -> tuple[Array, list[str] | None]:
     """Two coordinates of every row; the names of the axes where these are columns of X."""
     n, d = rows.shape
-    precomputed = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
+    precomputed = is_precomputed(estimator.kernel)
     if d == 2 and not precomputed and not sp.issparse(rows):
         return rows, [name if isinstance(name, str) else f"column {name}" for name in column_names(estimator)]
     sample = np.unique(np.linspace(0, n - 1, _ROWS_FOR_AXES).astype(int)) if n > _ROWS_FOR_AXES else np.arange(n)
@@ -141,10 +142,10 @@ def _two_dimensions(estimator: Any, rows: Any, codes: NDArray[np.int64]) -> tupl
             return np.hstack([rows.toarray(), np.zeros((n, 2))])[:, :2], None
         return TruncatedSVD(2, random_state=0).fit(rows[sample]).transform(rows), None
     # the columns of a kernel serve as features: the rows that are alike to the same others lie together
-    means = np.stack([rows[codes == task].mean(axis=0) if np.any(codes == task) else np.zeros(d)
+    means = np.stack([rows[numbers == task].mean(axis=0) if np.any(numbers == task) else np.zeros(d)
                       for task in range(len(estimator.tasks_))])  # fmt: skip
     pca = PCA(min(2, n, d), svd_solver="full" if d <= 50 else "auto", random_state=0)
-    places = pca.fit(rows[sample] - means[codes[sample]]).transform(rows) - pca.transform(means)[codes]
+    places = pca.fit(rows[sample] - means[numbers[sample]]).transform(rows) - pca.transform(means)[numbers]
     return np.hstack([places, np.zeros((n, 2 - places.shape[1]))]), None
 
 

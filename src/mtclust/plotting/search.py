@@ -37,7 +37,7 @@ def plot_history(estimator: Any, ax: Any = None) -> Any:
     >>> X, _, tasks = make_related_tasks(random_state=0).X_y_tasks
     >>> model = DMTRC(n_clusters=3, kernel="linear", random_state=0).fit(X, tasks=tasks)
     >>> plot_history(model).get_ylabel()
-    'objective J'
+    'objective −E'
     """
     check_is_fitted(estimator, "labels_")
     history = estimator.history_
@@ -89,7 +89,7 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
     >>> X, _, tasks = make_related_tasks(random_state=0).X_y_tasks
     >>> model = DMTRC(n_clusters=3, kernel="linear", random_state=0).fit(X, tasks=tasks)
     >>> plot_selection(model, what="sizes").get_title()
-    'Sizes: balanced'
+    'Sizes: free'
     """
     check_is_fitted(estimator, "labels_")
     if what is not None and what not in _PARTS:

@@ -82,13 +82,6 @@ def count(labels, counts):  # type: ignore[no-untyped-def]
 
 
 @njit
-def count_pairs(labels, others, pairs):  # type: ignore[no-untyped-def]
-    """Add the number of rows with every two labels to ``pairs`` (C × C)."""
-    for j in range(len(labels)):
-        pairs[labels[j], others[j]] += 1
-
-
-@njit
 def eagerness(scores, prices, labels, wants):  # type: ignore[no-untyped-def]
     """How much better than its own the best other cluster is for every row, by score − price."""
     n, C = scores.shape

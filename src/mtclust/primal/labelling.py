@@ -27,7 +27,7 @@ from mtclust.primal.boundary import (
     spread_positions,
 )
 from mtclust.primal.gaps import KnownGaps
-from mtclust.primal.rows import Blocks, Moments, block_rows
+from mtclust.primal.rows import Blocks, Data, block_rows
 
 Array = NDArray[np.float64]
 
@@ -104,18 +104,11 @@ class TaskLabels:
         return [task.labels[where] for task, where in zip(tasks, positions)]
 
 
-def relabel(
-    source: Blocks,
-    task: int,
-    moments: Moments,
-    W: Array,
-    current: TaskLabels,
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
-) -> int:
+def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels) -> int:
     """The best labels of a task for its model W (r × C) within the bounds, in place; returns how many changed."""
     from mtclust.primal import _compiled
 
+    moments, lower, upper = data.moments, data.bounds.lower[task], data.bounds.upper[task]
     n, n_clusters = len(current.labels), W.shape[1]
     weights, constant = moments.on_raw(task, W)
     offset = moments.offset_of(task)
@@ -134,7 +127,7 @@ def relabel(
         near = current.gaps.within(current.gaps.margin)
         if len(near) <= _NEAR_SHARE * n:
             try:
-                return _relabel_near(source, task, (weights, constant), current, current.gaps, near, lower, upper)
+                return _relabel_near(source, data, task, (weights, constant), current, near)
             except TooFew:
                 pass
     gaps, counts = np.empty(n), np.zeros(n_clusters, dtype=np.int64)
@@ -174,13 +167,14 @@ def relabel(
 
 
 def _relabel_near(
-    source: Blocks, task: int, scorer: tuple[Array, Array], current: TaskLabels, known: KnownGaps,
-    near: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64],
-) -> int:  # fmt: skip
+    source: Blocks, data: Data, task: int, scorer: tuple[Array, Array], current: TaskLabels, near: NDArray[np.int64]
+) -> int:
     """The same from the rows near a boundary alone; raises ``TooFew``, with nothing changed, where that takes more."""
     from mtclust.primal import _compiled
 
-    weights, constant = scorer
+    (weights, constant), known = scorer, current.gaps
+    assert known is not None
+    lower, upper = data.bounds.lower[task], data.bounds.upper[task]
     C, step = len(constant), block_rows(source.n_features, 8)
     costs = np.empty((len(near), C))
     for first in range(0, len(near), step):
@@ -225,22 +219,14 @@ def move_sums(block: Any, old: NDArray[np.int32], new: NDArray[np.int32], sums: 
     sums += (selector @ block).toarray()
 
 
-def first_prices(
-    source: Blocks,
-    task: int,
-    moments: Moments,
-    W: Array,
-    prices: Array,
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
-) -> Array:
+def first_prices(source: Blocks, data: Data, task: int, W: Array, prices: Array) -> Array:
     """Prices near those of a whole task from some thousand of its rows, so that its first pass leaves few undecided."""
-    n = int(moments.sizes[task])
+    n = int(data.moments.sizes[task])
     if n <= _FEW_ENOUGH:
         return prices
     rows = source.take(task, first_rows(n))
-    weights, constant = moments.on_raw(task, W)
-    return prices_from(scores_of(rows, weights) + constant, n, prices, lower, upper)
+    weights, constant = data.moments.on_raw(task, W)
+    return prices_from(scores_of(rows, weights) + constant, n, prices, data.bounds.lower[task], data.bounds.upper[task])
 
 
 def first_rows(n: int) -> NDArray[np.int64]:

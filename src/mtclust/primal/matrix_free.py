@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from mtclust.primal.systems import gain_root
 Array = NDArray[np.float64]
 
 #: conjugate gradients end at this residual, relative to the right-hand side; the objective is off by its square
-_TOLERANCE = 1e-6
+_TOLERANCE = 1e-5
 _MOST_STEPS = 500
 #: directions of G^½ below this share of the largest are not inverted to begin near the last models
 _SMALLEST_ROOT = 1e-6
@@ -86,12 +87,21 @@ class MatrixFreeSystem:
         flat = W.reshape(len(W), -1)
         return trace_one_root(flat @ flat.T)
 
-    def gram_product(self, task: int, V: Array) -> Array:
-        """(2/n)ΦᵀΦV of centred, scaled features."""
-        X, mean, n = self.source.parts[task], self.moments.mean[task], int(self.moments.sizes[task])
-        scores = X @ V - mean @ V
-        product = X.T @ scores - np.outer(mean, scores.sum(axis=0))
-        return (2.0 / (n * (self.moments.scale or 1.0))) * product
+    @cached_property
+    def _stacked(self) -> Any:
+        """All rows, each in the columns of its own task (N × m·d): a product per task would mostly be overhead."""
+        return sp.block_diag(self.source.parts, format="csr")
+
+    def gram_products(self, V: Array) -> Array:
+        """(2/n_i)Φ_iᵀΦ_iV_i of centred, scaled features for all tasks (m × d × C)."""
+        m, d, C = V.shape
+        mean, sizes = self.moments.mean, self.moments.sizes
+        scores = self._stacked @ V.reshape(m * d, C)
+        scores -= np.repeat((mean[:, None, :] @ V)[:, 0], sizes, axis=0)
+        scores *= np.repeat(2.0 / (sizes * (self.moments.scale or 1.0)), sizes)[:, None]
+        product = (self._stacked.T @ scores).reshape(m, d, C)
+        product -= mean[:, :, None] * np.add.reduceat(scores, self.source.offsets[:-1], axis=0)[:, None, :]
+        return product
 
 
 @dataclass
@@ -107,32 +117,31 @@ class MatrixFreeSolver:
 
     def _apply(self, T: Array) -> Array:
         W = np.tensordot(self._root, T, axes=1)
-        product = np.stack([self.system.gram_product(i, W[i]) for i in range(len(W))])
-        return T + np.tensordot(self._root, product, axes=1)
+        return T + np.tensordot(self._root, self.system.gram_products(W), axes=1)
 
     def models(self, b: Array) -> Array:
         right = np.tensordot(self._root, b, axes=1)
-        T = _conjugate_gradients(self._apply, right, self._near(right))
+        T = _conjugate_gradients(self._apply, right, *self._near(right))
         W = np.tensordot(self._root, T, axes=1)
         self.system._last = W
         return W
 
-    def _near(self, right: Array) -> Array | None:
-        """T of the models that were found last, of this or another Ω, where beginning there is better than at 0."""
+    def _near(self, right: Array) -> tuple[Array, Array]:
+        """T to begin with, and its residual: that of the models that were found last, of this or another Ω, or 0."""
         W = self.system._last
-        if W is None or W.shape != right.shape:
-            return None
-        T = np.tensordot(np.linalg.pinv(self._root, rcond=_SMALLEST_ROOT, hermitian=True), W, axes=1)
-        return T if np.linalg.norm(right - self._apply(T)) < np.linalg.norm(right) else None
+        if W is not None and W.shape == right.shape:
+            T = np.tensordot(np.linalg.pinv(self._root, rcond=_SMALLEST_ROOT, hermitian=True), W, axes=1)
+            residual = right - self._apply(T)
+            if np.linalg.norm(residual) < np.linalg.norm(right):
+                return T, residual
+        return np.zeros_like(right), right.copy()
 
     def blocks(self) -> Array:
         raise NotImplementedError("the inverse of a matrix-free system is not formed.")
 
 
-def _conjugate_gradients(apply: Any, right: Array, first: Array | None) -> Array:
-    """Solve for all clusters at once, every column with its own steps (columns are independent)."""
-    T = np.zeros_like(right) if first is None or first.shape != right.shape else first.copy()
-    residual = right - apply(T) if T.any() else right.copy()
+def _conjugate_gradients(apply: Any, right: Array, T: Array, residual: Array) -> Array:
+    """Solve for all clusters at once, every column with its own steps (columns are independent), from T in place."""
     direction = residual.copy()
     norms = np.einsum("irc,irc->c", residual, residual)
     goal = _TOLERANCE**2 * np.maximum(np.einsum("irc,irc->c", right, right), np.finfo(float).tiny)

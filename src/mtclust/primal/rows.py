@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +89,7 @@ class Blocks(Protocol):
         """Features of some rows of a task."""
 
     def whole(self, task: int) -> NDArray[Any] | None:
-        """All rows of a task where they lie together in memory as they are; None elsewhere."""
+        """All rows of a task where they lie together in memory or are few; None elsewhere."""
 
 
 class Labelled(Protocol):
@@ -212,15 +212,20 @@ class Moments:
 
 def moments(source: Blocks, centre: bool, scale: float | None = None) -> Moments:
     """Means, Gram matrices and the scale of the features, in one pass over the blocks."""
-    sums, grams, largest, around = raw_sums(source, centre)
-    return combine(np.diff(source.offsets), sums, grams, largest, centre, scale, around)
+    return combine(np.diff(source.offsets), raw_sums(source, centre), centre, scale)
 
 
-def raw_sums(source: Blocks, centre: bool) -> tuple[Array, Array, Array, Array]:
-    """Sums and Gram matrices of the raw features of every task, and the largest ‖z − z₀‖² with z₀ itself.
+class RawSums(NamedTuple):
+    """Sums (m × r) and Gram matrices (m × r × r) of raw features, the largest ‖z − z₀‖² of every task, and z₀."""
 
-    With centring z₀ is the mean of the first rows of the task, or else 0.
-    """
+    sums: Array
+    grams: Array
+    largest: Array
+    around: Array | float = 0.0
+
+
+def raw_sums(source: Blocks, centre: bool) -> RawSums:
+    """In one pass; with centring z₀ is the mean of the first rows of the task, or else 0."""
     m, r = len(source.offsets) - 1, source.n_features
     sums, grams, largest, around = np.zeros((m, r)), np.zeros((m, r, r)), np.zeros(m), np.zeros((m, r))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -237,14 +242,12 @@ def raw_sums(source: Blocks, centre: bool) -> tuple[Array, Array, Array, Array]:
                     squares += around[task] @ around[task] - 2.0 * (rows @ around[task])
                 largest[task] = max(largest[task], float(squares.max()))
     require_finite(grams)
-    return sums, grams, largest * _ROUNDED_UP, around
+    return RawSums(sums, grams, largest * _ROUNDED_UP, around)
 
 
-def combine(
-    sizes: NDArray[np.int64], sums: Array, grams: Array, largest: Array, centre: bool, scale: float | None = None,
-    around: Array | float = 0.0,
-) -> Moments:  # fmt: skip
-    """Moments from raw sums, raw Gram matrices and the largest ‖z − z₀‖² of every task (``around`` holds z₀)."""
+def combine(sizes: NDArray[np.int64], raw: RawSums, centre: bool, scale: float | None = None) -> Moments:
+    """Moments of tasks of these sizes; the scale is found where it is not given."""
+    sums, grams, largest, around = raw
     raw_level = float(np.einsum("irr->", grams)) / sizes.sum()
     mean = sums / sizes[:, None] if centre else np.zeros_like(sums)
     total = np.zeros_like(sums) if centre else sums

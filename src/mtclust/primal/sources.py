@@ -43,7 +43,7 @@ class LocalRows(ABC):
         """Features of some rows of a task."""
 
     def whole(self, task: int) -> NDArray[Any] | None:
-        """All rows of a task where they lie together in memory as they are; None elsewhere."""
+        """All rows of a task where they lie together in memory or are few; None elsewhere."""
         return None
 
     @property
@@ -67,13 +67,12 @@ class LocalRows(ABC):
         tasks = [TaskLabels.none(int(n), C, r) for n in data.moments.sizes]
         for i, task in enumerate(tasks):
             warm = task.prices if prices is None else prices[i].copy()
-            task.prices = first_prices(self, i, data.moments, W[i], warm, data.bounds.lower[i], data.bounds.upper[i])
+            task.prices = first_prices(self, data, i, W[i], warm)
         self.relabel(data, W, tasks, list(range(len(tasks))))
         return tasks
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
-        lower, upper = data.bounds.lower, data.bounds.upper
-        return sum(relabel(self, i, data.moments, W[i], labels[i], lower[i], upper[i]) for i in tasks)
+        return sum(relabel(self, data, i, W[i], labels[i]) for i in tasks)
 
     def near_boundary(self, data: Data, fit: Labelled, factors: dict[int, Array]) -> Callable[[int], NearRows]:
         return lambda task: rows_near_boundary(self, data, fit, task, factors[task])
@@ -108,9 +107,12 @@ class TableRows(LocalRows):
         return self._shifted(task, self.table.take(where if self.order is None else self.order[where], axis=0))
 
     def whole(self, task: int) -> NDArray[Any] | None:
-        if self.order is not None or self.shift is not None:
+        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
+        if self.order is None and self.shift is None:
+            return self.table[begin:end]
+        if end - begin > block_rows(self.table.shape[1], self.table.dtype.itemsize):
             return None
-        return self.table[int(self.offsets[task]) : int(self.offsets[task + 1])]
+        return self.take(task, np.arange(end - begin))
 
     def _shifted(self, task: int, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.shift is None else rows - self.shift[task]

@@ -7,7 +7,8 @@ of the inverse: an exchange of rows changes J through ψ = √(2/n_i) φ Q_i^½ 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mtclust.coupling import REVIVAL, gain_matrix, trace_one_root
+from mtclust.leading import leading_eigenvectors
 
 Array = NDArray[np.float64]
 
 #: products of weights that are held at once
-_WEIGHTED_AT_ONCE = 2**17
+_WEIGHTED_AT_ONCE = 2**20
 
 
 class System(Protocol):
@@ -39,7 +41,8 @@ class System(Protocol):
 class Solver(Protocol):
     """Solves for one coupling matrix."""
 
-    Z: Array
+    @property
+    def Z(self) -> Array: ...
 
     def models(self, b: Array) -> Array:
         """W (m × r × C) of b (m × r × C)."""
@@ -191,7 +194,9 @@ class Spiked:
     extra: Array
 
     def dense(self) -> Array:
-        return self.flat * np.eye(len(self.vectors)) + (self.vectors * self.extra) @ self.vectors.T
+        dense: Array = (self.vectors * self.extra) @ self.vectors.T
+        dense.flat[:: len(dense) + 1] += self.flat
+        return dense
 
 
 class SpikedSystem:
@@ -220,7 +225,7 @@ class SpikedSystem:
     def within(self, Z: Array) -> Spiked:
         """The spiked matrix with the leading eigenvectors of Z, its trace kept."""
         m = len(Z)
-        eigenvalues, vectors = sla.eigh(Z, subset_by_index=(m - self.rank, m - 1))
+        eigenvalues, vectors = leading_eigenvectors(Z, self.rank)
         flat = max((float(np.trace(Z)) - float(eigenvalues.sum())) / max(m - self.rank, 1), 0.0)
         return Spiked(flat, vectors, np.maximum(eigenvalues - flat, 0.0))
 
@@ -247,26 +252,28 @@ class SpikedSolver:
 
     system: SpikedSystem
     spiked: Spiked
-    Z: Array = field(init=False)
+
+    @cached_property
+    def Z(self) -> Array:
+        """Ω itself: of very many tasks only formed where it is asked for."""
+        return self.spiked.dense()
 
     def __post_init__(self) -> None:
         lambda1, lambda2 = self.system.lambda1, self.system.lambda2
         m, r = self.system.grams.shape[:2]
         rho = self.spiked.vectors.shape[1]
-        self.Z = self.spiked.dense()
         omega = self.spiked.flat + self.spiked.extra
         self._flat_gain = self.spiked.flat / (lambda1 * self.spiked.flat + lambda2)
         gains = omega / (lambda1 * omega + lambda2)
         self._V = self.spiked.vectors * np.sqrt(np.maximum(gains - self._flat_gain, 0.0))
         self._T = np.linalg.inv(np.eye(r) + self._flat_gain * self.system.grams)
         reduced = self.system.grams @ self._T
-        outer = (self._V[:, :, None] * self._V[:, None, :]).reshape(m, rho * rho)
-        H = (
-            (outer.T @ reduced.reshape(m, r * r))
-            .reshape(rho, rho, r, r)
-            .transpose(0, 2, 1, 3)
-            .reshape(rho * r, rho * r)
-        )
+        sums, step = np.zeros((rho * rho, r * r)), max(1, _WEIGHTED_AT_ONCE // (rho * rho))
+        for first in range(0, m, step):
+            part = self._V[first : first + step]
+            outer = (part[:, :, None] * part[:, None, :]).reshape(len(part), rho * rho)
+            sums += outer.T @ reduced[first : first + step].reshape(len(part), r * r)
+        H = sums.reshape(rho, rho, r, r).transpose(0, 2, 1, 3).reshape(rho * r, rho * r)
         H = 0.5 * (H + H.T)
         H.flat[:: rho * r + 1] += 1.0
         self._factor = sla.cho_factor(H, lower=True, check_finite=False)

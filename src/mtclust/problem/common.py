@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import SizeBounds
+from mtclust.labels import SizeBounds, counts_by_task
 from mtclust.model import DecisionModel
 from mtclust.problem.protocol import Method, Point
 
@@ -25,10 +25,11 @@ class CommonFit:
 
     pooled: Point
     n_tasks: int
+    place: NDArray[np.int64] | None = None
 
     @property
     def labels(self) -> Any:
-        return self.pooled.labels
+        return self.pooled.labels if self.place is None else np.asarray(self.pooled.labels)[self.place]
 
     @property
     def Z(self) -> Array:
@@ -48,11 +49,14 @@ class CommonFrame:
         Where the rows of every task begin.
     bounds : SizeBounds
         Of the tasks: which clusters they have.
+    place : ndarray of shape (N,), optional
+        Where the one task has the rows of the tasks, if not in the same order.
     """
 
     pooled: Any
     offsets: NDArray[np.int64]
     bounds: SizeBounds
+    place: NDArray[np.int64] | None = None
 
     method: Method = "relationship"
     #: leave-one-out scores are the judge's
@@ -78,7 +82,7 @@ class CommonFrame:
 
     def point(self, pooled: Point) -> Point:
         """A point of the one task as one of all tasks."""
-        return replace(pooled, fit=CommonFit(pooled, self.n_tasks))
+        return replace(pooled, fit=CommonFit(pooled, self.n_tasks, self.place))
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
         return self.point(self.pooled.renamed(point.fit.pooled, new_ids[:1]))
@@ -95,16 +99,11 @@ class CommonFrame:
         )
 
     def leave_one_out(self, point: Point) -> Array:
-        return self.pooled.leave_one_out(point.fit.pooled)
+        scores = self.pooled.leave_one_out(point.fit.pooled)
+        return scores if self.place is None else scores[self.place]
 
     def kept(self, point: Point) -> CommonKept:
         return CommonKept(self.pooled.decision(point.fit.pooled), self.bounds)
-
-
-def counts_by_task(labels: Any, offsets: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
-    """Cluster sizes (m × C) of labels sorted by task."""
-    parts = (np.asarray(labels[a:b]) for a, b in zip(offsets[:-1], offsets[1:]))
-    return np.stack([np.bincount(part, minlength=n_clusters) for part in parts])
 
 
 @dataclass(frozen=True)

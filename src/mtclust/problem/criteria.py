@@ -121,7 +121,7 @@ class PaperObjective:
         return at.objective(codes)
 
     def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> TaskTerm:
-        L = at.field(task, codes, alpha) if at.coupling.couples_labels else None
+        L = at.linear_term(task, codes, alpha) if at.coupling.couples_labels else None
         return _QuadraticTerm(at.block(task), L, codes.shape[1])
 
     def closed_form(self, at: Conditioned, codes: Array) -> Array:

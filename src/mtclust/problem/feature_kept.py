@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.class_means import ClassMeans
-from mtclust.labels import SizeBounds, code_scale
+from mtclust.labels import SizeBounds, code_scale, offsets_of
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, Moments
@@ -79,7 +79,7 @@ class FeatureKept:
             criterion=self.criterion,
         )  # fmt: skip
         both = _joined_moments(self.moments, new)
-        offsets = np.concatenate([[0], np.cumsum(both.sizes)]).astype(np.int64)
+        offsets = offsets_of(both.sizes)
         problem = _BesideKnown(
             Data(_LastTask(source, offsets), both, joined_bounds(self.bounds, bounds)), self.method,
             np.append(self.lambda1, self.lambda1.mean()), self.lambda2 * m / (m + 1),

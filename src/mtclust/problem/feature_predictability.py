@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 from mtclust.criterion import GAMMA, decision_weights
 from mtclust.labels import code_scale
 from mtclust.primal.rows import Data
-from mtclust.primal.systems import System
-from mtclust.problem.feature_descent import FeatureFit, class_vectors, coupling_steps
+from mtclust.primal.systems import System, objective
+from mtclust.problem.feature_descent import FEW_CHANGES, FeatureFit, class_vectors, coupling_steps
 from mtclust.problem.protocol import Effort, Point
 
 Array = NDArray[np.float64]
 
-#: the passes end when a smaller share of the rows changes its label
-FEW_CHANGES = 1e-3
 #: steps of the coupling after a pass
 _COUPLING_STEPS = 2
 
@@ -78,8 +76,8 @@ def descend(data: Data, system: System, point: Point, effort: Effort) -> Point:
         changed = data.source.relabel(scored_by(data, offset), models, fit.tasks, tasks)
         fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
         fit.W = fit.solver.models(fit.b)
-        if effort.learn:
-            coupling_steps(system, point, effort.tol, effort.stage, _COUPLING_STEPS)
+        if effort.learn:  # in closed form it lowers J, which is what its steps are measured by
+            coupling_steps(system, Point(fit, objective(fit.b, fit.W)), effort.tol, effort.stage, _COUPLING_STEPS)
         point.value = value_of(fit)
         point.record(effort.stage, "labels")
         point.n_iter += 1

@@ -89,11 +89,16 @@ def _starts(
     forms: Any = features.forms() if len(lower) > 1 else None
     tolerances = [] if forms is None else [EXCHANGE_TOLERANCE * float(M.diagonal().mean()) for M in forms]
     found: dict[bytes, tuple[float, NDArray[np.int64]]] = {}
+    drawn: set[bytes] = set()
     for _ in range(n_init):
         labels = random_labels(n, lower, upper, rng)
         if forms is None:
             return [labels]
         bits = rng.integers(2**63, size=1, dtype=np.uint64)
+        key = partition_key(labels, len(lower))
+        if key in drawn:  # few rows have few labellings
+            continue
+        drawn.add(key)
         counts = np.bincount(labels, minlength=len(lower))
         for M, tolerance in zip(forms, tolerances):
             P = label_codes(labels, len(lower)).T @ M

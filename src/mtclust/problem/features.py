@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from mtclust._progress import counted
 from mtclust.class_means import ClassMeans
-from mtclust.labels import SizeBounds
+from mtclust.labels import SizeBounds, offsets_of
 from mtclust.model import DecisionModel
 from mtclust.primal.boundary import prices_agree
 from mtclust.primal.features import FeatureMap
@@ -61,7 +62,7 @@ class FeatureProblem:
     features: FeatureMap | None = None
     all_rows: bool = True
     criterion: str = "J"
-    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _last: list[tuple[Array, Solver]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     #: whether scores of labels are only known for the few rows of the search
     judged_on_few = False
@@ -95,22 +96,18 @@ class FeatureProblem:
     def exact_search(self) -> bool:
         return self.all_rows
 
-    @property
+    @cached_property
     def system(self) -> System:
         """The equations of the models, for every coupling matrix."""
-        if "system" not in self._known:
-            self._known["system"] = self._system()
-        return self._known["system"]
-
-    def _system(self) -> System:
         grams = self.data.moments.normalised_gram
         return COUPLINGS[self.method].with_features(grams, self.lambda1, self.lambda2)
 
     def at(self, Z: Array) -> Solver:
         """The factorised system of one coupling matrix; the last one is kept, for restarts share it."""
-        last = self._known.get("at")
+        last = self._last[0] if self._last else None  # read once: restarts in several threads share this
         if last is None or last[0] is not Z:
-            last = self._known["at"] = Z, self.system.condition(Z)
+            last = Z, self.system.condition(Z)
+            self._last[:] = [last]
         return last[1]
 
     def uncoupled(self) -> Array:
@@ -119,11 +116,11 @@ class FeatureProblem:
     # -- other problems ------------------------------------------------------------------------------------------
 
     def alone(self) -> FeatureProblem:
-        if self.method == "independent":
-            return self
-        if "alone" not in self._known:
-            self._known["alone"] = replace(self, method="independent")
-        return self._known["alone"]
+        return self if self.method == "independent" else self._alone
+
+    @cached_property
+    def _alone(self) -> FeatureProblem:
+        return replace(self, method="independent")
 
     def restrict(self, tasks: NDArray[np.int64]) -> FeatureProblem:
         weight = self.lambda2 * self.n_tasks / len(tasks)
@@ -300,6 +297,6 @@ def _restricted(data: Data, tasks: NDArray[np.int64]) -> Data:
         all_tasks.sizes[tasks], all_tasks.mean[tasks], all_tasks.total[tasks], all_tasks.gram[tasks], all_tasks.scale,
         all_tasks.largest[tasks],
     )  # fmt: skip
-    offsets = np.concatenate([[0], np.cumsum(part.sizes)]).astype(np.int64)
+    offsets = offsets_of(part.sizes)
     source = cast(LocalRows, data.source)  # the search runs on few rows, which are at hand
     return Data(_SomeTasks(source, tasks, offsets), part, data.bounds.restrict(tasks))

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from mtclust.features import Kernel, centre_kernel, eigen_features, raw_kernel
 from mtclust.labels import SizeBounds
-from mtclust.problem.kernels import KernelOrigin, KernelProblem
+from mtclust.model import KernelOrigin
+from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import Method, Problem, Start
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from mtclust.alignment import class_mean_products
 from mtclust.assignment import assign
 from mtclust.class_means import ClassMeans
 from mtclust.coupling import Conditioned, Coupling, SharedFeatures
-from mtclust.features import CentredKernel, EigenFeatures, Kernel
-from mtclust.labels import SizeBounds
-from mtclust.model import DecisionModel, build_model
+from mtclust.features import EigenFeatures
+from mtclust.labels import SizeBounds, counts_by_task, offsets_of
+from mtclust.model import DecisionModel, KernelOrigin, build_model
 from mtclust.problem import kernel_descent
 from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.criteria import Criterion, PaperObjective
@@ -32,29 +33,6 @@ Labels = NDArray[np.int64]
 SINGLE_TASK_STARTS = 40
 #: digits of a kernel that tell tasks apart
 _DIGITS = 6
-
-
-@dataclass(frozen=True)
-class KernelOrigin:
-    """Where a kernel matrix comes from, for models of new rows.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    rows : array or CSR matrix
-        Sorted by task.
-    centred : CentredKernel
-    order : ndarray of shape (N,)
-        Rows of the input in sorted order.
-    centres : ndarray of shape (m, d), optional
-        What was taken off the rows of every task before the kernel saw them.
-    """
-
-    kernel: Kernel
-    rows: Any
-    centred: CentredKernel
-    order: NDArray[np.int64]
-    centres: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +67,7 @@ class KernelProblem:
     criterion: Criterion = field(default_factory=PaperObjective)
     proposed: list[list[Labels]] | None = None
     origin: KernelOrigin | None = None
-    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _last: list[Conditioned] = field(default_factory=list, init=False, repr=False, compare=False)
 
     #: whether scores of labels are only known for the few rows of the search
     judged_on_few = False
@@ -115,25 +93,18 @@ class KernelProblem:
     def exact_search(self) -> bool:
         return True
 
-    @property
-    def learns(self) -> bool:
-        """Whether there is a coupling to learn."""
-        return self.method != "independent"
-
-    @property
+    @cached_property
     def coupling(self) -> Coupling:
         """How the tasks are coupled, as a quadratic form for every Z."""
-        if "coupling" not in self._known:
-            self._known["coupling"] = COUPLINGS[self.method].with_kernels(
-                self.kernel, self.offsets, self.features, self.lambda1, self.lambda2
-            )
-        return self._known["coupling"]
+        kind = COUPLINGS[self.method]
+        return kind.with_kernels(self.kernel, self.offsets, self.features, self.lambda1, self.lambda2)
 
     def at(self, Z: Array) -> Conditioned:
         """The quadratic problem for one coupling matrix; the last one is kept, for restarts share it."""
-        last = self._known.get("at")
+        last = self._last[0] if self._last else None
         if last is None or not np.array_equal(last.Z, Z):
-            last = self._known["at"] = self.coupling.condition(Z)
+            last = self.coupling.condition(Z)
+            self._last[:] = [last]
         return last
 
     def rows(self, task: int) -> slice:
@@ -148,11 +119,11 @@ class KernelProblem:
     # -- other problems ------------------------------------------------------------------------------------------
 
     def alone(self) -> KernelProblem:
-        if self.method == "independent":
-            return self
-        if "alone" not in self._known:
-            self._known["alone"] = replace(self, method="independent", features=None, proposed=None)
-        return self._known["alone"]
+        return self if self.method == "independent" else self._alone
+
+    @cached_property
+    def _alone(self) -> KernelProblem:
+        return replace(self, method="independent", features=None, proposed=None)
 
     def restrict(self, tasks: NDArray[np.int64]) -> KernelProblem:
         """Some of the tasks, λ₂ scaled by m over their number so that the uncoupled model of each stays the same."""
@@ -161,7 +132,7 @@ class KernelProblem:
         return replace(
             self,
             kernel=np.ascontiguousarray(self.kernel[np.ix_(rows, rows)]),
-            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            offsets=offsets_of(sizes),
             bounds=self.bounds.restrict(tasks),
             lambda1=self.lambda1[tasks],
             lambda2=self.lambda2 * self.n_tasks / len(tasks),
@@ -184,7 +155,7 @@ class KernelProblem:
         few = replace(
             self if self.couples_labels else self.alone(),  # D of other rows is in other coordinates
             kernel=np.ascontiguousarray(self.kernel[np.ix_(known, known)]),
-            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            offsets=offsets_of(sizes),
         )
         at, codes = few.at(Z if self.couples_labels else few.uncoupled()), few.codes(labels)
         predictors, weights = at.predictors(codes), few.criterion.decision_weights(at, codes)
@@ -256,8 +227,7 @@ class KernelProblem:
         return kernel_descent.descend(self, point, rng, effort)
 
     def class_counts(self, point: Point) -> NDArray[np.int64]:
-        parts = (point.labels[self.rows(task)] for task in range(self.n_tasks))
-        return np.stack([np.bincount(part, minlength=self.n_clusters) for part in parts])
+        return counts_by_task(point.labels, self.offsets, self.n_clusters)
 
     def class_means(self, point: Point) -> ClassMeans:
         return ClassMeans(
@@ -277,7 +247,7 @@ class KernelProblem:
         Labels that follow from the model, and not it from them, may be of any cluster.
         """
         assert self.origin is not None
-        origin, present = self.origin, self.bounds.fitted(point.labels, self.offsets).present
+        present = self.bounds.fitted(point.labels, self.offsets).present
         if codes is None:
             codes = self.codes(point.labels)
         else:
@@ -286,9 +256,7 @@ class KernelProblem:
         weights = self.criterion.decision_weights(point.fit.at, codes)
         if weights is not None:
             predictors = predictors * weights[0][:, None, :]
-        model = build_model(
-            origin.kernel, origin.rows, origin.centred, predictors, origin.order, present, origin.centres
-        )
+        model = build_model(self.origin, predictors, present)
         return model if weights is None else replace(model, intercept=model.intercept + weights[1])
 
     def leave_one_out(self, point: Point, codes: Array | None = None) -> Array:

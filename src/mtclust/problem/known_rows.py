@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from mtclust.coupling import Conditioned
 from mtclust.known import known_counts, placed
-from mtclust.labels import SizeBounds
+from mtclust.labels import SizeBounds, offsets_of
 from mtclust.primal.labelling import TaskLabels, move_sums
 from mtclust.primal.rows import Data, RowSource, block_rows
 from mtclust.primal.sources import LocalRows
 from mtclust.primal.systems import objective
 from mtclust.problem.criteria import Criterion, TaskTerm
-from mtclust.problem.feature_descent import FeatureFit, class_vectors, coupling_steps
+from mtclust.problem.feature_descent import FEW_CHANGES, FeatureFit, class_vectors, coupling_steps
 from mtclust.problem.feature_predictability import decision_models, scored_by, value_of
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.protocol import Effort, Point, Start
@@ -31,8 +31,6 @@ Labels = NDArray[np.int64]
 
 #: what a name other than its own would cost a cluster of a task with known rows
 _NEVER = 1e12
-#: passes end when a smaller share of the rows changes its label
-_SETTLED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ def descend_with_known(problem: FeatureProblem, point: Point, known: Labels, eff
     free = [np.flatnonzero(part < 0) for part in parts]
     counts = known_counts(known, offsets, problem.n_clusters)
     bounds = SizeBounds(np.maximum(data.bounds.lower - counts, 0), np.maximum(data.bounds.upper - counts, 0))
-    begins = np.concatenate([[0], np.cumsum([len(part) for part in free])]).astype(np.int64)
+    begins = offsets_of([len(part) for part in free])
     rest = Data(_SomeRows(data.source, free, begins), data.moments, bounds)
     tasks = [_without_known(data.source, i, fit.tasks[i], free[i], parts[i]) for i in range(problem.n_tasks)]
     learn, n_free = effort.learn and problem.method != "independent", sum(map(len, free))
@@ -161,7 +159,7 @@ def descend_with_known(problem: FeatureProblem, point: Point, known: Labels, eff
             point.value = _value(problem, fit)
         point.record(effort.stage, "labels")
         point.n_iter += 1
-        if changed <= _SETTLED * n_free or before - point.value <= effort.tol * abs(before):
+        if changed <= FEW_CHANGES * n_free or before - point.value <= effort.tol * abs(before):
             point.converged = True
             break
     return point
@@ -197,5 +195,7 @@ def _add_known_sums(source: RowSource, fit: FeatureFit, parts: list[Labels]) -> 
 
 
 def with_known_rows(problem: Any, known: Labels) -> Any:
-    """A problem with kernel matrices whose descents leave known rows where they are."""
-    return replace(problem, criterion=KnownRows(problem.criterion, known))
+    """A problem with kernel matrices whose descents leave known rows, and no others, where they are."""
+    criterion = problem.criterion
+    plain = criterion.criterion if isinstance(criterion, KnownRows) else criterion
+    return replace(problem, criterion=KnownRows(plain, known))

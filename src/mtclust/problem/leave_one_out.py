@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import label_codes
+from mtclust.labels import code_scale, label_codes
 from mtclust.membership import left_out
 from mtclust.primal.sources import LocalRows
-from mtclust.problem.feature_descent import code_scale
 from mtclust.problem.feature_predictability import score_weights
 
 if TYPE_CHECKING:
+    from mtclust.coupling import Conditioned
     from mtclust.problem.features import FeatureProblem
     from mtclust.problem.kernels import KernelProblem
     from mtclust.problem.protocol import Point
@@ -40,17 +40,24 @@ def scores_with_kernels(problem: KernelProblem, point: Point, codes: Array | Non
     else:
         present = np.ones_like(present)
     at = point.fit.at
-    alpha, diagonal = at.alpha(codes), at.diagonal()
+    result = predictions_with_kernels(at, codes, problem.offsets, centred)
     weights = problem.criterion.decision_weights(at, codes)
-    result = np.empty_like(codes)
     for i, (a, b) in enumerate(zip(problem.offsets[:-1], problem.offsets[1:])):
+        if weights is not None:
+            result[a:b] = result[a:b] * weights[0][i] + weights[1][i]
+        result[a:b] = np.where(present[i], result[a:b], -np.inf)
+    return result
+
+
+def predictions_with_kernels(at: Conditioned, codes: Array, offsets: NDArray[np.int64], centred: bool) -> Array:
+    """What models of given codes (N × C) predict for every row that is left out; with the task's centre, if centred."""
+    alpha, diagonal = at.alpha(codes), at.diagonal()
+    result = np.empty_like(codes)
+    for a, b in zip(offsets[:-1], offsets[1:]):
         n = b - a
         fitted = codes[a:b] - 0.5 * n * alpha[a:b]
         mean = codes[a:b].mean(axis=0) if centred else None
-        scores = left_out(codes[a:b], fitted, 1.0 - 0.5 * n * diagonal[a:b], mean, n)
-        if weights is not None:
-            scores = scores * weights[0][i] + weights[1][i]
-        result[a:b] = np.where(present[i], scores, -np.inf)
+        result[a:b] = left_out(codes[a:b], fitted, 1.0 - 0.5 * n * diagonal[a:b], mean, n)
     return result
 
 

@@ -6,13 +6,15 @@ the wanted λ avoids the poor local optima that a direct search ends in.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.labels import label_codes
+from mtclust.labels import code_scale, label_codes
 
 Array = NDArray[np.float64]
 
@@ -54,8 +56,7 @@ def exchange_rows(
     moves = 0
     if n_clusters > 1:
         moves, _ = _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, seed)
-    # codes are a·indicator − rest
-    a, rest = (n_clusters / (n_clusters - 1), 1.0 / (n_clusters - 1)) if n_clusters > 1 else (1.0, 0.0)
+    a, rest = code_scale(n_clusters)
     rows = np.arange(len(labels))
     value = a * float(P[labels, rows].sum()) - rest * float(P.sum())
     if linear_term is not None:
@@ -80,6 +81,15 @@ def random_labels(
     return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
 
 
+def k_means(features: Array, n_clusters: int, n_init: int) -> NDArray[np.int64]:
+    """Labels of k-means, the same every time; silent about fewer distinct rows than clusters."""
+    from sklearn.cluster import KMeans
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return KMeans(n_clusters, n_init=n_init, random_state=0).fit_predict(features).astype(np.int64)
+
+
 def quadratic_forms(kernel: Array, ridges: Array) -> list[Array]:
     """M = (K/λ + (n/2)I)⁻¹ of one task for every ridge λ, from one eigendecomposition."""
     n = len(kernel)
@@ -87,27 +97,6 @@ def quadratic_forms(kernel: Array, ridges: Array) -> list[Array]:
     eigenvalues = np.maximum(eigenvalues, 0.0)
     forms = ((vectors / (eigenvalues / ridge + 0.5 * n)) @ vectors.T for ridge in ridges)
     return [0.5 * (M + M.T) for M in forms]
-
-
-def labels_along_path(
-    kernel: Array,
-    ridges: Array,
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
-    n_init: int,
-    rng: np.random.Generator,
-) -> list[tuple[NDArray[np.int64], Array]]:
-    """The best labels found at every ridge of a falling path, with the M of that ridge."""
-    forms = quadratic_forms(kernel, ridges)
-    best = [(np.inf, np.zeros(len(kernel), dtype=np.int64)) for _ in forms]
-    for _ in range(n_init):
-        labels = random_labels(len(kernel), lower, upper, rng)
-        state = rng.integers(2**63, size=1, dtype=np.uint64)
-        for k, M in enumerate(forms):
-            value, _ = exchange_rows(M, None, labels, lower, upper, state)
-            if value < best[k][0]:
-                best[k] = value, labels.copy()
-    return [(labels, M) for (_, labels), M in zip(best, forms)]
 
 
 def task_pool(
@@ -120,9 +109,9 @@ def task_pool(
     found: dict[bytes, tuple[float, NDArray[np.int64]]] = {}
     for _ in range(n_init):
         labels = random_labels(n, lower, upper, rng)
-        state = rng.integers(2**63, size=1, dtype=np.uint64)
+        bits = rng.integers(2**63, size=1, dtype=np.uint64)
         for M in path:
-            value, _ = exchange_rows(M, None, labels, lower, upper, state)
+            value, _ = exchange_rows(M, None, labels, lower, upper, bits)
         found.setdefault(partition_key(labels, len(lower)), (value, labels))
     ordered = sorted(found.values(), key=lambda item: item[0])
     return Pool([labels for _, labels in ordered], np.array([value for value, _ in ordered]))

@@ -6,16 +6,12 @@ part of the prediction; the descent keeps a round of such steps only where the s
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.coupling import Conditioned
 from mtclust.criterion import (
@@ -27,9 +23,11 @@ from mtclust.criterion import (
     move_rows,
     predictability,
     size_weights,
+    weights_of_sizes,
 )
+from mtclust.features import leading_features
 from mtclust.problem.criteria import Criterion, PaperObjective, TaskTerm
-from mtclust.problem.pool import partition_key, quadratic_forms, random_labels
+from mtclust.problem.pool import k_means, partition_key, quadratic_forms, random_labels
 from mtclust.problem.protocol import Start
 
 Array = NDArray[np.float64]
@@ -93,16 +91,14 @@ class Predictability:
         return indicators(labels, n_clusters)
 
     def value(self, at: Conditioned, codes: Array) -> float:
-        offsets = at.coupling.offsets
-        alpha, diagonal = at.alpha(codes), at.diagonal()
-        total = 0.0
-        for a, b in zip(offsets[:-1], offsets[1:]):
-            half, n = 0.5 * (b - a), b - a
-            z = codes[a:b]
-            R = np.maximum(half * diagonal[a:b] - 1.0 / n, SMALLEST_RESIDUAL)
-            e = (half * alpha[a:b] - z.mean(axis=0)) / R[:, None]
-            total += predictability(z.argmax(axis=1), np.einsum("nc,nc->c", e, e))
-        return -total
+        begin, n = at.coupling.offsets[:-1], np.diff(at.coupling.offsets)[:, None]
+        counts = np.add.reduceat(codes, begin)
+        # what depends on the task alone, for every row
+        half, mean = (np.repeat(part, n[:, 0], axis=0) for part in (0.5 * n, counts / n))
+        R = np.maximum(half * at.diagonal()[:, None] - 0.5 / half, SMALLEST_RESIDUAL)
+        e = (half * at.alpha(codes) - mean) / R
+        weight, unit = weights_of_sizes(counts, n)
+        return -float(np.sum(weight - unit * np.add.reduceat(e * e, begin)))
 
     def _form(self, at: Conditioned, task: int) -> LeaveOneOutForm:
         known = self._forms.setdefault(at, {})
@@ -113,7 +109,7 @@ class Predictability:
     def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> TaskTerm:
         form, L = self._form(at, task), None
         if at.coupling.couples_labels:
-            L = at.field(task, codes, alpha)
+            L = at.linear_term(task, codes, alpha)
             n = len(L)
             R = np.maximum(0.5 * n * at.block(task).diagonal() - 1.0 / n, SMALLEST_RESIDUAL)
             form = replace(form, from_others=0.5 * n * L / R[:, None])
@@ -141,7 +137,7 @@ class Predictability:
         rng = np.random.default_rng(seed)
         forms = [leave_one_out_form(M) for M in quadratic_forms(kernel, ridge * np.asarray(PATH))]
         begun = [random_labels(n, lower, upper, rng) for _ in range(min(n_init, _RANDOM_STARTS))]
-        begun += _k_means(kernel, lower, upper)
+        begun += _k_means_starts(kernel, lower, upper)
         found: dict[bytes, Start] = {}
         for labels in begun:
             order = rng.permutation(n)
@@ -152,19 +148,13 @@ class Predictability:
         return sorted(found.values(), key=lambda start: start.value)
 
 
-def _k_means(kernel: Array, lower: Labels, upper: Labels) -> list[Labels]:
+def _k_means_starts(kernel: Array, lower: Labels, upper: Labels) -> list[Labels]:
     """Labels of k-means on the leading eigen-features, with every cluster that the task may have."""
     present = np.flatnonzero(upper)
     n, C = len(kernel), len(present)
     if not 1 < C < n or n < _K_MEANS_ROWS:
         return []
-    leading = (max(0, n - _K_MEANS_FEATURES), n - 1)
-    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=leading)
-    features = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-    k_means = KMeans(C, n_init=_K_MEANS_RESTARTS, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        labels = present[k_means.fit_predict(features)].astype(np.int64)
+    labels = present[k_means(leading_features(kernel, _K_MEANS_FEATURES), C, _K_MEANS_RESTARTS)]
     counts = np.bincount(labels, minlength=len(lower))
     return [labels] if np.all(counts >= lower) else []
 

@@ -60,6 +60,11 @@ class Point:
     def Z(self) -> Array:
         return self.fit.Z
 
+    def following(self, earlier: Point) -> Point:
+        """This point, which goes on from an earlier one: its history and rounds are taken over."""
+        self.history, self.n_iter = list(earlier.history), earlier.n_iter
+        return self
+
     def record(self, stage: str, step: str) -> None:
         self.history.append({"stage": stage, "step": step, "objective": self.value})
 

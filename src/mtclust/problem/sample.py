@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import proportional
+from mtclust.labels import offsets_of, proportional
 from mtclust.primal.rows import Data
 from mtclust.primal.sources import TableRows
 
@@ -36,7 +36,7 @@ def rows_at(data: Data, positions: list[NDArray[np.int64]]) -> Data:
     """These rows of every task, held in memory, with the size bounds in proportion."""
     wanted = np.array([len(part) for part in positions])
     parts = data.source.take_all(positions)
-    offsets = np.concatenate([[0], np.cumsum(wanted)]).astype(np.int64)
+    offsets = offsets_of(wanted)
     source = TableRows(np.concatenate(parts), offsets)
     centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))
     of_sample = source.moments(centre, data.moments.scale or None)

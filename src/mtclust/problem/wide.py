@@ -7,12 +7,13 @@ improved on all of them together without making anything dense.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import SizeBounds, proportional
+from mtclust.labels import offsets_of, proportional
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable
 from mtclust.primal.rows import Data
@@ -48,7 +49,8 @@ class WideSparseProblem(FeatureProblem):
     def couples_labels(self) -> bool:
         return COUPLINGS[self.method].couples_labels
 
-    def _system(self) -> System:
+    @cached_property
+    def system(self) -> System:
         assert isinstance(self.data.source, SparseTable)
         # every task alone is Ω = I/m: G = 1/(λ₁ + mλ₂)
         return MatrixFreeSystem(self.data.source, self.data.moments, self.lambda1, self.lambda2)
@@ -57,9 +59,6 @@ class WideSparseProblem(FeatureProblem):
         assert self.sample is not None
         bounds = proportional(self.bounds, self.data.moments.sizes, np.diff(self.sample.offsets))
         return replace(self.sample, method=self.method, bounds=bounds)
-
-    def with_bounds(self, bounds: SizeBounds) -> WideSparseProblem:
-        return replace(self, data=replace(self.data, bounds=bounds))
 
     def carried(self, few: Any, point: Point) -> Point:
         if not isinstance(few, KernelProblem):
@@ -79,7 +78,7 @@ class WideSparseProblem(FeatureProblem):
         assert isinstance(source, SparseTable)
         assert self.positions is not None
         sizes = [len(part) for part in self.positions]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        offsets = offsets_of(sizes)
         rows = SparseTable([source.take(i, part) for i, part in enumerate(self.positions)], offsets)
         few = Data(rows, rows.moments(bool(np.any(moments.mean)), moments.scale), self.bounds)
         tasks = []

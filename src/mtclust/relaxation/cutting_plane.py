@@ -45,7 +45,7 @@ from mtclust.search.outcome import Outcome
 
 Array = NDArray[np.float64]
 
-#: the optimum counts as reached at this share of the largest value, mC/(C−1), that labels can have
+#: the optimum counts as reached at this share of the largest value, mC/(C−1), that labels can have, or at ``zero_tol``
 _ZERO = 1e-9
 #: the level method becomes this much more exact when it, and not the pools, holds up the gap
 _SHARPER = 0.1
@@ -151,7 +151,8 @@ def solve_relaxation(
     """Cutting planes from given labels until the gap closes or ``max_cuts`` is reached."""
     reduced = Reduced(coupling, problem.bounds, labels)
     n_clusters = problem.n_clusters
-    zero = _ZERO * problem.n_tasks * n_clusters / max(n_clusters - 1, 1)
+    largest = problem.n_tasks * n_clusters / max(n_clusters - 1, 1)
+    zero, enough = _ZERO * largest, max(_ZERO, options.zero_tol) * largest
     mu, cuts = np.ones(problem.n_tasks), list[Cut]()
     lower, tolerance = 0.0, options.level_tol  # J is a sum of squares
     history: dict[int, dict[str, Any]] = {}
@@ -159,8 +160,9 @@ def solve_relaxation(
     while True:
         with phase(f"cut {n_cuts} of {options.max_cuts}"):
             level = reduced.minimise(
-                mu, cuts, tol=tolerance, tol_absolute=0.5 * zero, max_steps=options.max_level_steps, lower=lower
-            )
+                mu, cuts, tol=tolerance, tol_absolute=0.5 * zero, enough=enough, max_steps=options.max_level_steps,
+                lower=lower,
+            )  # fmt: skip
         mu, cuts, best = level.mu, level.cuts, reduced.best
         assert best is not None
         alpha = sum((w * cut.source for w, cut in zip(level.weights, cuts)), np.zeros_like(best.alpha))
@@ -182,7 +184,7 @@ def solve_relaxation(
             "level_steps": len(level.steps),
             "labels": np.argmax(scores, axis=1),
         }
-        converged = best.value - lower <= max(options.gap_tol * best.value, zero)
+        converged = best.value <= enough or best.value - lower <= max(options.gap_tol * best.value, zero)
         if converged or n_cuts == options.max_cuts:
             break
         grown = reduced.grow(violated, mu)

@@ -93,6 +93,7 @@ def minimise(
     tol: float = 1e-3,
     tol_absolute: float = 0.0,
     max_steps: int = 100,
+    enough: float = -np.inf,
     lower: float = -np.inf,
     level: float = LEVEL,
 ) -> LevelResult:
@@ -110,6 +111,8 @@ def minimise(
         Known cuts of the same Φ.
     tol, tol_absolute : float
         Stop when the bounds differ by less than ``tol`` times the upper one, or by ``tol_absolute``.
+    enough : float
+        Stop at a value that is no larger.
     lower : float
         A lower bound known beforehand.
     level : float
@@ -133,7 +136,7 @@ def minimise(
         gap = best.value - lower
         steps.append(LevelStep(best.value, lower))
         wanted = max(tol * abs(best.value), tol_absolute)
-        if gap <= wanted:
+        if gap <= wanted or best.value <= enough:
             converged = True
             break
         accuracy = _INEXACTNESS * (1 - level) * gap

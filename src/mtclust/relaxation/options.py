@@ -18,7 +18,7 @@ STARTS = ("k-means", "spectral", "random")
 #: two scores of a row that differ by less than this (the largest score there can be is about 1) are a tie
 _TIE = 1e-6
 #: below this share of |Y| the relaxed labels Ỹ are nearly zero
-_VANISHING = 0.1
+_VANISHING = 0.2
 #: more tied rows than this share are a collapse, too
 _TIED = 0.05
 
@@ -35,8 +35,11 @@ class CuttingPlaneOptions:
         Labellings added to every pool at most.
     gap_tol : float
         Stop when value and lower bound differ by less than this share of the value.
+    zero_tol : float
+        Stop when the value is below this share of the largest that labels can have, mC/(C−1): the relaxation has
+        collapsed, and going on to 0 takes longer than all the cuts before.
     level_tol : float
-        The same for the level method on the current pools.
+        What ``gap_tol`` is, for the level method on the current pools.
     max_level_steps : int
         Steps of the level method per cut.
     refine : None or "exchange"
@@ -46,6 +49,7 @@ class CuttingPlaneOptions:
     init: Any = "k-means"
     max_cuts: int = 25
     gap_tol: float = 1e-4
+    zero_tol: float = 1e-4
     level_tol: float = 1e-3
     max_level_steps: int = 300
     refine: str | None = None
@@ -68,7 +72,7 @@ class CuttingPlaneOptions:
             value = given.get(key, smallest)
             if not isinstance(value, Integral) or value < smallest:
                 raise ValueError(f"solver_options[{key!r}]={value!r} must be a whole number >= {smallest}.")
-        for key in ("gap_tol", "level_tol"):
+        for key in ("gap_tol", "zero_tol", "level_tol"):
             value = given.get(key, 0.0)
             if not isinstance(value, Real) or not float(value) >= 0:
                 raise ValueError(f"solver_options[{key!r}]={value!r} must be a number >= 0.")

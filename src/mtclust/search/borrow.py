@@ -7,6 +7,8 @@ centred by task.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from mtclust.criterion import indicators
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point
 
+Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 #: a task is small if it has at most this share of the rows of the median task
@@ -38,14 +41,18 @@ def small_tasks(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def borrowed_labels(problem: KernelProblem, labels: Labels, task: int, lenders: NDArray[np.int64]) -> Labels:
     """Labels of one task, predicted from the rows of the lenders and within its size bounds."""
-    offsets, C = problem.offsets, problem.n_clusters
-    rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in lenders])
-    z = indicators(labels[rows], C)
-    mean, n = z.mean(axis=0), len(rows)
-    system = problem.kernel[np.ix_(rows, rows)] + 0.5 * n * _RIDGE * np.eye(n)
-    models = sla.solve(system, z - mean, assume_a="pos")
-    scores = problem.kernel[problem.rows(task)][:, rows] @ models + mean
+    rows = np.concatenate([np.arange(problem.offsets[i], problem.offsets[i + 1]) for i in lenders])
+    scores = taught_scores(problem, rows, labels[rows], _RIDGE)(task)
     return assign(-scores, problem.bounds.lower[task], problem.bounds.upper[task])
+
+
+def taught_scores(problem: KernelProblem, rows: Labels, labels: Labels, ridge: float) -> Callable[[int], Array]:
+    """Scores of the rows of a task by ridge regression on the labels of some rows of any tasks."""
+    z, n = indicators(labels, problem.n_clusters), len(rows)
+    mean = z.mean(axis=0)
+    system = problem.kernel[np.ix_(rows, rows)] + 0.5 * n * ridge * np.eye(n)
+    models = sla.solve(system, z - mean, assume_a="pos")
+    return lambda task: problem.kernel[problem.rows(task)][:, rows] @ models + mean
 
 
 def with_borrowed(problem: KernelProblem, point: Point) -> Point:

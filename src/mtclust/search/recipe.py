@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from mtclust._progress import counted, phase
 from mtclust.alignment import allowed_permutations, best_relabelling, groups_of_tasks
 from mtclust.labels import SizeBounds
+from mtclust.leading import EXACT_UP_TO, leading_eigenvectors
 from mtclust.problem.protocol import Point, Problem, SearchOptions, Start
 from mtclust.search.outcome import Outcome
 
@@ -32,6 +33,8 @@ Array = NDArray[np.float64]
 
 #: smallest eigenvalue of the first Ω, relative to its largest possible (V has ones on its diagonal)
 _FIRST_EIGENVALUE = 0.02
+#: eigenvectors of the first Ω where tasks are very many
+_LEADING = 100
 #: rounds of restarts: the weight of the first Ω beside that of the best so far, and whether its seeds are the tasks
 #: alone or the best ends so far
 _ROUNDS = ((1.0, True), (0.2, True), (0.2, False))
@@ -39,8 +42,8 @@ _ROUNDS = ((1.0, True), (0.2, True), (0.2, False))
 _FEW_ROUNDS = ((1.0, True), (0.2, False))
 #: weight of the first Ω where groups of tasks are put together
 _GROUP_WEIGHT = 0.2
-#: restarts of a round, per start asked for, however many tasks there are
-_RESTARTS_PER_INIT = 2
+#: restarts of a round, per start asked for, and up to so many tasks; of more, as many as take the same time, or none
+_RESTARTS_PER_INIT, _MANY_TASKS = 2, 100
 #: ends that seed the next round, and that go on to learn their coupling
 _KEPT = 3
 #: ends whose values differ by less (relative) count as one
@@ -60,12 +63,12 @@ def solve(
     single, similarity = aligned(few.alone(), _best_alone(few.alone(), starts))
     if given.movable:
         problem, few, starts = _with_ids_of(single, problem, few, starts)
-    beginning = Beginning(few.starts_of(single), starts, similarity)
     groups = groups_of_tasks(similarity)
+    beginning = Beginning(few.starts_of(single), starts, similarity, groups)
     if few.method == "independent":
         best = few.point_of(beginning.single, few.uncoupled())
     else:
-        best = _coupled(few, beginning, groups, options, rng)
+        best = _coupled(few, beginning, options, rng)
     complete = few is problem
     stage = ("single tasks" if problem.method == "independent" else "finish") if complete else "all rows"
     with phase(stage):
@@ -126,31 +129,37 @@ class Beginning:
     starts : list of lists of Start
         All of every task, best first.
     similarity : ndarray of shape (m, m)
+    groups : list of ndarrays
+        Tasks whose clusters resemble each other.
     """
 
     single: list[Start]
     starts: list[list[Start]]
     similarity: Array
+    groups: list[NDArray[np.int64]]
 
-    def restrict(self, tasks: NDArray[np.int64]) -> Beginning:
-        single, starts = [self.single[i] for i in tasks], [self.starts[i] for i in tasks]
-        return Beginning(single, starts, self.similarity[np.ix_(tasks, tasks)])
+    def restrict(self, group: NDArray[np.int64]) -> Beginning:
+        """One group of tasks."""
+        single, starts = [self.single[i] for i in group], [self.starts[i] for i in group]
+        return Beginning(single, starts, self.similarity[np.ix_(group, group)], [np.arange(len(group))])
 
 
 def first_relationship(similarity: Array) -> Array:
     """Ω to begin with: the similarity of the tasks' class means, made positive definite with trace 1."""
-    eigenvalues, vectors = sla.eigh(np.clip(similarity, 0.0, None))
-    Omega = (vectors * np.maximum(eigenvalues, _FIRST_EIGENVALUE)) @ vectors.T
+    similarity = np.clip(similarity, 0.0, None)
+    m = len(similarity)
+    if m > EXACT_UP_TO:  # the leading ones, and one level for the others
+        eigenvalues, vectors = leading_eigenvectors(similarity, _LEADING)
+        level = max(_FIRST_EIGENVALUE, (m - float(eigenvalues.sum())) / (m - _LEADING))
+        Omega = (vectors * np.maximum(eigenvalues - level, 0.0)) @ vectors.T
+        Omega.flat[:: m + 1] += level
+    else:
+        eigenvalues, vectors = sla.eigh(similarity)
+        Omega = (vectors * np.maximum(eigenvalues, _FIRST_EIGENVALUE)) @ vectors.T
     return Omega / np.trace(Omega)
 
 
-def _coupled(
-    problem: Problem,
-    beginning: Beginning,
-    groups: list[NDArray[np.int64]],
-    options: SearchOptions,
-    rng: np.random.Generator,
-) -> Point:
+def _coupled(problem: Problem, beginning: Beginning, options: SearchOptions, rng: np.random.Generator) -> Point:
     """The best coupled labels that are found from the tasks alone; only the last descent is missing."""
     problem = problem.proposing([task[: options.n_init] for task in beginning.starts])
     first = first_relationship(beginning.similarity) if problem.couples_labels else problem.uncoupled()
@@ -160,8 +169,8 @@ def _coupled(
         return best
     if not problem.couples_labels:
         return _restarts_under_shared_features(problem, best, beginning, options, rng)
-    if len(groups) > 1:
-        return _from_groups(problem, best, beginning, groups, first, options, rng)
+    if len(beginning.groups) > 1:
+        return _from_groups(problem, best, beginning, first, options, rng)
     return _restarts(problem, best, beginning, first, options, rng)
 
 
@@ -194,7 +203,9 @@ def _restarts(
     The labels of a round are searched under one Ω, the first one and then one near the best so far: that costs one
     factorisation each. Only the best ends go on to learn their own.
     """
-    most = _RESTARTS_PER_INIT * options.n_init
+    most = round(_RESTARTS_PER_INIT * options.n_init * min(1.0, _MANY_TASKS / problem.n_tasks))
+    if most == 0:
+        return best
     # the best labelling of every task first, then the second best: when the number is limited, all tasks have a say
     seeds = [
         (task, starts[k])
@@ -273,7 +284,6 @@ def _from_groups(
     problem: Problem,
     best: Point,
     beginning: Beginning,
-    groups: list[NDArray[np.int64]],
     first: Array,
     options: SearchOptions,
     rng: np.random.Generator,
@@ -282,12 +292,12 @@ def _from_groups(
     m = problem.n_tasks
     starts = list(beginning.single)
     Omega = np.zeros((m, m))
-    for group in groups:
+    for group in beginning.groups:
         if len(group) == 1:
             Omega[group[0], group[0]] = 1 / m
             continue
         part = problem.restrict(group)
-        solved = _coupled(part, beginning.restrict(group), [np.arange(len(group))], options, rng)
+        solved = _coupled(part, beginning.restrict(group), options, rng)
         for i, start in zip(group, part.starts_of(solved)):
             starts[i] = start
         Omega[np.ix_(group, group)] = solved.Z * len(group) / m

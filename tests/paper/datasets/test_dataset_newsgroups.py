@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import _twenty_newsgroups as sklearn_newsgroups
 
-from mtclust.datasets._data import content_hash
 from mtclust.paper.datasets import _newsgroups_corpus as corpus
 from mtclust.paper.datasets import fetch_newsgroups_tasks
 from mtclust.paper.datasets._files import DataFile
+from mtclust.paper.datasets._rows import content_hash
 from mtclust.paper.datasets.newsgroups import NEWSGROUP_TASKS
 
 GROUPS = [*(group for task in NEWSGROUP_TASKS for group in task), "comp.graphics", "talk.religion.misc"]

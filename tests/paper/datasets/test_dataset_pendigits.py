@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mtclust.datasets._data import scale_columns
 from mtclust.paper.datasets import fetch_pendigits, fetch_pendigits_tasks, pendigits
 from mtclust.paper.datasets._files import DataFile
+from mtclust.paper.datasets._rows import scale_columns
 
 FIRST_GROUP, SECOND_GROUP = [0, 3, 6, 8, 9], [1, 2, 4, 5, 7]
 

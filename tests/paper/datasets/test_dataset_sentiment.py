@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtclust.datasets._data import content_hash
 from mtclust.paper.datasets import fetch_sentiment_tasks, sentiment
 from mtclust.paper.datasets._files import DataFile
+from mtclust.paper.datasets._rows import content_hash
 
 
 @pytest.fixture

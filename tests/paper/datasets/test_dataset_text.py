@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from mtclust.datasets._data import draw_fraction
+from mtclust.paper.datasets._rows import draw_fraction
 from mtclust.paper.datasets._text import TextOptions, text_features
 
 N_ROWS, N_TERMS = 40, 30

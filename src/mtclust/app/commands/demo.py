@@ -9,7 +9,7 @@ from typing import Any
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
-        "demo", help="cluster a real table of patients: labels, model, report, k-means beside it; nothing is downloaded"
+        "demo", help="cluster real handwriting: labels, model, report, k-means beside it; nothing is downloaded"
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", default=Path("mtclust-demo"), help="directory for table and results"

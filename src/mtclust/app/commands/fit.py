@@ -10,10 +10,12 @@ from typing import Any
 from mtclust._atomic import atomic_write
 from mtclust.app.commands.labels import check_keys, labels_csv
 from mtclust.app.commands.options import (
+    add_choice,
+    add_columns_option,
     add_reading_options,
+    add_switch,
     add_verbose_option,
     clusters_argument,
-    comma_list,
     coupling_argument,
     decimal_argument,
     read_options,
@@ -51,39 +53,20 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the results")
     parser.add_argument("--task-column", metavar="COL", help="the column that says which task a row belongs to")
-    parser.add_argument(
-        "--key",
-        type=comma_list,
-        action="extend",
-        default=[],
-        metavar="COL,…",
-        help="columns that name a row: copied to labels.csv, not used for clustering",
+    add_columns_option(
+        parser, "--key", "columns that name a row: copied to labels.csv, not used for clustering", "COL,…"
     )
 
     what = parser.add_argument_group("what to cluster by")
     either = what.add_mutually_exclusive_group()
-    either.add_argument("--columns", type=comma_list, action="extend", metavar="A,B,…", help="use only these columns")
+    add_columns_option(either, "--columns", "use only these columns")
     either.add_argument("--text-column", metavar="COL", help="use the text in this column")
-    what.add_argument(
-        "--categories",
-        type=comma_list,
-        action="extend",
-        default=[],
-        metavar="A,B,…",
-        help="columns of numbers that are names, such as postcodes",
-    )
-    what.add_argument(
-        "--scale",
-        choices=("standard", "range", "none"),
-        default="standard",
-        help="numbers to standard deviation 1 (default), to the range 0 to 1, or as they are",
-    )
-    what.add_argument(
-        "--impute",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="fill in missing values from the rows of the same task (default), or refuse them",
-    )
+    add_columns_option(what, "--categories", "columns of numbers that are names, such as postcodes")
+    add_choice(
+        what, "--scale", ("standard", "range", "none"),
+        "numbers to standard deviation 1 (default), to the range 0 to 1, or as they are",
+    )  # fmt: skip
+    add_switch(what, "--impute", "fill in missing values from the rows of the same task (default), or refuse them")
 
     how = parser.add_argument_group("how to cluster")
     how.add_argument(
@@ -91,21 +74,14 @@ def add_parser(commands: Any) -> None:
         type=clusters_argument,
         default="auto",
         metavar="N",
-        help="a number, a range such as 2-8, or auto (2-8, the default)",
+        help="a number, a range such as 2-8, or auto (2-12, the default)",
     )
-    how.add_argument(
-        "--method",
-        choices=("dmtrc", "dmtfc", "dstc"),
-        default="dmtrc",
-        help="learn how tasks are related (dmtrc, default), which features they share (dmtfc), or "
-        "cluster each task alone (dstc)",
-    )
-    how.add_argument(
-        "--kernel",
-        choices=("auto", "rbf", "linear"),
-        default="auto",
-        help="auto: linear and RBF kernels compete; linear for text",
-    )
+    add_choice(
+        how, "--method", ("dmtrc", "dmtfc", "dstc"),
+        "learn how tasks are related (dmtrc, default), which features they share (dmtfc), or cluster each task alone "
+        "(dstc)",
+    )  # fmt: skip
+    add_choice(how, "--kernel", ("auto", "rbf", "linear"), "auto: linear and RBF kernels compete; linear for text")
     how.add_argument(
         "--sizes",
         type=sizes_argument,
@@ -120,11 +96,13 @@ def add_parser(commands: Any) -> None:
         metavar="S",
         help="dmtrc only: auto (default), full, none, or a strength from 0 to 1",
     )
-    how.add_argument(
-        "--stability",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="cluster halves of the rows anew to see what stays the same (default), or spare the time",
+    add_choice(
+        how, "--center", ("auto", "task", "all"),
+        "not dstc: compare rows around the mean of their task (task), as they are (all), or what fits better (auto, "
+        "default)",
+    )  # fmt: skip
+    add_switch(
+        how, "--stability", "cluster halves of the rows anew to see what stays the same (default), or spare the time"
     )
     how.add_argument("--seed", type=int, default=0, metavar="N", help="random numbers; same seed, same result (0)")
 
@@ -135,13 +113,7 @@ def add_parser(commands: Any) -> None:
     )
     files.add_argument("--decimal", type=decimal_argument, metavar="MARK", help="decimal mark: point or comma")
     files.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
-    files.add_argument(
-        "--missing",
-        type=comma_list,
-        action="extend",
-        metavar="A,B,…",
-        help="further cells that mean 'not known', such as ?",
-    )
+    add_columns_option(files, "--missing", "further cells that mean 'not known', such as ?")
     written = parser.add_argument_group("what is written")
     written.add_argument("--overwrite", action="store_true", help="replace the results of an earlier run in DIR")
     written.add_argument(
@@ -167,10 +139,8 @@ def run(options: argparse.Namespace) -> None:
 
     require("pandas", "cli")
     require("jinja2", "report")
-    if options.coupling is not None and options.method != "dmtrc":
-        raise CommandError(f"--coupling is for --method dmtrc; got --method {options.method}. Leave it out.")
     check_keys(options.key)
-    further = {} if options.coupling is None else {"coupling": options.coupling}
+    further = _of_some_methods(options)
     progress = Progress(quiet=options.quiet)
     with staged_directory(options.out, overwrite=options.overwrite) as stage:
         with progress.step("Reading"):
@@ -178,13 +148,13 @@ def run(options: argparse.Namespace) -> None:
                 options.data, options.task_column, read_options(options), common_columns=options.common_columns
             )
         encoding = EncodingOptions(
-            columns=options.columns,
+            columns=options.columns or None,
             text_column=options.text_column,
             keys=options.key,
             categories=options.categories,
             impute=options.impute,
             scaling=options.scale,
-            missing=(*MISSING, *(options.missing or ())),
+            missing=(*MISSING, *options.missing),
             decimal=options.decimal,
             date_format=options.date_format,
         )
@@ -198,6 +168,24 @@ def run(options: argparse.Namespace) -> None:
         _write(stage, found, table, options, progress)
     if not options.quiet:
         print(f"{found.summary()}\n\nWritten to {options.out}: {LABELS_FILE}, {MODEL_FILE}, {REPORT_FILE}")
+
+
+#: options that not every method has: what they are if not given, and the methods that have them
+_OF_SOME = {"coupling": (None, ("dmtrc",)), "center": ("auto", ("dmtrc", "dmtfc"))}
+
+
+def _of_some_methods(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that not every method has, where they were given."""
+    given = {}
+    for name, (default, methods) in _OF_SOME.items():
+        value = getattr(options, name)
+        if value == default:
+            continue
+        if options.method not in methods:
+            allowed = " or ".join(methods)
+            raise CommandError(f"--{name} is for --method {allowed}; got --method {options.method}. Leave it out.")
+        given[name] = value
+    return given
 
 
 def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace, progress: Progress) -> None:

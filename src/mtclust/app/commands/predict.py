@@ -12,7 +12,7 @@ import numpy as np
 from mtclust._atomic import atomic_write
 from mtclust.app.assigning import assign
 from mtclust.app.commands.labels import check_keys, labels_csv
-from mtclust.app.commands.options import add_reading_options, add_verbose_option, comma_list, read_options
+from mtclust.app.commands.options import add_columns_option, add_reading_options, add_verbose_option, read_options
 from mtclust.app.commands.output import MODEL_FILE, written_to
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError, ModelFileError
@@ -43,14 +43,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--new-task", action="store_true", help="cluster tasks that were not in fit as new tasks; else they are refused"
     )
-    parser.add_argument(
-        "--key",
-        type=comma_list,
-        action="extend",
-        default=[],
-        metavar="COL,…",
-        help="columns that name a row: copied to the result",
-    )
+    add_columns_option(parser, "--key", "columns that name a row: copied to the result", "COL,…")
     parser.add_argument(
         "--impute", action=argparse.BooleanOptionalAction, default=None, help="fill in missing values; as in fit"
     )

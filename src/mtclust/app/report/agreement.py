@@ -31,7 +31,7 @@ class Agreement:
 
 def agreement(
     X: Any,
-    task_codes: NDArray[np.int64],
+    task_numbers: NDArray[np.int64],
     labels: NDArray[np.int64],
     alone: NDArray[np.int64],
     tasks: list[int],
@@ -41,7 +41,7 @@ def agreement(
     rng = np.random.default_rng(seed)
     found = []
     for task in tasks:
-        rows = np.flatnonzero(task_codes == task)
+        rows = np.flatnonzero(task_numbers == task)
         if len(rows) > _ROWS:
             rows = np.sort(rng.choice(rows, _ROWS, replace=False))
         own = labels[rows]

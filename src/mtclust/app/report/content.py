@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,14 @@ from mtclust.app.relationship import TASKS_SHOWN, Relationship, task_relationshi
 from mtclust.app.report.agreement import agreement
 from mtclust.app.report.choices import choices, cluster_number, method_in_words, setting, versions
 from mtclust.app.report.first_screen import clusters_in_words, headline, tasks_compared, trust
+from mtclust.app.report.intervals import correlation_intervals, share_intervals
 from mtclust.app.report.rows import all_labels, least_sure, typical_rows
 from mtclust.app.report.scatter import View, task_views
 from mtclust.app.report.sizes import MANY_TASKS, MOST_GROUPS, size_blocks
 from mtclust.app.shown import natural_order, percent
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import all_traits, value_in_words
+from mtclust.estimators.concerns import small_tasks
 from mtclust.estimators.facts import Facts, facts_of
 from mtclust.tasks import numbers_of_known_tasks
 
@@ -112,7 +114,7 @@ class ReportInput:
 def report_content(given: ReportInput) -> dict[str, Any]:
     """All that the template shows; strings are plain text, to be escaped by the template."""
     model = given.model
-    codes = numbers_of_known_tasks(given.tasks, len(model.labels_), model.tasks_)
+    numbers = numbers_of_known_tasks(given.tasks, len(model.labels_), model.tasks_)
     names = [spelled_out(str(name)) for name in model.tasks_]
     cluster_names = [spelled_out(given.names.get(c, f"Cluster {c}")) for c in range(int(model.n_clusters_))]
     relationship = task_relationship(model)
@@ -120,9 +122,9 @@ def report_content(given: ReportInput) -> dict[str, Any]:
     shown = (
         order if len(order) <= TASKS_SHOWN else sorted(relationship.shown if relationship else order, key=order.index)
     )
-    views = task_views(given.X, codes, shown)
-    traits = all_traits(given.X, codes, model, given.features)
-    clear = clarity(given.X, codes, model.labels_, int(model.n_clusters_))
+    views = task_views(given.X, numbers, shown)
+    traits = all_traits(given.X, numbers, model, given.features)
+    clear = clarity(given.X, numbers, model.labels_, int(model.n_clusters_))
     facts = facts_of(model, given.against)
     careful = cautions(model, given.warned, given.names)
     return {
@@ -144,16 +146,17 @@ def report_content(given: ReportInput) -> dict[str, Any]:
         "cautions": careful,
         "notes": list(given.notes),
         "sizes": size_blocks(model, order),
+        "share_intervals": share_intervals(model, order),
         "totals": np.asarray(model.cluster_sizes_).sum(axis=0).tolist(),
-        "profiles": _profiles(given, traits, clear, codes, shown),
+        "profiles": _profiles(given, traits, clear, numbers, shown),
         "effect_range": EFFECT_RANGE,
-        "relationship": _relationship(relationship, names) if relationship else None,
+        "relationship": _relationship(relationship, names, model) if relationship else None,
         "groups": _groups(model),
         "views": [_view(view) for view in views],
         "points": [_points(view, given) for view in views],
-        "least_sure": least_sure(given, codes),
-        "all_labels": all_labels(given, codes),
-        "agreement": _agreement(given, codes, shown),
+        "least_sure": least_sure(given, numbers),
+        "all_labels": all_labels(given, numbers),
+        "agreement": _agreement(given, numbers, shown),
         "choices": choices(model),
         "cluster_number": cluster_number(model),
         "shared_features": _shared_features(given),
@@ -176,17 +179,18 @@ def _key_figures(facts: Facts) -> list[dict[str, str]]:
         label = "separation: 1 is clear-cut, 0 what data without clusters reach"
         found.append({"value": _two(facts.separation), "label": label})
     if facts.stability is not None:
-        label = "stability: 1 if half of the rows give the same clusters, 0 if others altogether"
+        some = f"{100 * facts.stability.share:.0f} % of the rows"
+        label = f"stability: 1 if {some} give the same clusters, 0 if others altogether"
         found.append({"value": _two(facts.stability.overall), "label": label})
     return found
 
 
-def _profiles(given: ReportInput, traits: Any, clear: Any, codes: Any, shown: list[int]) -> list[dict[str, Any]]:
+def _profiles(given: ReportInput, traits: Any, clear: Any, numbers: Any, shown: list[int]) -> list[dict[str, Any]]:
     """For every cluster its size, how clear it is, typical rows, and the features that characterise it."""
     model = given.model
     names = [spelled_out(str(name)) for name in model.tasks_]
     sizes = np.asarray(model.cluster_sizes_).sum(axis=0)
-    typical = typical_rows(given, clear, codes)
+    typical = typical_rows(given, clear, numbers)
     stability = getattr(model, "stability_", None)
     found = []
     for c, own in enumerate(traits):
@@ -204,7 +208,7 @@ def _profiles(given: ReportInput, traits: Any, clear: Any, codes: Any, shown: li
     return found
 
 
-def _agreement(given: ReportInput, codes: Any, shown: list[int]) -> list[dict[str, Any]]:
+def _agreement(given: ReportInput, numbers: Any, shown: list[int]) -> list[dict[str, Any]]:
     model = given.model
     return [
         {
@@ -216,7 +220,7 @@ def _agreement(given: ReportInput, codes: Any, shown: list[int]) -> list[dict[st
             "alone_share": a.alone,
             "kmeans_share": a.kmeans,
         }
-        for a in agreement(given.X, codes, model.labels_, model.single_task_labels_, shown, 0)
+        for a in agreement(given.X, numbers, model.labels_, model.single_task_labels_, shown, 0)
     ]
 
 
@@ -224,6 +228,7 @@ def _trait(trait: Trait, feature: Feature, names: list[str], shown: list[int]) -
     return {
         "name": feature.name,
         "word": feature.kind == "word",
+        "between": trait.between,
         "effect": trait.effect,
         "effect_text": f"{trait.effect:+.1f}".replace("-", "−"),
         "inside": value_in_words(feature, trait.inside),
@@ -247,8 +252,10 @@ def _elsewhere(trait: Trait) -> str:
     return f"{np.nanmean(others):+.1f}".replace("-", "−")
 
 
-def _relationship(found: Relationship, names: list[str]) -> dict[str, Any]:
+def _relationship(found: Relationship, names: list[str], model: Any) -> dict[str, Any]:
     matrix = found.matrix
+    known = correlation_intervals(model) if found.quantity == "correlation" else None
+    intervals = np.full((len(names), len(names)), "", dtype=object) if known is None else known
     largest = float(np.abs(matrix).max()) or 1.0
     cells = [
         [
@@ -257,6 +264,7 @@ def _relationship(found: Relationship, names: list[str]) -> dict[str, Any]:
                 "column": k,
                 "value": float(matrix[a, b]),
                 "text": _two(matrix[a, b]),
+                "interval": intervals[i, k],
                 "side": float(np.sqrt(abs(matrix[a, b]) / largest)),
                 "negative": bool(matrix[a, b] < 0),
             }
@@ -276,22 +284,36 @@ def _relationship(found: Relationship, names: list[str]) -> dict[str, Any]:
         "cells": cells,
         "links": found.links,
         "deepest": max(deepest, 0.05),
-        "strongest": _strongest(found, names),
+        "strongest": _strongest(found, names, intervals, _few_rows(model)),
+        "intervals": bool((intervals != "").any()),
         "negative": bool((matrix < 0).any()),
     }
 
 
-def _strongest(found: Relationship, names: list[str]) -> str:
-    """The closest and the most distant pair of tasks, in words."""
-    matrix = np.where(np.eye(len(found.matrix), dtype=bool), np.nan, found.matrix)
+def _strongest(found: Relationship, names: list[str], intervals: Any, small: Collection[int] = ()) -> str:
+    """The closest and the most distant pair of tasks, in words; ``small`` ones are left aside where two are left."""
+    telling = np.array([task not in small for task in found.shown])
+    if telling.sum() < 2:
+        telling[:] = True
+    matrix = np.where(np.eye(len(telling), dtype=bool) | ~np.outer(telling, telling), np.nan, found.matrix)
     high = np.unravel_index(np.nanargmax(matrix), matrix.shape)
     low = np.unravel_index(np.nanargmin(matrix), matrix.shape)
-    pair = [f"{names[found.shown[a]]} and {names[found.shown[b]]} ({_two(matrix[a, b])})" for a, b in (high, low)]
-    if len(matrix) == 2:
+    pair = []
+    for a, b in (high, low):
+        i, k = found.shown[a], found.shown[b]
+        interval = f"; {intervals[i, k]} with other rows" if intervals[i, k] else ""
+        pair.append(f"{names[i]} and {names[k]} ({_two(matrix[a, b])}{interval})")
+    if telling.sum() == 2:
         return f"Here: {pair[0]}."
     if _two(matrix[high]) == _two(matrix[low]):
         return f"All pairs are equally close ({_two(matrix[high])})."
     return f"Closest: {pair[0]}. Furthest apart: {pair[1]}."
+
+
+def _few_rows(model: Any) -> set[int]:
+    """Tasks whose rows are too few to say how they are related; none where all are such."""
+    few = set(small_tasks(model))
+    return {task for task, name in enumerate(model.tasks_.tolist()) if name in few and len(few) < len(model.tasks_)}
 
 
 def _two(value: Any) -> str:
@@ -300,7 +322,8 @@ def _two(value: Any) -> str:
 
 def _groups(model: Any) -> str:
     """Groups of related tasks: their names, of many tasks their sizes."""
-    groups = model.task_groups_
+    few = {model.tasks_.tolist()[task] for task in _few_rows(model)}
+    groups = [group for group in model.task_groups_ if not few.issuperset(group)]
     if not 1 < len(groups) <= MOST_GROUPS:
         return ""
     if len(model.tasks_) > MANY_TASKS:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtclust._names import distinct_names
 from mtclust.app.cautions import Caution
-from mtclust.app.comparison import differences, shares_were_given
+from mtclust.app.comparison import differences, shares_were_given, task_in_words
 from mtclust.app.shown import percent
 from mtclust.app.words import cluster_in_words
 from mtclust.estimators.facts import Facts
@@ -56,6 +56,7 @@ def tasks_compared(given: ReportInput, cluster_names: Sequence[str]) -> list[str
     times = np.zeros(len(names))
     for difference in differences(model.cluster_sizes_):
         if len(said) < _COMPARED and times[difference.task] < 2:
-            said.append(difference.in_words(names[difference.task], cluster_names[difference.cluster]) + ".")
+            task = task_in_words(names[difference.task], given.task_column)
+            said.append(difference.in_words(task, cluster_names[difference.cluster]) + ".")
             times[difference.task] += 1
     return said

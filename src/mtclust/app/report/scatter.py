@@ -47,11 +47,11 @@ class View:
     explained: float
 
 
-def task_views(X: Any, task_codes: NDArray[np.int64], tasks: list[int], seed: int = 0) -> list[View]:
+def task_views(X: Any, task_numbers: NDArray[np.int64], tasks: list[int], seed: int = 0) -> list[View]:
     """Views of some tasks; rows are drawn at random where there are more than can be shown."""
     rng = np.random.default_rng(seed)
     limit = int(np.clip(MOST_POINTS // max(len(tasks), 1), LEAST_PER_TASK, MOST_PER_TASK))
-    members = {task: np.flatnonzero(task_codes == task) for task in tasks}
+    members = {task: np.flatnonzero(task_numbers == task) for task in tasks}
     drawn = {task: _sample(rows, limit, rng) for task, rows in members.items()}
     # the components of all tasks: of rows centred within their tasks, every task with the same say
     share = max(2, _ROWS // max(len(tasks), 1))

@@ -3,9 +3,10 @@
 Every kind has ``transform(cells, tasks)``, ``features`` (what its features are called and mean) and plain dictionaries
 to and from which it is saved. What is missing is filled in from the rows of the same task.
 
-How much a column weighs: a number has variance 1. A category as a whole and a date have variance ¼, since every table
-can be cut neatly along them, whether or not that says anything about the rows; where they go together with other
-columns, their clusters are found all the same (``benchmarks/column_weights.py``).
+How much a column weighs: a number has standard deviation 1. A category as a whole, a date and a number with at most
+five values (yes and no, a year of three, a rating) have ⅓, since every table can be cut neatly along them, whether or
+not that says anything about the rows; where they go together with other columns, their clusters are found all the same
+(``benchmarks/column_weights.py``).
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
+from mtclust.app.tables.dates import read_dates
 from mtclust.app.tables.numbers import NumberForm
-from mtclust.app.tables.parsing import Cells, read_dates, read_numbers
+from mtclust.app.tables.parsing import Cells, read_numbers
 from mtclust.app.wording import option
 from mtclust.exceptions import TableError
 from mtclust.features import TaskTfidf
@@ -31,8 +33,10 @@ Tasks = NDArray[np.str_]
 #: the level of a category that is missing, where its absence says something about the row
 MISSING_LEVEL = "(missing)"
 #: standard deviation of a category as a whole and of a date, where numbers have 1
-CATEGORY_WEIGHT = 0.5
-DATE_WEIGHT = 0.5
+CATEGORY_WEIGHT = 1 / 3
+DATE_WEIGHT = 1 / 3
+#: numbers with so few different values, each in so many rows on average, weigh as categories do
+FEW_VALUES, ROWS_PER_VALUE = 5, 2
 _DAYS_PER_YEAR = 365.2425
 
 
@@ -41,7 +45,8 @@ class Feature:
     """One column of X: ``offset + factor · x`` is its value as it stands in the table.
 
     ``kind`` is "number", "year", "category" (the value is 1 for rows of the level, or for rows whose value is missing),
-    "date" (days since 1970), "season", "topic" or "word"; ``column`` is the column of the table that it comes from.
+    "date" (days since 1970), "season", "topic" or "word"; ``column`` is the column of the table that it comes from, and
+    ``opposite`` what a category of two levels is called where it is not this one.
     """
 
     name: str
@@ -50,11 +55,12 @@ class Feature:
     factor: float = 1.0
     unit: str = ""
     column: str = ""
+    opposite: str = ""
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """(value − centre)/scale; ``fills`` are the medians of the tasks."""
+    """(value − centre)/scale; ``fills`` are the medians of the tasks, ``few`` says that different values are few."""
 
     kind: ClassVar[str] = "number"
     name: str
@@ -64,6 +70,7 @@ class NumberColumn:
     fills: dict[str, float]
     form: dict[str, Any]
     year: bool = False
+    few: bool = False
 
     @classmethod
     def learn(cls, cells: Cells, values: Array, form: NumberForm, scaling: str, tasks: Tasks) -> NumberColumn:
@@ -71,16 +78,20 @@ class NumberColumn:
         known = values[~np.isnan(values)]
         year = bool(np.all(known == np.rint(known)) and known.min() >= 1500 and known.max() <= 2200)
         fill, fills = _medians(cells, values, tasks)
-        if scaling == "standard" and len(np.unique(known)) == 2:  # yes and no, written as numbers
+        distinct = len(np.unique(known))
+        few = distinct <= FEW_VALUES and len(known) >= ROWS_PER_VALUE * distinct
+        if scaling == "standard" and few:
             scale /= CATEGORY_WEIGHT
-        return cls(cells.name, centre, scale, fill, fills, form.to_dict(), year)
+        return cls(cells.name, centre, scale, fill, fills, form.to_dict(), year, few)
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
-        read = read_numbers(cells, NumberForm(**self.form))
+        form = NumberForm(**self.form)
+        read = read_numbers(cells, form)
         if read is None and not cells.missing.all():
+            wrong = ~cells.missing & np.isnan([form.value(cell) for cell in cells.strings])
             raise TableError(
-                f"column {self.name!r} holds numbers in the model, but not in these data (first: "
-                f"{cells.example(~cells.missing)}). Mend the column, or fit again with these data."
+                f"column {self.name!r} holds numbers in the model, but not in all of these rows (first: "
+                f"{cells.example(wrong)}). Mend the column, or fit again with these data."
             )
         values = np.full(len(cells.missing), np.nan) if read is None else read[0]
         return ((_filled(cells, values, tasks, self.fill, self.fills) - self.centre) / self.scale)[:, None]
@@ -141,7 +152,10 @@ class CategoryColumn:
     @property
     def features(self) -> list[Feature]:
         shown = self.levels[1:] if len(self.levels) == 2 else self.levels
-        return [Feature(f"{self.name} = {level}", self.kind, 0.0, self.scale, "", self.name) for level in shown]
+        opposite = f"{self.name} = {self.levels[0]}" if len(self.levels) == 2 else ""
+        return [
+            Feature(f"{self.name} = {level}", self.kind, 0.0, self.scale, "", self.name, opposite) for level in shown
+        ]
 
 
 @dataclass(frozen=True)
@@ -239,6 +253,14 @@ class TextColumn:
     @property
     def features(self) -> list[Feature]:
         return [Feature(term, "word", column=self.name) for term in self.terms]
+
+
+def centred(block: Array, tasks: Tasks) -> Array:
+    """Columns with mean 0 in every task."""
+    _, codes = np.unique(tasks, return_inverse=True)
+    counts = np.bincount(codes)
+    means = np.stack([np.bincount(codes, column) / counts for column in block.T], axis=1)
+    return block - means[codes]
 
 
 def _medians(cells: Cells, values: Array, tasks: Tasks) -> tuple[float, dict[str, float]]:

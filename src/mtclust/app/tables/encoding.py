@@ -13,12 +13,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from mtclust.app.tables.association import GOES_WITH_NONE, unrelated
 from mtclust.app.tables.columns import CategoryColumn, DateColumn, Feature, NumberColumn, TextColumn
+from mtclust.app.tables.dates import MIXED, read_dates
+from mtclust.app.tables.far_values import far_example, far_values_doubt, far_values_in_words
 from mtclust.app.tables.identifiers import identifier
 from mtclust.app.tables.kinds import Column, column_from_dict, column_to_dict
 from mtclust.app.tables.missing import informative, missing_notes, refuse_missing
-from mtclust.app.tables.parsing import MISSING, Cells, read_cells, read_dates, read_numbers, refuse_mixed
+from mtclust.app.tables.numbers import BOUNDS
+from mtclust.app.tables.parsing import MISSING, Cells, read_cells, read_numbers, refuse_mixed
+from mtclust.app.tables.spelling import level_notes
 from mtclust.app.tables.table import Table
 from mtclust.app.tables.topics import TopicColumn
 from mtclust.app.wording import option
@@ -36,6 +42,10 @@ _NEARLY = 0.9
 _TEXT_WORDS = 3
 #: text repeats itself: so much of a cell are words that so many of the cells have
 _COMMON_SHARE, _COMMON_WORD = 0.5, 0.01
+#: columns that a note names for one reason
+_NAMED = 12
+#: rows of a task, on average, that could have differed in a column that is the same in all of them
+_ROWS_TO_DIFFER = 5
 #: a column that is known in a smaller share of the rows is left out
 _LEAST_KNOWN = 0.5
 
@@ -87,6 +97,8 @@ class TableEncoder:
     task_column : str or None
     notes : list of str
         What the user should know: columns left out, values filled in.
+    doubts : list of str
+        What may be wrong with the table; not saved.
     """
 
     columns: list[Column]
@@ -94,6 +106,7 @@ class TableEncoder:
     missing: list[str] = field(default_factory=lambda: list(MISSING))
     task_column: str | None = None
     notes: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
     @classmethod
     def fit(cls, table: Table, options: EncodingOptions) -> TableEncoder:
@@ -105,6 +118,7 @@ class TableEncoder:
             learner.add(name)
         if named is None:
             learner.add_texts()
+            learner.leave_out_unrelated()
         if not learner.columns:
             left_out = [f"{name} ({reason})" for name, reason in learner.left_out.items()]
             raise TableError(f"no column is left to cluster by: {'; '.join(left_out) or 'the table has none'}.")
@@ -113,7 +127,10 @@ class TableEncoder:
             refuse_missing(incomplete)
         tasks = table.tasks.astype(str)
         encoder.columns, goes_with = informative(learner.columns, learner.cells, tasks, options.scaling)
-        encoder.notes = [*learner.notes(), *missing_notes(learner.cells, encoder.columns, goes_with)]
+        levels = {column.name: column.levels for column in encoder.columns if isinstance(column, CategoryColumn)}
+        filled = missing_notes(learner.cells, encoder.columns, goes_with, tasks)
+        encoder.notes = [*learner.notes(), *level_notes(levels), *filled]
+        encoder.doubts = learner.doubts()
         return encoder
 
     def transform(self, table: Table, *, impute: bool | None = None) -> tuple[Any, list[str]]:
@@ -145,7 +162,7 @@ class TableEncoder:
         if incomplete:
             notes.append(
                 "Missing values were filled in: "
-                + ", ".join(f"{cells.name} ({int(cells.missing.sum())} rows)" for cells in incomplete.values())
+                + ", ".join(f"{cells.name} ({_rows(int(cells.missing.sum()))})" for cells in incomplete.values())
                 + "."
             )
         if any(sp.issparse(block) for block in blocks):
@@ -156,10 +173,6 @@ class TableEncoder:
     def features(self) -> list[Feature]:
         """What the columns of the matrix mean."""
         return [feature for column in self.columns for feature in column.features]
-
-    @property
-    def is_text(self) -> bool:
-        return any(isinstance(column, TextColumn) for column in self.columns)
 
     def describe(self) -> str:
         """The columns by kind, in words."""
@@ -215,6 +228,8 @@ class _Learner:
         self.texts: list[str] = []
         self._read: list[str] = []
         self._topics: list[str] = []
+        self._mixed_dates: list[str] = []
+        self._numbers: dict[str, Any] = {}
 
     def add(self, name: str) -> None:
         """Learn a column, or keep why it is left out."""
@@ -242,9 +257,17 @@ class _Learner:
             return
         for name in self.texts:
             self.cells[name] = read_cells(self._table.frame, name, self._table.row_numbers, ("",))
-            self.columns.append(TopicColumn.learn(self.cells[name]))
+            self.columns.append(TopicColumn.learn(self.cells[name], self._tasks))
             self.left_out.pop(name)
             self._topics.append(name)
+
+    def leave_out_unrelated(self) -> None:
+        """Leave out what cuts every table neatly and goes with no other column."""
+        gone = unrelated(self.columns, self.cells, self._tasks)
+        self.columns = [column for column in self.columns if column.name not in gone]
+        for name in gone:
+            del self.cells[name]
+            self.left_out[name] = GOES_WITH_NONE
 
     def notes(self) -> list[str]:
         """Columns left out, and numbers that were written in an unusual way."""
@@ -253,14 +276,22 @@ class _Learner:
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name)
         if reasons:
-            shown = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
+            shown = [f"{_some(names, _NAMED)} ({reason})" for reason, names in reasons.items()]
             found.append(f"Columns left out: {'; '.join(shown)}.")
         if self._read:
             found.append(f"Read as numbers: {'; '.join(self._read)}.")
+        if self._mixed_dates:
+            found.append(f"Dates in more than one format were read: {_some(self._mixed_dates)}.")
         for name in self._topics:
             alone = option("text_column", name)
             found.append(f"The text {name} counts by its main topics, as much as one number; {alone} uses it alone.")
         return found
+
+    def doubts(self) -> list[str]:
+        """Values that may mean "not known", or be errors."""
+        used = {column.name: self._numbers[column.name] for column in self.columns if column.name in self._numbers}
+        found = {name: words for name, values in used.items() if (words := far_values_in_words(name, values))}
+        return [far_values_doubt(list(found.values()), far_example(used[next(iter(found))]))] if found else []
 
     def _learn(self, cells: Cells) -> Column | str:
         """How a column becomes features, or in words why it is left out."""
@@ -269,6 +300,8 @@ class _Learner:
             return "empty in every row"
         if cells.distinct == 1:
             return f"the same in every row{' where it is known' if cells.missing.any() else ''}"
+        if not self._asked_for and _of_tasks(cells, self._tasks):
+            return "the same in all rows of a task, so that it only tells tasks apart"
         if cells.missing.mean() > 1 - _LEAST_KNOWN and not self._asked_for:
             return f"missing in {int(cells.missing.sum())} of {len(cells.missing)} rows"
         if cells.name not in options.categories:
@@ -277,6 +310,7 @@ class _Learner:
                 return self._learn_numbers(cells, *numbers)
             dates = read_dates(cells, options.date_format)
             if dates is not None:
+                self._mixed_dates += [cells.name] * (dates[1] == MIXED)
                 return DateColumn.learn(cells, *dates, options.scaling, self._tasks)
             refuse_mixed(cells)
         if self._is_category(cells):
@@ -300,9 +334,13 @@ class _Learner:
         reason = None if self._asked_for else identifier(cells.name, values, self._tasks)
         if reason is not None:
             return reason
-        if form.unit or (form.written_out and form.decimal == "." and any(c.isalpha() for c in cells.strings[0])):
-            first = int(np.argmax(~cells.missing))
-            self._read.append(f"{cells.name} ({cells.strings[first]!r} is {values[first]:,.10g})")
+        if form.written_out:
+            bounds = np.array([cell[:1] in BOUNDS and cell != "" for cell in cells.strings])
+            spelled = form.decimal == "." and any(c.isalpha() for c in cells.strings[0])
+            if bounds.any() or form.unit or spelled:
+                first = int(np.argmax(bounds if bounds.any() else ~cells.missing))
+                self._read.append(f"{cells.name} ({cells.strings[first]!r} is {values[first]:,.10g})")
+        self._numbers[cells.name] = values
         return NumberColumn.learn(cells, values, form, self._options.scaling, self._tasks)
 
     def _is_category(self, cells: Cells) -> bool:
@@ -311,6 +349,20 @@ class _Learner:
         known = int((~cells.missing).sum())
         own = known >= _FEW_ROWS and cells.distinct > _MOST_DISTINCT * known
         return cells.distinct <= MOST_LEVELS and not own
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'s' if count != 1 else ''}"
+
+
+def _of_tasks(cells: Cells, tasks: NDArray[np.str_]) -> bool:
+    """Whether a column says nothing of rows but which task, or group of tasks, they belong to."""
+    if cells.distinct > len(np.unique(tasks)):
+        return False
+    known = ~cells.missing
+    pairs = set(zip(tasks[known].tolist(), cells.strings[known].tolist()))
+    owners = {task for task, _ in pairs}
+    return 1 < len(owners) == len(pairs) and int(known.sum()) >= _ROWS_TO_DIFFER * len(owners)
 
 
 def _repeats_words(cells: Cells) -> bool:

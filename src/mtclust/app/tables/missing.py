@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from mtclust.app.tables.columns import CategoryColumn, MissingColumn, TextColumn
+from mtclust._names import listing
+from mtclust.app.tables.columns import CategoryColumn, MissingColumn, TextColumn, centred
 from mtclust.app.tables.kinds import Column
 from mtclust.app.tables.parsing import Cells
 from mtclust.app.wording import option
@@ -28,6 +29,8 @@ _LEAST_CORRELATION = 0.15
 _CHANCE = 1e-3
 #: columns that a note names
 _NAMED = 8
+#: tasks that a note names
+_TASKS = 3
 #: features that are looked at
 _MOST_FEATURES = 200
 
@@ -39,11 +42,11 @@ def informative(
     gone = [column for column in columns if cells[column.name].missing.sum() >= _LEAST_ROWS]
     if not gone or len(columns) < 2 or any(isinstance(column, TextColumn) for column in columns):
         return list(columns), {}
-    blocks = [_centred(column.transform(cells[column.name], tasks), tasks) for column in columns]
+    blocks = [centred(column.transform(cells[column.name], tasks), tasks) for column in columns]
     found, goes_with = list(columns), {}
     for column in gone:
         absent = cells[column.name]
-        partner = _partner(_centred(absent.missing[:, None].astype(float), tasks), column, columns, blocks)
+        partner = _partner(centred(absent.missing[:, None].astype(float), tasks), column, columns, blocks)
         if partner is None:
             continue
         goes_with[column.name] = partner
@@ -66,15 +69,9 @@ def _partner(absence: Array, column: Column, columns: Sequence[Column], blocks: 
     return names[best] if correlation[best] >= _LEAST_CORRELATION and chance < _CHANCE else None
 
 
-def _centred(block: Array, tasks: NDArray[np.str_]) -> Array:
-    """Columns with mean 0 in every task."""
-    _, codes = np.unique(tasks, return_inverse=True)
-    counts = np.bincount(codes)
-    means = np.stack([np.bincount(codes, column) / counts for column in block.T], axis=1)
-    return block - means[codes]
-
-
-def missing_notes(cells: Mapping[str, Cells], columns: Sequence[Column], goes_with: Mapping[str, str]) -> list[str]:
+def missing_notes(
+    cells: Mapping[str, Cells], columns: Sequence[Column], goes_with: Mapping[str, str], tasks: NDArray[np.str_]
+) -> list[str]:
     """What was done about missing values, in words."""
     kinds = {column.name: column for column in columns if not isinstance(column, MissingColumn)}
     said: dict[str, list[str]] = {}
@@ -89,9 +86,11 @@ def missing_notes(cells: Mapping[str, Cells], columns: Sequence[Column], goes_wi
             "topics": "no words",
         }
         how = words.get(column.kind, "the shares of the task")
+        unknown = sorted(set(tasks[cells[name].missing].tolist()) - set(getattr(column, "fills", tasks)))
         if isinstance(column, CategoryColumn) and name in goes_with:
-            how = "a level of their own"
-        said.setdefault(how, []).append(f"{name} ({count})")
+            how, unknown = "a level of their own", []
+        nowhere = f"; none is known in {listing(unknown, _TASKS)}: there from all rows" if unknown else ""
+        said.setdefault(how, []).append(f"{name} ({count}{nowhere})")
     if not said:
         return []
     filled = "; ".join(f"by {how}: {_some(names)}" for how, names in said.items())

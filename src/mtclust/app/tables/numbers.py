@@ -1,7 +1,8 @@
-"""Numbers as people write them: 1,234.50, 1.234,50, 68%, €2,134, 1.2k, 12 kg.
+"""Numbers as people write them: 1,234.50, 1.234,50, 68%, €2,134, 1.2k, 12 kg, <5.
 
 A column is read in one form (decimal mark, what parts thousands, unit), found from all its cells; what could mean two
-things is refused with both.
+things is refused with both. Where a few cells only give a bound, as laboratories write <5 for what they cannot measure,
+the bound is taken.
 """
 
 from __future__ import annotations
@@ -22,9 +23,18 @@ Array = NDArray[np.float64]
 _CURRENCY = r"[€$£¥₹₽₩]|EUR|USD|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|CZK|CAD|AUD|INR|BRL"
 #: what stands behind a number and multiplies it
 _MAGNITUDES = {"k": 1e3, "K": 1e3, "M": 1e6, "Mio": 1e6, "bn": 1e9}
+#: units of which a column may mix two, such as kg and g; other letters behind numbers may be codes, such as 10A and 10B
+_UNITS = re.compile(
+    r"t|[kmµun]?g|lbs?|oz|[kcmµ]?m|mi|ft|in|yd|[dcmµ]?[lL]|h|hrs?|min|sec|m?s|d|days?|yrs?|years?|°[CF]|"
+    r"[mµun]?g/d?[lL]|ng/m[lL]|[mµun]?mol(/[lL])?|km/h|m/s|mph|[kMG]?Hz|[kM]?Wh?|k?J|kcal|[kh]?Pa|m?bar|psi|mmHg"
+)
+#: what stands before a number that is only a bound, or about right
+BOUNDS = "<>≤≥~≈"
+#: bounds are read as numbers beside so many different plain numbers; fewer are names, such as <=50K and >50K
+_LEAST_PLAIN = 5
 _PARTS = "'’ \u00a0\u202f"
 _NUMBER = re.compile(
-    rf"(?P<first_sign>[+\-−]?)\s*(?P<before>{_CURRENCY})?\s*(?P<sign>[+\-−]?)\s*"
+    rf"(?P<bound>[{BOUNDS}]=?)?\s*(?P<first_sign>[+\-−]?)\s*(?P<before>{_CURRENCY})?\s*(?P<sign>[+\-−]?)\s*"
     rf"(?P<body>(?:\d{{1,3}}(?:[{_PARTS}]\d{{3}})+|\d{{1,3}}(?:,\d{{3}})+|\d{{1,3}}(?:\.\d{{3}})+|\d+)(?:[.,]\d+)?|[.,]\d+)"
     rf"(?P<exponent>[eE][+-]?\d+)?\s*"
     rf"(?P<magnitude>(?:k|K|Mio|M|bn)(?![A-Za-z]))?\s*(?P<after>%|{_CURRENCY}|[A-Za-zµ°/²³]{{1,6}})?"
@@ -80,6 +90,10 @@ def find_form(name: str, cells: Iterable[str], decimal: str | None) -> NumberFor
     NumberForm(decimal=',', unit='%', written_out=True)
     >>> find_form("size", ["small", "12"], None) is None
     True
+    >>> find_form("crp", ["<5", "12", "80", "7", "31", "9"], None).value("<5")
+    5.0
+    >>> find_form("income", ["<=50K", ">50K"], None) is None
+    True
     """
     matches = []
     for cell in cells:
@@ -87,22 +101,25 @@ def find_form(name: str, cells: Iterable[str], decimal: str | None) -> NumberFor
         if found is None:
             return None
         matches.append(found)
+    bounds, plain = ({found[0] for found in matches if bool(found["bound"]) == bound} for bound in (True, False))
+    if bounds and len(plain) < max(_LEAST_PLAIN, len(bounds) + 1):
+        return None
     units = {_unit(found) for found in matches} - {""}
     money = {unit for unit in units if re.fullmatch(_CURRENCY, unit)}
     if len(units) > 1:
-        if units - money - {"%"}:
+        if not _measured(units - money - {"%"}):
             return None  # codes such as 10A and 10B
         raise TableError(
             f"column {name!r} mixes numbers in {' and '.join(sorted(units))}; convert them to one unit, or leave the "
-            f"column out ({option('columns')})."
+            f"column out ({option('keys')})."
         )
     bare = any(_unit(found) == "" for found in matches)
     if units and bare and not money:
-        if "%" not in units:
+        if not _measured(units - {"%"}):
             return None
         raise TableError(
-            f"column {name!r} has numbers with and without %; write all of them the same way, or leave the column out "
-            f"({option('columns')})."
+            f"column {name!r} has numbers with and without {units.pop()}; write all of them the same way, or leave the "
+            f"column out ({option('keys')})."
         )
     mark = decimal or _decimal_mark(name, [found["body"] for found in matches], bool(money))
     return NumberForm(mark, units.pop() if units else "", True)
@@ -111,7 +128,12 @@ def find_form(name: str, cells: Iterable[str], decimal: str | None) -> NumberFor
 def is_number(cell: str) -> bool:
     """Whether a cell is a number in some form."""
     found = _NUMBER.fullmatch(cell)
-    return found is not None and (not found["after"] or not found["after"].isalpha())
+    return found is not None and not found["bound"] and (not found["after"] or not found["after"].isalpha())
+
+
+def _measured(units: set[str]) -> bool:
+    """Whether all of these are units of measurement, and one has more than a letter: 7g and 7h may be classes."""
+    return not units or (all(map(_UNITS.fullmatch, units)) and any(len(unit) > 1 for unit in units))
 
 
 def _unit(found: re.Match[str]) -> str:
@@ -131,7 +153,7 @@ def _decimal_mark(name: str, bodies: list[str], money: bool) -> str:
         first = {mark: next(body for body in bodies if mark in body) for mark in ".,"}
         raise TableError(
             f"column {name!r} has numbers with a decimal point and with a decimal comma ({first['.']!r}, "
-            f"{first[',']!r}); write all of them the same way, or leave the column out ({option('columns')})."
+            f"{first[',']!r}); write all of them the same way, or leave the column out ({option('keys')})."
         )
     if decided:
         return decided.pop()

@@ -1,9 +1,10 @@
-"""What the cells of a column are: numbers, dates or plain strings, and which of them are missing."""
+"""What the cells of a column are: numbers or plain strings, and which of them are missing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -20,13 +21,9 @@ Array = NDArray[np.float64]
 #: cells that mean "not known"; of text columns only the empty one
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "<NA>")
 #: a column is called one of numbers or dates with some wrong cells if at least this share of its cells can be read
-_MOSTLY = 0.5
-#: formats of dates besides ISO 8601
-_DATE_FORMATS = ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d")
-#: cells that a format of dates is tried on before the whole column
-_TRIED = 100
-#: days are counted from here
-_EPOCH = "1970-01-01"
+MOSTLY = 0.5
+#: and one of numbers also with so many different ones, and so many times as many as there are different other cells
+_MANY_NUMBERS, _TIMES_OTHERS = 10, 3
 
 
 @dataclass(frozen=True)
@@ -73,18 +70,50 @@ def column_strings(column: Any) -> NDArray[Any]:
     missing = column.isna().to_numpy()
     if column.dtype.kind == "f":  # whole numbers that became floats because some are missing
         return np.array(["" if gone else format(value, ".15g") for value, gone in zip(values, missing)], dtype=object)
-    return np.array(["" if gone else str(value) for value, gone in zip(values, missing)], dtype=object)
+    return np.array(["" if gone else written(value) for value, gone in zip(values, missing)], dtype=object)
+
+
+def stripped(strings: NDArray[Any]) -> NDArray[Any]:
+    """Strings without the spaces around them."""
+    return np.array([value.strip() for value in strings], dtype=object)
+
+
+def written(value: Any) -> str:
+    """A value as a person would write it: of a day no hours.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> written(pd.Timestamp("2024-03-01")), written(pd.Timestamp("2024-03-01 12:30")), written(7)
+    ('2024-03-01', '2024-03-01 12:30:00', '7')
+    """
+    shown = str(value)
+    return shown.removesuffix(" 00:00:00") if isinstance(value, datetime) else shown
 
 
 def read_cells(frame: Any, name: str, row_numbers: NDArray[np.int64], missing: Sequence[str] = MISSING) -> Cells:
     """The cells of a column of a table."""
+    pandas = require("pandas", "cli")
     column = frame[name]
     if column.dtype.kind in "iufM":
-        gone = column.isna().to_numpy()
-        return Cells(name, gone, row_numbers, typed=column)
-    strings = np.array([value.strip() for value in column_strings(column)], dtype=object)
-    gone = np.isin(strings, list(missing)) | (strings == "")
+        gone = column.isna().to_numpy() | _declared_missing(column, missing)
+        return Cells(name, gone, row_numbers, typed=column.mask(gone))
+    strings = stripped(column_strings(column))
+    gone = np.isin(strings, list(missing)) | (strings == "") | _declared_missing(pandas.Series(strings), missing)
     return Cells(name, gone, row_numbers, np.where(gone, "", strings))
+
+
+def _declared_missing(column: Any, missing: Sequence[str]) -> NDArray[np.bool_]:
+    """Numbers and dates that were declared to mean "not known": -999, also where it reads -999.0, or 1900-01-01."""
+    pandas = require("pandas", "cli")
+    further = pandas.Series([token for token in missing if token not in MISSING], dtype=object)
+    if column.dtype.kind == "M":
+        tokens = pandas.to_datetime(further, format="ISO8601", errors="coerce", utc=True).dropna()
+        return np.asarray(pandas.to_datetime(column, utc=True).isin(tokens), dtype=bool)
+    tokens = pandas.to_numeric(further, errors="coerce").dropna().to_numpy(np.float64)
+    if not len(tokens):
+        return np.zeros(len(column), dtype=bool)
+    return np.isin(pandas.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan), tokens)
 
 
 def read_numbers(cells: Cells, form: NumberForm | str | None = None) -> tuple[Array, NumberForm] | None:
@@ -121,68 +150,16 @@ def _finite(cells: Cells, values: Array) -> Array:
 
 
 def refuse_mixed(cells: Cells) -> None:
-    """Refuse a column that is mostly numbers, naming the first cell that is not."""
+    """Refuse a column that is mostly numbers, or many numbers and a few words, naming the first cell that is none."""
     numbers = np.array([not gone and is_number(cell) for cell, gone in zip(cells.strings, cells.missing)])
     wrong = ~numbers & ~cells.missing
-    if wrong.any() and numbers.sum() >= _MOSTLY * (~cells.missing).sum():
+    if not wrong.any():
+        return
+    different = len(set(cells.strings[numbers]))
+    many = different >= max(_MANY_NUMBERS, _TIMES_OTHERS * len(set(cells.strings[wrong])))
+    if many or numbers.sum() >= MOSTLY * (~cells.missing).sum():
         raise TableError(
             f"column {cells.name!r} holds numbers, but {int(wrong.sum())} cells are something else (first: "
             f"{cells.example(wrong)}). Mend them, declare them missing ({option('missing')}), declare the column as "
-            f"categories ({option('categories')}), or leave it out ({option('columns')})."
+            f"categories ({option('categories')}), or leave it out ({option('keys')})."
         )
-
-
-def read_dates(cells: Cells, date_format: str | None = None) -> tuple[Array, str] | None:
-    """Days since 1970 (NaN where missing) and the format that was read; None if the column does not hold dates."""
-    pandas = require("pandas", "cli")
-    if cells.typed is not None:
-        return (_days(pandas.to_datetime(cells.typed, utc=True)), "typed") if cells.typed.dtype.kind == "M" else None
-    known = ~cells.missing
-    if not known.any() or not any(character.isdigit() for character in cells.strings[np.argmax(known)]):
-        return None
-    strings = pandas.Series(cells.strings, dtype=object).mask(cells.missing)
-    formats = ("ISO8601", *_DATE_FORMATS) if date_format in (None, "typed") else (date_format,)
-    found: dict[str, Array] = {}
-    best, wrong = 0.0, known
-    first_cells = strings[known].head(_TRIED)
-    for candidate in formats:
-        if pandas.to_datetime(first_cells, format=candidate, errors="coerce", utc=True).isna().all():
-            continue
-        days = _days(pandas.to_datetime(strings, format=candidate, errors="coerce", utc=True))
-        read = ~np.isnan(days)
-        if read.sum() == known.sum():
-            found[str(candidate)] = days
-        elif read.sum() > best:
-            best, wrong = float(read.sum()), known & ~read
-    if not found:
-        if best >= _MOSTLY * known.sum():
-            raise TableError(
-                f"column {cells.name!r} holds dates, but {int(wrong.sum())} cells cannot be read as such (first: "
-                f"{cells.example(wrong)}). Mend them, give {option('date_format')}, or leave the column out "
-                f"({option('columns')})."
-            )
-        return None
-    first, *others = found
-    if any(not np.array_equal(found[first], found[other], equal_nan=True) for other in others):
-        raise TableError(
-            f"column {cells.name!r} holds dates that can be read in more than one way ({' or '.join(found)}; first: "
-            f"{cells.example(known)}). Say which with {option('date_format')}."
-        )
-    return found[first], first
-
-
-def _days(times: Any) -> Array:
-    pandas = require("pandas", "cli")
-    elapsed = times - pandas.Timestamp(_EPOCH, tz="UTC")
-    return (elapsed / pandas.Timedelta(days=1)).to_numpy(np.float64, na_value=np.nan)
-
-
-def date_of_days(days: float) -> str:
-    """The day as people write it.
-
-    Examples
-    --------
-    >>> date_of_days(0.2), date_of_days(365.0)
-    ('1970-01-01', '1971-01-01')
-    """
-    return str(np.datetime64(_EPOCH) + np.timedelta64(int(np.floor(days)), "D"))

@@ -15,6 +15,7 @@ import io
 import json
 import lzma
 import sys
+import warnings
 import zipfile
 import zlib
 from collections import Counter
@@ -114,9 +115,21 @@ def read_file(path: str | Path, options: ReadOptions) -> FileTable:
     found.frame.columns = [str(column).strip() for column in found.frame.columns]
     refuse_duplicates(name, list(found.frame.columns))
     refuse_nested(name, found.frame)
+    found.frame = _without_empty_end(found)
     if len(found.frame) == 0:
         raise TableError(f"{name} has a header but no rows; give a table with some.")
     return found
+
+
+def _without_empty_end(found: FileTable) -> Any:
+    """The table without the empty rows that spreadsheets leave at its end."""
+    frame, end = found.frame, len(found.frame)
+    while end and not any(str(value) for value in frame.iloc[end - 1].dropna()):
+        end -= 1
+    if end < len(frame):
+        many = len(frame) - end
+        found.notes.append(f"{found.name}: {many} empty row{'s' if many > 1 else ''} at the end left out.")
+    return frame.iloc[:end]
 
 
 def _content(path: Path) -> tuple[bytes, str, str]:
@@ -232,9 +245,17 @@ def _read_text(found: FileTable, text: str, suffix: str, options: ReadOptions) -
     try:
         header = next(csv.reader(text[:_SNIFFED].splitlines(), delimiter=separator))
         refuse_duplicates(found.name, header)
-        frame = pandas.read_csv(
-            io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, na_filter=False, index_col=False
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)  # fields without a header would be lost
+            frame = pandas.read_csv(
+                io.StringIO(text), sep=separator, dtype=str, keep_default_na=False, na_filter=False, index_col=False
+            )
+    except pandas.errors.ParserWarning as error:
+        raise TableError(
+            f"{found.name}: rows have more fields than the first line, which should name the columns and reads "
+            f"{text.splitlines()[0][:60]!r}. Remove what stands above the header, mend the rows, or give another "
+            f"{option('separator')}."
+        ) from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error, StopIteration) as error:
         reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
         raise TableError(
@@ -275,7 +296,8 @@ def refuse_duplicates(name: str, columns: Sequence[str]) -> None:
     twice = sorted(column for column, times in Counter(column.strip() for column in columns).items() if times > 1)
     if twice:
         shown = ", ".join(repr(column) if column else "'' (no name)" for column in twice)
-        raise TableError(f"{name} has more than one column named {shown}; rename them in the header.")
+        above = " If the header is not in the first line, remove what stands above it." if "" in twice else ""
+        raise TableError(f"{name} has more than one column named {shown}; rename them in the header.{above}")
 
 
 def refuse_nested(name: str, frame: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust._extras import require
-from mtclust.app.tables.parsing import column_strings
+from mtclust.app.tables.parsing import column_strings, stripped, written
 from mtclust.app.tables.reading import (
     COMPRESSED,
     STANDARD_INPUT,
@@ -91,6 +91,7 @@ def read_tables(
         raise TableError(
             f"{option('task')} is needed with a single file: the column that says which task a row belongs to. "
             f"{found.name} has {_listing(list(found.frame.columns))}. Or give several files, one per task."
+            f"{''.join(f' ({note})' for note in found.notes)}"
         )
     if [str(path) for path in paths].count(STANDARD_INPUT) > 1:
         raise TableError("the standard input (-) can be read only once; give it once.")
@@ -107,7 +108,7 @@ def table_of_frames(given: Any, task: Any, *, common_columns: bool = False) -> T
             raise TableError("task is for a single table; the tasks are the keys of the mapping. Leave it out.")
         if not given:
             raise TableError("the mapping of tables is empty; give at least one task.")
-        frames = {str(name): as_pandas(frame) for name, frame in given.items()}
+        frames = {written(name): as_pandas(frame) for name, frame in given.items()}
         read = [FileTable(name, _prepared(name, frame)) for name, frame in frames.items()]
         tasks = np.repeat(np.array(list(frames), dtype=object), [len(frame) for frame in frames.values()])
         rows = [row for frame in frames.values() for row in frame.index]
@@ -125,9 +126,21 @@ def table_of_frames(given: Any, task: Any, *, common_columns: bool = False) -> T
             f"{option('task')} is needed: the column that says which task a row belongs to. The columns are "
             f"{_listing(list(table.frame.columns))}. Or give a mapping from the names of the tasks to their tables."
         )
-    if isinstance(task, str):
-        return _with_task_column(table, task)
-    return replace(table, tasks=_aligned(task, frame.index))
+    name = _column_name(task, frame)
+    if name is None:
+        return replace(table, tasks=_aligned(task, frame.index))
+    if name not in table.frame.columns and task in frame.index.names:
+        raise TableError(
+            f"task: {name!r} is a level of the table's index, not a column; give table.reset_index({name!r})."
+        )
+    return _with_task_column(table, name)
+
+
+def _column_name(task: Any, frame: Any) -> str | None:
+    """The column that ``task`` names, as a string, since not all names are; None where it is one task per row."""
+    if isinstance(task, str) or not isinstance(task, Iterable):
+        return str(task)
+    return str(task) if isinstance(task, tuple) and task in frame.columns else None
 
 
 def as_pandas(given: Any) -> Any:
@@ -191,7 +204,7 @@ def _stacked(read: Sequence[FileTable], common_columns: bool, paths: Sequence[st
 def _with_task_column(table: Table, task_column: str) -> Table:
     if task_column not in table.frame.columns:
         raise TableError(_no_such_column(option("task"), [task_column], list(table.frame.columns)))
-    tasks = column_strings(table.frame[task_column])
+    tasks = stripped(column_strings(table.frame[task_column]))
     empty = np.flatnonzero(tasks == "")
     if len(empty):
         raise TableError(
@@ -225,7 +238,7 @@ def _aligned(task: Any, index: Any) -> NDArray[Any]:
     values = pandas.Series(list(task) if not isinstance(task, pandas.Series) else task.to_numpy())
     if len(values) != len(index):
         raise TableError(f"task has {len(values)} entries but the table has {len(index)} rows; give one per row.")
-    strings = column_strings(values)
+    strings = stripped(column_strings(values))
     if np.any(strings == ""):
         row = int(np.argmax(strings == "")) + 1
         raise TableError(
@@ -259,7 +272,9 @@ def _require_same_columns(first: str, expected: list[str], name: str, columns: l
 
 def _no_such_column(asked: str, names: Sequence[str], columns: list[str]) -> str:
     shown = ", ".join(repr(name) for name in names)
-    return f"{asked}: there is no column {shown}. The columns are {_listing(columns)}."
+    nameless = sum(column.startswith("Unnamed: ") for column in columns)
+    above = " If the header is not in the first line, remove what stands above it." if nameless > 1 else ""
+    return f"{asked}: there is no column {shown}. The columns are {_listing(columns)}.{above}"
 
 
 def _listing(columns: Sequence[str], most: int = 30) -> str:

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
-from mtclust.datasets._data import check_content, content_hash
 from mtclust.paper.datasets._archives import read_members
 from mtclust.paper.datasets._files import DataFile, obtain
 from mtclust.paper.datasets._porter import porter_stem
+from mtclust.paper.datasets._rows import check_content, content_hash
 
 #: terms of the paper's matrix
 VOCABULARY_SIZE = 26_214

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mtclust.datasets._data import TaskData, draw_fraction
+from mtclust.datasets._data import TaskData
 from mtclust.paper.datasets._files import as_text
 from mtclust.paper.datasets._newsgroups_corpus import VOCABULARY_SIZE, newsgroup_counts
+from mtclust.paper.datasets._rows import draw_fraction
 from mtclust.paper.datasets._text import TextOptions, text_features
 
 #: the paper's table: the classes of tasks 1 to 6

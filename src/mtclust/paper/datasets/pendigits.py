@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.datasets._data import TaskData, check_content, content_hash, scale_columns, sizes_per_class
+from mtclust.datasets._data import TaskData, sizes_per_class
 from mtclust.paper.datasets._files import DataFile, obtain
+from mtclust.paper.datasets._rows import check_content, content_hash, scale_columns
 
 #: the digits of tasks 1 to 3 and of tasks 4 to 6
 DIGIT_GROUPS = ((0, 3, 6, 8, 9), (1, 2, 4, 5, 7))

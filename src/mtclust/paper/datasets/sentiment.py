@@ -13,9 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.datasets._data import TaskData, check_content, content_hash, draw_fraction
+from mtclust.datasets._data import TaskData
 from mtclust.paper.datasets._archives import read_members
 from mtclust.paper.datasets._files import DataFile, as_text, obtain
+from mtclust.paper.datasets._rows import check_content, content_hash, draw_fraction
 from mtclust.paper.datasets._text import TextOptions, text_features
 
 #: the tasks

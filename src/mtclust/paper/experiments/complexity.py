@@ -105,7 +105,7 @@ def execute(cell: Cell) -> Sequence[Outcome]:
     if cell.methods[0] == "DMTRC":
         options["coupling"] = "full"
     if cell.solver == "cutting-plane":
-        options["solver_options"] = {"max_cuts": CUTS, "init": "k-means"}
+        options["solver_options"] = {"max_cuts": CUTS, "init": "k-means", "zero_tol": 0}
     return fit_ours(cell.methods[0], data, cell.seed, **options)
 
 

@@ -142,7 +142,7 @@ def execute(cell: Cell) -> Sequence[Outcome]:
     if "width" in setting:
         options["width"] = setting["width"]
     if cell.solver == "cutting-plane":
-        options["solver_options"] = {key: setting[key] for key in ("max_cuts", "init")}
+        options["solver_options"] = {key: setting[key] for key in ("max_cuts", "init")} | {"zero_tol": 0}
     keep = f"D_job{data_job(cell)}_{cell.kernel}" if cell.draw == 0 and cell.protocol == "no labels" else None
     return fit_ours(name, data, cell.seed, keep_as=keep, **options)
 

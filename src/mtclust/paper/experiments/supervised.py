@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from mtclust.coupling import Conditioned, Coupling, Independent, Relationship, SharedFeatures
 from mtclust.features import CentredKernel, EigenFeatures, Kernel, centre_kernel, eigen_features
 from mtclust.labels import label_codes
-from mtclust.model import DecisionModel, build_model
-from mtclust.objective import loo_residuals
+from mtclust.model import DecisionModel, KernelOrigin, build_model
+from mtclust.problem.leave_one_out import predictions_with_kernels
 from mtclust.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 
 Array = NDArray[np.float64]
@@ -69,7 +69,7 @@ class SupervisedLinear:
         best: tuple[float, float, Conditioned] | None = None
         for lambda_ in LAMBDAS:
             state = _alternate(self._coupling(centred, index, features, lambda_), codes)
-            residuals = loo_residuals(codes, state.alpha(codes), state.diagonal(), index.sizes, True)
+            residuals = codes - predictions_with_kernels(state, codes, index.offsets, True)
             score = 1.0 - float(np.sum(residuals**2) / np.sum(codes**2))  # R²
             if best is None or score > best[0]:
                 best = score, lambda_, state
@@ -77,7 +77,8 @@ class SupervisedLinear:
         self.loo_score_, self.lambda_, state = best
         self.coupling_matrix_ = state.Z
         present = np.ones((index.n_tasks, codes.shape[1]), dtype=bool)
-        self.model_: DecisionModel = build_model(kernel, rows, centred, state.predictors(codes), index.order, present)
+        origin = KernelOrigin(kernel, rows, centred, index.order)
+        self.model_: DecisionModel = build_model(origin, state.predictors(codes), present)
         self.tasks_ = index.names
         return self
 

@@ -1,4 +1,4 @@
-"""From what a search has found to labels that keep the rows whose cluster is known.
+"""From what a search has found to labels that keep hints: rows whose cluster is known, pairs together or apart.
 
 The clusters are named after the known rows, these are put in place, and labels and coupling descend once more while
 they stay. With kernel matrices there is a second start, in which models of the known rows alone label all others: of
@@ -11,17 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mtclust.assignment import assign
-from mtclust.criterion import indicators
+from mtclust.hints import Hints
 from mtclust.known import known_counts, left_over, names_after_known, placed, with_room
-from mtclust.labels import SizeBounds, free_bounds
+from mtclust.labels import SizeBounds, counts_by_task, free_bounds, tasks_of_rows
+from mtclust.links import linked_clusters
 from mtclust.membership import best_temperature, probabilities
-from mtclust.problem.common import CommonFrame, counts_by_task
+from mtclust.problem.common import CommonFrame
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point, SearchOptions, Start
+from mtclust.search.borrow import taught_scores
 from mtclust.search.outcome import Outcome
 
 Labels = NDArray[np.int64]
@@ -30,6 +31,8 @@ Labels = NDArray[np.int64]
 _RIDGE = 0.125
 #: known rows that labels taught by known rows must have right beyond those that the search has found
 _MORE_RIGHT = 0.7
+#: times that linked rows are put in place and the others follow, at most
+_ROUNDS = 5
 
 
 def keep_known(
@@ -55,7 +58,7 @@ def keep_known(
         labels = np.asarray(outcome.few_point.labels, dtype=np.int64)
         bounds = outcome.few.bounds.fitted(labels, outcome.few.offsets)
         own_names = names if common else names[few_tasks]
-        few = outcome.few.with_bounds(_renamed_bounds(bounds, own_names))
+        few = outcome.few.with_bounds(bounds.renamed(own_names).fixed())
         few_point = few.renamed(outcome.few_point, own_names)
     if common:
         counts = counts_by_task(end.labels, problem.offsets, problem.bounds.n_clusters)
@@ -72,7 +75,7 @@ def _descended(
 
     offsets = problem.offsets
     labels = np.asarray(point.labels, dtype=np.int64)
-    bounds = _renamed_bounds(problem.bounds.fitted(labels, offsets), names)
+    bounds = problem.bounds.fitted(labels, offsets).renamed(names).fixed()
     bounds = with_room(bounds, known_counts(known, offsets, bounds.n_clusters), np.diff(offsets))
     problem = problem.with_bounds(bounds)
     parts = list(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
@@ -112,22 +115,36 @@ def _taught(problem: KernelProblem, known: Labels, bounds: SizeBounds) -> Labels
     C, found = problem.n_clusters, np.empty(len(known), dtype=np.int64)
     if len(np.unique(known[rows])) < C or problem.kernel.diagonal().max() == 0:
         return None
-    z = indicators(known[rows], C)
-    mean, n = z.mean(axis=0), len(rows)
-    system = problem.kernel[np.ix_(rows, rows)] + 0.5 * n * _RIDGE * np.eye(n)
-    models = sla.solve(system, z - mean, assume_a="pos")
+    scores_of = taught_scores(problem, rows, known[rows], _RIDGE)
     for task in range(problem.n_tasks):
         part = problem.rows(task)
-        scores = problem.kernel[part][:, rows] @ models + mean
         own = known[part].copy()
         free = np.flatnonzero(own < 0)
-        own[free] = assign(-scores[free], *left_over(known[part], bounds.lower[task], bounds.upper[task]))
+        own[free] = assign(-scores_of(task)[free], *left_over(known[part], bounds.lower[task], bounds.upper[task]))
         found[part] = own
     return found
 
 
-def _renamed_bounds(bounds: SizeBounds, names: Labels) -> SizeBounds:
-    lower, upper = np.empty_like(bounds.lower), np.empty_like(bounds.upper)
-    rows = np.arange(len(names))[:, None]
-    lower[rows, names], upper[rows, names] = bounds.lower, bounds.upper
-    return SizeBounds(lower, upper)
+def keep_links(
+    outcome: Outcome, hints: Hints, options: SearchOptions, rng: np.random.Generator, few_tasks: Labels,
+    within_sizes: bool,
+) -> Outcome:  # fmt: skip
+    """The outcome with every pair kept: linked rows get the clusters that models without them score highest.
+
+    Known rows are in place already; linked rows are then known as well, and the others descend once more. That is
+    repeated while linked rows would change their clusters. ``within_sizes`` says that sizes or the clusters of tasks
+    are given, so that linked rows must fit in.
+    """
+    assert hints.links is not None
+    offsets = outcome.problem.offsets
+    task_of = tasks_of_rows(offsets)
+    most = outcome.problem.bounds.upper if within_sizes else None
+    before = None
+    for _ in range(_ROUNDS):
+        scores = outcome.problem.leave_one_out(outcome.point)
+        clusters = linked_clusters(hints.links, scores, hints.known, task_of, most)
+        if before is not None and np.array_equal(before, clusters):
+            break
+        kept = keep_known(outcome, clusters, options, rng, few_tasks, free_names=False)
+        outcome, before = replace(kept, named=outcome.named), clusters
+    return outcome

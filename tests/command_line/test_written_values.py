@@ -1,0 +1,117 @@
+"""Numbers and dates as people write them: bounds, units, several formats in one column."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mtclust
+from mtclust.app.tables import EncodingOptions, TableEncoder, table_of_frames
+from mtclust.exceptions import TableError
+
+NUMBERS = [f"{k}.5" for k in range(12)]
+
+
+def encode(cells, **options):
+    table = table_of_frames(pd.DataFrame({"shop": "a", "x": cells}), "shop")
+    encoder = TableEncoder.fit(table, EncodingOptions(**options))
+    return encoder, encoder.transform(table)[0][:, 0]
+
+
+def values(cells, **options):
+    """What the cells of a column are read as, after the feature was scaled back."""
+    encoder, X = encode(cells, **options)
+    (column,) = encoder.columns
+    return (X * column.scale + column.centre).round(6).tolist(), encoder
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"), [("<5", 5), ("< 5.0", 5), (">200", 200), ("≤3", 3), (">=1,5", 1.5), ("~ 7", 7), ("≈8", 8)]
+)
+def test_bounds_beside_numbers_are_numbers(cell, value):
+    plain = [number.replace(".", ",") for number in NUMBERS] if "," in cell else NUMBERS
+    found, encoder = values([cell, cell, *plain] * 3)
+    assert found[:3] == [value, value, 0.5]
+    assert encoder.notes == [f"Read as numbers: x ({cell!r} is {value:g})."]
+
+
+def test_bounds_may_be_most_cells():
+    found, _ = values(["<1"] * 60 + NUMBERS * 2)
+    assert found[0] == 1
+    assert found[-1] == 11.5
+
+
+@pytest.mark.parametrize("cells", [["<=50K", ">50K"], ["<18", "18-65", ">65"], ["<5", "5", ">5"], ["7g", "7h", "8g"]])
+def test_bounds_and_letters_that_are_names_stay_categories(cells):
+    encoder, _ = encode(cells * 20)
+    assert [column.kind for column in encoder.columns] == ["category"]
+
+
+def test_rows_of_predict_may_have_bounds_that_fit_did_not():
+    encoder, _ = encode(NUMBERS * 3)
+    more = table_of_frames(pd.DataFrame({"shop": "a", "x": ["<3.5", "3.5"]}), "shop")
+    X, _ = encoder.transform(more)
+    assert X[0, 0] == X[1, 0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["12 kg", "13 kg", "900 g"], "column 'x' mixes numbers in g and kg; convert them to one unit"),
+        (["9.1 g/dL", "91 g/L"], "mixes numbers in g/L and g/dL"),
+        (["12 kg", "13 kg", "14"], "has numbers with and without kg; write all of them the same way"),
+        (["n.d."] * 30 + NUMBERS, r"holds numbers, but 90 cells are something else \(first: 'n.d.' in row 1\)"),
+    ],
+)
+def test_what_cannot_be_read_as_one_kind_of_number_is_refused_with_the_way_out(cells, words):
+    with pytest.raises(TableError, match=words) as caught:
+        encode(cells * 3)
+    assert "(keys)" in str(caught.value)
+
+
+DAYS = pd.date_range("2024-01-25", periods=40, freq="D")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "%d %b %Y",
+        "%d %B %Y",
+        "%d-%b-%Y",
+        "%b %d, %Y",
+        "%B %d %Y",
+        "%Y/%m/%d %H:%M",
+        "%m/%d/%Y %I:%M %p",
+        "%d/%m/%Y %H:%M",
+    ],
+)
+def test_formats_of_dates_that_are_recognised(written):
+    found, encoder = values(DAYS.strftime(written))
+    assert [column.kind for column in encoder.columns] == ["date"]
+    assert np.diff(found).tolist() == pytest.approx([1.0] * 39)
+
+
+def test_clear_formats_may_be_mixed_and_that_is_told():
+    written = [day.strftime(["%Y-%m-%d", "%d.%m.%Y", "%d %b %Y"][k % 3]) for k, day in enumerate(DAYS)]
+    found, encoder = values(written)
+    assert np.diff(found).tolist() == pytest.approx([1.0] * 39)
+    assert encoder.notes == ["Dates in more than one format were read: x."]
+    again = TableEncoder.from_dict(encoder.to_dict())
+    more = table_of_frames(pd.DataFrame({"shop": "a", "x": ["2024-02-01", "01.02.2024", "1 Feb 2024"]}), "shop")
+    assert len(set(again.transform(more)[0][:, 0])) == 1
+
+
+def test_formats_that_may_take_the_day_for_the_month_are_not_mixed():
+    written = [day.strftime("%d/%m/%Y" if k % 3 else "%Y-%m-%d") for k, day in enumerate(DAYS)]
+    with pytest.raises(
+        TableError, match=r"14 cells cannot be read as such \(first: '2024-01-25' in row 1; most are %d/"
+    ):
+        encode(written)
+
+
+def test_predict_names_the_cell_that_is_no_number():
+    frame = pd.DataFrame({"shop": ["a", "b"] * 12, "x": np.tile(np.arange(12.0), 2), "y": np.arange(24) % 2 * 9.0})
+    found = mtclust.cluster(frame, "shop", 2, kernel="linear")
+    rows = frame.head(3).assign(x=["1.0", "many", "3"])
+    with pytest.raises(TableError, match=r"'x' holds numbers .* not in all of these rows \(first: 'many' in row 2\)"):
+        found.predict(rows)
+    assert found.predict(frame.head(3).assign(x=["0.0", "1", "2.0"])).tolist() == found.labels[:3].tolist()

@@ -1,0 +1,39 @@
+"""Labels of some rows carried to all rows of a task, in kernel form, against scores by hand."""
+
+import numpy as np
+import pytest
+
+from mtclust.criterion import decision_weights
+from mtclust.features import centre_kernel
+from mtclust.labels import neutral_bounds
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.predictability import criterion_named
+
+
+@pytest.mark.parametrize("criterion", ["E", "J"])
+def test_rows_follow_the_models_of_the_rows_that_were_searched(criterion):
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat(np.arange(3), (80, 24, 16)))
+    X = 2.0 * np.eye(3)[y] + rng.normal(size=(120, 3))
+    offsets = np.array([0, 120])
+    kernel = centre_kernel(X @ X.T, offsets, centre=True).matrix
+    bounds = neutral_bounds(np.array([120]), np.array([3]))
+    problem = KernelProblem(
+        kernel, offsets, bounds, np.array([0.1]), 0.05, "independent", criterion=criterion_named(criterion)
+    )
+    some = np.arange(0, 120, 2)
+    found = problem.carried_labels([some], y[some], problem.uncoupled())
+    # ridge regression on the rows that were searched; codes of J and membership give the same order up to a factor
+    z, n, ridge = np.eye(3)[y[some]], 60, float(problem.ridge[0])
+    alpha = np.linalg.solve(kernel[np.ix_(some, some)] / ridge + 0.5 * n * np.eye(n), z)
+    scores = kernel[:, some] @ alpha / ridge
+    plain = scores.argmax(axis=1)
+    if criterion == "E":
+        share = z.mean(axis=0)
+        r_squared = np.sum((z - share) * (z - 0.5 * n * alpha), axis=0) / (n * share * (1 - share))
+        scale, offset = decision_weights(share, r_squared)
+        scores = scores * scale + offset
+        assert np.any(scores.argmax(axis=1) != plain)
+    expected = scores.argmax(axis=1)
+    expected[some] = y[some]
+    np.testing.assert_array_equal(found.labels, expected)

@@ -1,0 +1,94 @@
+"""Rows that count several times: the same as repeating them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mtclust import DMTFC, DMTRC, DSTC, load
+from mtclust.datasets import make_related_tasks
+from tests.test_contract import CLASSES, FORMS
+
+X, Y, TASKS = make_related_tasks(3, n_samples=30, separation=2.5, random_state=1).X_y_tasks
+COUNTS = np.random.default_rng(0).integers(0, 4, len(Y))
+
+
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+@pytest.mark.parametrize("form", [form for form in FORMS if form.name != "dask"], ids=lambda form: form.name)
+def test_weights_are_repeated_rows_in_every_form(form, method):
+    counts = np.random.default_rng(1).integers(0, 3, len(CLASSES))
+    rows = np.repeat(np.arange(len(counts)), counts)
+    weighted = form.model(method).fit(form.rows, tasks=form.tasks, sample_weight=counts)
+    repeated = form.model(method).fit(form.rows[rows], tasks=form.tasks[rows])
+    there = counts > 0
+    first = (np.cumsum(counts) - counts)[there]
+    np.testing.assert_array_equal(weighted.labels_[there], repeated.labels_[first])
+    np.testing.assert_allclose(weighted.probabilities_[there], repeated.probabilities_[first])
+    np.testing.assert_allclose(weighted.outlier_scores_[there], repeated.outlier_scores_[first])
+    scores = weighted.decision_function(form.rows, tasks=form.tasks)
+    np.testing.assert_allclose(scores, repeated.decision_function(form.rows, tasks=form.tasks))
+    np.testing.assert_array_equal(weighted.labels_[~there], scores[~there].argmax(axis=1))
+    np.testing.assert_allclose(weighted.probabilities_.sum(axis=1), 1)
+    assert np.all((weighted.outlier_scores_ >= 0) & (weighted.outlier_scores_ <= 1))
+    np.testing.assert_array_equal(weighted.cluster_sizes_.sum(axis=0), np.bincount(weighted.labels_, minlength=3))
+
+
+def test_weights_matter():
+    """Two loose heaps: where one row counts 30 times, its neighbourhood is a cluster of its own."""
+    table = np.array([[0.0], [0.2], [0.4], [0.6], [4.0], [4.2], [4.4], [9.0]])
+    plain = DSTC(2, kernel="linear", sizes="balanced").fit(table)
+    heavy = DSTC(2, kernel="linear", sizes="balanced").fit(table, sample_weight=[1, 1, 1, 1, 1, 1, 1, 7])
+    assert plain.labels_.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert heavy.labels_.tolist() == [0, 0, 0, 0, 0, 0, 0, 1]
+    assert heavy.cluster_sizes_.tolist() == [[7, 1]]
+
+
+def test_once_each_is_no_weight():
+    plain = DMTRC(3, random_state=0).fit(X, tasks=TASKS)
+    for weights in (1, np.ones(len(Y)), pd.Series(np.ones(len(Y), dtype=int))):
+        np.testing.assert_array_equal(DMTRC(3, random_state=0).fit(X, tasks=TASKS, sample_weight=weights).labels_,
+                                      plain.labels_)  # fmt: skip
+
+
+def test_known_rows_and_pairs_of_weighted_rows():
+    known = np.full(len(Y), -1)
+    known[:4] = [0, 1, 2, 0]
+    counts = COUNTS.copy()
+    counts[[0, 1]] = [0, 3]
+    there = np.flatnonzero(counts > 1)[5:9]
+    model = DMTRC(3, random_state=0).fit(
+        X, tasks=TASKS, known=known, sample_weight=counts, must_link=[there[:2]], cannot_link=[there[2:]]
+    )
+    assert model.labels_[:4].tolist() == [0, 1, 2, 0]
+    labels = model.labels_[there]
+    assert labels[0] == labels[1]
+    assert labels[2] != labels[3]
+
+
+def test_wrong_weights():
+    table = pd.DataFrame({"x": [0.0, 1.0, 5.0, 6.0]})
+    for weights, message in [
+        ([1, 2], r"sample_weight has the shape \(2,\) but X has 4 rows"),
+        ([1, 0.5, 1, 1], "sample_weight has 0.5 at row 1; .* whole numbers from 0 on"),
+        ([1, 1, -2, 1], "sample_weight has -2 at row 2"),
+        ([1, 1, np.nan, 1], "sample_weight has nan at row 2"),
+        ([0, 0, 0, 0], "sample_weight is zero for every row; at least one"),
+        (pd.Series([1, 2, 1, 1], index=[3, 2, 1, 0]), "the index of sample_weight is in another order"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            DSTC(2).fit(table, sample_weight=weights)
+    with pytest.raises(TypeError, match="sample_weight must hold numbers, one per row; got list of other things"):
+        DSTC(2).fit(table, sample_weight=["a", "b", "c", "d"])
+    with pytest.raises(ValueError, match="sample_weight is 0 for every row of task 'b'; leave the task out"):
+        DSTC(2).fit(table, tasks=["a", "a", "a", "b"], sample_weight=[1, 2, 1, 0])
+    with pytest.raises(ValueError, match="sample_weight is 0 for row 3, which is in a pair"):
+        DSTC(2).fit(table, must_link=[(0, 3)], sample_weight=[1, 2, 1, 0])
+    with pytest.raises(ValueError, match='with kernel="precomputed" repeat the rows and columns'):
+        DSTC(2, kernel="precomputed").fit(np.eye(4), sample_weight=[1, 2, 1, 1])
+
+
+def test_a_weighted_model_is_saved_and_loaded(tmp_path):
+    model = DMTRC(3, random_state=0).fit(X, tasks=TASKS, sample_weight=COUNTS)
+    model.save(tmp_path / "model.mtc")
+    loaded = load(tmp_path / "model.mtc")
+    np.testing.assert_array_equal(loaded.labels_, model.labels_)
+    np.testing.assert_array_equal(loaded.predict(X, tasks=TASKS), model.predict(X, tasks=TASKS))
