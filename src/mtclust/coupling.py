@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mtclust.features import EigenFeatures
+from mtclust.labels import tasks_of_rows
 
 Array = NDArray[np.float64]
 
