@@ -32,8 +32,7 @@ NARROW_LAMBDA = 2.0**-9
 NEARLY_SAME = 0.9
 #: leading directions that D weighs in a candidate: its steps cost their cube
 DIRECTIONS_OF_D = 100
-
-
+#: what the name of a candidate says of its start
 _START_IN_WORDS = {"random": "", "mixture": ", from a Gaussian mixture", "together": ", from all rows together"}
 
 
@@ -75,10 +74,7 @@ class Candidate:
     def name(self) -> str:
         """In words, the same for the same settings."""
         frame = "" if self.frame == "task" else ", common frame"
-        start = {"random": "", "mixture": ", from a Gaussian mixture", "together": ", from all rows together"}[
-            self.start
-        ]
-        return f"{self.criterion}, {self.kernel}, {self.sizes} sizes{start}{frame}"
+        return f"{self.criterion}, {self.kernel}, {self.sizes} sizes{_START_IN_WORDS[self.start]}{frame}"
 
 
 @dataclass(frozen=True)
