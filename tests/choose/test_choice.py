@@ -52,7 +52,7 @@ def chosen(monkeypatch):
         monkeypatch.setattr(rules, "_own_frame", lambda question, options: (own[0], list(own)))
         monkeypatch.setattr(rules, "_ways", lambda *given: [way])
         monkeypatch.setattr(rules, "_alone", lambda ways, options: [(found, way) for found in waiting.pop(0)])
-        monkeypatch.setattr(rules, "directions", lambda *given: None)
+        monkeypatch.setattr(Question, "directions", None)
         monkeypatch.setattr(rules, "one_frame_fits", lambda *given: fits)
         monkeypatch.setattr(rules, "in_place", lambda X, offsets, labels: True)
         scores = {id(found.labels): found.verdict for found in common}
@@ -186,8 +186,9 @@ def test_rows_together_are_taken_where_they_are_clearer_and_describe_rows_better
     monkeypatch.setattr(rules, "_ways", lambda *given: [])
     monkeypatch.setattr(rules, "_alone", lambda ways, options: [(candidate(score, kernel="linear"), None)])
     monkeypatch.setattr(rules, "one_model_fits", lambda *given: fits)
-    one = SimpleNamespace(judge=lambda labels, C: Verdict(OWN_IN_ONE_FRAME, {}, np.zeros(2), 1.0))
+    one = SimpleNamespace(judge=lambda labels, C: Verdict(OWN_IN_ONE_FRAME, {}, np.zeros(2), 1.0), directions=None)
     monkeypatch.setattr(Question, "around_means", one)
+    monkeypatch.setattr(Question, "directions", None)
     own = rules.Choice(candidate(0.5), [candidate(0.5)], "own")
     found = rules._together(question(), own, SearchOptions())
     assert (found.best.start == "together") is taken

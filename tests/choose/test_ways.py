@@ -105,3 +105,14 @@ def test_in_one_frame_all_rows_are_one_task():
     assert given.lambdas[1] == 0.6
     assert given.method == "independent"
     assert question(method="features", judging=(LINEAR,)).in_one_frame.method == "features"
+
+
+def test_directions_are_those_of_all_rows():
+    rows = X + 3.0 * (np.arange(36) >= 18)[:, None]  # the second task is moved
+    given = {"judge": JUDGE, "clusters": np.array([3, 3]), "method": "relationship"}
+    found = Question(View(rows, OFFSETS), (LINEAR, NARROW), **given).directions
+    apart = rows - rows.mean(axis=0)
+    scale = np.trace(found @ found.T) / np.trace(apart @ apart.T)
+    np.testing.assert_allclose(found @ found.T, scale * apart @ apart.T, atol=1e-8)
+    by_kernel = Question(View(rows @ rows.T, OFFSETS), (KernelSpec("precomputed"),), **given)
+    np.testing.assert_allclose(np.abs(by_kernel.directions), np.abs(found), atol=1e-6)

@@ -95,15 +95,14 @@ def choose(question: Question, options: SearchOptions) -> Choice:
 
 def _together(question: Question, choice: Choice, options: SearchOptions) -> Choice:
     """Clusters of all rows around the means of their tasks, where tasks have too few rows to find them alone."""
-    own, C = choice.best, question.n_clusters
+    own, C, offsets = choice.best, question.n_clusters, question.view.offsets
     possible = question.by_rows and question.sizes_open and "E" in question.criteria and np.ptp(question.clusters) == 0
-    few = len(own.labels) < FEW_ROWS * question.n_tasks * C
+    few = offsets[-1] < FEW_ROWS * question.n_tasks * C
     if question.n_tasks == 1 or question.method == "independent" or not (possible and few):
         return choice
     one = question.around_means
     found = _alone(_ways(one, options, ("E",)), options)[0][0]
     ahead = _score(found) - one.judge(own.labels, C).score - own.agreement
-    offsets = question.view.offsets
     if ahead <= 0 or not one_model_fits(question.directions, one.directions, offsets, found.labels, own.labels, C):
         return choice
     spec = next(spec for spec in question.kernels if spec.name == found.kernel)
