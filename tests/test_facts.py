@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from mtclust import DMTRC, DSTC
+from mtclust.app.relationship import task_relationship
 from mtclust.app.report.content import ReportInput, report_content
 from mtclust.app.tables.columns import Feature
 from mtclust.choose.record import CouplingDecision, NumberOfClusters
 from mtclust.datasets import make_related_tasks
 from mtclust.estimators.concerns import concerns
-from mtclust.estimators.facts import CLEAR, FAIR, Facts, facts_of
+from mtclust.estimators.facts import CLEAR, FAIR, Facts, facts_of, likeness_of_tasks
 from mtclust.stability import Stability
 from tests.test_display import noted
 
@@ -140,3 +141,21 @@ def test_data_without_clusters_are_called_so_everywhere():
     assert "there may be no clusters" in facts.headline("90 rows")
     assert facts.separated.startswith("The data show one elliptical cloud")
     assert "No clear clusters" in titles(model)
+
+
+def test_tasks_with_one_model_are_compared_by_their_shares_of_clusters():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 1, 2, 0, 1], [30, 30, 30, 30, 45, 15])  # halves of two kinds, of two others, and 3 : 1
+    tasks = np.repeat(["west", "east", "north"], 60)
+    X = 9.0 * np.eye(3)[y] + rng.normal(size=(180, 3))
+    model = DMTRC(3, kernel="linear", center="all").fit(X, tasks=tasks)
+    kind, matrix = likeness_of_tasks(model)
+    assert kind == "shares"
+    east, north, west = range(3)
+    np.testing.assert_allclose([matrix[east, west], matrix[north, west], matrix[west, west]], [0.5, 0.75, 1.0])
+    assert "closest task (shares)" in str(model.summary())
+    shown = task_relationship(model)
+    assert shown.quantity == "similarity"
+    assert "All tasks have one model" in shown.meaning
+    own = DMTRC(3, kernel="linear", center="task").fit(X, tasks=tasks)
+    assert likeness_of_tasks(own)[0] in ("correlation", "similarity")

@@ -173,12 +173,16 @@ def test_a_changed_byte_is_noticed_or_changes_nothing(saved, tmp_path):
 
 def test_a_newer_format_is_named_with_the_version_that_wrote_it(saved, tmp_path):
     def newer(manifest):
-        manifest.update(version=3, mtclust="9.9")
+        manifest.update(version=4, mtclust="9.9")
 
-    with pytest.raises(ModelFileError, match=r"saved by mtclust 9.9 in format 3; this is mtclust .* reads format 2"):
+    with pytest.raises(ModelFileError, match=r"saved by mtclust 9.9 in format 4; this is mtclust .* formats up to 3"):
         load_bytes(rewritten(saved, newer), tmp_path)
     with pytest.raises(ModelFileError, match="is not a model saved by mtclust"):
         load_bytes(rewritten(saved, lambda manifest: manifest.update(format="other")), tmp_path)
+
+
+def test_a_file_of_the_second_format_is_read(saved, tmp_path):
+    load_bytes(rewritten(saved, lambda manifest: manifest.update(version=2)), tmp_path)
 
 
 def test_a_file_of_the_first_format_must_be_fitted_again(saved, tmp_path):

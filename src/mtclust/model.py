@@ -9,7 +9,7 @@ f_i(x) = w_iᵀx + b_i, w_i = Σ_j a_ij x_j.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,12 @@ class DecisionModel:
             weights = self.coefficients[task].T if linear else self.coefficients[task]
             result[mine] = np.where(self.present[task], values[mine] @ weights + self.intercept[task], -np.inf)
         return result
+
+    def moved(self, moves: Array) -> DecisionModel:
+        """The same scores for rows that are moved: ``moves`` (m × d) are taken off the rows of every task first."""
+        if self.rows is None:  # the linear kernel
+            return replace(self, intercept=self.intercept - np.einsum("icd,id->ic", self.coefficients, moves))
+        return replace(self, centres=moves if self.centres is None else self.centres + moves)
 
 
 @dataclass(frozen=True)

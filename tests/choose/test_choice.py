@@ -6,10 +6,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from sklearn.metrics import adjusted_rand_score
 
 from mtclust.choose import candidates as rules
-from mtclust.choose.candidates import ABSENT_LEAD, COMMON_LEAD, COMMON_LEAST, COUPLED, choose
+from mtclust.choose.candidates import COUPLED, choose
 from mtclust.choose.judge import Verdict
 from mtclust.choose.views import KernelSpec
 from mtclust.choose.ways import Candidate, Question, constant_lambdas
@@ -20,18 +19,19 @@ LABELS = np.tile([0, 0, 0, 1, 1, 1], 2)
 #: score of the labels of the tasks' own frames as those of one task
 OWN_IN_ONE_FRAME = 0.3
 LINEAR, NARROW = KernelSpec("linear"), KernelSpec("rbf", 0.5)
+OTHER, MOVES = np.tile([0, 1], 6), np.zeros((2, 3))
 
 
 def candidate(score, kernel="rbf ½", frame="task", labels=LABELS, agreement=0.0, evenness=1.0):
     """Its separation is the score, unless sizes are uneven."""
-    outcome = SimpleNamespace(point=SimpleNamespace(labels=labels.copy()))
+    outcome = SimpleNamespace(point=SimpleNamespace(labels=labels.copy()), similarity=np.ones((2, 2)))
     verdict = Verdict(score, {}, np.full(2, score), evenness)
     return Candidate("E", "free", kernel, frame, outcome, verdict, frame == "task", agreement=agreement)
 
 
 def question(**given):
     view = SimpleNamespace(offsets=OFFSETS)
-    given = {"judge": None, "method": "relationship", "frames": ("task", "all")} | given
+    given = {"judge": None, "method": "relationship"} | given
     return Question(view, (LINEAR, NARROW), clusters=np.array([2, 2]), **given)
 
 
@@ -44,24 +44,27 @@ def not_together(monkeypatch, request):
 
 @pytest.fixture
 def chosen(monkeypatch):
-    """The choice among given candidates of both frames."""
+    """The choice among given candidates of own frames, and of the frame that rows speak for."""
 
-    def run(own, common=(), fits=False, others=(), by_task=(0.4, 0.4), **given):
-        way = SimpleNamespace(criterion="J", mixture=None, question=SimpleNamespace(method="independent"))
+    def run(own, common=(), frame="task", others=(), frames=("task", "all", "aligned"), **given):
+        way = SimpleNamespace(criterion="J", begun=None, question=SimpleNamespace(method="independent"), name="J")
+        way.candidates = lambda options, coupled: []
         waiting = [list(common), list(others)]
-        monkeypatch.setattr(rules, "_own_frame", lambda question, options: (own[0], list(own)))
+        monkeypatch.setattr(rules, "_own_frame", lambda question, options: (own[0], [(one, way) for one in own]))
         monkeypatch.setattr(rules, "_ways", lambda *given: [way])
         monkeypatch.setattr(rules, "_alone", lambda ways, options: [(found, way) for found in waiting.pop(0)])
+        monkeypatch.setattr(rules, "frame_of_rows", lambda *given: (frame, OTHER))
+        monkeypatch.setattr(rules, "moves_of_tasks", lambda *given: MOVES)
         monkeypatch.setattr(Question, "directions", None)
-        monkeypatch.setattr(rules, "one_frame_fits", lambda *given: fits)
-        monkeypatch.setattr(rules, "in_place", lambda X, offsets, labels: True)
-        scores = {id(found.labels): found.verdict for found in common}
-        one = SimpleNamespace(judge=lambda labels, C: Verdict(OWN_IN_ONE_FRAME, {}, np.zeros(2), 1.0))
+        view = SimpleNamespace(offsets=OFFSETS, in_one_frame=SimpleNamespace(centred_rows=(None, None)))
+        one = SimpleNamespace(
+            judge=lambda labels, C: Verdict(OWN_IN_ONE_FRAME, {}, np.zeros(2), 1.0), kernels=(), criteria=("E", "J"),
+            linear_lead=given.get("linear_lead", 0.0),
+        )  # fmt: skip
         monkeypatch.setattr(Question, "in_one_frame", one)
-        frames = (("task",) if own else ()) + (("all",) if common else ())
-        judge = mock.Mock(side_effect=lambda labels, C: scores[id(labels)])
-        judge.by_task.return_value = dict(enumerate(by_task))
-        return choose(replace(question(judge=judge, **given), frames=frames), SearchOptions())
+        monkeypatch.setattr(Question, "aligned", lambda self, moves: one)
+        asked = replace(question(**given), view=view, frames=frames if common else ("task",))
+        return choose(asked, SearchOptions())
 
     return run
 
@@ -94,88 +97,39 @@ def test_with_very_many_rows_the_linear_kernel_may_fall_behind_a_little(chosen):
     assert found.best.kernel == "linear"
     assert "as good as others for so many rows, and cheaper (separation 0.50, score 0.50)" in found.reason
     assert chosen([candidate(0.53), both[1]], linear_lead=0.02).best.kernel == "rbf ½"
-    frames = [candidate(0.9, frame="all"), candidate(0.89, "linear", "all")]
-    assert chosen([candidate(0.5)], frames, linear_lead=0.02).best.kernel == "linear"
-
-
-@pytest.mark.parametrize(("lead", "frame"), [(COMMON_LEAD + 0.01, "all"), (COMMON_LEAD - 0.01, "task")])
-def test_the_common_frame_must_lead_clearly(chosen, lead, frame):
-    other = candidate(0.5 + lead, frame="all"), candidate(0.1, frame="all")
-    found = chosen([candidate(0.5)], other)
-    assert found.best.frame == frame
-    if frame == "all":
-        assert found.reason.endswith(f"each around its own centre (by {lead:.2f})")
-    else:
-        assert found.reason.startswith("E, rbf ½, free sizes: membership")
-        assert "next" not in found.reason  # in the own frame there is one
-
-
-def test_sizes_do_not_count_between_frames_but_known_rows_do(chosen):
-    uneven = candidate(0.6, frame="all", evenness=0.1), candidate(0.0, frame="all")
-    assert chosen([candidate(0.5)], uneven).best.frame == "all"
-    assert chosen([candidate(0.5, agreement=0.2)], uneven).best.frame == "task"
-    told = candidate(0.5, frame="all", agreement=0.2), candidate(0.0, frame="all")
-    assert chosen([candidate(0.5)], told).best.frame == "all"
-
-
-def test_absent_clusters_ask_for_a_larger_lead(chosen):
-    lacking = np.where(np.arange(12) < 6, 0, LABELS)  # one of four pairs of task and cluster
-    for lead, frame in ((COMMON_LEAD + ABSENT_LEAD / 4 + 0.01, "all"), (COMMON_LEAD + ABSENT_LEAD / 4 - 0.01, "task")):
-        other = candidate(0.5 + lead, frame="all", labels=lacking), candidate(0.0, frame="all", labels=lacking)
-        assert chosen([candidate(0.5)], other).best.frame == frame
-
-
-def test_clusters_that_are_only_batches_are_never_taken(chosen):
-    for separation, frame in ((COMMON_LEAST, "all"), (COMMON_LEAST - 0.01, "task")):
-        other = candidate(separation, frame="all"), candidate(-1.0, frame="all")
-        assert chosen([candidate(-0.5)], other).best.frame == frame
-
-
-def test_where_both_frames_find_the_same_clusters_the_common_one_names_them(chosen):
-    swapped = np.where(np.arange(12) < 6, LABELS, 1 - LABELS)
-    other = candidate(0.49, frame="all", labels=swapped), candidate(0.0, frame="all")
-    found = chosen([candidate(0.5)], other)
-    assert found.best.frame == "all"
-    assert found.reason.endswith("which tells the ids apart")
-    behind = candidate(0.5 - COMMON_LEAD - 0.01, frame="all", labels=swapped), other[1]
-    assert chosen([candidate(0.5)], behind).best.frame == "task"
-    same_names = candidate(0.49, frame="all"), other[1]
-    assert chosen([candidate(0.5)], same_names).best.frame == "task"
-    one_row_off = swapped.copy()
-    one_row_off[0] = 1
-    differs = candidate(0.49, frame="all", labels=one_row_off), other[1]
-    assert chosen([candidate(0.5)], differs).best.frame == "task"
-
-
-OTHER = np.tile([0, 1], 6)
+    frames = [candidate(0.9, frame="all", labels=OTHER), candidate(0.89, "linear", "all", labels=OTHER)]
+    assert chosen([candidate(0.5)], frames, "all", linear_lead=0.02).best.kernel == "linear"
 
 
 def test_where_rows_speak_for_one_frame_the_best_of_all_ways_is_taken_there(chosen):
     free = [candidate(0.35, frame="all", labels=OTHER)]
     top = candidate(0.4, frame="all", labels=OTHER)
-    found = chosen([candidate(0.5)], free, fits=True, others=[top])
+    found = chosen([candidate(0.5)], free, "all", others=[top])
     assert found.best is top
+    assert found.moves is None
     assert found.reason.endswith("clusters lie in the same places in all tasks, and are clearer there (by 0.10)")
     assert {id(each) for each in found.tried} >= {id(top), id(free[0])}
-    assert chosen([candidate(0.5)], free, others=[top]).best.frame == "task"
+    assert chosen([candidate(0.5)], free, "task", others=[top]).best.frame == "task"
+
+
+def test_where_rows_speak_for_aligned_tasks_candidates_of_one_frame_do_not_count(chosen):
+    free = [candidate(0.9, frame="all", labels=OTHER)]
+    top = candidate(0.4, frame="aligned", labels=OTHER)
+    found = chosen([candidate(0.5)], free, "aligned", others=[top])
+    assert found.best is top
+    assert found.moves is MOVES
+    assert found.reason.endswith("once tasks are moved by an offset each, and are clearer there (by 0.10)")
+    assert found.best.name.endswith("aligned tasks")
 
 
 def test_labels_of_own_frames_are_kept_where_they_are_as_clear_in_one_frame_or_the_same(chosen):
     below = candidate(OWN_IN_ONE_FRAME - 0.01, frame="all", labels=OTHER)
-    assert chosen([candidate(0.5)], [below], fits=True).best.frame == "task"
+    assert chosen([candidate(0.5)], [below], "all").best.frame == "task"
+    assert chosen([candidate(0.5)], [below], "all", frames=("aligned",)).best.frame == "all"  # nothing else is allowed
     same = candidate(0.9, frame="all")
-    assert chosen([candidate(0.9)], [same], fits=True).best.frame == "task"
+    assert chosen([candidate(0.9)], [same], "all").best.frame == "task"
     known = candidate(0.35, frame="all", labels=OTHER)
-    assert chosen([candidate(0.5, agreement=0.1)], [known], fits=True).best.frame == "task"
-
-
-def test_a_task_with_clear_clusters_that_one_frame_does_not_know_keeps_its_own(chosen):
-    half = np.r_[LABELS[:6], np.zeros(6, dtype=np.int64)]  # the second task has one cluster there
-    other = candidate(0.9, frame="all", labels=half)
-    low = candidate(0.89)  # ahead by less than absent clusters ask for
-    assert chosen([low], [other], fits=True).best.frame == "all"
-    assert chosen([low], [other], fits=True, by_task=(0.6, 0.49)).best.frame == "all"
-    assert chosen([low], [other], fits=True, by_task=(0.6, 0.5)).best.frame == "task"
+    assert chosen([candidate(0.5, agreement=0.1)], [known], "all").best.frame == "task"
 
 
 @pytest.mark.parametrize(("score", "fits", "taken"), [(0.4, True, True), (0.4, False, False), (0.29, True, False)])
@@ -219,8 +173,8 @@ def searched(monkeypatch):
         asked = []
 
         class Way:
-            def __init__(self, question, spec, criterion, options, mixture=None):
-                self.mixture = mixture
+            def __init__(self, question, spec, criterion, options, mixture=None, start="random"):
+                self.begun = mixture
                 self.name = f"{criterion}, {spec.name}" + ("" if mixture is None else ", mixture")
 
             def candidates(self, options, coupled):
@@ -261,11 +215,15 @@ def test_tasks_that_stay_alone_are_not_coupled(searched):
     assert [own.kernel for own in found.tried] == ["J, RBF 0.5", "E, linear", "E, RBF 0.5", "J, linear"]
 
 
+#: of which restarts find nothing more
+WAY = SimpleNamespace(name="E", begun=LABELS)
+
+
 @pytest.mark.parametrize(("given", "starts", "seeds"), [(40, 8, 2), (None, 8, 2), (3, 1, 2), (40, 8, 1)])
 def test_candidates_are_searched_with_fewer_starts_and_seeds(monkeypatch, given, starts, seeds):
     asked = []
     monkeypatch.setattr(
-        rules, "_own_frame", lambda question, options: (None, asked.append(options) or [candidate(0.5)])
+        rules, "_own_frame", lambda question, options: (None, asked.append(options) or [(candidate(0.5), WAY)])
     )
     choose(
         replace(question(), frames=("task",)), SearchOptions(single_task_n_init=given, n_seeds=1 if seeds == 1 else 5)
@@ -280,13 +238,3 @@ def test_lambdas_are_constants():
     assert lambda2 == 0.125 / 4
     assert constant_lambdas(3, NARROW, "E", share=0.5)[1] == 0.125 / 2.5
     assert constant_lambdas(3, NARROW, "J")[1] == 2.0**-9
-
-
-def test_agreement_and_absence_are_counted_within_every_task():
-    own = replace(question(), view=SimpleNamespace(offsets=np.array([0, 4, 8, 12])))
-    first, second = np.tile([0, 0, 1, 1], 3), np.array([0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 1])
-    expected = np.mean([1.0, 1.0, adjusted_rand_score([0, 0, 1, 1], [0, 1, 0, 1])])
-    assert rules._agreement(first, second, own) == pytest.approx(expected)
-    assert rules._agreement(first, np.r_[second[8:], second[:8]], own) == pytest.approx(expected)
-    assert rules._absent(np.array([0] * 4 + [0, 1] * 4), own) == pytest.approx(1 / 6)
-    assert rules._absent(np.array([0, 1] * 4 + [1] * 4), own) == pytest.approx(1 / 6)

@@ -1,13 +1,26 @@
 """Whether rows speak for one frame of all tasks, and what a fit makes of it."""
 
+import warnings
+
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.datasets import load_wine
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
+import mtclust
 from mtclust import DMTFC, DMTRC
-from mtclust.choose.frames import MOST_DISPLACED, displacement, in_place, one_frame_fits, one_model_fits
+from mtclust.choose.frames import (
+    MOST_DISPLACED,
+    described,
+    displacement,
+    frame_of_rows,
+    in_place,
+    length_of,
+    moves_of_tasks,
+    one_model_fits,
+)
 
 OFFSETS = np.array([0, 120, 240, 360])
 TASKS = np.repeat([0, 1, 2], 120)
@@ -41,26 +54,96 @@ def test_a_shift_displaces_clusters_by_its_square_in_units_of_their_spread():
     assert displacement(1e6 * X - 3.0, y, TASKS) == pytest.approx(displacement(X, y, TASKS), rel=1e-6)
 
 
-def test_shares_that_differ_by_task_speak_for_one_frame_and_shifts_against_it():
+def cut_evenly(X):
+    """Clusters of equal size in every task, by the first column: what own frames make of skewed shares."""
+    return np.concatenate([np.argsort(np.argsort(X[a:b, 0])) // 40 for a, b in zip(OFFSETS[:-1], OFFSETS[1:])])
+
+
+ALIKE = np.ones((3, 3))
+
+
+def test_shares_that_differ_by_task_speak_for_one_frame_and_a_shift_for_aligned_tasks():
     X, y = rows(SKEWED)
-    # around the means of the tasks every task has all clusters, in the wrong places
-    own = np.concatenate([np.argsort(np.argsort(X[a:b, 0])) // 40 for a, b in zip(OFFSETS[:-1], OFFSETS[1:])])
-    assert one_frame_fits(X, OFFSETS, y, own, 3)
-    shifted, y = rows(EQUAL, shift=4.0)
-    assert not one_frame_fits(shifted, OFFSETS, y, y, 3)
-    assert displacement(shifted, y, TASKS) > MOST_DISPLACED
-    assert not in_place(shifted, OFFSETS, y)
+    frame, labels = frame_of_rows(X, OFFSETS, y, cut_evenly(X), ALIKE, 3)
+    assert frame == "all"
+    assert adjusted_rand_score(y, labels) > 0.95
+    X, y = rows(SKEWED, shift=2.0)
+    frame, labels = frame_of_rows(X, OFFSETS, np.random.default_rng(0).permutation(y), cut_evenly(X), ALIKE, 3)
+    assert frame == "aligned"
+    assert adjusted_rand_score(y, labels) > 0.95
+    same = frame_of_rows(X + 1e6 * TASKS[:, None], OFFSETS, labels, cut_evenly(X), ALIKE, 3)
+    assert same[0] == "aligned"
+    # where tasks may not be aligned they keep their frames
+    assert frame_of_rows(X, OFFSETS, y, cut_evenly(X), ALIKE, 3, ("task", "all"))[0] == "task"
+
+
+def test_a_shift_with_the_same_shares_everywhere_is_left_to_own_frames():
+    X, y = rows(EQUAL, shift=4.0)
+    assert frame_of_rows(X, OFFSETS, y, cut_evenly(X), ALIKE, 3)[0] == "task"
+    assert displacement(X, y, TASKS) > MOST_DISPLACED
+    assert not in_place(X, OFFSETS, y)
+    assert frame_of_rows(X, OFFSETS, y, y, ALIKE, 3, ("aligned",))[0] == "aligned"  # unless they are asked for
 
 
 def test_clusters_that_are_tasks_do_not_speak_for_one_frame():
     X, y = rows(EQUAL, shift=12.0)
     assert in_place(X, OFFSETS, TASKS)  # each is where it is
-    assert not one_frame_fits(X, OFFSETS, TASKS, y, 3)
+    assert frame_of_rows(X, OFFSETS, TASKS, y, ALIKE, 3)[0] == "task"
+
+
+def test_variants_of_a_cluster_in_every_task_are_not_clusters_of_one_frame():
+    """Twelve tasks have three kinds of rows, each in a hand of its own: hands describe rows most shortly."""
+    rng = np.random.default_rng(0)
+    tasks, y = np.repeat(np.arange(12), 30), np.tile(np.repeat(np.arange(3), 10), 12)
+    hands = 2.0 * rng.normal(size=(12, 3, 4))
+    X = 3.0 * np.eye(4)[y] + hands[tasks, y] + 0.5 * rng.normal(size=(360, 4))
+    model = DMTRC(3).fit(X, tasks=tasks)
+    assert model.selection_.center == "task"
+    assert np.mean([adjusted_rand_score(y[tasks == i], model.labels_[tasks == i]) for i in range(12)]) > 0.9
+
+
+def test_groups_of_tasks_with_clusters_in_other_places_keep_their_frames():
+    rng = np.random.default_rng(0)
+    tasks, y = np.repeat(np.arange(6), 40), rng.integers(3, size=240)
+    X = 5.0 * rng.normal(size=(2, 3, 4))[tasks % 2, y] + rng.normal(size=(240, 4))
+    offsets, similarity = np.arange(0, 241, 40), 1.0 * (np.arange(6)[:, None] % 2 == np.arange(6) % 2)
+    mixed = rng.integers(3, size=240)
+    assert frame_of_rows(X, offsets, mixed, y, similarity, 3)[0] == "task"
+    alike, apart = (length_of(X, offsets, y, 3, group) for group in (np.zeros(6, dtype=int), np.arange(6) % 2))
+    assert apart < alike - 240
+
+
+def test_the_length_of_given_labels_is_that_of_the_densities_of_scipy():
+    X, y = rows(SKEWED, shift=2.0)
+    design = np.hstack([np.eye(3)[y], np.eye(3)[TASKS]])
+    apart = X - design @ np.linalg.lstsq(design, X, rcond=None)[0]
+    covariance = apart.T @ apart / 360
+    covariance += 1e-3 * np.trace(covariance) / 2 * np.eye(2)
+    counts = np.array([np.bincount(y[task == TASKS], minlength=3) for task in range(3)]) + 0.5
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    likelihood = multivariate_normal(np.zeros(2), covariance).logpdf(apart) + 0.5 * 2 * np.log(2 * np.pi)
+    expected = -likelihood.sum() - np.log(shares[TASKS, y]).sum() + 0.5 * 2 * 2 * np.log(360)
+    assert length_of(X, OFFSETS, y, 3, np.zeros(3, dtype=int)) == pytest.approx(expected)
+
+
+def test_em_does_not_lengthen_a_description_and_finds_the_shift():
+    X, y = rows(SKEWED, shift=2.0)
+    centred = X - np.array([X[task == TASKS].mean(axis=0) for task in range(3)])[TASKS]
+    found = described(centred, OFFSETS, cut_evenly(X), 3, moved=True)
+    assert found.length <= length_of(X, OFFSETS, cut_evenly(X), 3, np.zeros(3, dtype=int)) + 1.0
+    moves = moves_of_tasks(X, OFFSETS, y, 3)
+    true = 2.0 * np.array([[0, 0], [1, 1], [2, -1]])
+    np.testing.assert_allclose(moves - moves.mean(axis=0), true - true.mean(axis=0), atol=0.4)
+    np.testing.assert_allclose(moves_of_tasks(X + 1e6, OFFSETS, y, 3), moves, atol=1e-6)
 
 
 def test_rows_that_do_not_differ_and_single_rows_are_no_trouble():
     assert displacement(np.zeros((4, 1)), np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])) <= 0
-    assert isinstance(one_frame_fits(np.eye(3), np.array([0, 1, 2, 3]), np.arange(3), np.arange(3), 3), bool)
+    single = frame_of_rows(np.eye(3), np.array([0, 1, 2, 3]), np.arange(3), np.arange(3), ALIKE, 3)
+    assert single[0] in ("task", "all", "aligned")
+    assert frame_of_rows(
+        np.zeros((4, 1)), np.array([0, 2, 4]), np.zeros(4, dtype=int), np.arange(4) % 2, np.ones((2, 2)), 2
+    )
 
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC])
@@ -76,6 +159,156 @@ def test_a_table_cut_by_one_of_its_columns_is_clustered_in_one_frame(method):
     assert adjusted_rand_score(y, model.labels_) > 0.7
     apart = method(3, center="task", random_state=0).fit(X, tasks=tasks)
     assert adjusted_rand_score(y, apart.labels_) < 0.5
+
+
+def shifted_and_skewed(n=360, d=4, seed=0, shift=1.5):
+    """Three clusters, of which every task lacks one or has it rarely; every task is moved."""
+    rng = np.random.default_rng(seed)
+    shares = [[0.7, 0.3, 0.0], [0.1, 0.6, 0.3], [0.3, 0.0, 0.7]]
+    y = np.concatenate([rng.choice(3, n // 3, p=share) for share in shares])
+    tasks = np.repeat(["z", "a", "b"], n // 3)
+    moved = np.repeat(shift * rng.normal(size=(3, d)), n // 3, axis=0)
+    return rng.normal(size=(n, d)) + 5.0 * np.eye(d)[y] + moved, y, tasks
+
+
+@pytest.mark.parametrize("n", [360, 2400])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("method", [DMTRC, DMTFC])
+def test_tasks_that_are_shifted_and_hold_other_shares_are_aligned(method, kernel, n, tmp_path):
+    X, y, tasks = shifted_and_skewed(n)
+    # DMTFC finds the same clusters in own frames now and then, and keeps those
+    model = method(3, kernel=kernel, center="auto" if method is DMTRC else "aligned").fit(X, tasks=tasks)
+    assert model.selection_.center == "aligned"
+    assert method is DMTFC or "moved by an offset" in model.selection_.frame
+    assert adjusted_rand_score(y, model.labels_) > 0.97
+    # the model has the offsets in it: rows are predicted as they come, one by one
+    np.testing.assert_array_equal(model.predict(X[::7], tasks=tasks[::7]), model.predict(X, tasks=tasks)[::7])
+    assert np.mean(model.predict(X, tasks=tasks) == model.labels_) > 0.98
+    assert model.score(X, tasks=tasks) == pytest.approx(model.loo_score_, abs=0.1)
+    # a new task is moved to the others, whatever its shares
+    rng = np.random.default_rng(1)
+    new = rng.choice(3, 150, p=[0.2, 0.2, 0.6])
+    rows_of_new = rng.normal(size=(150, 4)) + 5.0 * np.eye(4)[new] + [2.0, -1.0, 1.0, 0.0]
+    found = model.fit_task(rows_of_new)
+    assert adjusted_rand_score(np.r_[y, new], np.r_[model.labels_, found.labels_]) > 0.95
+    np.testing.assert_array_equal(found.predict(rows_of_new), found.labels_)
+    model.save(tmp_path / "model.mtclust")
+    again = mtclust.load(tmp_path / "model.mtclust")
+    np.testing.assert_array_equal(again.decision_function(X, tasks=tasks), model.decision_function(X, tasks=tasks))
+    np.testing.assert_array_equal(again.fit_task(rows_of_new).labels_, found.labels_)
+
+
+def test_aligned_tasks_are_stable_and_can_be_asked_for():
+    X, y, tasks = shifted_and_skewed()
+    model = DMTRC(3, center="aligned", kernel="linear").fit(X, tasks=tasks)
+    assert model.selection_.center == "aligned"
+    assert model.stability(X, tasks=tasks, n_refits=3).overall > 0.95
+    # offsets as rows of a cluster show them, up to one that all tasks share
+    first, second = (X[(tasks == task) & (y == 2)].mean(axis=0) for task in "ab")
+    np.testing.assert_allclose(model.task_offsets_[0] - model.task_offsets_[1], first - second, atol=0.5)
+    together = DMTRC(3, center="all", kernel="linear").fit(X, tasks=tasks)
+    assert adjusted_rand_score(y, together.labels_) < adjusted_rand_score(y, model.labels_)
+    assert together.task_offsets_ is None
+    with pytest.raises(ValueError, match='center="aligned" needs sizes="auto"'):
+        DMTRC(3, center="aligned", sizes="balanced").fit(X, tasks=tasks)
+    with pytest.raises(ValueError, match=r'center="aligned" needs rows in memory.*kernel of rows'):
+        DMTRC(3, center="aligned", kernel="precomputed").fit(X @ X.T, tasks=tasks)
+
+
+@pytest.mark.parametrize("shift", [0.5, 5.0, 1e6])
+def test_how_far_tasks_are_shifted_does_not_matter(shift):
+    X, y, tasks = shifted_and_skewed(shift=shift)
+    model = DMTRC(3, kernel="linear").fit(X, tasks=tasks)
+    assert model.selection_.center == "aligned"
+    assert adjusted_rand_score(y, model.labels_) > 0.97
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=360)  # the same shares everywhere
+    X = rng.normal(size=(360, 4)) + 5.0 * np.eye(4)[y] + 1e3 * shift * rng.normal(size=(3, 4))[TASKS]
+    model = DMTRC(3).fit(X, tasks=TASKS)
+    assert model.selection_.center == "task"
+    assert adjusted_rand_score(y, model.labels_) > 0.97
+
+
+def test_tasks_of_one_cluster_are_moved_to_the_nearest():
+    """Two tasks are pure and could be moved to any cluster; a third has both, and all are shifted a little."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 0, 1], [80, 80, 40, 40])
+    tasks = np.repeat(["first", "second", "third"], 80)
+    moved = np.repeat([[0.6, -0.5, 0.4], [-0.6, 0.5, 0.6], [0.5, 0.6, -0.6]], 80, axis=0)
+    X = rng.normal(size=(240, 3)) + 8.0 * np.eye(3)[y] + moved
+    model = DMTRC(2).fit(X, tasks=tasks)
+    assert model.selection_.center != "task"
+    assert adjusted_rand_score(y, model.labels_) > 0.97
+
+
+def test_offsets_of_many_rows_come_from_all_of_them():
+    X, y, tasks = shifted_and_skewed(9000)
+    model = DMTRC(3, kernel="linear").fit(X, tasks=tasks)
+    assert model.selection_.center == "aligned"
+    first, second = (X[(tasks == task) & (y == 2)].mean(axis=0) for task in "ab")
+    np.testing.assert_allclose(model.task_offsets_[0] - model.task_offsets_[1], first - second, atol=0.1)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_new_task_of_one_cluster_that_is_in_place_stays_there(kernel):
+    X, _, tasks = shifted_and_skewed()
+    model = DMTRC(3, kernel=kernel, center="aligned").fit(X, tasks=tasks)
+    for c in range(3):
+        rows_of_new = model._kept.means[c] + np.random.default_rng(c).normal(size=(30, 4))
+        assert np.bincount(model.fit_task(rows_of_new).labels_, minlength=3).argmax() == c
+
+
+def test_more_tasks_than_settings_are_chosen_on_can_share_a_frame():
+    rng = np.random.default_rng(0)
+    tasks, y = np.repeat(np.arange(101), 8), rng.integers(3, size=808)
+    X = rng.normal(size=(808, 4)) + 6.0 * np.eye(4)[y]
+    model = DMTRC(3, kernel="linear", center="all").fit(X, tasks=tasks)
+    assert adjusted_rand_score(y, model.labels_) > 0.97
+    assert model.cluster_sizes_.shape == (101, 3)
+    assert np.mean(model.predict(X, tasks=tasks) == model.labels_) > 0.97
+    with pytest.raises(ValueError, match=r"not very many tasks \(here 101; 100 always work\)"):
+        DMTRC(3, kernel="linear", center="aligned").fit(X, tasks=tasks)
+
+
+@pytest.mark.parametrize("center", ["all", "aligned"])
+def test_where_there_is_nothing_to_choose_there_is_no_frame_to_share(center):
+    X, _, tasks = shifted_and_skewed(60)
+    assert DMTRC(1, center=center).fit(X, tasks=tasks).predict(X[:2], tasks=tasks[:2]).tolist() == [0, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that rows do not vary, and that tasks are apart
+        assert DMTRC(2, center=center).fit(np.ones((60, 2)), tasks=tasks).selection_.center == "task"
+
+
+@pytest.mark.parametrize("moved", ["rows", "tasks", "names", "all"])
+def test_aligned_labels_do_not_depend_on_order_names_or_offset(moved):
+    X, _, tasks = shifted_and_skewed()
+    expected = DMTRC(3, kernel="linear").fit(X, tasks=tasks).labels_
+    order = np.arange(len(X))
+    if moved == "rows":
+        order = np.random.default_rng(3).permutation(len(X))
+    names = {"z": "p", "a": "q", "b": "o"} if moved == "names" else {"z": "z", "a": "a", "b": "b"}
+    shift = {"tasks": np.repeat([[1.0], [-2.0], [3.0]], 120, axis=0), "all": 100.0}.get(moved, 0.0)
+    model = DMTRC(3, kernel="linear").fit((X + shift)[order], tasks=[names[task] for task in tasks[order]])
+    assert model.selection_.center == "aligned"
+    assert adjusted_rand_score(expected[order], model.labels_) == 1.0
+    assert model.score((X + shift)[order], tasks=[names[task] for task in tasks[order]]) == pytest.approx(
+        model.score(X + shift, tasks=[names[task] for task in tasks])
+    )
+
+
+@pytest.mark.parametrize("n", [300, 1500])
+def test_known_rows_in_one_frame_are_the_rows_that_were_given(n):
+    """Tasks whose names come in another order than their sizes."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=n)
+    tasks = np.where((rng.random(n) < 0.5) | (y == 2), "a", "b")
+    X = rng.normal(size=(n, 3)) + 5.0 * np.eye(3)[y]
+    known = np.full(n, -1)
+    some = rng.choice(n, 30, replace=False)
+    known[some] = (y[some] + 1) % 3
+    model = DMTRC(3, center="all", kernel="linear").fit(X, tasks=tasks, known=known)
+    np.testing.assert_array_equal(model.labels_[some], known[some])
+    assert np.mean(model.labels_ == (y + 1) % 3) > 0.98
 
 
 def test_shifted_tasks_keep_frames_of_their_own():

@@ -44,7 +44,7 @@ def test_sizes_that_are_given_are_kept():
 
 
 def test_a_mixture_is_where_the_search_begins():
-    way = Way(question(), LINEAR, "E", OPTIONS, Y)
+    way = Way(question(), LINEAR, "E", OPTIONS, Y, "mixture")
     assert way.name == "E, linear, from a Gaussian mixture"
     (found,) = way.candidates(OPTIONS, False)
     assert found.start == "mixture"
@@ -107,12 +107,15 @@ def test_in_one_frame_all_rows_are_one_task():
     assert question(method="features", judging=(LINEAR,)).in_one_frame.method == "features"
 
 
-def test_directions_are_those_of_all_rows():
-    rows = X + 3.0 * (np.arange(36) >= 18)[:, None]  # the second task is moved
+def test_directions_are_those_within_tasks_and_a_shift_hides_nothing():
     given = {"judge": JUDGE, "clusters": np.array([3, 3]), "method": "relationship"}
-    found = Question(View(rows, OFFSETS), (LINEAR, NARROW), **given).directions
-    apart = rows - rows.mean(axis=0)
-    scale = np.trace(found @ found.T) / np.trace(apart @ apart.T)
-    np.testing.assert_allclose(found @ found.T, scale * apart @ apart.T, atol=1e-8)
-    by_kernel = Question(View(rows @ rows.T, OFFSETS), (KernelSpec("precomputed"),), **given)
-    np.testing.assert_allclose(np.abs(by_kernel.directions), np.abs(found), atol=1e-6)
+    for shift in (3.0, 1e7):
+        rows = X + shift * (np.arange(36) >= 18)[:, None]  # the second task is moved
+        found = Question(View(rows, OFFSETS), (LINEAR, NARROW), **given).directions
+        apart = rows - rows.mean(axis=0)
+        scale = np.vdot(apart, apart) / np.vdot(found, found)
+        np.testing.assert_allclose(scale * found @ found.T, apart @ apart.T, rtol=1e-6, atol=1e-6 * shift**2)
+        around = [part - part.mean(axis=0) for part in (found[:18], found[18:])]
+        assert sum(np.vdot(part, part) for part in around) == pytest.approx(36)  # the variance within tasks is 1
+    by_kernel = Question(View(rows @ rows.T, OFFSETS), (KernelSpec("precomputed"),), **given).directions
+    np.testing.assert_allclose(by_kernel @ by_kernel.T, apart @ apart.T * 36 / np.vdot(apart, apart), atol=1e-6)

@@ -80,7 +80,7 @@ def assign(
 def _describe_new(name: str, new: Any, known: Any) -> str:
     sizes = ", ".join(f"{c}: {n}" for c, n in zip(*np.unique(new.labels_, return_counts=True)))
     text = f"New task {name}: {len(new.labels_)} rows (cluster {sizes})"
-    if new.task_correlation_ is None:
+    if new.task_correlation_ is None or np.all(new.task_correlation_ == 1):  # with one model all are alike
         return text + "."
     nearest = int(np.argmax(new.task_correlation_[:-1]))
     return f"{text}; closest to {known[nearest]} (correlation {new.task_correlation_[nearest]:.2f})."

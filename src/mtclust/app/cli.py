@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from mtclust import __version__
 from mtclust._atomic import cannot_write
@@ -84,7 +85,11 @@ def _tidy_termination() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # only there signals can be handled
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+    def end(*_: Any) -> None:
+        raise SystemExit(143)  # not sys.exit, whose bare number pandas' reader raises as if it were an exception
+
+    before = signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:

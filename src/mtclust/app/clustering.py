@@ -21,6 +21,7 @@ from mtclust.app.tables.table import read_tables, table_of_frames
 from mtclust.app.witnesses import Witness, doubt, witnesses
 from mtclust.estimators.facts import Facts, facts_of
 from mtclust.exceptions import TableError, TableWarning
+from mtclust.problem.common import rows_in_frame
 from mtclust.stability import Stability
 
 #: what of a clustering is saved beside the model
@@ -129,8 +130,9 @@ class Clustering:
     @cached_property
     def witnesses(self) -> list[Witness]:
         """k-means and a Gaussian mixture on the same rows, judged by the same score, the best first."""
-        rows, common = self.rows("witnesses"), self.model.selection_.center == "all"
-        return witnesses(rows.X, rows.task_numbers, np.asarray(self.model.labels_), self.n_clusters, common)
+        rows, common = self.rows("witnesses"), self.model.selection_.center != "task"
+        X = rows_in_frame(self.model._kept, rows.X, rows.task_numbers)
+        return witnesses(X, rows.task_numbers, np.asarray(self.model.labels_), self.n_clusters, common)
 
     def stability(self, n_refits: int = 10) -> Stability | None:
         """Cluster subsamples anew and see what stays the same; found once, and kept with the model.

@@ -11,11 +11,30 @@ from scipy.cluster.hierarchy import dendrogram, linkage
 from scipy.spatial.distance import squareform
 
 from mtclust.app.shown import natural_order
+from mtclust.estimators.facts import likeness_of_tasks
 
 Array = NDArray[np.float64]
 
 #: tasks in pictures; of more, the largest
 TASKS_SHOWN = 40
+#: title and meaning of what says how alike tasks are
+_IN_WORDS = {
+    "correlation": (
+        "Correlation between tasks",
+        "Learned together with the clusters: 1 means that the same features make them in both tasks, 0 that the two "
+        "have nothing in common.",
+    ),
+    "shares": (
+        "Similarity of the tasks' shares of clusters",
+        "All tasks have one model here, so that they differ in how many rows of each cluster they have. Shown is how "
+        "alike these shares are: 1 is the same, 0 no cluster in common.",
+    ),
+    "similarity": (
+        "Similarity of the tasks' clusters",
+        "No correlation was learned here. Shown is how alike the centres of the matched clusters are: 1 is the same, 0 "
+        "unrelated.",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -48,29 +67,16 @@ class Relationship:
 
 
 def task_relationship(model: Any, *, all_tasks: bool = False) -> Relationship | None:
-    """The learned correlations of the tasks, or how alike their clusters are where none were learned.
+    """The learned correlations of the tasks, or how alike their clusters or shares are where none were learned.
 
     Of very many tasks the largest, unless all are asked for.
     """
     m = len(model.tasks_)
     if m < 2:
         return None
-    coupled = model.selection_.get("coupling", {}).get("decision") not in ("none", 0)
-    if hasattr(model, "task_correlation_") and coupled:
-        matrix, title = np.asarray(model.task_correlation_), "Correlation between tasks"
-        meaning = (
-            "Learned together with the clusters: 1 means that the same features make them in both tasks, 0 that "
-            "the two have nothing in common."
-        )
-    else:
-        matrix, title = (
-            np.asarray(model.selection_["task_similarity"], dtype=float),
-            "Similarity of the tasks' clusters",
-        )
-        meaning = (
-            "No correlation was learned here. Shown is how alike the centres of the matched clusters are: 1 is the "
-            "same, 0 unrelated."
-        )
+    kind, matrix = likeness_of_tasks(model)
+    assert matrix is not None
+    title, meaning = _IN_WORDS[kind]
     sizes = np.asarray(model.cluster_sizes_).sum(axis=1)
     kept = np.arange(m) if all_tasks or m <= TASKS_SHOWN else np.sort(np.argsort(-sizes, kind="stable")[:TASKS_SHOWN])
     kept = kept[natural_order(model.tasks_[kept])]

@@ -7,11 +7,12 @@ frame that they have in common can tell which. So there are several candidates, 
 
 1. every task alone, under each kernel, by E with free sizes and by J with balanced sizes that are then released; and by
    E from the clusters of a Gaussian mixture, which sees shapes that no search from random labels may come upon
-2. the most promising of them coupled
+2. the most promising of them coupled; with restarts only what is chosen in the end
 3. all rows around the means of their tasks as one task, by E; where that describes them better, its clusters are
    coupled at once: tasks of a few rows have no clusters of their own to begin with
-4. all rows as one task in a frame common to all tasks, by E; clusters may be absent from a task there. Where rows speak
-   for one frame (:mod:`mtclust.choose.frames`), all ways of the first step are tried in it, and judged there
+4. all rows as one task in a frame common to all tasks, by E; clusters may be absent from a task there. Where rows are
+   described most shortly in one frame, or in one to which every task is moved by an offset of its own
+   (:mod:`mtclust.choose.frames`), all ways of the first step are tried in it, and judged there
 
 The search of a candidate takes the same random numbers whatever ``random_state`` is: the same data give the same
 choice.
@@ -26,30 +27,24 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust._progress import phase
-from mtclust.choose.frames import in_place, one_frame_fits, one_model_fits
+from mtclust.choose.frames import frame_of_rows, moves_of_tasks, one_model_fits
+from mtclust.choose.views import Frame
 from mtclust.choose.ways import Candidate, Question, Way
-from mtclust.labels import counts_by_task
 from mtclust.problem.kernels import SINGLE_TASK_STARTS
 from mtclust.problem.protocol import SearchOptions
 
+Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 #: candidates that are coupled
 COUPLED = 3
-#: lead in separation and shape that the common frame must have, and what absent clusters add to that (times their share
-#: of all): tasks that hold fewer clusters are easier to predict
-COMMON_LEAD = 0.03
-ABSENT_LEAD = 0.3
-#: separation within tasks that the common frame must have in any case: clusters that are only batches have none
-COMMON_LEAST = 0.1
-#: from this agreement within tasks (adjusted Rand index, mean) both frames find the same clusters; the common frame
-#: then knows better which of them are the same in all tasks
-SAME_CLUSTERS = 0.98
 #: from this agreement over all rows (adjusted Rand index) on, the frames are said to find the same labels
 SAME_LABELS = 0.95
-#: a task whose own clusters are separated like this is not put in one frame that agrees with them by less than that
-CLEAR = 0.5
-UNKNOWN = 0.3
+#: where the clusters of one frame lie
+_PLACES_IN_WORDS = {
+    "all": "clusters lie in the same places in all tasks",
+    "aligned": "clusters lie in the same places once tasks are moved by an offset each",
+}
 #: tasks with fewer rows of a cluster than this, on average, are also searched together
 FEW_ROWS = 10
 #: candidates are searched with this many times fewer starts of every task alone, and at most so many seeds
@@ -69,28 +64,48 @@ class Choice:
     reason : str
     alone : Candidate or None
         The best with every task alone, where the tasks were put in frames of their own.
+    question : Question or None
+        That of all rows as one task, where the best is of one frame.
+    moves : ndarray of shape (m, d) or None
+        How far the tasks are moved, where they are aligned.
     """
 
     best: Candidate
     tried: list[Candidate]
     reason: str
     alone: Candidate | None = None
+    question: Question | None = None
+    moves: Array | None = None
 
 
 def choose(question: Question, options: SearchOptions) -> Choice:
     """Search all candidates of a question and take the one that the judge prefers."""
     starts = max(1, (options.single_task_n_init or SINGLE_TASK_STARTS) // _FEWER_STARTS)
     options = replace(options, single_task_n_init=starts, n_seeds=min(options.n_seeds, _SEEDS), polish=False)
-    if "task" not in question.frames:
-        pairs = _alone(_ways(question.in_one_frame, options), options)
-        tried = [candidate for candidate, _ in pairs]
-        best = _preferred(tried, question)
-        return Choice(_with_features(best, pairs, options), tried, _reason(best, tried))
+    frames = question.frames
+    if frames == ("all",):
+        return _best_in(question.in_one_frame, _alone(_ways(question.in_one_frame, options), options), options)
+    question = replace(question, frames=("task",))
     alone, own = _own_frame(question, options)
-    own.sort(key=_score, reverse=True)
+    tried = sorted((candidate for candidate, _ in own), key=_score, reverse=True)
+    best = _preferred(tried, question)
+    choice = _together(question, Choice(best, tried, _reason(best, tried), alone), options)
+    if frames != ("task",):
+        choice = _in_one_frame(question, choice, options, frames)
+    leading = next(way for candidate, way in own if candidate is best)
+    return _restarted(question, choice, leading, options) if choice.best is best else choice
+
+
+def _restarted(question: Question, choice: Choice, leading: Way, options: SearchOptions) -> Choice:
+    """Restarts of the way that was chosen for coupled tasks in their own frames; the others are spared them."""
+    if question.method == "independent" or options.n_init == 1 or leading.begun is not None:
+        return choice
+    with phase(f"choosing: {leading.name}, coupled, restarts"):
+        further = leading.candidates(options, coupled=True)
+    tried = sorted([*choice.tried, *further], key=_score, reverse=True)
+    own = [candidate for candidate in tried if candidate.frame == "task"]
     best = _preferred(own, question)
-    choice = _together(question, Choice(best, own, _reason(best, own), alone), options)
-    return _in_one_frame(question, choice, options) if "all" in question.frames else choice
+    return replace(choice, best=best, tried=tried, reason=_reason(best, own))
 
 
 def _together(question: Question, choice: Choice, options: SearchOptions) -> Choice:
@@ -114,56 +129,39 @@ def _together(question: Question, choice: Choice, options: SearchOptions) -> Cho
     return replace(choice, best=best, tried=[*choice.tried, best], reason=words)
 
 
-def _in_one_frame(question: Question, choice: Choice, options: SearchOptions) -> Choice:
-    """All tasks in one frame, where that is better than what was chosen with every task in its own."""
-    own, one = choice.best, question.in_one_frame
-    offsets, C = question.view.offsets, question.n_clusters
-    X = question.directions
+def _in_one_frame(question: Question, choice: Choice, options: SearchOptions, frames: tuple[Frame, ...]) -> Choice:
+    """All tasks in one frame, as they are or aligned, where rows speak for that and it shows other clusters clearer."""
+    own, one, C, offsets = choice.best, question.in_one_frame, question.n_clusters, question.view.offsets
     pairs = _alone(_ways(one, options, ("E",)), options)
-    free = [candidate for candidate, _ in pairs]
-
-    found: tuple[Candidate, str] | None = None
-    if one_frame_fits(X, offsets, free[0].labels, own.labels, C):
-        pairs += _alone(
-            [way for way in _ways(one, options) if way.criterion != "E" or way.mixture is not None], options
-        )
-        top = _preferred([candidate for candidate, _ in pairs], question)
-        ahead = _score(top) - one.judge(own.labels, C).score - own.agreement
-        differ = adjusted_rand_score(top.labels, own.labels) < SAME_LABELS
-        agreed = in_place(X, offsets, top.labels) and not _contradicted(question, own.labels, top.labels)
-        if ahead > 0 and differ and agreed:
-            words = f"{top.name}: clusters lie in the same places in all tasks, and are clearer there (by {ahead:.2f})"
-            found = top, words
-    if found is None and own.start != "together":  # or else rows have spoken for the means of tasks
-        found = _clearer_within_tasks(question, own, free)
-    tried = sorted([*choice.tried, *(candidate for candidate, _ in pairs)], key=_score, reverse=True)
-    if found is None:
+    frame, labels = frame_of_rows(
+        question.directions, offsets, pairs[0][0].labels, own.labels, own.outcome.similarity, C, frames
+    )
+    if frame == "task":
+        tried = [*choice.tried, *(candidate for candidate, _ in pairs)]
+        return replace(choice, tried=sorted(tried, key=_score, reverse=True))
+    ways, moves = [way for way in _ways(one, options) if way.criterion != "E" or way.begun is not None], None
+    if frame == "aligned":
+        moves = moves_of_tasks(question.view.in_one_frame.centred_rows[0], offsets, labels, C)
+        one, pairs = question.aligned(moves), []
+        ways = _ways(one, options)
+    if "E" in one.criteria:
+        ways += [Way(one, spec, "E", options, labels, "description") for spec in one.kernels]
+    found = _best_in(one, pairs + _alone(ways, options), options)
+    tried = sorted([*choice.tried, *found.tried], key=_score, reverse=True)
+    ahead = _score(found.best) - one.judge(own.labels, C).score - own.agreement
+    differ = adjusted_rand_score(found.best.labels, own.labels) < SAME_LABELS
+    if "task" in frames and not (ahead > 0 and differ):
         return replace(choice, tried=tried)
-    return replace(choice, best=_with_features(found[0], pairs, options), tried=tried, reason=found[1])
+    words = f"{found.best.name}: {_PLACES_IN_WORDS[frame]}, and are clearer there (by {ahead:.2f})"
+    reason = words if "task" in frames else found.reason
+    return replace(found, tried=tried, reason=reason, alone=choice.alone, moves=moves)
 
 
-def _clearer_within_tasks(question: Question, own: Candidate, free: list[Candidate]) -> tuple[Candidate, str] | None:
-    """One of the candidates in one frame that separates clusters better, or names them better, and why."""
-    C = question.n_clusters
-    # sizes are within tasks in one frame and over all rows in the other: sizes do not count
-    within = [question.judge(candidate.labels, C) for candidate in free]
-    leads = [
-        verdict.overall - own.verdict.overall - ABSENT_LEAD * _absent(candidate.labels, question)
-        + question.linear_lead * (candidate.kernel == "linear")
-        + candidate.agreement - own.agreement
-        if verdict.separation >= COMMON_LEAST else -np.inf
-        for candidate, verdict in zip(free, within)
-    ]  # fmt: skip
-    lead = max(leads)
-    other = free[leads.index(lead)]
-    if lead > COMMON_LEAD:
-        words = f"all tasks in one frame separate clusters better than each around its own centre (by {lead:.2f})"
-        return other, words
-    agree = _agreement(own.labels, other.labels, question)
-    if lead > -COMMON_LEAD and agree >= SAME_CLUSTERS and adjusted_rand_score(own.labels, other.labels) < agree / 2:
-        words = "tasks around their own centres have the same clusters as in one frame, which tells the ids apart"
-        return other, words
-    return None
+def _best_in(question: Question, pairs: list[tuple[Candidate, Way]], options: SearchOptions) -> Choice:
+    """The best of the candidates of all rows as one task."""
+    tried = sorted((candidate for candidate, _ in pairs), key=_score, reverse=True)
+    best = _preferred(tried, question)
+    return Choice(_with_features(best, pairs, options), tried, _reason(best, tried), question=question)
 
 
 def _with_features(best: Candidate, pairs: list[tuple[Candidate, Way]], options: SearchOptions) -> Candidate:
@@ -194,24 +192,6 @@ def _reason(best: Candidate, ordered: list[Candidate]) -> str:
     return f"{reason}; next {ordered[1].name}, {ordered[1].verdict.score:.2f})"
 
 
-def _agreement(first: Labels, second: Labels, question: Question) -> float:
-    """Adjusted Rand index within tasks, mean over tasks."""
-    offsets = question.view.offsets
-    return float(np.mean([adjusted_rand_score(first[a:b], second[a:b]) for a, b in zip(offsets[:-1], offsets[1:])]))
-
-
-def _contradicted(question: Question, own: Labels, common: Labels) -> bool:
-    """Whether a task has clear clusters of its own that those of one frame do not know."""
-    offsets, clear = question.view.offsets, question.judge.by_task(own, question.n_clusters)
-    parts = [slice(offsets[task], offsets[task + 1]) for task, separation in clear.items() if separation >= CLEAR]
-    return any(adjusted_rand_score(own[part], common[part]) < UNKNOWN for part in parts)
-
-
-def _absent(labels: Labels, question: Question) -> float:
-    """Share of the pairs of a task and a cluster in which the task lacks the cluster."""
-    return float(np.mean(counts_by_task(labels, question.view.offsets, question.n_clusters) == 0))
-
-
 def _ways(question: Question, options: SearchOptions, criteria: tuple[str, ...] | None = None) -> list[Way]:
     """Every kernel with every criterion, or some; without these also with E from the clusters of a mixture."""
     ways = [
@@ -221,7 +201,7 @@ def _ways(question: Question, options: SearchOptions, criteria: tuple[str, ...] 
     ]
     mixture = question.mixture() if criteria is None else None
     if mixture is not None:
-        ways += [Way(question, spec, "E", options, mixture) for spec in question.kernels]
+        ways += [Way(question, spec, "E", options, mixture, "mixture") for spec in question.kernels]
     return ways
 
 
@@ -234,23 +214,13 @@ def _alone(ways: list[Way], options: SearchOptions) -> list[tuple[Candidate, Way
     return sorted(found, key=lambda pair: _score(pair[0]), reverse=True)
 
 
-def _own_frame(question: Question, options: SearchOptions) -> tuple[Candidate, list[Candidate]]:
-    """The best candidate with the tasks alone, and the candidates to choose from: the most promising, coupled.
-
-    Only the best of those is searched with restarts.
-    """
+def _own_frame(question: Question, options: SearchOptions) -> tuple[Candidate, list[tuple[Candidate, Way]]]:
+    """The best candidate with the tasks alone, and the candidates to choose from: the most promising, coupled."""
     alone = _alone(_ways(question, options), options)
-    best = alone[0][0]
     if question.method == "independent":
-        return best, [candidate for candidate, _ in alone]
-    promising = list(dict.fromkeys(way for _, way in alone))[:COUPLED]
+        return alone[0][0], alone
     found: list[tuple[Candidate, Way]] = []
-    for way in promising:
+    for way in list(dict.fromkeys(way for _, way in alone))[:COUPLED]:
         with phase(f"choosing: {way.name}, coupled"):
             found += [(candidate, way) for candidate in way.candidates(replace(options, n_init=1), coupled=True)]
-    candidates = [candidate for candidate, _ in found]
-    leading = max(found, key=lambda pair: _score(pair[0]))[1]
-    if options.n_init > 1 and leading.mixture is None:
-        with phase(f"choosing: {leading.name}, coupled, restarts"):
-            candidates += leading.candidates(options, coupled=True)
-    return best, candidates
+    return alone[0][0], found

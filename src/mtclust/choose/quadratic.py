@@ -28,6 +28,8 @@ ROWS_PER_DIRECTION = 3
 #: variance added to every direction, relative to their mean
 _SMALLEST_VARIANCE = 1e-6
 _SMALLEST_SHARE = 1e-9
+#: share of the variance below which rows do not differ in a direction
+_SMALLEST_EIGENVALUE = 1e-6
 
 
 def leading_directions(vectors: Array, eigenvalues: Array, n_clusters: int) -> Array:
@@ -47,9 +49,10 @@ def leading_directions(vectors: Array, eigenvalues: Array, n_clusters: int) -> A
 
 
 def directions_of(kernel: Array, n_clusters: int) -> Array:
-    """Rows of a centred kernel matrix in their leading directions."""
+    """Rows of a centred kernel matrix in their leading directions, in which they differ."""
     eigenvalues, vectors = leading_eigenvectors(kernel, min(DIRECTIONS, len(kernel)))
-    return leading_directions(vectors, np.maximum(eigenvalues, 0.0), n_clusters)
+    differ = eigenvalues > _SMALLEST_EIGENVALUE * np.trace(kernel)
+    return leading_directions(vectors[:, differ], eigenvalues[differ], n_clusters)
 
 
 def membership(X: Array, labels: Labels, n_clusters: int) -> Array:

@@ -178,7 +178,7 @@ class Selection(Record):
     ----------
     kernel : str
     criterion : {"J", "E"}
-    center : {"task", "all"}
+    center : {"task", "all", "aligned"}
     lambda1 : float or dict
         By task where it was given so.
     lambda2 : float

@@ -64,9 +64,13 @@ class Input:
     def n_rows(self) -> int:
         return int(self.index.offsets[-1])
 
-    def as_one_task(self) -> Input:
-        """The same rows, all of one task."""
-        return replace(self, index=self.index.as_one_task(), clusters=self.clusters[:1])
+    def as_one_task(self, moves: Array | None = None) -> Input:
+        """The same rows, all of one task; ``moves`` are taken off the rows of every task."""
+        rows = self.rows
+        if moves is not None:
+            rows = rows.toarray() if sp.issparse(rows) else rows
+            rows = rows - moves.astype(rows.dtype)[self.index.task_numbers]
+        return replace(self, rows=rows, index=self.index.as_one_task(), clusters=self.clusters[:1])
 
 
 @dataclass(frozen=True)
@@ -136,17 +140,19 @@ class Settings:
     ----------
     spec : KernelSpec
     kernel : Kernel
-    frame : {"task", "all"}
+    frame : {"task", "all", "aligned"}
     criterion : {"J", "E"}
     sizes : {"given", "balanced", "released", "free"}
     lambda1 : ndarray of shape (m,)
     lambda2 : float
     view : View
-        Of the sample.
+        Of the sample, aligned where the frame is.
     judge : Judge
         Of the sample, in the frame.
     choice : Choice or None
         None where nothing was open.
+    moves : ndarray of shape (m, d) or None
+        How far the tasks are moved, where they are aligned.
     selection : dict
         For ``selection_``.
     """
@@ -161,6 +167,7 @@ class Settings:
     view: View
     judge: Judge
     choice: Choice | None
+    moves: Array | None = None
     selection: dict[str, Any] = field(default_factory=dict)
 
 
@@ -226,19 +233,22 @@ def choose_settings(estimator: Any, given: Input, sample: Sample, options: Searc
         spec = next(spec for spec in question.kernels if spec.name == best.kernel)
         frame, criterion, sizes = best.frame, best.criterion, best.sizes
     else:
-        spec, frame, criterion = question.kernels[0], question.frames[0], question.criteria[0]
+        spec, frame, criterion = question.kernels[0], "task", question.criteria[0]
         sizes = "free" if criterion == "E" else "balanced" if question.sizes_open else "given"
-    share, judge, view = estimator._lambda2_share(m), question.judge, question.view
-    if frame == "all":  # then all rows are one task
-        one = question.in_one_frame
+    share, judge, view, moves = estimator._lambda2_share(m), question.judge, question.view, None
+    if frame != "task":  # then all rows are one task
+        one = question.in_one_frame if choice is None or choice.question is None else choice.question
         share, judge = 1.0, one.judge
+        if choice is not None and choice.moves is not None:
+            view, moves = one.view, np.empty_like(choice.moves)
+            moves[sample.tasks] = choice.moves
         lambda1, lambda2 = one.lambdas or constant_lambdas(1, spec, criterion)
         lambda1 = np.repeat(lambda1, m)
     else:
         lambda1, lambda2 = lambdas or constant_lambdas(m, spec, criterion, share)
     kernel = view.through(spec, frame).kernel
     settings = Settings(
-        spec, kernel, frame, criterion, sizes, lambda1, lambda2 * share, view, judge, choice,
+        spec, kernel, frame, criterion, sizes, lambda1, lambda2 * share, view, judge, choice, moves,
     )  # fmt: skip
     by_task = isinstance(estimator.lambda1, Mapping)
     settings.selection["lambda1"] = dict(zip(index.names.tolist(), lambda1.tolist())) if by_task else float(lambda1[0])
@@ -271,32 +281,43 @@ def _question(estimator: Any, given: Input, sample: Sample, lambdas: tuple[Array
 
 
 def _frames(estimator: Any, given: Input, sample: Sample) -> tuple[Frame, ...]:
-    """The frames that tasks may be put in; one common to all needs rows that can be centred."""
+    """The frames that tasks may be put in; those common to all need rows that can be centred."""
     frames = _open_frames(estimator, sample.index.n_tasks, given.clusters)
-    if "all" not in frames or (given.index.in_memory and not is_wide(sample.rows)):
+    if frames == ("task",):
         return frames
-    if frames == ("all",):
-        raise ValueError('center="all" needs rows in memory, dense or of at most 2 million cells; use center="task".')
-    return ("task",)
+    possible: tuple[Frame, ...] = ("task",)
+    if given.index.in_memory and not is_wide(given.rows) and len(sample.tasks) == given.index.n_tasks:
+        possible = ("task", "all", "aligned") if _by_rows(estimator) else ("task", "all")
+    if len(frames) == 1 and frames[0] not in possible:
+        raise ValueError(
+            f'center="{frames[0]}" needs rows in memory, dense or of at most 2 million cells, and not very many tasks '
+            f'(here {given.index.n_tasks}; 100 always work), "aligned" also a kernel of rows; use center="task".'
+        )
+    return tuple(frame for frame in frames if frame in possible)
 
 
 def _open_frames(estimator: Any, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:
     """The frames that tasks may be put in: their own, or with sizes and all else left open one for all."""
-    center = getattr(estimator, "center", "task")
+    center: Any = getattr(estimator, "center", "task")
     if center == "task" or n_tasks == 1:
         return ("task",)
     coupling = getattr(estimator, "coupling", "auto")
     possible = sizes_left_open(estimator) and np.ptp(clusters) == 0 and coupling in ("auto", "full", 1)
     if center == "auto":
-        return ("task", "all") if possible else ("task",)
+        return ("task", "all", "aligned") if possible else ("task",)
     if not possible:
         raise ValueError(
-            'center="all" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
+            f'center="{center}" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
             f'solver="exchange" and coupling="auto" or "full"; got sizes={estimator.sizes!r}, fit_intercept='
             f"{estimator.fit_intercept}, n_clusters={estimator.n_clusters!r}, solver={estimator.solver!r}, "
             f"coupling={coupling!r}."
         )
-    return ("all",)
+    return (center,)
+
+
+def _by_rows(estimator: Any) -> bool:
+    """Whether rows are known, not only a kernel of them."""
+    return isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
 
 
 def sizes_left_open(estimator: Any) -> bool:
@@ -307,8 +328,7 @@ def sizes_left_open(estimator: Any) -> bool:
 
 def columns_to_spread(estimator: Any, rows: Any) -> NDArray[np.int64]:
     """Columns with few values, where sizes are chosen and rows are known (:mod:`mtclust.few_values`)."""
-    by_rows = isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
-    return few_valued(rows) if by_rows and sizes_left_open(estimator) else np.empty(0, dtype=np.int64)
+    return few_valued(rows) if _by_rows(estimator) and sizes_left_open(estimator) else np.empty(0, dtype=np.int64)
 
 
 def _is_open(question: Question) -> bool:
@@ -356,7 +376,7 @@ def _words(estimator: Any, settings: Settings) -> dict[str, Any]:
             }
             for candidate in choice.tried
         ]  # fmt: skip
-        if len({candidate.frame for candidate in choice.tried}) > 1:
+        if len({candidate.frame for candidate in choice.tried}) > 1 and estimator.center == "auto":
             selection["frame"] = _FRAME_IN_WORDS[frame]
     return selection
 
@@ -370,4 +390,5 @@ _SIZES_IN_WORDS = {
 _FRAME_IN_WORDS = {
     "task": "every task around its own centre: tasks may be shifted against each other, and have all clusters",
     "all": "all tasks in one frame: the levels of the tasks count, and a task may lack clusters",
+    "aligned": "all tasks in one frame, each moved by an offset of its own: a task may lack clusters",
 }

@@ -26,10 +26,12 @@ from mtclust.features import (
     require_finite,
     squared_distances,
 )
+from mtclust.labels import tasks_of_rows
 from mtclust.model import KernelOrigin
 
 Array = NDArray[np.float64]
-Frame = Literal["task", "all"]
+#: of every task, common to all tasks, or common to all after each was moved by an offset of its own
+Frame = Literal["task", "all", "aligned"]
 
 #: cells of a sparse table that is made dense to be centred
 LARGEST_DENSE = 2_000_000
@@ -131,16 +133,21 @@ class View:
     @cached_property
     def in_one_frame(self) -> View:
         """The same rows as those of one task."""
-        return View(self.rows, self.offsets[[0, -1]], self.order, self.centre)
+        return self if len(self.offsets) == 2 else View(self.rows, self.offsets[[0, -1]], self.order, self.centre)
 
     @cached_property
     def around_means(self) -> View:
         """The rows around the means of their tasks, as those of one task."""
         return View(self.centred_rows[0], self.offsets[[0, -1]], self.order, self.centre)
 
+    def aligned(self, moves: Array) -> View:
+        """The rows as those of one task, those of every task moved back by its own of ``moves`` (m × d)."""
+        rows = self.rows.toarray() if sp.issparse(self.rows) else self.rows
+        return View(rows - moves[tasks_of_rows(self.offsets)], self.offsets[[0, -1]], self.order, self.centre)
+
     def through(self, spec: KernelSpec, frame: Frame) -> Seen:
-        """The rows through one kernel; computed once."""
-        if frame == "all":
+        """The rows through one kernel; computed once. Where tasks are aligned, these are rows that have been moved."""
+        if frame != "task":
             return self.in_one_frame.through(spec, "task")
         if spec.name not in self._seen:
             self._seen[spec.name] = self._look(spec)

@@ -32,8 +32,12 @@ NARROW_LAMBDA = 2.0**-9
 NEARLY_SAME = 0.9
 #: leading directions that D weighs in a candidate: its steps cost their cube
 DIRECTIONS_OF_D = 100
-#: what the name of a candidate says of its start
-_START_IN_WORDS = {"random": "", "mixture": ", from a Gaussian mixture", "together": ", from all rows together"}
+#: what the name of a candidate says of its start and frame
+_START_IN_WORDS = {
+    "random": "", "mixture": ", from a Gaussian mixture", "together": ", from all rows together",
+    "description": ", from the shortest description",
+}  # fmt: skip
+_FRAME_IN_WORDS = {"task": "", "all": ", common frame", "aligned": ", aligned tasks"}
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,12 @@ class Candidate:
     sizes : {"free", "balanced", "released", "given"}
     kernel : str
         Name of the kernel it was searched with.
-    frame : {"task", "all"}
+    frame : {"task", "all", "aligned"}
     outcome : Outcome
     verdict : Verdict
         By the rows of its frame: within tasks, or as one task.
     coupled : bool
-    start : {"random", "mixture", "together"}
+    start : {"random", "mixture", "together", "description"}
     agreement : float
         What known rows and pairs add to its score.
     """
@@ -73,8 +77,8 @@ class Candidate:
     @property
     def name(self) -> str:
         """In words, the same for the same settings."""
-        frame = "" if self.frame == "task" else ", common frame"
-        return f"{self.criterion}, {self.kernel}, {self.sizes} sizes{_START_IN_WORDS[self.start]}{frame}"
+        how = _START_IN_WORDS[self.start] + _FRAME_IN_WORDS[self.frame]
+        return f"{self.criterion}, {self.kernel}, {self.sizes} sizes{how}"
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class Question:
         The argument of the estimator.
     lambdas : tuple of (ndarray of shape (m,), float), optional
         λ₁ by task and λ₂, where they are given.
-    frames : tuple of {"task", "all"}
+    frames : tuple of {"task", "all", "aligned"}
     n_components : int, optional
         Rank of the features that D weighs.
     criteria : tuple of {"E", "J"}
@@ -119,7 +123,7 @@ class Question:
     method: Method
     sizes: Any = "auto"
     lambdas: tuple[Array, float] | None = None
-    frames: tuple[Frame, ...] = ("task", "all")
+    frames: tuple[Frame, ...] = ("task", "all", "aligned")
     n_components: int | None = None
     criteria: tuple[str, ...] = ("E", "J")
     sizes_open: bool = True
@@ -143,28 +147,41 @@ class Question:
 
     @cached_property
     def directions(self) -> Array:
-        """Rows in their leading directions over all tasks; those of a kernel where rows are only known through it."""
-        spec = KernelSpec("linear") if self.by_rows else self.kernels[0]
-        return directions_of(self.view.through(spec, "all").centred.matrix, self.n_clusters)
+        """Rows in the leading directions within tasks, so that a shift of tasks does not hide what is in them.
+
+        Those of a kernel over all tasks where rows are only known through it.
+        """
+        if not self.by_rows:
+            return directions_of(self.view.through(self.kernels[0], "all").centred.matrix, self.n_clusters)
+        seen = self.view.through(KernelSpec("linear"), "task")
+        centred = directions_of(seen.centred.matrix, self.n_clusters)
+        if seen.centred.scale == 0:  # rows that do not differ within tasks
+            return centred
+        axes = seen.rows.T @ (centred / np.einsum("nr,nr->r", centred, centred)) / np.sqrt(seen.centred.scale)
+        return np.asarray(self.view.in_one_frame.centred_rows[0] @ axes / np.sqrt(seen.centred.scale))
 
     @cached_property
     def in_one_frame(self) -> Question:
         """The same question of all rows as one task."""
-        return self._of_one_task(self.view.in_one_frame)
+        return self._of_one_task(self.view.in_one_frame, "all")
 
     @cached_property
     def around_means(self) -> Question:
         """The same question of all rows as one task, each row around the mean of its own."""
-        return self._of_one_task(self.view.around_means)
+        return self._of_one_task(self.view.around_means, "all")
 
-    def _of_one_task(self, view: View) -> Question:
+    def aligned(self, moves: Array) -> Question:
+        """The same question of all rows as one task, those of every task moved back by its own of ``moves`` (m × d)."""
+        return self._of_one_task(self.view.aligned(moves), "aligned")
+
+    def _of_one_task(self, view: View, frame: Frame) -> Question:
         """The ridge of a task alone stays as it is."""
         lambdas = None
         if self.lambdas is not None:
             lambdas = self.lambdas[0].mean(keepdims=True), self.n_tasks * self.lambdas[1]
         return replace(
             self, view=view, judge=Judge.of(view, self.judging), clusters=self.clusters[:1],
-            method="features" if self.method == "features" else "independent", lambdas=lambdas, frames=("all",),
+            method="features" if self.method == "features" else "independent", lambdas=lambdas, frames=(frame,),
             names=None,
         )  # fmt: skip
 
@@ -182,17 +199,19 @@ class Way:
     spec : KernelSpec
     criterion : {"E", "J"}
     options : SearchOptions
-    mixture : ndarray of shape (N,), optional
+    begun : ndarray of shape (N,), optional
         Clusters to begin with; random labels otherwise.
+    start : {"random", "mixture", "description"}
+        What these are.
     """
 
     def __init__(
         self, question: Question, spec: KernelSpec, criterion: str, options: SearchOptions,
-        mixture: Labels | None = None,
+        begun: Labels | None = None, start: str = "random",
     ) -> None:  # fmt: skip
-        self.question, self.spec, self.criterion, self.mixture = question, spec, criterion, mixture
-        self.name = f"{criterion}, {spec.name}" + ("" if mixture is None else ", from a Gaussian mixture")
-        self.name += ", all rows as one task" if question.frames == ("all",) else ""
+        self.question, self.spec, self.criterion, self.begun, self.start = question, spec, criterion, begun, start
+        self.name = f"{criterion}, {spec.name}{_START_IN_WORDS[start]}"
+        self.name += "" if "task" in question.frames else ", all rows as one task"
         self._options = options
 
     @cached_property
@@ -201,8 +220,8 @@ class Way:
 
     @cached_property
     def _starts(self) -> list[list[Start]]:
-        if self.mixture is not None:
-            return starts_from_mixture(self._problem, self.mixture, self._options)
+        if self.begun is not None:
+            return starts_from(self._problem, self.begun, self._options)
         return self._problem.alone().starts(self._options, np.random.default_rng(0))
 
     def candidates(self, options: SearchOptions, coupled: bool) -> list[Candidate]:
@@ -224,18 +243,17 @@ class Way:
 
     def _judged(self, outcome: Outcome, sizes: str, coupled: bool) -> Candidate:
         question, labels = self.question, np.asarray(outcome.point.labels, dtype=np.int64)
-        frame: Frame = "all" if question.frames == ("all",) else "task"
-        start = "random" if self.mixture is None else "mixture"
+        frame = "task" if "task" in question.frames else question.frames[0]
         verdict = question.judge(labels, question.n_clusters)
         agreement = question.hints.agreement(labels, question.n_clusters)
-        return Candidate(self.criterion, sizes, self.spec.name, frame, outcome, verdict, coupled, start, agreement)
+        return Candidate(self.criterion, sizes, self.spec.name, frame, outcome, verdict, coupled, self.start, agreement)
 
 
-def starts_from_mixture(problem: KernelProblem, mixture: Labels, options: SearchOptions) -> list[list[Start]]:
-    """One start of every task: where clusters of a Gaussian mixture end that are improved in each task alone."""
+def starts_from(problem: KernelProblem, labels: Labels, options: SearchOptions) -> list[list[Start]]:
+    """One start of every task: where clusters end that are improved in each task alone."""
     alone = problem.alone()
-    begun = alone.point(mixture, alone.uncoupled())
-    point = alone.descend(begun, np.random.default_rng(0), options.effort("from a Gaussian mixture"))
+    begun = alone.point(labels, alone.uncoupled())
+    point = alone.descend(begun, np.random.default_rng(0), options.effort("from given clusters"))
     return [[start] for start in alone.starts_of(point)]
 
 

@@ -41,6 +41,12 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     tasks_: NDArray[Any]
     n_clusters_: int
     _model: Any
+    _kept: Any
+
+    @property
+    def task_offsets_(self) -> Array | None:
+        """What the model takes off the rows of every task, shape (m, d), where tasks are aligned; None elsewhere."""
+        return getattr(self._kept, "moves", None)
 
     def decision_function(self, X: Any, *, tasks: Any = None) -> Array:
         """Scores f of every row for the clusters of its task, shape (n, C); −∞ for clusters the task does not have.
@@ -169,9 +175,9 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     ) -> Stability:
         """Cluster subsamples of the rows of ``fit`` anew and see what stays the same; sets ``stability_``.
 
-        A refit keeps the settings of the fit (kernel, λ, criterion, frame, coupling), and searches both from new random
-        starts and from the labels of the fit: whichever is better by the criterion counts. All refits together take
-        about as long as a fit that chose its settings.
+        A refit keeps the settings of the fit (kernel, λ, criterion, frame with its offsets, coupling), and searches
+        both from new random starts and from the labels of the fit: whichever is better by the criterion counts. All
+        refits together take about as long as a fit that chose its settings.
 
         Parameters
         ----------

@@ -200,7 +200,7 @@ def _sizes(model: Any) -> list[Concern]:
     clusters = _clusters_of_tasks(model)
     found = []
     if isinstance(model.sizes, str | Real | tuple):  # a table asks for what is in it
-        if len(rows) == 1 or model.selection_.get("center") == "all":  # where a task may lack clusters
+        if len(rows) == 1 or model.selection_.get("center") != "task":  # where a task may lack clusters
             places = _tiny(sizes.sum(axis=0), model.n_clusters_, "")
         else:
             shown = distinct_names(names)
@@ -252,7 +252,7 @@ def _tiny(sizes: Any, n_clusters: int, place: str) -> list[str]:
 def _one_task_each(model: Any) -> list[Concern]:
     """Clusters that lie in one task: where all tasks are measured from one origin, a shift of a task looks like one."""
     sizes = np.asarray(model.cluster_sizes_)
-    if len(sizes) == 1 or model.selection_.get("center") != "all" or not isinstance(model.sizes, str):
+    if len(sizes) == 1 or model.selection_.get("center") == "task" or not isinstance(model.sizes, str):
         return []
     total = sizes.sum(axis=0)
     confined = np.flatnonzero((sizes.max(axis=0) >= CONFINED * total) & (total > 0))

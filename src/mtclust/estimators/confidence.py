@@ -17,8 +17,9 @@ from mtclust.few_values import spread
 from mtclust.membership import best_temperature, probabilities
 from mtclust.memory import STORED_ROWS
 from mtclust.outliers import neighbour_distances, outlier_scores
+from mtclust.problem.common import rows_in_frame
 from mtclust.search.outcome import Outcome
-from mtclust.tasks import TaskIndex, index_tasks
+from mtclust.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.validation import read_rows
 
 Array = NDArray[np.float64]
@@ -40,9 +41,15 @@ def separation_by(model: Any, X: Any, tasks: Any) -> float:
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
     features = spread(features, model.spread_columns_)
     index = index_tasks(ids, features.shape[0])
+    if not is_wide(features):  # then the order of rows does not count
+        index = index.by_content(features)
+    common = model.selection_.center != "task"
+    if common:
+        numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
+        features = rows_in_frame(model._kept, features, numbers)
     few = index.sizes.sum() <= _JUDGED_ROWS
     sample = all_rows(features, index) if few else sample_rows(features, index, _SAMPLED_ROWS)
-    offsets = sample.index.offsets[[0, -1]] if model.selection_.center == "all" else sample.index.offsets
+    offsets = sample.index.offsets[[0, -1]] if common else sample.index.offsets
     view = View(sample.rows, offsets)
     judge = Judge.of(view, judging_kernels(model.kernel, is_wide(sample.rows)))
     return judge(labels[sample.order], model.n_clusters_).separation

@@ -45,9 +45,9 @@ class DMTFC(MultitaskClusterer):
     lambda1, lambda2 : "auto" or float, default="auto"
         Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
         diagonal; "auto" stands for constants.
-    center : {"auto", "task", "all"}, default="auto"
-        Where the origin lies, as in :class:`DMTRC`: each task's own mean, or one for all, where a task may lack
-        clusters and all have one model.
+    center : {"auto", "task", "all", "aligned"}, default="auto"
+        Where the origin lies, as in :class:`DMTRC`: each task's own mean, or one for all, as they are or aligned, where
+        a task may lack clusters and all have one model.
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
@@ -82,6 +82,8 @@ class DMTFC(MultitaskClusterer):
     ----------
     labels_ : ndarray of shape (n,)
         Cluster of every row; sizes obey ``sizes``.
+    task_offsets_ : ndarray of shape (m, d) or None
+        How far every task was moved where tasks are aligned (``selection_["center"]``); None elsewhere.
     feature_covariance_ : ndarray of shape (d, d) or (r, r)
         D, trace 1: in the coordinates of X with the linear kernel and up to 2000 columns, otherwise in those of the
         eigen-features of the kernel.
@@ -107,7 +109,7 @@ class DMTFC(MultitaskClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
-        "center": [StrOptions({"auto", "task", "all"})],
+        "center": [StrOptions({"auto", "task", "all", "aligned"})],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         # one D for all tasks: λ₁ cannot differ by task
         "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],

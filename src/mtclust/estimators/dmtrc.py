@@ -47,11 +47,13 @@ class DMTRC(MultitaskClusterer):
         "full" always learns Ω, "none" clusters every task alone, a number s in [0, 1] shrinks: sΩ + (1−s)I/m, and
         "auto" keeps the coupled labels unless the tasks' own rows contradict them.
         Cutting planes know "full", which "auto" then means, and "none".
-    center : {"auto", "task", "all"}, default="auto"
+    center : {"auto", "task", "all", "aligned"}, default="auto"
         Where the origin lies. "task" centres rows and features within each task: a shift of a whole task changes
         nothing, and every task has all its clusters. "all" centres over all rows: the levels of the tasks count, one
-        model serves all of them, and a task may lack clusters. "auto" asks the rows whether
-        clusters lie in the same places in all tasks (:mod:`mtclust.choose.frames`), and ``selection_`` says why.
+        model serves all of them, and a task may lack clusters. "aligned" does the same after every task was moved by
+        an offset of its own, found together with the clusters: tasks that are shifted and hold other shares of them.
+        "auto" asks the rows which of these describes them most shortly (:mod:`mtclust.choose.frames`), and
+        ``selection_`` says why.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
         Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" searches the paper's J with equal
         sizes, from which rows are then released, and the size-neutral criterion E (:mod:`mtclust.criterion`), and takes
@@ -106,6 +108,8 @@ class DMTRC(MultitaskClusterer):
         Task ids, sorted; the order of everything below.
     task_covariance_, task_correlation_ : ndarray of shape (m, m)
         Ω and its correlation matrix.
+    task_offsets_ : ndarray of shape (m, d) or None
+        How far every task was moved where tasks are aligned (``selection_["center"]``); None elsewhere.
     coef_ : ndarray of shape (m, C, d)
         Linear models (linear kernel only).
     intercept_ : ndarray of shape (m, C)
@@ -160,7 +164,7 @@ class DMTRC(MultitaskClusterer):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
         "coupling": [StrOptions({"auto", "full", "none"}), Interval(Real, 0, 1, closed="both")],
-        "center": [StrOptions({"auto", "task", "all"})],
+        "center": [StrOptions({"auto", "task", "all", "aligned"})],
     }
 
     def __init__(
@@ -217,8 +221,9 @@ class DMTRC(MultitaskClusterer):
         outcome = super()._solve(prepared, index, options, rng)
         choice = prepared.settings.choice
         together = choice is not None and choice.best.start == "together" and self.coupling == "auto"
-        if prepared.settings.frame == "all" or together:
-            one = "all tasks share one frame, and with it one model"
+        if prepared.settings.frame != "task" or together:
+            moved = ", each moved by an offset of its own," if prepared.settings.moves is not None else ","
+            one = f"all tasks share one frame{moved} and with it one model"
             reason = "the rows of all tasks together show clusters better than those of any task" if together else one
             selection["coupling"] = {"decision": "full", "reason": reason}
             return outcome

@@ -24,8 +24,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtclust.stability import DOUBTFUL, STABLE, Stability
+
+Array = NDArray[np.float64]
 
 #: separation from which clusters are fairly clear, and clear-cut
 FAIR, CLEAR = 0.25, 0.6
@@ -144,6 +147,23 @@ class Facts:
         if self.stability is None or self.n_tasks == 1:
             return True
         return not (self.stability.overall >= STABLE and np.nanmean(self.stability.clusters) < DOUBTFUL)
+
+
+def likeness_of_tasks(model: Any) -> tuple[str, Array | None]:
+    """What says how alike tasks are, and that (m × m): None where nothing is known.
+
+    "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
+    shares of clusters: 1 − ½ Σ_c |π_ic − π_kc|; "similarity" of the clusters of every task alone elsewhere.
+    """
+    if model.selection_.get("center") in ("all", "aligned") and len(model.tasks_) > 1:
+        sizes = np.asarray(model.cluster_sizes_, dtype=float)
+        shares = sizes / sizes.sum(axis=1, keepdims=True)
+        return "shares", 1.0 - 0.5 * np.abs(shares[:, None, :] - shares[None, :, :]).sum(axis=2)
+    coupled = model.selection_.get("coupling", {}).get("decision") not in ("none", 0)
+    if hasattr(model, "task_correlation_") and coupled:
+        return "correlation", np.asarray(model.task_correlation_, dtype=float)
+    similarity = model.selection_.get("task_similarity")
+    return "similarity", None if similarity is None else np.asarray(similarity, dtype=float)
 
 
 def facts_of(model: Any, against: str = "") -> Facts:

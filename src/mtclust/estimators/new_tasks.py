@@ -46,8 +46,9 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
 
 
 def _by_common_model(model: Any, kept: CommonKept, rows: Any) -> NewTask:
-    """In a common frame the one model labels rows of any task."""
-    common, m = replace(kept.model, temperature=model._model.temperature), len(kept.bounds.lower) + 1
+    """In a common frame the one model labels rows of any task, aligned with the others where those are."""
+    common = replace(kept.model_of_new_task(rows), temperature=model._model.temperature)
+    m = len(kept.bounds.lower) + 1
     labels = common.scores(rows, np.zeros(rows.shape[0], dtype=np.int64)).argmax(axis=1)
     return NewTask(labels, np.full((m, m), 1.0 / m), np.ones(m), float("nan"), common, rows.shape[1])
 

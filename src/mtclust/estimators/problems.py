@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust._warnings import warn_user
 from mtclust.alignment import groups_of_tasks
+from mtclust.choose.frames import moves_by_sums
 from mtclust.choose.settings import (
     Input,
     Sample,
@@ -30,13 +31,14 @@ from mtclust.choose.settings import (
 )
 from mtclust.choose.views import View, candidate_kernels, is_wide
 from mtclust.choose.ways import DIRECTIONS_OF_D, Candidate
+from mtclust.criterion import indicators
 from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.features import Kernel, eigen_features
 from mtclust.known import check_sizes, known_counts
 from mtclust.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, one_per_task, parse_sizes
 from mtclust.memory import available_memory, bytes_with_features, require_memory
-from mtclust.problem.common import CommonFrame
+from mtclust.problem.common import CommonFrame, labels_by
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import SearchOptions
@@ -48,6 +50,8 @@ Array = NDArray[np.float64]
 
 #: rows of the search in a wide sparse table
 _WIDE_ROWS = 1500
+#: rows that are read at once to find the offsets of tasks
+_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -75,12 +79,41 @@ def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> 
     most = _WIDE_ROWS if form == "matrix-free" else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= SPARED * most or not _chosen_on_few(estimator, clusters))
     tasks = index.by_rows if sizes_left_open(estimator) and form != "matrix-free" else None
-    sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks)
+    every = _tasks_of(estimator, index, most)
+    sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks, **every)
     settings = choose_settings(estimator, given, sample, options)
+    if settings.moves is not None and not sample.complete:
+        settings = _moved_by_all_rows(settings, given, sample)
     build = {"dual": _kernel_problem, "primal": _feature_problem, "matrix-free": _wide_problem}[form]
     problem = build(estimator, given, settings, sample)
     settings.selection["form"] = form
     return Prepared(problem, settings, sample, form)
+
+
+def _tasks_of(estimator: Any, index: TaskIndex, most: int) -> dict[str, int]:
+    """Rows of all tasks, where all are asked to be in one frame and there are not more of them than rows to look at."""
+    if getattr(estimator, "center", "task") != "all" or index.n_tasks > most:
+        return {}
+    return {"most_tasks": index.n_tasks, "least": 1}
+
+
+def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Settings:
+    """Offsets of tasks by all of their rows, in the clusters that the model of the sample puts them in."""
+    assert settings.choice is not None
+    assert settings.moves is not None
+    index, outcome, C = given.index, settings.choice.best.outcome, int(given.clusters.max())
+    model: Any = outcome.problem.decision(outcome.point)
+    sums, counts = np.zeros((index.n_tasks, C, given.rows.shape[1])), np.zeros((index.n_tasks, C))
+    for task, part in enumerate(index.slices()):
+        for begin in range(part.start, part.stop, _ROWS_AT_ONCE):
+            rows = given.rows[index.order[begin : min(begin + _ROWS_AT_ONCE, part.stop)]]
+            rows = rows.toarray() if sp.issparse(rows) else rows
+            z = indicators(labels_by(model, rows - settings.moves[task]), C)
+            sums[task] += z.T @ rows
+            counts[task] += z.sum(axis=0)
+    moves = moves_by_sums(sums, counts)
+    view = View(sample.rows, sample.index.offsets, sample.order).aligned(moves[sample.tasks])
+    return replace(settings, moves=moves, view=view)
 
 
 def _chosen_on_few(estimator: Any, clusters: NDArray[np.int64]) -> bool:
@@ -104,7 +137,7 @@ def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np
         outcome = solve(problem, options, rng)
         return released(outcome, options, rng) if settings.sizes == "released" else outcome
     best, rng = choice.best, np.random.default_rng(0)  # what was chosen does not depend on random_state
-    if best.frame == "all":
+    if best.frame != "task":
         return _in_common_frame(prepared, best, choice.alone, index, options, rng)
     outcome = best.outcome
     if choice.alone is not None and problem.method != "independent":
@@ -164,7 +197,11 @@ def _in_common_frame(
             single = None
     labels = np.asarray(point.labels) if place is None else np.asarray(point.labels)[place]
     counts = counts_by_task(labels, index.offsets, pooled.bounds.n_clusters)
-    frame: Any = CommonFrame(pooled, index.offsets, free_bounds(index.sizes, counts > 0), place)
+    settings = prepared.settings
+    frame: Any = CommonFrame(
+        pooled, index.offsets, free_bounds(index.sizes, counts > 0), place, settings.moves,
+        None if settings.moves is None else settings.view.rows,
+    )  # fmt: skip
     whole = frame.point(point)
     return Outcome(
         frame, whole, whole if single is None else single, few.problem, few.point, few_single, similarity,
@@ -189,7 +226,7 @@ def _kernel_problem(estimator: Any, given: Input, settings: Settings, sample: Sa
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
     if sample.in_order or given.rows is sample.rows:
         return _seen_through(estimator, settings, settings.view, given, estimator.n_components)
-    given = given.as_one_task() if settings.frame == "all" else given
+    given = given if settings.frame == "task" else _as_one_task(given, settings)
     index = given.index
     view = View(all_rows(given.rows, index).rows, index.offsets, index.order, estimator.fit_intercept)
     rank = estimator.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
@@ -212,6 +249,18 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
     )  # fmt: skip
 
 
+def _as_one_task(given: Input, settings: Settings) -> Input:
+    """All rows as those of one task; a copy of them where tasks are aligned."""
+    if settings.moves is not None:
+        n, d = given.rows.shape
+        require_memory(
+            float(given.rows.dtype.itemsize) * n * d,
+            f"a copy of {n} rows with aligned tasks",
+            'Set center="task" or "all", which need none.',
+        )
+    return given.as_one_task(settings.moves)
+
+
 def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.primal.features import feature_map, source_of
@@ -220,8 +269,8 @@ def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: S
 
     _check_feature_memory(estimator, given.rows, given.index, given.clusters, settings.kernel.kind)
     method, lambda1 = estimator._method(given.index.n_tasks), settings.lambda1
-    if settings.frame == "all":
-        given = given.as_one_task()
+    if settings.frame != "task":
+        given = _as_one_task(given, settings)
         method, lambda1 = estimator._method(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
     if settings.kernel.kind == "rbf" and estimator.fit_intercept:

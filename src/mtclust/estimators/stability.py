@@ -13,13 +13,14 @@ from mtclust._progress import counted, reporting
 from mtclust._threads import one_blas_thread
 from mtclust.choose.record import SizesChoice
 from mtclust.choose.views import KernelSpec, View
-from mtclust.choose.ways import Question, coupled_at_once, own_frame_problem, starts_from_mixture
+from mtclust.choose.ways import Question, coupled_at_once, own_frame_problem, starts_from
 from mtclust.distributed import is_dask
 from mtclust.estimators.mistakes import check_index
 from mtclust.estimators.problems import clusters_per_task
 from mtclust.few_values import spread
 from mtclust.known import placed
 from mtclust.labels import parse_sizes, proportional, same_for_all_clusters
+from mtclust.problem.common import rows_in_frame
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point, Start
 from mtclust.search.outcome import released
@@ -65,7 +66,7 @@ def refit_on_subsamples(model: Any, X: Any, tasks: Any, n_refits: int, share: fl
     # refits see columns that were spread; so must what they are compared with
     spreads = len(model.spread_columns_) > 0
     labels = model._model.scores(rows, numbers).argmax(axis=1) if spreads else np.asarray(model.labels_)
-    labels = labels[index.order]
+    labels, rows = labels[index.order], rows_in_frame(model._kept, rows, numbers)
     with one_blas_thread(), reporting(model):
         refitting = _Refitting(model, rows, index, labels)
         refits = [refitting(share, rng) for _ in counted(range(n_refits), "stability: refit", n_refits)]
@@ -99,7 +100,7 @@ class _Refitting:
         strata = self.labels if self.sizes == "given" else None
         tasks, where = subsample(self.index.offsets, share, self.model.n_clusters_, rng, strata)
         offsets = np.searchsorted(where, np.append(self.index.offsets[tasks], self.index.offsets[-1]))
-        common = self.model.selection_.center == "all"
+        common = self.model.selection_.center != "task"
         problem = self._common(where) if common else self._own(tasks, where, offsets)
         found, ends = self._searched(problem, rng)
         ends.append(self._warm(found, ends[0].Z, self.labels[where], tasks, rng))
@@ -152,7 +153,7 @@ class _Refitting:
         if not self.from_mixture:
             return None
         labels = self._question.mixture()
-        return None if labels is None else starts_from_mixture(problem, labels, self.options)
+        return None if labels is None else starts_from(problem, labels, self.options)
 
     def _own(self, tasks: Labels, where: Labels, offsets: NDArray[np.int64]) -> KernelProblem:
         """The problem of some rows, every task in its own frame."""
@@ -180,7 +181,7 @@ class _Refitting:
         return problem.with_bounds(proportional(table, self.index.sizes[tasks], np.diff(offsets)))
 
     def _common(self, where: Labels) -> KernelProblem:
-        """The problem of some rows as one task in the frame common to all."""
+        """The problem of some rows as one task, in the frame common to all."""
         chosen = self.model.selection_
         first = np.mean(list(chosen.lambda1.values()) if isinstance(chosen.lambda1, Mapping) else chosen.lambda1)
         self._question = Question(

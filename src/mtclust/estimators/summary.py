@@ -11,7 +11,7 @@ import numpy as np
 from mtclust._names import columns, padded, shown_name
 from mtclust.choose.record import Selection, SizesChoice
 from mtclust.estimators.concerns import concerns
-from mtclust.estimators.facts import facts_of
+from mtclust.estimators.facts import facts_of, likeness_of_tasks
 
 #: columns of the terminal that are used
 _WIDTH = 100
@@ -189,15 +189,14 @@ def _table(model: Any) -> tuple[list[str], list[list[str]]]:
 
 
 def _closest(model: Any) -> tuple[str, list[str]]:
-    """The task closest to each, by correlation where it was learned and by similarity of the clusters elsewhere."""
-    learned = hasattr(model, "task_correlation_") and _coupled(model)
-    matrix = model.task_correlation_ if learned else model.selection_.get("task_similarity")
+    """The task closest to each, by whatever says how alike tasks are."""
+    kind, matrix = likeness_of_tasks(model)
     if len(model.tasks_) == 1 or matrix is None:
         return "", []
     away = np.where(np.eye(len(matrix), dtype=bool), -np.inf, np.abs(matrix))
     names = model.tasks_.tolist()
     texts = [f"{shown_name(names[k])} ({round(matrix[i, k], 2) + 0.0:.2f})" for i, k in enumerate(away.argmax(axis=1))]
-    return f"closest task ({'correlation' if learned else 'similarity'})", texts
+    return f"closest task ({kind})", texts
 
 
 def _count(number: int, noun: str) -> str:

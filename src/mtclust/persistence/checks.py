@@ -182,6 +182,11 @@ def _check_kept(sizes: _Sizes, kept: Any, decision: DecisionModel) -> None:
         _check_decision(_Sizes(m=1, **{size: sizes.known[size] for size in "nCd"}), "the common model", kept.model)
         if not (kept.model.present.all() and decision.present.all()):
             raise ValueError("its one model for all tasks lacks clusters")
+        if (kept.moves is None) != (kept.means is None):
+            raise ValueError("its tasks are aligned by half of what that takes")
+        if kept.moves is not None:
+            sizes.array("moves", kept.moves, _FLOAT, "m", "d")
+            sizes.array("means", kept.means, _FLOAT, "C", "d")
         return
     if not np.array_equal(bounds.present, decision.present):
         raise ValueError("its tasks do not have the clusters that it decides about")

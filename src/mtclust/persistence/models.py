@@ -19,7 +19,9 @@ from mtclust.persistence.fitted import ESTIMATORS
 #: what the manifest begins with
 FORMAT = "mtclust model"
 #: raised when older versions of mtclust could not read a new file correctly
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+#: formats that are read: 2 knew no aligned tasks
+_READ = (2, FORMAT_VERSION)
 
 
 def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
@@ -161,10 +163,11 @@ def _check_format(manifest: Any, path: str | os.PathLike[str]) -> None:
             f"{os.fspath(path)!r} was saved by an earlier version of mtclust, whose files held its internals; fit the "
             "model again and save it."
         )
-    if found != FORMAT_VERSION:
+    if found not in _READ:
         raise ModelFileError(
             f"{os.fspath(path)!r} was saved by mtclust {manifest.get('mtclust')} in format {found!r}; this is mtclust "
-            f"{_own_version()}, which reads format {FORMAT_VERSION}. Load it with the version that saved it, or newer."
+            f"{_own_version()}, which reads formats up to {FORMAT_VERSION}. Load it with the version that saved it, or "
+            "newer."
         )
 
 

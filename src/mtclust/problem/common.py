@@ -1,7 +1,7 @@
 """All tasks in one frame: one model for all of them, found with all rows as one task.
 
-A task may lack clusters there, and the levels of the tasks count. Seen as a coupling this is Ω = 11ᵀ/m: the tasks'
-models are the same.
+A task may lack clusters there, and the levels of the tasks count, unless every task was moved by an offset of its own
+before. Seen as a coupling this is Ω = 11ᵀ/m: the tasks' models are the same.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtclust.criterion import indicators
 from mtclust.labels import SizeBounds, counts_by_task
 from mtclust.model import DecisionModel
 from mtclust.problem.protocol import Method, Point
 
 Array = NDArray[np.float64]
+
+#: turns of labels and moves of a new task at most
+_TURNS = 20
 
 
 @dataclass(frozen=True)
@@ -51,12 +56,18 @@ class CommonFrame:
         Of the tasks: which clusters they have.
     place : ndarray of shape (N,), optional
         Where the one task has the rows of the tasks, if not in the same order.
+    moves : ndarray of shape (m, d), optional
+        What was taken off the rows of every task, where tasks are aligned.
+    few_rows : ndarray of shape (k, d), optional
+        Some of the rows then, after they were moved.
     """
 
     pooled: Any
     offsets: NDArray[np.int64]
     bounds: SizeBounds
     place: NDArray[np.int64] | None = None
+    moves: Array | None = None
+    few_rows: Array | None = None
 
     method: Method = "relationship"
     #: leave-one-out scores are the judge's
@@ -80,6 +91,14 @@ class CommonFrame:
     def class_counts(self, point: Point) -> NDArray[np.int64]:
         return counts_by_task(point.labels, self.offsets, self.bounds.n_clusters)
 
+    def as_pooled(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Values of the rows of the tasks in the order in which the one task has them."""
+        if self.place is None:
+            return values
+        result = np.empty_like(values)
+        result[self.place] = values
+        return result
+
     def point(self, pooled: Point) -> Point:
         """A point of the one task as one of all tasks."""
         return replace(pooled, fit=CommonFit(pooled, self.n_tasks, self.place))
@@ -90,20 +109,31 @@ class CommonFrame:
     def decision(self, point: Point) -> DecisionModel:
         """The one model, for every task."""
         model, m = self.pooled.decision(point.fit.pooled), self.n_tasks
-        return replace(
+        model = replace(
             model,
             coefficients=np.repeat(model.coefficients, m, axis=0),
             intercept=np.repeat(model.intercept, m, axis=0),
             present=np.ones((m, self.bounds.n_clusters), dtype=bool),
             centres=None if model.centres is None else np.repeat(model.centres[:1], m, axis=0),
         )
+        return model if self.moves is None else model.moved(self.moves)
 
     def leave_one_out(self, point: Point) -> Array:
         scores = self.pooled.leave_one_out(point.fit.pooled)
         return scores if self.place is None else scores[self.place]
 
     def kept(self, point: Point) -> CommonKept:
-        return CommonKept(self.pooled.decision(point.fit.pooled), self.bounds)
+        model, means = self.pooled.decision(point.fit.pooled), None
+        if self.few_rows is not None:
+            labels = labels_by(model, self.few_rows)
+            z = indicators(labels, self.bounds.n_clusters)
+            means = z.T @ self.few_rows / np.maximum(z.sum(axis=0), 1.0)[:, None]
+        return CommonKept(model, self.bounds, self.moves, means)
+
+
+def labels_by(model: DecisionModel, rows: Array) -> NDArray[np.int64]:
+    """Clusters of rows by a model of one task."""
+    return np.asarray(model.scores(rows, np.zeros(len(rows), dtype=np.int64)).argmax(axis=1), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -116,10 +146,16 @@ class CommonKept:
         With one task.
     bounds : SizeBounds
         Of the fitted tasks.
+    moves : ndarray of shape (m, d), optional
+        What is taken off the rows of the fitted tasks, where they are aligned.
+    means : ndarray of shape (C, d), optional
+        Of the clusters then, to which a new task is moved.
     """
 
     model: DecisionModel
     bounds: SizeBounds
+    moves: Array | None = None
+    means: Array | None = None
 
     @property
     def n_columns(self) -> int:
@@ -130,3 +166,37 @@ class CommonKept:
                 'Fit with kernel="rbf", "linear" or a callable.'
             )
         return int(model.coefficients.shape[2] if model.rows is None else model.rows.shape[1])
+
+    def model_of_new_task(self, rows: Any) -> DecisionModel:
+        """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are.
+
+        The task is moved to where its rows lie closest to the means of the clusters that the model then puts them in:
+        from where it is, or from where its mean is that of the others, in turns.
+        """
+        if self.means is None:
+            return self.model
+        rows = rows.toarray() if sp.issparse(rows) else rows
+        centre = self.means.mean(axis=0)
+        ends = [self._moved_to_means(rows, begun) for begun in (np.zeros_like(centre), rows.mean(axis=0) - centre)]
+        # of two that are as good the nearer: the rows of one cluster would fit any
+        near = [distance * len(rows) + float(np.mean(move**2)) for distance, move in ends]
+        return self.model.moved(ends[int(np.argmin(near))][1][None, :])
+
+    def _moved_to_means(self, rows: Array, move: Array) -> tuple[float, Array]:
+        """Mean squared distance of rows to the means of their clusters, and the move that it ends with."""
+        assert self.means is not None
+        labels = None
+        for _ in range(_TURNS):
+            now = labels_by(self.model, rows - move)
+            if labels is not None and np.array_equal(labels, now):
+                break
+            labels = now
+            move = (rows - self.means[labels]).mean(axis=0)
+        return float(np.mean((rows - move - self.means[labels_by(self.model, rows - move)]) ** 2)), move
+
+
+def rows_in_frame(kept: Any, rows: Any, task_numbers: NDArray[np.int64]) -> Any:
+    """Rows of the fitted tasks where their model compares them: moved, if tasks are aligned."""
+    if not isinstance(kept, CommonKept) or kept.moves is None:
+        return rows
+    return (rows.toarray() if sp.issparse(rows) else rows) - kept.moves[task_numbers]

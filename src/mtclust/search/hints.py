@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mtclust.assignment import assign
 from mtclust.hints import Hints
 from mtclust.known import known_counts, left_over, names_after_known, placed, with_room
-from mtclust.labels import SizeBounds, counts_by_task, free_bounds, tasks_of_rows
+from mtclust.labels import SizeBounds, free_bounds, tasks_of_rows
 from mtclust.links import linked_clusters
 from mtclust.membership import best_temperature, probabilities
 from mtclust.problem.common import CommonFrame
@@ -47,6 +47,7 @@ def keep_known(
     problem: Any = outcome.problem
     common = isinstance(problem, CommonFrame)
     own, point = (problem.pooled, outcome.point.fit.pooled) if common else (problem, outcome.point)
+    known = problem.as_pooled(known) if common else known
     labels, bounds = np.asarray(point.labels, dtype=np.int64), own.bounds
     names = np.tile(np.arange(bounds.n_clusters), (own.n_tasks, 1))
     if free_names:
@@ -61,9 +62,9 @@ def keep_known(
         few = outcome.few.with_bounds(bounds.renamed(own_names).fixed())
         few_point = few.renamed(outcome.few_point, own_names)
     if common:
-        counts = counts_by_task(end.labels, problem.offsets, problem.bounds.n_clusters)
-        found = CommonFrame(found, problem.offsets, free_bounds(np.diff(problem.offsets), counts > 0))
-        end = found.point(end)
+        whole = replace(problem, pooled=found)
+        end = whole.point(end)
+        found = whole.with_bounds(free_bounds(np.diff(problem.offsets), whole.class_counts(end) > 0))
     return replace(outcome, problem=found, point=end, few=few, few_point=few_point, named=True)
 
 

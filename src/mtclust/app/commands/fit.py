@@ -97,9 +97,9 @@ def add_parser(commands: Any) -> None:
         help="dmtrc only: auto (default), full, none, or a strength from 0 to 1",
     )
     add_choice(
-        how, "--center", ("auto", "task", "all"),
-        "not dstc: compare rows around the mean of their task (task), as they are (all), or what fits better (auto, "
-        "default)",
+        how, "--center", ("auto", "task", "all", "aligned"),
+        "not dstc: compare rows around the mean of their task (task), as they are (all), after each task was moved by "
+        "an offset of its own (aligned), or what fits best (auto, default)",
     )  # fmt: skip
     add_switch(
         how, "--stability", "cluster halves of the rows anew to see what stays the same (default), or spare the time"
