@@ -178,7 +178,8 @@ def _coupling(draw, parameters, told):
         not isinstance(parameters["n_clusters"], dict), told["container"] != "dask", told["kind"] != "text",
     )  # fmt: skip
     if all(one_frame):
-        centres.append("all")
+        by_rows = isinstance(parameters["kernel"], str) and parameters["kernel"] != "precomputed"
+        centres += ["all", "aligned"] if by_rows else ["all"]
     parameters["center"] = draw(st.sampled_from(centres))
 
 
