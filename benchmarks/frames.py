@@ -6,8 +6,8 @@ Every table is cut by a column that tells its classes apart (which is then left 
 random, at random with a shift of every task, into tasks with different shares of classes, and into such tasks with a
 smaller shift. For every cut: DMTRC with every task around its own mean, with one frame for all, and with the choice
 left to it, beside k-means on all rows and in every task. Means over tables and draws, columns standardised, one thread.
-The rule of mtclust.choose.frames was made with the first seven tables in view; the other four were run when it was
-settled. Writes runs.csv and table.md.
+The rule of mtclust.choose.frames was made with the first seven tables in view; nothing was decided on the other four.
+Writes runs.csv and table.md.
 """
 
 from __future__ import annotations
