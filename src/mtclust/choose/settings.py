@@ -287,7 +287,7 @@ def _frames(estimator: Any, given: Input, sample: Sample) -> tuple[Frame, ...]:
         return frames
     possible: tuple[Frame, ...] = ("task",)
     if given.index.in_memory and not is_wide(given.rows) and len(sample.tasks) == given.index.n_tasks:
-        possible = ("task", "all", "aligned") if _by_rows(estimator) else ("task", "all")
+        possible = ("task", "all", "aligned") if by_rows(estimator) else ("task", "all")
     if len(frames) == 1 and frames[0] not in possible:
         raise ValueError(
             f'center="{frames[0]}" needs rows in memory, dense or of at most 2 million cells, and not very many tasks '
@@ -315,7 +315,7 @@ def _open_frames(estimator: Any, n_tasks: int, clusters: NDArray[np.int64]) -> t
     return (center,)
 
 
-def _by_rows(estimator: Any) -> bool:
+def by_rows(estimator: Any) -> bool:
     """Whether rows are known, not only a kernel of them."""
     return isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
 
@@ -328,7 +328,7 @@ def sizes_left_open(estimator: Any) -> bool:
 
 def columns_to_spread(estimator: Any, rows: Any) -> NDArray[np.int64]:
     """Columns with few values, where sizes are chosen and rows are known (:mod:`mtclust.few_values`)."""
-    return few_valued(rows) if _by_rows(estimator) and sizes_left_open(estimator) else np.empty(0, dtype=np.int64)
+    return few_valued(rows) if by_rows(estimator) and sizes_left_open(estimator) else np.empty(0, dtype=np.int64)
 
 
 def _is_open(question: Question) -> bool:

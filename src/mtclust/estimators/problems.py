@@ -24,6 +24,7 @@ from mtclust.choose.settings import (
     Sample,
     Settings,
     all_rows,
+    by_rows,
     choose_settings,
     rows_to_choose_on,
     sample_rows,
@@ -118,8 +119,7 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
 
 def _chosen_on_few(estimator: Any, clusters: NDArray[np.int64]) -> bool:
     """Whether settings of rows that are held as kernel matrices may be chosen on some of them."""
-    known_rows = isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
-    return known_rows and sizes_left_open(estimator) and int(clusters.max()) > 1
+    return by_rows(estimator) and sizes_left_open(estimator) and int(clusters.max()) > 1
 
 
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
