@@ -11,7 +11,7 @@ TABLES_STAMP := $(TABLES)/.installed
 
 WORKFLOWS := $(wildcard .github/workflows/*.yml)
 
-.PHONY: help demo quick test test-lowest fuzz kill messages coverage mutation lint bench bench-tables bench-quick docs clean
+.PHONY: help demo quick test test-lowest fuzz kill messages coverage mutation lint reproduce bench bench-tables bench-quick docs clean
 
 help:
 	@echo "make demo   cluster real handwriting on 14 sheets: report, k-means beside it (no download)"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-lowest  the tests with the lowest versions of the dependencies"
 	@echo "make coverage     lines and branches that the tests reach"
 	@echo "make mutation     changes of the core that no test notices (minutes)"
+	@echo "make reproduce    the experiments of the paper: tables, figures, claims (hours; goes on where it stopped)"
 	@echo "make bench-quick  a few times and scores beside those of the last release"
 	@echo "make bench  run the benchmarks (minutes; real data from MTCLUST_DATA)"
 	@echo "make bench-tables  ordinary tables against other methods (more packages, in .venv-tables)"
@@ -95,6 +96,9 @@ coverage: $(DEV_STAMP)
 
 mutation: $(DEV_STAMP)
 	$(BIN)/python tools/mutation.py
+
+reproduce: $(DEV_STAMP)
+	$(BIN)/python -m paper reproduce all --jobs 2
 
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/reference_objective.py

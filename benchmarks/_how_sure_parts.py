@@ -20,8 +20,8 @@ from sklearn.mixture import GaussianMixture
 from _tables_read import Table
 from _tables_sets import SETS
 from mtclust import DMTRC, DSTC
+from mtclust.estimators.outliers import OUTLIER_CUT
 from mtclust.metrics import macro_nmi
-from mtclust.outliers import OUTLIER_CUT
 
 Array = NDArray[np.float64]
 Row = dict[str, Any]

@@ -75,7 +75,7 @@ def measure_text(corpus: str, method: str) -> dict[str, Any]:
     from _scale_measure import timed
     from _scale_methods import ESTIMATORS, METHODS
     from mtclust.metrics import macro_nmi
-    from mtclust.paper.datasets import fetch_newsgroups_tasks, fetch_sentiment_tasks
+    from paper.datasets import fetch_newsgroups_tasks, fetch_sentiment_tasks
 
     METHODS["DMTRC (n_init=1)"](draw(Cell(1000, 3), 0), 0)
     fetch = {"newsgroups": fetch_newsgroups_tasks, "sentiment": fetch_sentiment_tasks}[corpus]

@@ -16,9 +16,9 @@ from _scale_data import Cell, Mixture, draw
 from _scale_measure import Runs, child, one_pass, timed
 from _scale_methods import LAMBDA, METHODS, OURS_ONCE, REFERENCE, WIDTH, estimator, methods_for
 from mtclust.choose.views import mean_distance_within
-from mtclust.coupling import gain_matrix
-from mtclust.features import Kernel, centre_kernel, squared_distances
-from mtclust.labels import label_codes
+from mtclust.core.coupling import gain_matrix
+from mtclust.core.kernels import Kernel, centre_kernel, squared_distances
+from mtclust.core.labels import label_codes
 from mtclust.metrics import macro_nmi
 
 _TASKS_BY_ROWS = {10**3: (3, 10, 20), 5000: (3,), 10**4: (3, 20, 100), 10**5: (3, 10, 100), 10**6: (3, 10)}

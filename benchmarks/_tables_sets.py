@@ -18,7 +18,7 @@ from sklearn.datasets import load_iris, load_wine
 import _tables_read as read
 from _tables_read import Table, one_scale, some_rows, standardised
 from mtclust.datasets import load_digits_tasks
-from mtclust.paper.datasets import fetch_pendigits_tasks
+from paper.datasets import fetch_pendigits_tasks
 
 Load = Callable[[int], Table]
 

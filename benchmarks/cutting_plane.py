@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.exceptions import DegenerateSolutionWarning
 from mtclust.metrics import macro_nmi
-from mtclust.paper.datasets import fetch_pendigits_tasks
+from paper.datasets import fetch_pendigits_tasks
 
 METHODS = {"DMTRC": (DMTRC, {"coupling": "full"}), "DMTFC": (DMTFC, {"n_components": 100}), "DSTC": (DSTC, {})}
 JOBS = (1, 2, 3)

@@ -26,9 +26,9 @@ from threadpoolctl import threadpool_limits
 
 from _tables import Rows, write_markdown
 from mtclust import DMTRC
+from mtclust.core.kernels import Kernel
 from mtclust.distributed import chunk
 from mtclust.distributed.source import ChunkedRows
-from mtclust.features import Kernel
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import first_rows
 from mtclust.primal.rows import RawSums, combine

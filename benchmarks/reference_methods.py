@@ -25,9 +25,9 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mtclust.metrics import macro_nmi
-from mtclust.paper.datasets import fetch_pendigits_tasks
-from mtclust.paper.experiments.methods import fast_macro_nmi, labels_of_starts
-from mtclust.paper.reference import REFERENCE_METHODS, ReferenceMethod
+from paper.datasets import fetch_pendigits_tasks
+from paper.experiments.methods import fast_macro_nmi, labels_of_starts
+from paper.reference import REFERENCE_METHODS, ReferenceMethod
 
 JOBS = (1, 2, 3)
 N_CLUSTERS = 5

@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 from _tables import Rows, write_markdown
 from mtclust import DMTRC
 from mtclust.choose.views import mean_distance_within
-from mtclust.features import rbf_from_distances, squared_distances
+from mtclust.core.kernels import rbf_from_distances, squared_distances
 from mtclust.metrics import macro_nmi
-from mtclust.paper.datasets import fetch_pendigits
+from paper.datasets import fetch_pendigits
 
 REFERENCE = Path(__file__).parent / "data" / "pendigits-best.json"
 JOBS = {"1": (0, 1, 2), "2": (3, 4, 5), "3": (0, 1, 2, 3, 4, 5)}

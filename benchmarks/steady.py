@@ -37,7 +37,7 @@ from _tables_read import data_home
 from _tables_sets import SETS
 from mtclust import DMTRC
 from mtclust.metrics import macro_nmi
-from mtclust.paper.datasets import fetch_pendigits_tasks
+from paper.datasets import fetch_pendigits_tasks
 
 SEEDS = range(10)
 ORDERS = range(5)

@@ -60,6 +60,6 @@ ax.set_title("and how the tasks are related", fontsize=12, pad=9)
 plt.show()
 
 # %%
-# This is one draw of the images; ``mtclust reproduce pendigits`` averages over many.
+# This is one draw of the images; ``python -m paper reproduce pendigits`` averages over many.
 # What was chosen, and what to be careful about:
 print(model.summary())

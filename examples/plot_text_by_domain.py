@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from mtclust import DMTRC
-from mtclust.features import TaskTfidf
 from mtclust.metrics import macro_nmi
+from mtclust.text import TaskTfidf
 
 COMMON = {
     "cooking": "oven recipe salt butter taste dish bake kitchen pan flour",
@@ -51,7 +51,7 @@ for domain, talk in TALK.items():
 print(documents[0])
 
 # %%
-# :class:`~mtclust.features.TaskTfidf` with a linear kernel is the default for text; the table stays sparse.
+# :class:`~mtclust.text.TaskTfidf` with a linear kernel is the default for text; the table stays sparse.
 model = make_pipeline(TaskTfidf(), DMTRC(n_clusters=4, kernel="linear", random_state=0))
 model.fit(documents, dmtrc__tasks=domains)
 clusterer, terms = model[-1], model[0].get_feature_names_out()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
-from mtclust.alignment import (
+from mtclust.core.alignment import (
     _nearest_subset,
     _shifted_products,
     align,
@@ -20,7 +20,7 @@ from mtclust.alignment import (
     pair_counts,
     products_of_means,
 )
-from mtclust.labels import SizeBounds, counts_by_task
+from mtclust.core.labels import SizeBounds, counts_by_task
 
 
 def test_a_task_whose_class_means_coincide_up_to_rounding_resembles_no_other():
@@ -143,7 +143,7 @@ def test_names_that_agree_most_are_given_however_many_rows_are_counted_at_once(m
     model = rng.integers(4, size=101)
     labels = np.where(rng.random(101) < 0.8, np.array([2, 3, 1, 0])[model], rng.integers(4, size=101))
     plain = pair_counts(labels, model, 4)
-    monkeypatch.setattr("mtclust.alignment._COUNTED_AT_ONCE", 10)
+    monkeypatch.setattr("mtclust.core.alignment._COUNTED_AT_ONCE", 10)
     np.testing.assert_array_equal(pair_counts(labels, model, 4), plain)
     for c, d in itertools.product(range(4), range(4)):
         assert plain[c, d] == np.count_nonzero((labels == c) & (model == d))

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment, linprog
 
-from mtclust import assignment
-from mtclust.assignment import assign
+from mtclust.core import assignment
+from mtclust.core.assignment import assign
 
 
 def optimum_by_linear_programming(cost, lower, upper):

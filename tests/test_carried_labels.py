@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mtclust.criterion import decision_weights
-from mtclust.features import centre_kernel
-from mtclust.labels import neutral_bounds
+from mtclust.core.criterion import decision_weights
+from mtclust.core.kernels import centre_kernel
+from mtclust.core.labels import neutral_bounds
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.predictability import criterion_named
 

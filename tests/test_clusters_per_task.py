@@ -5,10 +5,10 @@ import pytest
 from sklearn.base import clone
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.alignment import align
+from mtclust.core.alignment import align
+from mtclust.core.kernels import centre_kernel
+from mtclust.core.labels import SizeBounds, parse_sizes
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.features import centre_kernel
-from mtclust.labels import SizeBounds, parse_sizes
 from mtclust.metrics import match_clusters, nmi, per_task
 from tests.conftest import gaussian_tasks
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mtclust import _compiled
+from mtclust.core import _compiled
 
 
 def splitmix64(state):

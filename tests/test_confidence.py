@@ -11,12 +11,12 @@ from sklearn.preprocessing import StandardScaler
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.coupling import gain_matrix
+from mtclust.core.coupling import gain_matrix
+from mtclust.core.labels import label_codes
+from mtclust.core.membership import probabilities
 from mtclust.datasets import make_related_tasks
 from mtclust.estimators import confidence
-from mtclust.labels import label_codes
-from mtclust.membership import probabilities
-from mtclust.outliers import OUTLIER_CUT
+from mtclust.estimators.outliers import OUTLIER_CUT
 from tests.test_contract import FORMS, form  # noqa: F401  (a fixture)
 
 X, Y, TASKS = make_related_tasks(3, n_samples=40, separation=3.0, random_state=1).X_y_tasks

@@ -9,10 +9,10 @@ from sklearn.metrics import adjusted_rand_score
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC, _progress
-from mtclust._progress import listening
 from mtclust.datasets import load_digits_tasks, make_related_tasks
 from mtclust.exceptions import UncoupledWarning
 from mtclust.selection import CouplingDecision, Selection
+from mtclust.util.progress import listening
 
 da = pytest.importorskip("dask.array")
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import scipy.linalg as sla
 
-from mtclust.coupling import Relationship, gain_matrix, symmetric_eigen, trace_one_root
-from mtclust.features import centre_kernel, eigen_features
-from mtclust.labels import label_codes, parse_sizes
+from mtclust.core.coupling import Relationship, gain_matrix, symmetric_eigen, trace_one_root
+from mtclust.core.kernels import centre_kernel, eigen_features
+from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.problem.acceleration import Accelerator
 from mtclust.problem.kernel_descent import step_coupling
 from mtclust.problem.kernels import KernelProblem

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mtclust.criterion import (
+from mtclust.core.criterion import (
     GAMMA,
     LeaveOneOutForm,
     decision_weights,
@@ -17,8 +17,8 @@ from mtclust.criterion import (
     predictability,
     size_weights,
 )
-from mtclust.features import centre_kernel
-from mtclust.labels import label_codes
+from mtclust.core.kernels import centre_kernel
+from mtclust.core.labels import label_codes
 
 
 def one_task(n: int, d: int, seed: int) -> np.ndarray:

@@ -11,9 +11,9 @@ from sklearn.utils import estimator_html_repr
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust._names import columns, shown_name
 from mtclust.estimators.concerns import concerns
 from mtclust.selection import CouplingDecision, NumberOfClusters
+from mtclust.util.names import columns, shown_name
 from tests.conftest import gaussian_tasks
 
 X, Y, TASKS = gaussian_tasks()

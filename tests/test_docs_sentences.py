@@ -9,7 +9,7 @@ import pytest
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.labels import balance_bounds
+from mtclust.core.labels import balance_bounds
 from tests.conftest import gaussian_tasks
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

@@ -15,11 +15,11 @@ import pytest
 import scipy.sparse as sp
 
 from mtclust import DMTFC, DMTRC, DSTC, split_by_task, stack_tasks
-from mtclust.features import Kernel, rbf_from_distances
-from mtclust.labels import parse_sizes
-from mtclust.memory import require_memory
+from mtclust.core.kernels import Kernel, rbf_from_distances
+from mtclust.core.labels import parse_sizes
 from mtclust.relaxation.options import CuttingPlaneOptions
 from mtclust.selection import select_n_clusters
+from mtclust.util.memory import require_memory
 from tests.conftest import gaussian_tasks
 
 ROOT = Path(__file__).parent.parent

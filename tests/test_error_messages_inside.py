@@ -18,12 +18,12 @@ import mtclust
 from mtclust import DSTC, coupling, features
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
-from mtclust.paper.datasets._archives import read_members
-from mtclust.paper.experiments import transfer
-from mtclust.paper.experiments.runner import Cell, Outcome, outcomes_of, run_cells
-from mtclust.paper.experiments.table import RunTable, as_row
 from mtclust.primal import matrix_free
 from mtclust.primal.systems import _inverse_of
+from paper.datasets._archives import read_members
+from paper.experiments import transfer
+from paper.experiments.runner import Cell, Outcome, outcomes_of, run_cells
+from paper.experiments.table import RunTable, as_row
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 ROWS = da.from_array(X, chunks=(10, 3))
@@ -136,7 +136,7 @@ def test_rows_that_cannot_be_written_name_the_table(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("mtclust.paper.experiments.table.os.fsync", full)
+    monkeypatch.setattr("paper.experiments.table.os.fsync", full)
     with pytest.raises(OSError, match=rf"No space left on device: '{re.escape(str(table.path))}'"):
         table.append([as_row(experiment="x")])
     assert table.path.read_bytes() == before

@@ -68,7 +68,7 @@ def test_linear_decision_function_is_coef_times_x_plus_intercept(method, interce
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_decision_function_on_training_rows_is_labels_minus_scaled_residual(method, kernel):
     """F = Y − (n_i/2)α: the prediction path must agree with the solver's own algebra."""
-    from mtclust.labels import label_codes
+    from mtclust.core.labels import label_codes
 
     model = method(3, kernel=kernel, sizes="balanced", random_state=0).fit(X, tasks=TASKS)
     codes = label_codes(model.labels_, 3)
@@ -187,7 +187,7 @@ def test_refused_coupling_leaves_every_task_its_own_labels_and_keeps_both(monkey
     ids=["balanced", "l", "fractions", "table", "mapping"],
 )
 def test_labels_obey_the_sizes(method, sizes):
-    from mtclust.labels import parse_sizes
+    from mtclust.core.labels import parse_sizes
 
     noisy = X + 2 * np.random.default_rng(1).normal(size=X.shape)
     model = method(3, sizes=sizes, **QUICK).fit(noisy, tasks=TASKS)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.alignment import align, groups_of_tasks
-from mtclust.features import centre_kernel, eigen_features
-from mtclust.labels import label_codes, parse_sizes
+from mtclust.core.alignment import align, groups_of_tasks
+from mtclust.core.kernels import centre_kernel, eigen_features
+from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.metrics import macro_nmi
 from mtclust.problem.acceleration import Accelerator
 from mtclust.problem.kernel_descent import step_coupling

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.core.labels import parse_sizes
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.labels import parse_sizes
 from mtclust.metrics import macro_nmi
 from tests.conftest import gaussian_tasks
 

@@ -11,10 +11,10 @@ from mtclust.app.relationship import task_relationship
 from mtclust.app.report.content import ReportInput, report_content
 from mtclust.app.tables.columns import Feature
 from mtclust.choose.record import CouplingDecision, NumberOfClusters
+from mtclust.core.stability import Stability
 from mtclust.datasets import make_related_tasks
 from mtclust.estimators.concerns import concerns
 from mtclust.estimators.facts import CLEAR, FAIR, Facts, facts_of, likeness_of_tasks
-from mtclust.stability import Stability
 from tests.test_display import noted
 
 SEPARATIONS = (-0.4, 0.0, 0.01, FAIR - 0.01, FAIR, CLEAR - 0.01, CLEAR, 1.0)

@@ -142,7 +142,7 @@ def test_a_package_that_cannot_be_written_is_compiled_for_the_process_with_one_n
 def adder(tmp_path, monkeypatch):
     """A function that imports a compiled one anew, as a new process would."""
     monkeypatch.setattr(_numba, "_noted", False)
-    (tmp_path / "adder.py").write_text("from mtclust._numba import njit\n@njit\ndef add(x):\n    return x + 1\n")
+    (tmp_path / "adder.py").write_text("from mtclust.util.compiler import njit\n@njit\ndef add(x):\n    return x + 1\n")
 
     def fresh():
         spec = importlib.util.spec_from_file_location("adder", tmp_path / "adder.py")
@@ -168,7 +168,7 @@ def test_a_damaged_cache_costs_a_note_and_not_the_result(adder):
 
 def test_a_function_is_compiled_again_when_one_that_it_calls_has_changed(tmp_path, monkeypatch):
     """In another file, which numba by itself would not look at."""
-    code = "from mtclust._numba import njit\n{}\n@njit\ndef {}(x):\n    return {}\n"
+    code = "from mtclust.util.compiler import njit\n{}\n@njit\ndef {}(x):\n    return {}\n"
     (tmp_path / "outer.py").write_text(code.format("from inner import inner", "outer", "inner(x)"))
     monkeypatch.syspath_prepend(tmp_path)
     for number in (1, 20):

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust import DMTFC, DMTRC, DSTC, load
+from mtclust.core.few_values import few_valued, spread
 from mtclust.datasets import make_related_tasks
-from mtclust.few_values import few_valued, spread
 
 
 def mixed_table(seed=0, n=300, coins=2, answers=3):

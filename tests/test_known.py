@@ -6,10 +6,10 @@ import pytest
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.criterion import leave_one_out_form
+from mtclust.core.criterion import leave_one_out_form
+from mtclust.core.known import agreement, known_counts, left_over, names_after_known, placed, read_known, with_room
+from mtclust.core.labels import SizeBounds, free_bounds
 from mtclust.datasets import make_related_tasks
-from mtclust.known import agreement, known_counts, left_over, names_after_known, placed, read_known, with_room
-from mtclust.labels import SizeBounds, free_bounds
 from mtclust.problem.criteria import PaperObjective
 from mtclust.problem.predictability import _PredictabilityTerm
 from tests.test_contract import FORMS, GIVEN

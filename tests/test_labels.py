@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mtclust.labels import (
+from mtclust.core.labels import (
     LEAST_ROWS,
     SizeBounds,
     balance_bounds,

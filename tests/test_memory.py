@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mtclust import memory
+from mtclust.util import memory
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from mtclust import _compiled
-from mtclust.coupling import Independent, Relationship, SharedFeatures
-from mtclust.features import centre_kernel, eigen_features
-from mtclust.labels import label_codes
+from mtclust.core import _compiled
+from mtclust.core.coupling import Independent, Relationship, SharedFeatures
+from mtclust.core.kernels import centre_kernel, eigen_features
+from mtclust.core.labels import label_codes
 from mtclust.problem.leave_one_out import predictions_with_kernels
 from mtclust.problem.pool import exchange_rows
 from tests.conftest import gaussian_tasks

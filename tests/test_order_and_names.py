@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose.settings import all_rows, sample_rows
-from mtclust.tasks import index_tasks
+from mtclust.core.tasks import index_tasks
 
 
 def _iris():

@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust._atomic import atomic_write
+from mtclust.persistence.atomic import atomic_write
 from tests.conftest import gaussian_tasks
 from tests.persistence_helpers import assert_same, public
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mtclust.features import centre_kernel
-from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.core.kernels import centre_kernel
+from mtclust.core.labels import SizeBounds, label_codes, parse_sizes
 from mtclust.problem import pool
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.pool import (

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from mtclust import DMTRC, DSTC, _progress
-from mtclust._progress import counted, listening, phase
 from mtclust.app.commands import progress
+from mtclust.util.progress import counted, listening, phase
 from tests.conftest import gaussian_tasks
 
 X, _, TASKS = gaussian_tasks(rows=18)

@@ -11,8 +11,8 @@ import pytest
 
 import mtclust
 from mtclust.app.commands.output import write_csv
-from mtclust.paper.experiments.page import Page, Section, as_html
-from mtclust.paper.experiments.table import as_row, read_rows
+from paper.experiments.page import Page, Section, as_html
+from paper.experiments.table import as_row, read_rows
 
 ROOT = Path(mtclust.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
@@ -73,9 +73,9 @@ def test_arrays_are_never_loaded_with_pickle():
 
 @pytest.mark.parametrize("name", ["_newsgroups_corpus", "pendigits", "sentiment"])
 def test_every_download_is_encrypted_and_has_a_checksum_of_the_file_or_of_its_content(name):
-    from mtclust.paper.datasets._files import DataFile
+    from paper.datasets._files import DataFile
 
-    held = vars(importlib.import_module(f"mtclust.paper.datasets.{name}"))
+    held = vars(importlib.import_module(f"paper.datasets.{name}"))
     groups = [value for value in held.values() if isinstance(value, tuple | list | dict)]
     flat = [value for group in groups for value in (group.values() if isinstance(group, dict) else group)]
     nested = [file for value in flat for file in (value if isinstance(value, tuple) else (value,))]

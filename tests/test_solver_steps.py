@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.linalg as sla
 
-from mtclust.assignment import assign
-from mtclust.features import centre_kernel
-from mtclust.labels import label_codes, parse_sizes
+from mtclust.core.assignment import assign
+from mtclust.core.kernels import centre_kernel
+from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.problem.acceleration import Accelerator, log_matrix
 from mtclust.problem.kernel_descent import exchange_until_stable, permute, proposals, take, transfer
 from mtclust.problem.kernels import KernelProblem

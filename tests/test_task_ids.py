@@ -11,8 +11,8 @@ import pytest
 
 import mtclust
 from mtclust import DMTRC, DSTC, stack_tasks
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.exceptions import ModelFileError, SmallTaskWarning
-from mtclust.tasks import index_tasks, numbers_of_known_tasks
 from tests.id_types import IDS, repeated, strings
 from tests.persistence_helpers import rewrite_manifest
 

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from mtclust import split_by_task, stack_tasks
-from mtclust.tasks import index_tasks, numbers_of_known_tasks
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 
 
 def test_sorted_rows_return_to_input_order():

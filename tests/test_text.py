@@ -15,18 +15,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mtclust import DMTRC
 from mtclust import nuisance as nuisance_module
+from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.features import (
-    NuisanceRemover,
-    TaskTfidf,
-    centre_kernel,
-    eigen_features,
-    log_length,
-    nuisance_free_kernel,
-    remove_nuisance,
-)
 from mtclust.metrics import macro_nmi
-from mtclust.paper.datasets import fetch_sentiment_tasks
+from mtclust.nuisance import NuisanceRemover, nuisance_free_kernel, remove_nuisance
+from mtclust.text import TaskTfidf, log_length
+from paper.datasets import fetch_sentiment_tasks
 
 N, D = 60, 25
 TASKS = np.array(["b", "a", "c"])[np.arange(N) % 3]

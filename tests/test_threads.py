@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust._threads import one_blas_thread
+from mtclust.util.threads import one_blas_thread
 from tests.conftest import gaussian_tasks
 
 X, _, TASKS = gaussian_tasks(rows=12)

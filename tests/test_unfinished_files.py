@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from mtclust._atomic import atomic_write
-from mtclust._in_use import fresh_mark, remove_abandoned
 from mtclust.app.commands import output
 from mtclust.app.commands.output import staged_directory
+from mtclust.persistence.atomic import atomic_write
+from mtclust.persistence.in_use import fresh_mark, remove_abandoned
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files are locked the POSIX way")
 MARK = fresh_mark()

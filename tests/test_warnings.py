@@ -20,8 +20,8 @@ from mtclust.exceptions import (
     SmallTaskWarning,
     UncoupledWarning,
 )
-from mtclust.features import NuisanceRemover, nuisance_free_kernel, remove_nuisance
-from mtclust.paper.reference import LSSMTC, KernelKMeans
+from mtclust.nuisance import NuisanceRemover, nuisance_free_kernel, remove_nuisance
+from paper.reference import LSSMTC, KernelKMeans
 from tests.conftest import gaussian_tasks
 
 ROOT = Path(__file__).parent.parent

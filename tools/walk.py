@@ -44,6 +44,22 @@ def walked(action: Callable[[], Any]) -> list[tuple[str, str]]:
     return list(seen)
 
 
+def calls_of(action: Callable[[], Any]) -> int:
+    """How many Python functions of the package are called, in this thread."""
+    calls = 0
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename.startswith(ROOT)
+
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
 def tasks_of(n: int, d: int, m: int = 3, n_clusters: int = 3, seed: int = 0) -> tuple[Any, Any]:
     """Separated clusters at the same places in every task."""
     rng = np.random.default_rng(seed)

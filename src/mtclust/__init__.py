@@ -7,9 +7,9 @@ if _TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
     from mtclust.app.fitting import cluster
     from mtclust.app.saved import load
+    from mtclust.core.tasks import split_by_task, stack_tasks
     from mtclust.estimators import DMTFC, DMTRC, DSTC
     from mtclust.scoring import task_scorer
-    from mtclust.tasks import split_by_task, stack_tasks
 
 __version__ = "0.2.0"
 
@@ -22,7 +22,7 @@ __all__ = [
 _LATER = {
     "Clustering": "mtclust.app.clustering", "cluster": "mtclust.app.fitting", "load": "mtclust.app.saved",
     "DMTFC": "mtclust.estimators.dmtfc", "DMTRC": "mtclust.estimators.dmtrc", "DSTC": "mtclust.estimators.dstc",
-    "split_by_task": "mtclust.tasks", "stack_tasks": "mtclust.tasks", "task_scorer": "mtclust.scoring",
+    "split_by_task": "mtclust.core.tasks", "stack_tasks": "mtclust.core.tasks", "task_scorer": "mtclust.scoring",
 }  # fmt: skip
 
 

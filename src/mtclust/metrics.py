@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 
-from mtclust.tasks import split_by_task
+from mtclust.core.tasks import split_by_task
 
 Metric = Callable[[Any, Any], float]
 

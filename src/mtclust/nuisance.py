@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
 
-from mtclust._warnings import warn_user
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
+from mtclust.core.validation import read_rows
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.tasks import index_tasks, numbers_of_known_tasks
-from mtclust.validation import read_rows
+from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
 
@@ -160,7 +160,7 @@ def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from mtclust.features import remove_nuisance
+    >>> from mtclust.nuisance import remove_nuisance
     >>> length = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
     >>> X = (5 * length + [0.0, 3.0, 0.0, 0.0, -3.0, 0.0])[:, None]
     >>> remove_nuisance(X, length, tasks=["a", "a", "a", "b", "b", "b"]).ravel().round(6).tolist()
@@ -189,7 +189,7 @@ def nuisance_free_kernel(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from mtclust.features import nuisance_free_kernel
+    >>> from mtclust.nuisance import nuisance_free_kernel
     >>> nuisance_free_kernel([[0.0], [3.0], [0.0]], [1.0, 2.0, 3.0]).round(6).tolist()
     [[1.0, -2.0, 1.0], [-2.0, 4.0, -2.0], [1.0, -2.0, 1.0]]
     """
@@ -219,7 +219,7 @@ class NuisanceRemover(TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from mtclust.features import NuisanceRemover
+    >>> from mtclust.nuisance import NuisanceRemover
     >>> length = np.array([1.0, 2.0, 3.0, 4.0])
     >>> remover = NuisanceRemover().fit(5 * length[:, None], nuisance=length)
     >>> remover.transform([[20.0]], nuisance=[3.0]).round(6).tolist()

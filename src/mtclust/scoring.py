@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils._metadata_requests import _MetadataRequester
 
+from mtclust.core.validation import split_task_column
 from mtclust.metrics import Metric, per_task
-from mtclust.validation import split_task_column
 
 
 class _TaskScorer(_MetadataRequester):

@@ -20,8 +20,8 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
 
-from mtclust.tasks import split_by_task, task_ids
-from mtclust.validation import read_rows
+from mtclust.core.tasks import split_by_task, task_ids
+from mtclust.core.validation import read_rows
 
 Array = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ class TaskTfidf(TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from mtclust.features import TaskTfidf
+    >>> from mtclust.text import TaskTfidf
     >>> tfidf = TaskTfidf(min_df=2).fit(["a good book", "a dull book", "good sound"])
     >>> tfidf.get_feature_names_out().tolist()
     ['book', 'good']
@@ -279,7 +279,7 @@ def log_length(X: Any) -> Array:
 
     Examples
     --------
-    >>> from mtclust.features import log_length
+    >>> from mtclust.text import log_length
     >>> log_length(["", "good", "not good not bad"]).round(2).tolist()
     [0.0, 0.69, 1.61]
     """

@@ -11,13 +11,13 @@ from mtclust.choose.coupling import LARGEST_LOSS, CouplingTest, decide_coupling
 from mtclust.choose.judge import Judge
 from mtclust.choose.settings import all_rows
 from mtclust.choose.views import KernelSpec, View, judging_kernels
+from mtclust.core.labels import parse_sizes
+from mtclust.core.tasks import index_tasks
 from mtclust.exceptions import UncoupledWarning
-from mtclust.labels import parse_sizes
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.borrow import with_borrowed
 from mtclust.search.recipe import solve
-from mtclust.tasks import index_tasks
 
 
 def solution(*sizes):

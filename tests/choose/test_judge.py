@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.test_criterion import refitted_residuals
 
 from mtclust.choose.judge import LAMBDAS, NOISE, ROWS, TASKS, Judge, Verdict, _spectrum, _spread, evenness, noise_level
 from mtclust.choose.views import View, judging_kernels
+from tests.test_criterion import refitted_residuals
 
 
 def judge_of(X: np.ndarray, offsets: np.ndarray) -> Judge:

@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import special_ortho_group
 from sklearn.metrics import adjusted_rand_score
-from tests.conftest import gaussian_tasks
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose import n_clusters
@@ -20,6 +19,7 @@ from mtclust.datasets import make_related_tasks
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.metrics import macro_nmi
 from mtclust.selection import ClusterNumberChoice, select_n_clusters
+from tests.conftest import gaussian_tasks
 
 mpl.use("Agg")
 

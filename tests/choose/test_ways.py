@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from tests.conftest import gaussian_tasks
 
 from mtclust.choose.judge import Judge, evenness
 from mtclust.choose.views import KernelSpec, View
 from mtclust.choose.ways import DIRECTIONS_OF_D, Question, Way, own_frame_problem
-from mtclust.hints import Hints
-from mtclust.labels import parse_sizes
+from mtclust.core.hints import Hints
+from mtclust.core.labels import parse_sizes
 from mtclust.problem.protocol import SearchOptions
+from tests.conftest import gaussian_tasks
 
 X, Y, _ = gaussian_tasks(n_tasks=2, rows=18, d=3)
 OFFSETS = np.array([0, 18, 36])

@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
-from mtclust._extras import require
 from mtclust.app import cli
 from mtclust.app.commands import options
 from mtclust.exceptions import CommandError
-from mtclust.paper.experiments import load_experiment
-from mtclust.paper.experiments.driver import write_report
+from mtclust.util.extras import require
+from paper.experiments import load_experiment
+from paper.experiments.driver import write_report
 
 
 def said(capsys):
@@ -164,7 +164,7 @@ def test_a_page_without_rows(tmp_path):
     directory.mkdir()
     (directory / "run.json").write_text('{"quick": true, "repeats": 1, "command": "x"}')
     with pytest.raises(
-        CommandError, match=r"runs\.csv has no finished rows yet; run mtclust reproduce transfer first\."
+        CommandError, match=r"runs\.csv has no finished rows yet; run python -m paper reproduce transfer first\."
     ):
         write_report(load_experiment("transfer"), directory)
 

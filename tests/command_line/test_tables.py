@@ -11,7 +11,7 @@ from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder
 from mtclust.app.tables.columns import CATEGORY_WEIGHT
 from mtclust.app.tables.reading import sniff_separator
 from mtclust.exceptions import TableError
-from mtclust.features import TaskTfidf
+from mtclust.text import TaskTfidf
 
 
 def table_of(**columns):

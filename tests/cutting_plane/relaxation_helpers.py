@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from mtclust.coupling import Coupling, Independent, Relationship
-from mtclust.features import centre_kernel, eigen_features
-from mtclust.labels import SizeBounds, parse_sizes
+from mtclust.core.coupling import Coupling, Independent, Relationship
+from mtclust.core.kernels import centre_kernel, eigen_features
+from mtclust.core.labels import SizeBounds, parse_sizes
 from mtclust.problem.kernels import KernelProblem
 from mtclust.relaxation.options import CuttingPlaneOptions
 
@@ -63,7 +63,7 @@ def hull(problem):
 
 def mixtures(problem, pools):
     """Ỹ of every task as mixtures of given labellings."""
-    from mtclust.labels import label_codes
+    from mtclust.core.labels import label_codes
 
     codes, constraints = [], []
     for pool in pools:

@@ -5,8 +5,8 @@ import pytest
 from relaxation_helpers import small_problem
 from scipy.optimize import minimize
 
-from mtclust.coupling import Relationship, gain_matrix
-from mtclust.labels import label_codes
+from mtclust.core.coupling import Relationship, gain_matrix
+from mtclust.core.labels import label_codes
 from mtclust.relaxation.certificate import conjugate, water_fill
 
 METHODS = ("relationship", "features")

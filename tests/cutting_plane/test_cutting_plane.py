@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from relaxation_helpers import EXACT, hull, mixtures, reference_optimum, small_problem
 
-from mtclust.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.core.labels import SizeBounds, label_codes, parse_sizes
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
 from mtclust.relaxation.cutting_plane import Reduced, solve_cutting_plane, solve_relaxation

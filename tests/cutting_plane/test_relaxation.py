@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
+from mtclust.core.labels import label_codes
 from mtclust.exceptions import DegenerateSolutionWarning
-from mtclust.labels import label_codes
 from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage, warn_if_collapsed
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose.settings import sample_rows
+from mtclust.core.tasks import index_tasks
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.fit import ChunkedTable, chunked_index
 from mtclust.distributed.inputs import lay_out, read
 from mtclust.exceptions import UncoupledWarning
-from mtclust.tasks import index_tasks
 
 from .conftest import SETTINGS, overlapping_tasks
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 import mtclust.app.demo
+import paper.__main__
 from mtclust import DSTC
 from mtclust.app import cli
-from mtclust.paper.experiments.runner import Cell, Outcome, run_cells
-from mtclust.paper.experiments.table import RunTable
+from paper.experiments.runner import Cell, Outcome, run_cells
+from paper.experiments.table import RunTable
 
 CELLS = [Cell("toy", "set", draw, ("A", "B"), setting={"x": 0.1}) for draw in range(8)]
 
@@ -32,7 +33,8 @@ def toy(directory, n_jobs):
 
 
 def command(*arguments):
-    return cli.main(list(arguments))
+    main = paper.__main__.main if arguments[0] == "reproduce" else cli.main
+    return main(list(arguments))
 
 
 def demo(out):
@@ -79,8 +81,8 @@ class Tasks:
             data = write_shops(out / "shops.csv")
             assert command(*fit_command(data, out / "out")) == 0
             assert command("predict", str(out / "out"), str(data)) == 0
-            import mtclust.paper.experiments.driver
-            import mtclust.paper.experiments.transfer  # noqa: F401
+            import paper.experiments.driver
+            import paper.experiments.transfer  # noqa: F401
 
     def run(self, name, arguments):
         """Run a task and return its exit code."""

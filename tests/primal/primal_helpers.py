@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtclust import DMTRC
-from mtclust.coupling import Independent, Relationship, SharedFeatures
-from mtclust.features import EigenFeatures
-from mtclust.labels import label_codes, parse_sizes
+from mtclust.core.coupling import Independent, Relationship, SharedFeatures
+from mtclust.core.kernels import EigenFeatures
+from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, moments
 from mtclust.primal.sources import TableRows

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from primal_helpers import stacked
 
-import mtclust.memory
+import mtclust.util.memory
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.estimators import problems
-from mtclust.memory import available_memory, readable, require_memory
+from mtclust.util.memory import available_memory, readable, require_memory
 
 X, _, TASKS = stacked((30, 40), d=3)
 
 
 def with_memory(monkeypatch, n_bytes):
-    monkeypatch.setattr(mtclust.memory, "available_memory", lambda: n_bytes)
+    monkeypatch.setattr(mtclust.util.memory, "available_memory", lambda: n_bytes)
 
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])

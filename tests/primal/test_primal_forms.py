@@ -5,11 +5,11 @@ import pytest
 from primal_helpers import stacked
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.coupling import Independent, Relationship, SharedFeatures
+from mtclust.core.coupling import Independent, Relationship, SharedFeatures
+from mtclust.core.kernels import EigenFeatures, Kernel, centre_kernel
+from mtclust.core.labels import label_codes
+from mtclust.core.model import KernelOrigin, build_model
 from mtclust.datasets import make_gaussian_tasks, make_related_tasks
-from mtclust.features import EigenFeatures, Kernel, centre_kernel
-from mtclust.labels import label_codes
-from mtclust.model import KernelOrigin, build_model
 
 METHODS = [DMTRC, DMTFC, DSTC]
 FORMS = ("dual", "primal")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from primal_helpers import blobs
 
-from mtclust.labels import parse_sizes
+from mtclust.core.labels import parse_sizes
 from mtclust.primal import labelling
 from mtclust.primal.gaps import KnownGaps
 from mtclust.primal.labelling import TaskLabels, relabel

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from primal_helpers import blobs
 from scipy.optimize import linprog
 
-from mtclust.labels import SizeBounds
+from mtclust.core.labels import SizeBounds
 from mtclust.primal.labelling import TaskLabels, first_prices, relabel
 from mtclust.primal.rows import Data, moments
 from mtclust.primal.sources import TableRows

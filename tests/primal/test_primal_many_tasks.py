@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from mtclust import DMTRC, _compiled, leading
-from mtclust.alignment import align_means
 from mtclust.choose.settings import sample_rows
-from mtclust.class_means import align_many
-from mtclust.labels import SizeBounds
+from mtclust.core.alignment import align_means
+from mtclust.core.class_means import align_many
+from mtclust.core.labels import SizeBounds
+from mtclust.core.tasks import index_tasks
 from mtclust.primal.rows import Data
 from mtclust.primal.sources import TableRows
 from mtclust.problem import feature_starts
 from mtclust.problem.pool import PATH
 from mtclust.search import recipe
-from mtclust.tasks import index_tasks
 
 
 def _free(m: int, C: int) -> SizeBounds:

@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 from primal_helpers import blobs, centred_directly
 
-from mtclust.features import Kernel
+from mtclust.core.kernels import Kernel
+from mtclust.core.tasks import index_tasks
 from mtclust.primal.features import FeatureMap, feature_map, source_of
 from mtclust.primal.rows import block_rows, moments
 from mtclust.primal.sources import KernelRows, SparseRows, TableRows, held_in_memory
-from mtclust.tasks import index_tasks
 
 SIZES = (300, 5000, 77)
 

@@ -6,11 +6,11 @@ from primal_helpers import stacked
 
 from mtclust import DMTRC, DSTC
 from mtclust.choose.views import KernelSpec, View, mean_distance_within
-from mtclust.coupling import Independent, Relationship
-from mtclust.features import Kernel, rbf_from_distances, squared_distances
-from mtclust.labels import label_codes
+from mtclust.core.coupling import Independent, Relationship
+from mtclust.core.kernels import Kernel, rbf_from_distances, squared_distances
+from mtclust.core.labels import label_codes
+from mtclust.core.tasks import index_tasks
 from mtclust.primal.features import default_rank, feature_map, needs_landmarks
-from mtclust.tasks import index_tasks
 
 X, Y, TASKS = stacked((70, 50, 60), d=4, spread=1.0)
 INDEX = index_tasks(TASKS, len(X))

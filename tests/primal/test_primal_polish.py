@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from primal_helpers import Case, blobs, case, centred_directly, dense_form, gains_of_exchanges, random_coupling
 
-from mtclust.labels import parse_sizes
+from mtclust.core.labels import parse_sizes
 from mtclust.primal.rows import Data, moments
 from mtclust.primal.sources import TableRows
 from mtclust.problem.feature_descent import _rename, coupling_steps, point_of_labels, polish

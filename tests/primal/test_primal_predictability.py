@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from primal_helpers import case
 
-from mtclust.criterion import GAMMA, decision_weights
-from mtclust.labels import neutral_bounds
+from mtclust.core.criterion import GAMMA, decision_weights
+from mtclust.core.labels import neutral_bounds
 from mtclust.problem import feature_predictability as neutral
 from mtclust.problem.feature_descent import point_of_labels
 from mtclust.problem.protocol import Effort

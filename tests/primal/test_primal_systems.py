@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from primal_helpers import case, random_coupling
 
-from mtclust.coupling import gain_matrix, trace_one_root
+from mtclust.core.coupling import gain_matrix, trace_one_root
 from mtclust.primal.systems import (
     FULL_SIZE,
     Spiked,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.labels import label_codes
+from mtclust.core.labels import label_codes
 
 METHODS = {"DMTRC": DMTRC, "DMTFC": DMTFC, "DSTC": DSTC}
 WIDTH = 0.7

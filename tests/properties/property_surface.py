@@ -9,10 +9,10 @@ import polars
 import scipy.sparse as sp
 from hypothesis import strategies as st
 from property_problems import KINDS, METHODS, rows_of
-from tests.id_types import IDS, repeated
 
-from mtclust.features import TaskTfidf
-from mtclust.tasks import index_tasks
+from mtclust.core.tasks import index_tasks
+from mtclust.text import TaskTfidf
+from tests.id_types import IDS, repeated
 
 DTYPES = ("float64", "float32", "float16", "longdouble", "int64", "int8", "uint16", "bool")
 SPARSE = ("csr_array", "csr_matrix", "csc_array", "coo_matrix")

@@ -9,17 +9,17 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from property_cases import holds
 from scipy.optimize import linear_sum_assignment
-from tests.persistence_helpers import assert_same
 
 import mtclust
 from mtclust import DSTC
-from mtclust.alignment import align, best_relabelling, groups_of_tasks
-from mtclust.assignment import assign
-from mtclust.coupling import Independent, Relationship, SharedFeatures, gain_matrix, trace_one_root
-from mtclust.features import centre_kernel, eigen_features
-from mtclust.labels import SizeBounds, balance_bounds, label_codes, parse_sizes
+from mtclust.core.alignment import align, best_relabelling, groups_of_tasks
+from mtclust.core.assignment import assign
+from mtclust.core.coupling import Independent, Relationship, SharedFeatures, gain_matrix, trace_one_root
+from mtclust.core.kernels import centre_kernel, eigen_features
+from mtclust.core.labels import SizeBounds, balance_bounds, label_codes, parse_sizes
+from mtclust.core.tasks import index_tasks, split_by_task
 from mtclust.problem.pool import exchange_rows, random_labels
-from mtclust.tasks import index_tasks, split_by_task
+from tests.persistence_helpers import assert_same
 
 seeds = st.integers(0, 2**32 - 1)
 

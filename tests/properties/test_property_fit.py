@@ -13,7 +13,7 @@ from property_cases import holds
 from property_problems import no_variation, objective_and_scores, problems
 from threadpoolctl import threadpool_limits
 
-from mtclust.labels import parse_sizes
+from mtclust.core.labels import parse_sizes
 
 TOLERANCE = {"rtol": 1e-6, "atol": 1e-6}
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import PCA
-from tests.conftest import gaussian_tasks
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.app.cautions import cautions
@@ -26,8 +25,9 @@ from mtclust.app.report.sizes import size_blocks
 from mtclust.app.shown import natural_order
 from mtclust.app.tables.columns import Feature
 from mtclust.app.wording import on_command_line
+from mtclust.core.stability import Stability
 from mtclust.exceptions import ClusterNumberWarning
-from mtclust.stability import Stability
+from tests.conftest import gaussian_tasks
 
 
 def titles(model, warned=()):

@@ -14,12 +14,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from mtclust import __version__
-from mtclust._atomic import cannot_write
-from mtclust.app.commands import demo, fit, predict, reproduce
+from mtclust.app.commands import demo, fit, predict
 from mtclust.app.wording import on_command_line
 from mtclust.exceptions import CommandError
+from mtclust.persistence.atomic import cannot_write
 
-_COMMANDS = (demo, fit, predict, reproduce)
+_COMMANDS = (demo, fit, predict)
 #: what the system says when something cannot be written
 _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
@@ -33,7 +33,15 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in _COMMANDS:
         command.add_parser(commands)
+    commands.add_parser("reproduce", help="where the experiments of the paper are").set_defaults(run=_say_where)
     return parser
+
+
+def _say_where(options: argparse.Namespace) -> None:
+    raise CommandError(
+        "the experiments of the paper are not installed with the library; in a clone of the repository run "
+        "'make reproduce' or 'python -m paper reproduce --help'."
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 for success, 1 for an error, 2 for wrong usage, 130 for Ctrl-C, 141 if the reader of the output went away, 143 if
     the process was told to end.
     """
-    options = build_parser().parse_args(arguments)
+    return run_command(build_parser(), arguments)
+
+
+def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None) -> int:
+    """Run what a parser reads and return the exit code; errors are told in one line."""
+    options = parser.parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _tidy_termination(), on_command_line():

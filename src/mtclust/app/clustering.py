@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._extras import require
-from mtclust._warnings import warn_user
 from mtclust.app.assigning import assign, row_margins
 from mtclust.app.findings import clusters_table, least_sure_rows, tasks_table
 from mtclust.app.tables import Table, TableEncoder
 from mtclust.app.tables.table import read_tables, table_of_frames
 from mtclust.app.witnesses import Witness, doubt, witnesses
+from mtclust.core.stability import Stability
 from mtclust.estimators.facts import Facts, facts_of
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.problem.common import rows_in_frame
-from mtclust.stability import Stability
+from mtclust.util.extras import require
+from mtclust.util.warning import warn_user
 
 #: what of a clustering is saved beside the model
 SAVED_FORMAT = 1

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from mtclust._atomic import atomic_write
-from mtclust._extras import require
 from mtclust.app.commands.output import written_to
+from mtclust.persistence.atomic import atomic_write
+from mtclust.util.extras import require
 
 Labels = NDArray[np.int64]
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtclust._extras import require
 from mtclust.app.comparison import shares_were_given, tasks_in_words
 from mtclust.app.quality import clarity, exemplars
 from mtclust.app.relationship import task_relationship
 from mtclust.app.shown import natural_order
 from mtclust.app.words import all_traits, cluster_in_words, trait_in_words
+from mtclust.util.extras import require
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering, Rows

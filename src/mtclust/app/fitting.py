@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from mtclust._warnings import warn_user
 from mtclust.app.clustering import Clustering, _is_polars, rows_of
 from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables, table_of_frames
 from mtclust.app.tables.parsing import MISSING
@@ -21,6 +20,7 @@ from mtclust.app.tables.table import refuse_rows_as_tasks
 from mtclust.app.wording import option
 from mtclust.choose.n_clusters import CANDIDATES
 from mtclust.exceptions import TableError, TableWarning
+from mtclust.util.warning import warn_user
 
 _METHODS = ("dmtrc", "dmtfc", "dstc")
 _SCALES = ("standard", "range", "none")

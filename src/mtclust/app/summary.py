@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtclust._names import columns, distinct_names, padded, shown_name
 from mtclust.app.cautions import cautions
 from mtclust.app.comparison import differences, shares_were_given, task_in_words
 from mtclust.app.report.choices import kernel_in_words
 from mtclust.app.shown import natural_order, percent
 from mtclust.choose.record import SizesChoice
+from mtclust.util.names import columns, distinct_names, padded, shown_name
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering

@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
-from mtclust._progress import phase
 from mtclust.choose.frames import frame_of_rows, moves_of_tasks, one_model_fits
 from mtclust.choose.views import Frame
 from mtclust.choose.ways import Candidate, Question, Way
 from mtclust.problem.kernels import SINGLE_TASK_STARTS
 from mtclust.problem.protocol import SearchOptions
+from mtclust.util.progress import phase
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

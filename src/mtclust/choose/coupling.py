@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._warnings import warn_user
 from mtclust.choose.judge import Judge
 from mtclust.choose.settings import Sample
+from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import UncoupledWarning
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.borrow import with_borrowed
 from mtclust.search.outcome import Outcome, shrunk, uncoupled
-from mtclust.tasks import TaskIndex
+from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
 

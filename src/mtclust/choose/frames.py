@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import average, fcluster
 
 from mtclust.choose.views import Frame
-from mtclust.criterion import indicators
-from mtclust.labels import tasks_of_rows
+from mtclust.core.criterion import indicators
+from mtclust.core.labels import tasks_of_rows
 from mtclust.problem.pool import k_means
 
 Array = NDArray[np.float64]

@@ -3,7 +3,7 @@ r"""The judge: one score that compares labels, whichever kernel, sizes or frame 
 Labels are judged by how well membership is predicted *within* tasks for rows that are left out, by several kernels: a
 cut that only one kernel can see scores low under the others, real clusters are seen by all. For one kernel, rows
 centred by task, shares π_ic of cluster c in task i, and the leave-one-out residuals e_ic of ridge regression on "is in
-cluster c" (:mod:`mtclust.criterion`)
+cluster c" (:mod:`mtclust.core.criterion`)
 
 .. math:: R_c^2 = 1 - \frac{\sum_i \|e_{ic}\|^2}{\sum_i n_i\pi_{ic}(1-\pi_{ic})}, \qquad
           s_c = \frac{R_c^2 - b_c}{1 - b_c}
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from mtclust.choose import quadratic
 from mtclust.choose.views import KernelSpec, View
-from mtclust.criterion import SMALLEST_RESIDUAL, indicators
+from mtclust.core.criterion import SMALLEST_RESIDUAL, indicators
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.assignment import assign
 from mtclust.choose.quadratic import directions_of
 from mtclust.choose.views import KernelSpec, View
-from mtclust.labels import neutral_bounds
+from mtclust.core.assignment import assign
+from mtclust.core.labels import neutral_bounds
 
 #: variance added to directions, relative to their mean, and least probability of a cluster
 _SMALLEST_VARIANCE = 1e-6

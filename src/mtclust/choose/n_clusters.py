@@ -25,7 +25,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust._threads import one_blas_thread
 from mtclust.choose.judge import Judge
 from mtclust.choose.number_choice import ClusterNumberChoice, Structure, lead_over_noise
 from mtclust.choose.settings import columns_to_spread, sample_rows
@@ -33,11 +32,12 @@ from mtclust.choose.structure import columns_depend, deciding_column, gaussian_k
 from mtclust.choose.sweep import Look, Swept, sweep
 from mtclust.choose.views import KernelSpec, View, judging_kernels
 from mtclust.choose.votes import by_density, by_distance
-from mtclust.features import Kernel, is_precomputed
-from mtclust.few_values import spread
-from mtclust.labels import counts_by_task
-from mtclust.tasks import TaskIndex, index_tasks
-from mtclust.validation import split_task_column
+from mtclust.core.few_values import spread
+from mtclust.core.kernels import Kernel, is_precomputed
+from mtclust.core.labels import counts_by_task
+from mtclust.core.tasks import TaskIndex, index_tasks
+from mtclust.core.validation import split_task_column
+from mtclust.util.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 

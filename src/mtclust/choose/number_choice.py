@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._extras import require
-from mtclust._names import shown_name
-from mtclust._warnings import warn_user
 from mtclust.choose.judge import noise_level
 from mtclust.choose.sweep import Look
 from mtclust.exceptions import ClusterNumberWarning
+from mtclust.util.extras import require
+from mtclust.util.names import shown_name
+from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
 Structure = Literal["marginals", "cloud", "clusters"]

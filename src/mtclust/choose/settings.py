@@ -19,12 +19,12 @@ from mtclust.choose.judge import TASKS as JUDGED_TASKS
 from mtclust.choose.judge import Judge
 from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, is_wide, judging_kernels
 from mtclust.choose.ways import Question, constant_lambdas
-from mtclust.features import Kernel
-from mtclust.few_values import few_valued
-from mtclust.hints import NO_HINTS, Hints
-from mtclust.labels import offsets_of, one_per_task, same_for_all_clusters
+from mtclust.core.few_values import few_valued
+from mtclust.core.hints import NO_HINTS, Hints
+from mtclust.core.kernels import Kernel
+from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
+from mtclust.core.tasks import TaskIndex
 from mtclust.problem.protocol import Point, SearchOptions
-from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 
@@ -327,7 +327,7 @@ def sizes_left_open(estimator: Any) -> bool:
 
 
 def columns_to_spread(estimator: Any, rows: Any) -> NDArray[np.int64]:
-    """Columns with few values, where sizes are chosen and rows are known (:mod:`mtclust.few_values`)."""
+    """Columns with few values, where sizes are chosen and rows are known (:mod:`mtclust.core.few_values`)."""
     return few_valued(rows) if by_rows(estimator) and sizes_left_open(estimator) else np.empty(0, dtype=np.int64)
 
 

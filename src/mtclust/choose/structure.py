@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from mtclust.choose.judge import Judge, noise_level
 from mtclust.choose.views import KernelSpec, View
-from mtclust.labels import tasks_of_rows
+from mtclust.core.labels import tasks_of_rows
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -1,7 +1,7 @@
 r"""Labels for every number of clusters of a range, found cheaply, and how well the judge says they separate the rows.
 
 Each number starts from the one before it with a cluster split in two, and from k-means; rows then move under the
-criterion E (:mod:`mtclust.criterion`). There are three ways to look at several tasks, and each is swept:
+criterion E (:mod:`mtclust.core.criterion`). There are three ways to look at several tasks, and each is swept:
 
 - *alone*: every task by itself,
 - *together*: rows centred by task, then clustered as one table; where tasks share their clusters this finds them in
@@ -21,15 +21,15 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from mtclust._progress import phase
-from mtclust.alignment import pair_counts
 from mtclust.choose.judge import Judge
 from mtclust.choose.views import KernelSpec, View
 from mtclust.choose.ways import RIDGE
-from mtclust.criterion import decision_weights, indicators, leave_one_out_form, move_rows
-from mtclust.features import leading_features
-from mtclust.labels import LEAST_ROWS
+from mtclust.core.alignment import pair_counts
+from mtclust.core.criterion import decision_weights, indicators, leave_one_out_form, move_rows
+from mtclust.core.kernels import leading_features
+from mtclust.core.labels import LEAST_ROWS
 from mtclust.problem.pool import k_means, quadratic_forms
+from mtclust.util.progress import phase
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

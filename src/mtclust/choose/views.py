@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.features import (
+from mtclust.core.kernels import (
     SMALLEST_LEVEL,
     CentredKernel,
     Kernel,
@@ -26,8 +26,8 @@ from mtclust.features import (
     require_finite,
     squared_distances,
 )
-from mtclust.labels import tasks_of_rows
-from mtclust.model import KernelOrigin
+from mtclust.core.labels import tasks_of_rows
+from mtclust.core.model import KernelOrigin
 
 Array = NDArray[np.float64]
 #: of every task, common to all tasks, or common to all after each was moved by an offset of its own

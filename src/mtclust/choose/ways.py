@@ -13,9 +13,9 @@ from mtclust.choose.judge import Judge, Verdict
 from mtclust.choose.mixture import mixture_labels
 from mtclust.choose.quadratic import directions_of
 from mtclust.choose.views import Frame, KernelSpec, View
-from mtclust.features import eigen_features
-from mtclust.hints import NO_HINTS, Hints
-from mtclust.labels import neutral_bounds, parse_sizes
+from mtclust.core.hints import NO_HINTS, Hints
+from mtclust.core.kernels import eigen_features
+from mtclust.core.labels import neutral_bounds, parse_sizes
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import Method, Point, SearchOptions, Start

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.tasks import split_by_task
+from mtclust.core.tasks import split_by_task
 
 
 @dataclass(frozen=True, repr=False)

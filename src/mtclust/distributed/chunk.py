@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import offsets_of
+from mtclust.core.labels import offsets_of
 from mtclust.primal.features import FeatureMap, nystroem_rows
 from mtclust.primal.labelling import scores_of
 from mtclust.primal.rows import Blocks, Moments, raw_sums

@@ -13,9 +13,9 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from mtclust._extras import require
 from mtclust.exceptions import ClusterLostError
-from mtclust.memory import available_memory, readable
+from mtclust.util.extras import require
+from mtclust.util.memory import available_memory, readable
 
 T = TypeVar("T")
 

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._extras import require
+from mtclust.core.kernels import is_precomputed
+from mtclust.core.model import DecisionModel
+from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks, task_ids
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, picked
 from mtclust.distributed.unusable import chunks_named
-from mtclust.features import is_precomputed
-from mtclust.model import DecisionModel
 from mtclust.primal.features import FeatureMap, held_as, source_of
 from mtclust.primal.rows import block_rows, far_from_zero
 from mtclust.problem.sample import ALL_ROWS
-from mtclust.tasks import TaskIndex, numbers_of_known_tasks, task_ids
+from mtclust.util.extras import require
 
 
 class ChunkedTable:

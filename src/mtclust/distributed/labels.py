@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.alignment import ids_by_first_position, names_by_agreement, pair_counts
+from mtclust.core.alignment import ids_by_first_position, names_by_agreement, pair_counts
 from mtclust.distributed import chunk
 from mtclust.primal.labelling import TaskLabels
 

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._extras import require
+from mtclust.core.kernels import require_finite
 from mtclust.distributed import chunk, polish
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
 from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk, chunked
-from mtclust.features import require_finite
 from mtclust.primal.boundary import assign_near_boundary, first_gap_rank, gap_of_rank, gap_step, sizes_fit
 from mtclust.primal.labelling import TaskLabels, first_rows, move_sums, prices_from
 from mtclust.primal.rows import Data, Labelled, Moments, NearRows, RawSums, combine
+from mtclust.util.extras import require
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]

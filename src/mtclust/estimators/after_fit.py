@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mtclust.core.membership import probabilities
+from mtclust.core.new_task import NewTask
+from mtclust.core.stability import Stability
+from mtclust.core.tasks import numbers_of_known_tasks
+from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.confidence import separation_by
 from mtclust.estimators.display import with_findings
 from mtclust.estimators.mistakes import check_index
 from mtclust.estimators.new_tasks import cluster_task
 from mtclust.estimators.stability import refit_on_subsamples
-from mtclust.membership import probabilities
-from mtclust.new_task import NewTask
-from mtclust.stability import Stability
-from mtclust.tasks import numbers_of_known_tasks
-from mtclust.validation import read_rows
 
 if TYPE_CHECKING:
     from mtclust.estimators.summary import Summary
@@ -86,8 +86,8 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         """Probability of every cluster for every row, shape (n, C); rows sum to 1.
 
         Softmax of the scores of ``decision_function`` over one temperature, under which the labels of ``fit`` are most
-        likely given scores from which each row was left out (:mod:`mtclust.membership`). A cluster that a task does not
-        have has probability 0. For rows of ``fit`` see ``probabilities_``, in which each row was left out.
+        likely given scores from which each row was left out (:mod:`mtclust.core.membership`). A cluster that a task
+        does not have has probability 0. For rows of ``fit`` see ``probabilities_``, in which each row was left out.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         -------
         Stability
             Also kept as ``stability_``: ``overall``, by row, by cluster, and intervals for the shares of clusters and
-            for Ω (:mod:`mtclust.stability`).
+            for Ω (:mod:`mtclust.core.stability`).
 
         Examples
         --------

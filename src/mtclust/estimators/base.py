@@ -20,13 +20,18 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mtclust._progress import reporting
-from mtclust._threads import one_blas_thread
-from mtclust._warnings import warn_user
 from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
 from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
 from mtclust.choose.settings import Input, columns_to_spread, sizes_left_open
 from mtclust.choose.views import is_wide
+from mtclust.core.few_values import spread
+from mtclust.core.hints import NO_HINTS, Hints
+from mtclust.core.kernels import is_precomputed
+from mtclust.core.known import read_known
+from mtclust.core.labels import same_for_all_clusters
+from mtclust.core.links import read_links
+from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
+from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_confidence
@@ -36,17 +41,12 @@ from mtclust.estimators.problems import Prepared, check_known, clusters_per_task
 from mtclust.estimators.repeated import check_copies, read_copies, store_by_row
 from mtclust.estimators.storing import label_as_they_are, store
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.features import is_precomputed
-from mtclust.few_values import spread
-from mtclust.hints import NO_HINTS, Hints
-from mtclust.known import read_known
-from mtclust.labels import same_for_all_clusters
-from mtclust.links import read_links
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
 from mtclust.search.outcome import Outcome
-from mtclust.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
-from mtclust.validation import generator_of, read_rows
+from mtclust.util.progress import reporting
+from mtclust.util.threads import one_blas_thread
+from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._names import distinct_names, listing
 from mtclust.choose.record import Selection
+from mtclust.core.stability import DOUBTFUL
 from mtclust.estimators.facts import Facts, facts_of
-from mtclust.stability import DOUBTFUL
+from mtclust.util.names import distinct_names, listing
 
 #: a cluster is tiny with fewer rows, or a smaller share of what equal sizes would give it
 TINY_ROWS, TINY_SHARE = 5, 0.1

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from mtclust.choose.judge import Judge
 from mtclust.choose.settings import all_rows, sample_rows
 from mtclust.choose.views import View, is_wide, judging_kernels
+from mtclust.core.few_values import spread
+from mtclust.core.kernels import is_precomputed
+from mtclust.core.membership import best_temperature, probabilities
+from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
+from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
-from mtclust.features import is_precomputed
-from mtclust.few_values import spread
-from mtclust.membership import best_temperature, probabilities
-from mtclust.memory import STORED_ROWS
-from mtclust.outliers import neighbour_distances, outlier_scores
+from mtclust.estimators.outliers import neighbour_distances, outlier_scores
 from mtclust.problem.common import rows_in_frame
 from mtclust.search.outcome import Outcome
-from mtclust.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
-from mtclust.validation import read_rows
+from mtclust.util.memory import STORED_ROWS
 
 Array = NDArray[np.float64]
 

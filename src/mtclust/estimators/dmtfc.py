@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.choose.record import Selection
+from mtclust.core.kernels import near_zero
 from mtclust.estimators.base import MultitaskClusterer
-from mtclust.features import near_zero
 from mtclust.problem.common import CommonFrame
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point
@@ -51,9 +51,9 @@ class DMTFC(MultitaskClusterer):
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" searches the paper's J with equal
-        sizes, from which rows are then released, and the size-neutral criterion E (:mod:`mtclust.criterion`), and takes
-        what separates clusters best.
+        Bounds on the cluster sizes: see :func:`mtclust.core.labels.parse_sizes`. "auto" searches the paper's J with
+        equal sizes, from which rows are then released, and the size-neutral criterion E
+        (:mod:`mtclust.core.criterion`), and takes what separates clusters best.
     solver : {"exchange", "cutting-plane"}, default="exchange"
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.choose.coupling import decide_coupling
+from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.new_tasks import correlation
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import decision_of_relaxation
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.outcome import Outcome
-from mtclust.tasks import TaskIndex
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -55,9 +55,9 @@ class DMTRC(MultitaskClusterer):
         "auto" asks the rows which of these describes them most shortly (:mod:`mtclust.choose.frames`), and
         ``selection_`` says why.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" searches the paper's J with equal
-        sizes, from which rows are then released, and the size-neutral criterion E (:mod:`mtclust.criterion`), and takes
-        what separates clusters best.
+        Bounds on the cluster sizes: see :func:`mtclust.core.labels.parse_sizes`. "auto" searches the paper's J with
+        equal sizes, from which rows are then released, and the size-neutral criterion E
+        (:mod:`mtclust.core.criterion`), and takes what separates clusters best.
     solver : {"exchange", "cutting-plane"}, default="exchange"
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
@@ -94,14 +94,14 @@ class DMTRC(MultitaskClusterer):
         Cluster of every row; sizes obey ``sizes``.
     probabilities_ : ndarray of shape (n, C) or None
         Probability of every cluster for every row, from models fitted without the row; rows sum to 1
-        (:mod:`mtclust.membership`). The most likely cluster may differ from ``labels_``. None above 20 000 rows, where
-        leaving one out changes nothing: see ``predict_proba``.
+        (:mod:`mtclust.core.membership`). The most likely cluster may differ from ``labels_``. None above 20 000 rows,
+        where leaving one out changes nothing: see ``predict_proba``.
     outlier_scores_ : ndarray of shape (n,) or None
-        In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.outliers`); above ½ it
-        belongs nowhere. Its label is kept all the same. None above 20 000 rows.
+        In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.estimators.outliers`); above
+        ½ it belongs nowhere. Its label is kept all the same. None above 20 000 rows.
     spread_columns_ : ndarray of shape (k,)
         Numbers of the columns with two to five values, whose values were spread for the search
-        (:mod:`mtclust.few_values`); only where sizes are open.
+        (:mod:`mtclust.core.few_values`); only where sizes are open.
     single_task_labels_ : ndarray of shape (n,)
         What clustering every task alone gives (DSTC), for comparison.
     tasks_ : ndarray of shape (m,)

@@ -38,9 +38,9 @@ class DSTC(MultitaskClusterer):
         Their sum is the weight of the ridge, relative to the kernel, which is scaled to unit mean diagonal;
         "auto" stands for constants. ``lambda1`` may be a mapping task → value.
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.labels.parse_sizes`. "auto" searches the paper's J with equal
-        sizes, from which rows are then released, and the size-neutral criterion E (:mod:`mtclust.criterion`), and takes
-        what separates clusters best.
+        Bounds on the cluster sizes: see :func:`mtclust.core.labels.parse_sizes`. "auto" searches the paper's J with
+        equal sizes, from which rows are then released, and the size-neutral criterion E
+        (:mod:`mtclust.core.criterion`), and takes what separates clusters best.
     solver : {"exchange", "cutting-plane"}, default="exchange"
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.

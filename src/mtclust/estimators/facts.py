@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.stability import DOUBTFUL, STABLE, Stability
+from mtclust.core.stability import DOUBTFUL, STABLE, Stability
 
 Array = NDArray[np.float64]
 

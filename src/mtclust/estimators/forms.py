@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mtclust.features import is_precomputed
-from mtclust.memory import bytes_with_kernels, require_memory
+from mtclust.core.kernels import is_precomputed
+from mtclust.util.memory import bytes_with_kernels, require_memory
 
 #: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
 #: since its Nyström features are an approximation

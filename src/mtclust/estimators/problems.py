@@ -16,8 +16,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust._warnings import warn_user
-from mtclust.alignment import groups_of_tasks
 from mtclust.choose.frames import moves_by_sums
 from mtclust.choose.settings import (
     Input,
@@ -32,20 +30,22 @@ from mtclust.choose.settings import (
 )
 from mtclust.choose.views import View, candidate_kernels, is_wide
 from mtclust.choose.ways import DIRECTIONS_OF_D, Candidate
-from mtclust.criterion import indicators
+from mtclust.core.alignment import groups_of_tasks
+from mtclust.core.criterion import indicators
+from mtclust.core.kernels import Kernel, eigen_features
+from mtclust.core.known import check_sizes, known_counts
+from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, one_per_task, parse_sizes
+from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
-from mtclust.features import Kernel, eigen_features
-from mtclust.known import check_sizes, known_counts
-from mtclust.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, one_per_task, parse_sizes
-from mtclust.memory import available_memory, bytes_with_features, require_memory
 from mtclust.problem.common import CommonFrame, labels_by
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.outcome import Outcome, polished, released
 from mtclust.search.recipe import solve
-from mtclust.tasks import TaskIndex
+from mtclust.util.memory import available_memory, bytes_with_features, require_memory
+from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
 

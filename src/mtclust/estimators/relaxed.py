@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mtclust.core.tasks import TaskIndex
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
 from mtclust.relaxation.options import CuttingPlaneOptions, warn_if_collapsed
 from mtclust.search.outcome import Outcome
-from mtclust.tasks import TaskIndex
 
 #: attributes that only this solver sets
 _ATTRIBUTES = ("relaxed_labels_", "mixture_weights_", "init_labels_", "lower_bound_")

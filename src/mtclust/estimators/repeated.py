@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core.hints import Hints
+from mtclust.core.links import Links
+from mtclust.core.membership import probabilities
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.estimators.confidence import outliers_of
 from mtclust.estimators.storing import set_labels
-from mtclust.hints import Hints
-from mtclust.links import Links
-from mtclust.membership import probabilities
-from mtclust.tasks import index_tasks, numbers_of_known_tasks
 
 Labels = NDArray[np.int64]
 

@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._progress import counted, reporting
-from mtclust._threads import one_blas_thread
 from mtclust.choose.record import SizesChoice
 from mtclust.choose.views import KernelSpec, View
 from mtclust.choose.ways import Question, coupled_at_once, own_frame_problem, starts_from
+from mtclust.core.few_values import spread
+from mtclust.core.known import placed
+from mtclust.core.labels import parse_sizes, proportional, same_for_all_clusters
+from mtclust.core.stability import Refit, Stability, compared, subsample
+from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
+from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.mistakes import check_index
 from mtclust.estimators.problems import clusters_per_task
-from mtclust.few_values import spread
-from mtclust.known import placed
-from mtclust.labels import parse_sizes, proportional, same_for_all_clusters
 from mtclust.problem.common import rows_in_frame
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point, Start
 from mtclust.search.outcome import released
 from mtclust.search.recipe import solve
-from mtclust.stability import Refit, Stability, compared, subsample
-from mtclust.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
-from mtclust.validation import generator_of, read_rows
+from mtclust.util.progress import counted, reporting
+from mtclust.util.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

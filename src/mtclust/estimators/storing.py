@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust._warnings import warn_user
 from mtclust.choose.record import Selection
+from mtclust.core.hints import Hints
+from mtclust.core.membership import probabilities
+from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import store_relaxation
-from mtclust.hints import Hints
-from mtclust.membership import probabilities
 from mtclust.problem.protocol import Point, Problem, SearchOptions
 from mtclust.search.outcome import Outcome
-from mtclust.tasks import TaskIndex
+from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
 
@@ -93,7 +93,8 @@ def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) ->
 
 
 def label_as_they_are(estimator: Any, rows: Any, index: TaskIndex, hints: Hints) -> None:
-    """Take off what spreading has moved (:mod:`mtclust.few_values`): every row goes where the model puts it as it is.
+    """Take off what spreading has moved (:mod:`mtclust.core.few_values`): every row goes where the model puts it as it
+    is.
 
     ``hints`` are those of the rows in the order of the input; rows that are known or in a pair stay where they are. So
     do all, where a cluster would lose its last row.

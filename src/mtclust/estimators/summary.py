@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mtclust._names import columns, padded, shown_name
 from mtclust.choose.record import Selection, SizesChoice
 from mtclust.estimators.concerns import concerns
 from mtclust.estimators.facts import facts_of, likeness_of_tasks
+from mtclust.util.names import columns, padded, shown_name
 
 #: columns of the terminal that are used
 _WIDTH = 100

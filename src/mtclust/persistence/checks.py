@@ -14,11 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust._ids import keys, missing_ids
 from mtclust.choose.record import Selection
-from mtclust.features import Kernel
-from mtclust.labels import SizeBounds
-from mtclust.model import DecisionModel
+from mtclust.core.ids import keys, missing_ids
+from mtclust.core.kernels import Kernel
+from mtclust.core.labels import SizeBounds
+from mtclust.core.model import DecisionModel
+from mtclust.core.stability import Stability
 from mtclust.persistence.codec import check_hashes
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
@@ -26,7 +27,6 @@ from mtclust.problem.common import CommonKept
 from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.feature_kept import FeatureKept
 from mtclust.problem.kept import KernelKept
-from mtclust.stability import Stability
 
 _FLOAT: tuple[Any, ...] = (np.float64,)
 _ROWS: tuple[Any, ...] = (np.float64, np.float32)

@@ -5,7 +5,7 @@ A saved estimator has four parts (format 2):
 ========== =========================================================================================================
 parameters what the constructor was given
 fitted     the public attributes that ``fit`` sets, whose names end in an underscore
-decision   :class:`mtclust.model.DecisionModel`: what ``predict`` needs
+decision   :class:`mtclust.core.model.DecisionModel`: what ``predict`` needs
 kept       :class:`~mtclust.problem.kept.KernelKept` or :class:`~mtclust.problem.feature_kept.FeatureKept`: what
            ``fit_task`` needs
 ========== =========================================================================================================
@@ -19,9 +19,10 @@ from typing import Any
 
 from mtclust import estimators
 from mtclust.choose.record import Selection
-from mtclust.features import Kernel
-from mtclust.labels import SizeBounds
-from mtclust.model import DecisionModel
+from mtclust.core.kernels import Kernel
+from mtclust.core.labels import SizeBounds
+from mtclust.core.model import DecisionModel
+from mtclust.core.stability import Stability
 from mtclust.persistence.checks import check_state
 from mtclust.persistence.codec import Decoder, Encoder, add_type, register
 from mtclust.primal.features import FeatureMap
@@ -29,7 +30,6 @@ from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
 from mtclust.problem.feature_kept import FeatureKept
 from mtclust.problem.kept import KernelKept
-from mtclust.stability import Stability
 
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 #: where scikit-learn keeps what ``set_fit_request`` and its like were told

@@ -10,9 +10,9 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust._atomic import atomic_write
 from mtclust.exceptions import ModelFileError
 from mtclust.persistence.archive import ArchiveReader, ArchiveWriter
+from mtclust.persistence.atomic import atomic_write
 from mtclust.persistence.codec import Decoder, Encoder
 from mtclust.persistence.fitted import ESTIMATORS
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import numpy as np
 
-from mtclust._extras import require
 from mtclust.persistence.codec import Decoder, Encoder, add_type
+from mtclust.util.extras import require
 
 
 def _pandas() -> Any:

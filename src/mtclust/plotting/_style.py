@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mtclust._extras import require
-from mtclust._names import shown_name
+from mtclust.util.extras import require
+from mtclust.util.names import shown_name
 
 #: blue for positive, vermilion for negative: told apart with any colour vision
 POSITIVE, NEGATIVE = "#0072B2", "#D55E00"

@@ -10,10 +10,10 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust._extras import require
-from mtclust._names import shown_name
 from mtclust.estimators.dmtfc import LARGEST_FEATURE_COVARIANCE
 from mtclust.plotting._style import NEGATIVE, POSITIVE, column_names, matrix_size, name_ticks, new_axes
+from mtclust.util.extras import require
+from mtclust.util.names import shown_name
 
 Array = NDArray[np.float64]
 

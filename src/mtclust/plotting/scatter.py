@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust._extras import require
-from mtclust._names import shown_name
-from mtclust.features import is_precomputed
+from mtclust.core.kernels import is_precomputed
+from mtclust.core.tasks import numbers_of_known_tasks
+from mtclust.core.validation import read_rows
 from mtclust.plotting._style import FRAME, cluster_style, column_names
-from mtclust.tasks import numbers_of_known_tasks
-from mtclust.validation import read_rows
+from mtclust.util.extras import require
+from mtclust.util.names import shown_name
 
 Array = NDArray[np.float64]
 

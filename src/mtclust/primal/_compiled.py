@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtclust._numba import njit
+from mtclust.util.compiler import njit
 
 
 @njit

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtclust._compiled import augment
-from mtclust._numba import njit
+from mtclust.core._compiled import augment
 from mtclust.primal._compiled import lower_prices, two_best
+from mtclust.util.compiler import njit
 
 #: rows near a boundary that are solved exactly, per row too many or too few, and at least
 UNDECIDED_PER_MISFIT = 9

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.assignment import assign
+from mtclust.core.assignment import assign
 
 Array = NDArray[np.float64]
 

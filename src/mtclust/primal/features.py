@@ -17,12 +17,12 @@ import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.features import Kernel
-from mtclust.memory import available_memory
-from mtclust.model import DecisionModel
+from mtclust.core.kernels import Kernel
+from mtclust.core.model import DecisionModel
+from mtclust.core.tasks import TaskIndex
 from mtclust.primal.rows import Moments, RowSource
 from mtclust.primal.sources import KernelRows, SparseRows, TableRows, held_in_memory
-from mtclust.tasks import TaskIndex
+from mtclust.util.memory import available_memory
 
 Array = NDArray[np.float64]
 

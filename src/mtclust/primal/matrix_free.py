@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.coupling import gain_matrix, trace_one_root
+from mtclust.core.coupling import gain_matrix, trace_one_root
 from mtclust.primal.rows import Moments
 from mtclust.primal.sources import LocalRows
 from mtclust.primal.systems import gain_root

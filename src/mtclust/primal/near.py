@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import code_scale
+from mtclust.core.labels import code_scale
 from mtclust.primal.gaps import KnownGaps
 from mtclust.primal.labelling import scores_of
 from mtclust.primal.rows import Blocks, Data, Labelled, Moments, NearRows

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.features import SMALLEST_LEVEL, require_finite
-from mtclust.labels import SizeBounds
+from mtclust.core.kernels import SMALLEST_LEVEL, require_finite
+from mtclust.core.labels import SizeBounds
 
 if TYPE_CHECKING:
     from mtclust.primal.labelling import TaskLabels

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.features import Kernel
+from mtclust.core.kernels import Kernel
 from mtclust.primal.labelling import TaskLabels, first_prices, move_sums, relabel
 from mtclust.primal.near import rows_near_boundary
 from mtclust.primal.rows import Data, Labelled, Moments, NearRows, block_rows, far_from_zero, moments

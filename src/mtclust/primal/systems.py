@@ -16,8 +16,8 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mtclust.coupling import REVIVAL, gain_matrix, trace_one_root
-from mtclust.leading import leading_eigenvectors
+from mtclust.core.coupling import REVIVAL, gain_matrix, trace_one_root
+from mtclust.core.leading import leading_eigenvectors
 
 Array = NDArray[np.float64]
 

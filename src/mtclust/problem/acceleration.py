@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.coupling import symmetric_eigen
+from mtclust.core.coupling import symmetric_eigen
 
 Array = NDArray[np.float64]
 

@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.criterion import indicators
-from mtclust.labels import SizeBounds, counts_by_task
-from mtclust.model import DecisionModel
+from mtclust.core.criterion import indicators
+from mtclust.core.labels import SizeBounds, counts_by_task
+from mtclust.core.model import DecisionModel
 from mtclust.problem.protocol import Method, Point
 
 Array = NDArray[np.float64]

@@ -1,6 +1,6 @@
 """The ways of coupling tasks by name: what each is with kernel matrices, and with explicit features.
 
-A new one is a class of :mod:`mtclust.coupling` (the problem in the labels for one Z), a system of
+A new one is a class of :mod:`mtclust.core.coupling` (the problem in the labels for one Z), a system of
 :mod:`mtclust.primal.systems` (the models for one Z), and an entry here; an estimator names it in ``_method``.
 """
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.coupling import Coupling, Independent, Relationship, SharedFeatures
-from mtclust.features import EigenFeatures
+from mtclust.core.coupling import Coupling, Independent, Relationship, SharedFeatures
+from mtclust.core.kernels import EigenFeatures
 
 if TYPE_CHECKING:
     from mtclust.primal.systems import System

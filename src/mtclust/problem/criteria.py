@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.coupling import Conditioned
-from mtclust.labels import label_codes
+from mtclust.core.coupling import Conditioned
+from mtclust.core.labels import label_codes
 from mtclust.problem.pool import exchange_rows, task_pool
 from mtclust.problem.protocol import Start
 

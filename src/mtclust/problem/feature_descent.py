@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.alignment import allowed_permutations, best_relabelling
-from mtclust.labels import code_scale
+from mtclust.core.alignment import allowed_permutations, best_relabelling
+from mtclust.core.labels import code_scale
 from mtclust.primal.labelling import TaskLabels, move_sums
 from mtclust.primal.near import candidates
 from mtclust.primal.rows import Data, Moments, NearRows
@@ -195,7 +195,7 @@ def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator)
 
 
 def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows, rng: np.random.Generator) -> bool:
-    from mtclust import _compiled
+    from mtclust.core import _compiled
 
     fit, moments, n = point.fit, data.moments, int(data.moments.sizes[i])
     task = fit.tasks[i]

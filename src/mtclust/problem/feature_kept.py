@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.class_means import ClassMeans
-from mtclust.labels import SizeBounds, code_scale, offsets_of
+from mtclust.core.class_means import ClassMeans
+from mtclust.core.labels import SizeBounds, code_scale, offsets_of
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, Moments

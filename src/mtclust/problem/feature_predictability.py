@@ -1,4 +1,4 @@
-r"""Passes under the size-neutral criterion E (:mod:`mtclust.criterion`) over the rows of a source.
+r"""Passes under the size-neutral criterion E (:mod:`mtclust.core.criterion`) over the rows of a source.
 
 With many rows leaving one out changes little, and E becomes Σ_c ω(n_c)·b_cᵀW_c with class sums b_c and models W_c.
 Moving a row x to cluster c gains, to first order, ω_c(f_c(x) − ½(1−γ)(1−2π_c)R²_c): scores with a constant of their
@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.criterion import GAMMA, decision_weights
-from mtclust.labels import code_scale
+from mtclust.core.criterion import GAMMA, decision_weights
+from mtclust.core.labels import code_scale
 from mtclust.primal.rows import Data
 from mtclust.primal.systems import System, objective
 from mtclust.problem.feature_descent import FEW_CHANGES, FeatureFit, class_vectors, coupling_steps

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from mtclust.labels import code_scale, label_codes
+from mtclust.core.labels import code_scale, label_codes
 from mtclust.primal.rows import Data
 from mtclust.primal.systems import gain_root
 from mtclust.problem.pool import EXCHANGE_TOLERANCE, PATH, partition_key, random_labels
@@ -83,7 +83,7 @@ def _starts(
     features: _Features, lower: NDArray[np.int64], upper: NDArray[np.int64], n_init: int, seed: int
 ) -> list[NDArray[np.int64]]:
     """Distinct labels that ``n_init`` random ones end in, lowest objective first: see :mod:`mtclust.problem.pool`."""
-    from mtclust import _compiled
+    from mtclust.core import _compiled
 
     n, rng = features.n_rows, np.random.default_rng(seed)
     forms: Any = features.forms() if len(lower) > 1 else None

@@ -14,10 +14,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._progress import counted
-from mtclust.class_means import ClassMeans
-from mtclust.labels import SizeBounds, offsets_of
-from mtclust.model import DecisionModel
+from mtclust.core.class_means import ClassMeans
+from mtclust.core.labels import SizeBounds, offsets_of
+from mtclust.core.model import DecisionModel
 from mtclust.primal.boundary import prices_agree
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
@@ -30,6 +29,7 @@ from mtclust.problem.feature_descent import best_labels, point_of_labels
 from mtclust.problem.feature_starts import first_models
 from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
 from mtclust.problem.sample import rows_at, sample_of
+from mtclust.util.progress import counted
 
 Array = NDArray[np.float64]
 

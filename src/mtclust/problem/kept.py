@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.features import Kernel, centre_kernel, eigen_features, raw_kernel
-from mtclust.labels import SizeBounds
-from mtclust.model import KernelOrigin
+from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, raw_kernel
+from mtclust.core.labels import SizeBounds
+from mtclust.core.model import KernelOrigin
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import Method, Problem, Start

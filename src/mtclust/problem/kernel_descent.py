@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mtclust.alignment import allowed_permutations, best_relabelling
-from mtclust.assignment import assign
-from mtclust.coupling import Conditioned
-from mtclust.labels import SizeBounds
+from mtclust.core.alignment import allowed_permutations, best_relabelling
+from mtclust.core.assignment import assign
+from mtclust.core.coupling import Conditioned
+from mtclust.core.labels import SizeBounds
 from mtclust.problem.acceleration import Accelerator
 from mtclust.problem.criteria import TaskTerm
 from mtclust.problem.protocol import Effort, Point

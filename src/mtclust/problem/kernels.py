@@ -12,19 +12,19 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mtclust._progress import counted
-from mtclust.alignment import class_mean_products
-from mtclust.assignment import assign
-from mtclust.class_means import ClassMeans
-from mtclust.coupling import Conditioned, Coupling, SharedFeatures
-from mtclust.features import EigenFeatures
-from mtclust.labels import SizeBounds, counts_by_task, offsets_of
-from mtclust.model import DecisionModel, KernelOrigin, build_model
+from mtclust.core.alignment import class_mean_products
+from mtclust.core.assignment import assign
+from mtclust.core.class_means import ClassMeans
+from mtclust.core.coupling import Conditioned, Coupling, SharedFeatures
+from mtclust.core.kernels import EigenFeatures
+from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of
+from mtclust.core.model import DecisionModel, KernelOrigin, build_model
 from mtclust.problem import kernel_descent
 from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.kernel_descent import KernelFit
 from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
+from mtclust.util.progress import counted
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.coupling import Conditioned
-from mtclust.known import known_counts, placed
-from mtclust.labels import SizeBounds, offsets_of
+from mtclust.core.coupling import Conditioned
+from mtclust.core.known import known_counts, placed
+from mtclust.core.labels import SizeBounds, offsets_of
 from mtclust.primal.labelling import TaskLabels, move_sums
 from mtclust.primal.rows import Data, RowSource, block_rows
 from mtclust.primal.sources import LocalRows

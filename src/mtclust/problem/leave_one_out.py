@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import code_scale, label_codes
-from mtclust.membership import left_out
+from mtclust.core.labels import code_scale, label_codes
+from mtclust.core.membership import left_out
 from mtclust.primal.sources import LocalRows
 from mtclust.problem.feature_predictability import score_weights
 
 if TYPE_CHECKING:
-    from mtclust.coupling import Conditioned
+    from mtclust.core.coupling import Conditioned
     from mtclust.problem.features import FeatureProblem
     from mtclust.problem.kernels import KernelProblem
     from mtclust.problem.protocol import Point

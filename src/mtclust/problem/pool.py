@@ -14,7 +14,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.labels import code_scale, label_codes
+from mtclust.core.labels import code_scale, label_codes
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ def exchange_rows(
 
     Returns ½⟨Y, MY⟩ + ⟨Y, L⟩ at the end and the number of exchanges.
     """
-    from mtclust import _compiled
+    from mtclust.core import _compiled
 
     n_clusters = len(lower)
     codes = label_codes(labels, n_clusters)

@@ -1,4 +1,4 @@
-"""The size-neutral criterion E (:mod:`mtclust.criterion`) in place of the paper's J: labels change by single moves.
+"""The size-neutral criterion E (:mod:`mtclust.core.criterion`) in place of J: labels change by single moves.
 
 Values are −E, summed over tasks. The labels of one task are refined for the task's own E, the other tasks giving their
 part of the prediction; the descent keeps a round of such steps only where the sum over all tasks gains.
@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.coupling import Conditioned
-from mtclust.criterion import (
+from mtclust.core.coupling import Conditioned
+from mtclust.core.criterion import (
     SMALLEST_RESIDUAL,
     LeaveOneOutForm,
     decision_weights,
@@ -25,7 +25,7 @@ from mtclust.criterion import (
     size_weights,
     weights_of_sizes,
 )
-from mtclust.features import leading_features
+from mtclust.core.kernels import leading_features
 from mtclust.problem.criteria import Criterion, PaperObjective, TaskTerm
 from mtclust.problem.pool import k_means, partition_key, quadratic_forms, random_labels
 from mtclust.problem.protocol import Start

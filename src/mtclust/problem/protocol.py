@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.class_means import ClassMeans
-from mtclust.labels import SizeBounds
-from mtclust.model import DecisionModel
+from mtclust.core.class_means import ClassMeans
+from mtclust.core.labels import SizeBounds
+from mtclust.core.model import DecisionModel
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import offsets_of, proportional
+from mtclust.core.labels import offsets_of, proportional
 from mtclust.primal.rows import Data
 from mtclust.primal.sources import TableRows
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import offsets_of, proportional
+from mtclust.core.labels import offsets_of, proportional
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable
 from mtclust.primal.rows import Data

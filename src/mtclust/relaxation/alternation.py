@@ -24,7 +24,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from mtclust.coupling import Conditioned, Coupling, Independent, RelationshipState
+from mtclust.core.coupling import Conditioned, Coupling, Independent, RelationshipState
 from mtclust.relaxation.certificate import Learned, conjugate
 
 Array = NDArray[np.float64]

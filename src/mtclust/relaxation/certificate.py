@@ -22,7 +22,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from mtclust.coupling import Relationship, SharedFeatures
+from mtclust.core.coupling import Relationship, SharedFeatures
 
 Array = NDArray[np.float64]
 Learned = Relationship | SharedFeatures

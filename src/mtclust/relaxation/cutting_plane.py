@@ -29,11 +29,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._progress import phase
-from mtclust.alignment import align, groups_of_tasks
-from mtclust.assignment import assign
-from mtclust.coupling import Conditioned, Coupling, Independent
-from mtclust.labels import SizeBounds, label_codes
+from mtclust.core.alignment import align, groups_of_tasks
+from mtclust.core.assignment import assign
+from mtclust.core.coupling import Conditioned, Coupling, Independent
+from mtclust.core.labels import SizeBounds, label_codes
 from mtclust.problem.kernel_descent import KernelFit
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point, SearchOptions
@@ -42,6 +41,7 @@ from mtclust.relaxation.level_method import Cut, Evaluation, LevelResult, minimi
 from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage
 from mtclust.relaxation.starts import starting_labels
 from mtclust.search.outcome import Outcome
+from mtclust.util.progress import phase
 
 Array = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._warnings import warn_user
 from mtclust.exceptions import DegenerateSolutionWarning
+from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
 

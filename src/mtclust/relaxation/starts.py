@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.alignment import align
-from mtclust.assignment import assign
-from mtclust.features import eigen_features
-from mtclust.labels import SizeBounds
+from mtclust.core.alignment import align
+from mtclust.core.assignment import assign
+from mtclust.core.kernels import eigen_features
+from mtclust.core.labels import SizeBounds
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.pool import random_labels
 

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from mtclust.assignment import assign
-from mtclust.criterion import indicators
+from mtclust.core.assignment import assign
+from mtclust.core.criterion import indicators
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.assignment import assign
-from mtclust.hints import Hints
-from mtclust.known import known_counts, left_over, names_after_known, placed, with_room
-from mtclust.labels import SizeBounds, free_bounds, tasks_of_rows
-from mtclust.links import linked_clusters
-from mtclust.membership import best_temperature, probabilities
+from mtclust.core.assignment import assign
+from mtclust.core.hints import Hints
+from mtclust.core.known import known_counts, left_over, names_after_known, placed, with_room
+from mtclust.core.labels import SizeBounds, free_bounds, tasks_of_rows
+from mtclust.core.links import linked_clusters
+from mtclust.core.membership import best_temperature, probabilities
 from mtclust.problem.common import CommonFrame
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point, SearchOptions, Start

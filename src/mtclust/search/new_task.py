@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mtclust.labels import SizeBounds
+from mtclust.core.labels import SizeBounds
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Kept, Point, Problem, SearchOptions, Start
 from mtclust.search.borrow import borrowed_labels, small_tasks

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.labels import free_bounds
+from mtclust.core.labels import free_bounds
 from mtclust.problem.protocol import Point, Problem, SearchOptions
 
 Array = NDArray[np.float64]

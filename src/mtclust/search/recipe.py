@@ -22,12 +22,12 @@ import scipy.linalg as sla
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mtclust._progress import counted, phase
-from mtclust.alignment import allowed_permutations, best_relabelling, groups_of_tasks
-from mtclust.labels import SizeBounds
-from mtclust.leading import EXACT_UP_TO, leading_eigenvectors
+from mtclust.core.alignment import allowed_permutations, best_relabelling, groups_of_tasks
+from mtclust.core.labels import SizeBounds
+from mtclust.core.leading import EXACT_UP_TO, leading_eigenvectors
 from mtclust.problem.protocol import Point, Problem, SearchOptions, Start
 from mtclust.search.outcome import Outcome
+from mtclust.util.progress import counted, phase
 
 Array = NDArray[np.float64]
 

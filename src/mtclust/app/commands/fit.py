@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from mtclust._atomic import atomic_write
 from mtclust.app.commands.labels import check_keys, labels_csv
 from mtclust.app.commands.options import (
     add_choice,
@@ -24,6 +23,7 @@ from mtclust.app.commands.options import (
 from mtclust.app.commands.output import LABELS_FILE, MODEL_FILE, REPORT_FILE, staged_directory
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError
+from mtclust.persistence.atomic import atomic_write
 
 _EXAMPLES = """examples:
   mtclust fit sales.csv --task-column shop --out result
@@ -132,10 +132,10 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from mtclust._extras import require
     from mtclust.app.fitting import cluster_table
     from mtclust.app.tables import EncodingOptions, read_tables
     from mtclust.app.tables.parsing import MISSING
+    from mtclust.util.extras import require
 
     require("pandas", "cli")
     require("jinja2", "report")

@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from mtclust._atomic import cannot_write, flush_directory
-from mtclust._in_use import fresh_mark, hold, marked_here, remove_abandoned
 from mtclust.exceptions import CommandError
+from mtclust.persistence.atomic import cannot_write, flush_directory
+from mtclust.persistence.in_use import fresh_mark, hold, marked_here, remove_abandoned
 
 #: what ``mtclust fit`` writes
 MODEL_FILE, LABELS_FILE, REPORT_FILE = "model.mtclust", "labels.csv", "report.html"

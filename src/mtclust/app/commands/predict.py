@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mtclust._atomic import atomic_write
 from mtclust.app.assigning import assign
 from mtclust.app.commands.labels import check_keys, labels_csv
 from mtclust.app.commands.options import add_columns_option, add_reading_options, add_verbose_option, read_options
 from mtclust.app.commands.output import MODEL_FILE, written_to
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError, ModelFileError
+from mtclust.persistence.atomic import atomic_write
 
 _EXAMPLES = """examples:
   mtclust predict result new_customers.csv --key customer --out clusters.csv
@@ -58,7 +58,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from mtclust._extras import require
+    from mtclust.util.extras import require
 
     require("pandas", "cli")
     check_keys(options.key)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from mtclust._extras import require
-from mtclust._progress import listening
+from mtclust.util.extras import require
+from mtclust.util.progress import listening
 
 #: a step is reported once it has taken this long, in seconds
 FIRST_REPORT = 2.0

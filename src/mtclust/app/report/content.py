@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtclust._names import columns, distinct_names, listing, spelled_out
 from mtclust.app.cautions import cautions
 from mtclust.app.profiles import Trait
 from mtclust.app.quality import clarity
@@ -24,9 +23,10 @@ from mtclust.app.report.sizes import MANY_TASKS, MOST_GROUPS, size_blocks
 from mtclust.app.shown import natural_order, percent
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import all_traits, value_in_words
+from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.estimators.concerns import small_tasks
 from mtclust.estimators.facts import Facts, facts_of
-from mtclust.tasks import numbers_of_known_tasks
+from mtclust.util.names import columns, distinct_names, listing, spelled_out
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering

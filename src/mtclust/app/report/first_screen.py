@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtclust._names import distinct_names
 from mtclust.app.cautions import Caution
 from mtclust.app.comparison import differences, shares_were_given, task_in_words
 from mtclust.app.shown import percent
 from mtclust.app.words import cluster_in_words
 from mtclust.estimators.facts import Facts
+from mtclust.util.names import distinct_names
 
 if TYPE_CHECKING:
     from mtclust.app.report.content import ReportInput

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from mtclust.app.comparison import shares_were_given, wilson
 from mtclust.app.shown import percent
-from mtclust.stability import Stability
+from mtclust.core.stability import Stability
 
 #: intervals of shares hold with 90 %
 _CHANCE = 0.1

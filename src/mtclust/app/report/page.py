@@ -10,9 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from mtclust._atomic import atomic_write
-from mtclust._extras import require
 from mtclust.app.report.content import ReportInput, report_content
+from mtclust.persistence.atomic import atomic_write
+from mtclust.util.extras import require
 
 #: colours of clusters; further clusters begin anew, told apart by the shape of their points
 COLOURS = 8

@@ -25,7 +25,7 @@ from mtclust.app.tables.numbers import NumberForm
 from mtclust.app.tables.parsing import Cells, read_numbers
 from mtclust.app.wording import option
 from mtclust.exceptions import TableError
-from mtclust.features import TaskTfidf
+from mtclust.text import TaskTfidf
 
 Array = NDArray[np.float64]
 Tasks = NDArray[np.str_]
@@ -228,7 +228,7 @@ class DateColumn:
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Sublinear tf × idf over all tasks, rows of length 1 (:class:`mtclust.features.TaskTfidf`)."""
+    """Sublinear tf × idf over all tasks, rows of length 1 (:class:`mtclust.text.TaskTfidf`)."""
 
     kind: ClassVar[str] = "text"
     name: str

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._extras import require
 from mtclust.app.tables.parsing import MOSTLY, Cells
 from mtclust.app.wording import option
 from mtclust.exceptions import TableError
+from mtclust.util.extras import require
 
 Array = NDArray[np.float64]
 

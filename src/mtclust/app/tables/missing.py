@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from mtclust._names import listing
 from mtclust.app.tables.columns import CategoryColumn, MissingColumn, TextColumn, centred
 from mtclust.app.tables.kinds import Column
 from mtclust.app.tables.parsing import Cells
 from mtclust.app.wording import option
 from mtclust.exceptions import TableError
+from mtclust.util.names import listing
 
 Array = NDArray[np.float64]
 

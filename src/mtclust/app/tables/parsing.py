@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._extras import require
 from mtclust.app.tables.numbers import NumberForm, find_form, is_number
 from mtclust.app.wording import option
 from mtclust.exceptions import TableError
+from mtclust.util.extras import require
 
 Array = NDArray[np.float64]
 

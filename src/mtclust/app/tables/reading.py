@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
-from mtclust._extras import require
 from mtclust.app.wording import option
 from mtclust.exceptions import TableError
+from mtclust.util.extras import require
 
 #: separators that are looked for
 SEPARATORS = (",", ";", "\t", "|")

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust._extras import require
 from mtclust.app.tables.parsing import column_strings, stripped, written
 from mtclust.app.tables.reading import (
     COMPRESSED,
@@ -24,6 +23,7 @@ from mtclust.app.tables.reading import (
 )
 from mtclust.app.wording import option
 from mtclust.exceptions import TableError
+from mtclust.util.extras import require
 
 #: tasks with fewer rows on average are no tasks, from this many tasks on
 _LEAST_ROWS, _FEW_TASKS = 3, 10

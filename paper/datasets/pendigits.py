@@ -1,0 +1,178 @@
+"""The paper's toy tasks from UCI pendigits: two groups of digits, three small draws of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.datasets._data import TaskData, sizes_per_class
+from paper.datasets._files import DataFile, obtain
+from paper.datasets._rows import check_content, content_hash, scale_columns
+
+#: the digits of tasks 1 to 3 and of tasks 4 to 6
+DIGIT_GROUPS = ((0, 3, 6, 8, 9), (1, 2, 4, 5, 7))
+#: draws of each group
+TASKS_PER_GROUP = 3
+#: the tasks of each job, numbered as in the paper
+JOBS = {1: (1, 2, 3), 2: (4, 5, 6), 3: (1, 2, 3, 4, 5, 6)}
+
+_UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/pendigits"
+_TRAIN = DataFile(
+    "pendigits/pendigits.tra",
+    "e2b9eb9f0d0467e2b64a4816a3420edf2b8043447576f4b84337aba44a9f97d3",
+    (f"{_UCI}/pendigits.tra",),
+)
+_TEST = DataFile(
+    "pendigits/pendigits.tes",
+    "8bd03229c5c5291fefe43e45465dd948d2645bf23328b9d993e0b777666b2015",
+    (f"{_UCI}/pendigits.tes",),
+)
+#: of the rows, one byte per number, training file before test file
+_CONTENT = "167121c34cccba273b4a2de0e2a152ae98aa4f80ce582ec37ef82dac0eab4eaf"
+_N_FEATURES = 16
+_NAMES = tuple(str(digit) for digit in range(10))
+#: a pen stroke resampled to eight points
+_FEATURES = np.array([f"{axis}{point}" for point in range(1, 9) for axis in "xy"])
+_ABOUT = (
+    "UCI Pen-Based Recognition of Handwritten Digits (Alimoglu and Alpaydin 1996): 10 992 digits written by 44 people, "
+    "each a pen stroke resampled to eight points, 16 integers from 0 to 100. Rows are numbered through pendigits.tra "
+    "followed by pendigits.tes."
+)
+
+
+def fetch_pendigits(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> TaskData:
+    """All 10 992 rows of pendigits in their canonical order, as one task.
+
+    The order is pendigits.tra followed by pendigits.tes: the order the row numbers in :attr:`TaskData.rows` count in.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        A directory that holds ``pendigits/pendigits.tra`` and ``.tes``, and where a download goes. Without it the
+        environment variable ``MTCLUST_DATA`` and the cache are searched.
+    download_if_missing : bool, default=True
+        Whether to download what is not found.
+
+    Returns
+    -------
+    TaskData
+        Raw integers from 0 to 100; ``target`` is the digit.
+
+    Examples
+    --------
+    >>> from paper.datasets import fetch_pendigits
+    >>> digits = fetch_pendigits()  # doctest: +SKIP
+    >>> digits.data.shape  # doctest: +SKIP
+    (10992, 16)
+    """
+    table = _read_table(data_home, download_if_missing)
+    n_rows = len(table)
+    return TaskData(
+        data=table[:, :_N_FEATURES],
+        target=table[:, _N_FEATURES],
+        tasks=np.zeros(n_rows, dtype=np.int64),
+        target_names=_NAMES,
+        feature_names=_FEATURES.copy(),
+        description=_ABOUT,
+        rows=np.arange(n_rows),
+    )
+
+
+def fetch_pendigits_tasks(
+    job: int = 1,
+    seed: int = 0,
+    *,
+    rows_per_class: int | Sequence[int] = 20,
+    scale: bool = True,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+) -> TaskData:
+    """The paper's jobs on pendigits: tasks 1 to 3 hold the digits 0, 3, 6, 8, 9, tasks 4 to 6 the digits 1, 2, 4, 5, 7.
+
+    All six tasks are drawn once per seed, so that the jobs of one seed are paired: Job 3 holds the rows of Jobs 1 and
+    2. Rows within a task are distinct; two tasks of one group are separate draws and may share a row.
+
+    Parameters
+    ----------
+    job : {1, 2, 3}, default=1
+        1: tasks 1, 2, 3. 2: tasks 4, 5, 6. 3: all six.
+    seed : int, default=0
+        Which draw. The same seed gives the same rows whatever the source of the files.
+    rows_per_class : int or sequence of 5 ints, default=20
+        Rows of each digit in a task, or one number per digit of the group (in increasing order) for skewed sizes.
+    scale : bool, default=True
+        Map each feature to [0, 1] over the rows of the job, as the paper does; otherwise raw integers.
+    data_home : path, optional
+        A directory that holds ``pendigits/pendigits.tra`` and ``.tes``, and where a download goes. Without it the
+        environment variable ``MTCLUST_DATA`` and the cache are searched.
+    download_if_missing : bool, default=True
+        Whether to download what is not found.
+
+    Returns
+    -------
+    TaskData
+        ``tasks`` has the paper's task numbers, ``target`` is the digit, ``rows`` the row numbers of
+        :func:`fetch_pendigits`.
+
+    Examples
+    --------
+    >>> from paper.datasets import fetch_pendigits_tasks
+    >>> job = fetch_pendigits_tasks(job=3, seed=0)  # doctest: +SKIP
+    >>> job.data.shape, job.n_tasks  # doctest: +SKIP
+    ((600, 16), 6)
+    """
+    if job not in JOBS:
+        raise ValueError(f"job must be 1, 2 or 3; got {job!r}.")
+    table = _read_table(data_home, download_if_missing)
+    digits = table[:, _N_FEATURES]
+    drawn = _draw_six_tasks(digits, seed, sizes_per_class(rows_per_class, len(DIGIT_GROUPS[0])))
+    rows = np.concatenate([drawn[task - 1] for task in JOBS[job]])
+    data = table[rows, :_N_FEATURES]
+    return TaskData(
+        data=scale_columns(data) if scale else data,
+        target=digits[rows],
+        tasks=np.repeat(JOBS[job], [len(drawn[task - 1]) for task in JOBS[job]]),
+        target_names=_NAMES,
+        feature_names=_FEATURES.copy(),
+        description=f"{_ABOUT}\nJob {job} of the paper, draw {seed}, rows per digit: {rows_per_class}.",
+        rows=rows,
+    )
+
+
+def _draw_six_tasks(digits: NDArray[Any], seed: int, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+    rng = np.random.default_rng(seed)
+    tasks = []
+    for group in DIGIT_GROUPS:
+        pools = [np.flatnonzero(digits == digit) for digit in group]
+        for digit, pool, size in zip(group, pools, sizes):
+            if size > len(pool):
+                raise ValueError(
+                    f"rows_per_class asks for {size} rows of digit {digit}, but there are {len(pool)}; ask for fewer."
+                )
+        for _ in range(TASKS_PER_GROUP):
+            tasks.append(np.concatenate([rng.choice(pool, size, replace=False) for pool, size in zip(pools, sizes)]))
+    return tasks
+
+
+def _read_table(data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> NDArray[np.int64]:
+    parts = [
+        obtain([file], _parse, data_home=data_home, download_if_missing=download_if_missing) for file in (_TRAIN, _TEST)
+    ]
+    table = np.concatenate(parts)
+    check_content(content_hash([table.astype(np.uint8).tobytes()]), _CONTENT, "pendigits", "its two files")
+    return table
+
+
+def _parse(path: Path) -> NDArray[np.int64]:
+    try:
+        table = np.loadtxt(path, delimiter=",", dtype=np.int64, ndmin=2)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name} is not a table of integers separated by commas: {error}") from error
+    if table.shape[1] != _N_FEATURES + 1:
+        raise ValueError(f"{path.name} has {table.shape[1]} columns; expected {_N_FEATURES} features and the digit.")
+    return table

@@ -1,0 +1,25 @@
+"""The experiments of the paper, one file each, behind ``python -m paper reproduce``.
+
+Cells (:mod:`~paper.experiments.runner`) → tidy table (:mod:`~paper.experiments.table`) → figures and
+page. Needs ``pip install "mtclust[experiments]"``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paper.experiments.base import Experiment
+
+
+def load_experiment(name: str) -> Experiment:
+    """The experiment of this name; its module is imported only now.
+
+    Examples
+    --------
+    >>> load_experiment("balance").repeats
+    5
+    """
+    experiment: Experiment = importlib.import_module(f"paper.experiments.{name}").EXPERIMENT
+    return experiment

@@ -1,0 +1,197 @@
+"""``python -m paper reproduce complexity``: time against n, d and m (section 9.2, Fig. 6), and beyond its sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtclust.datasets import make_gaussian_tasks
+from paper.experiments import figures
+from paper.experiments.base import Experiment
+from paper.experiments.methods import fit_ours
+from paper.experiments.page import Picture, Section
+from paper.experiments.protocols import number_text, slope, with_names
+from paper.experiments.runner import Cell, Outcome
+from paper.experiments.sections import failures
+
+NAME = "complexity"
+METHODS = ("DMTFC", "DMTRC")
+SOLVERS = ("exchange", "cutting-plane")
+#: the paper's setting
+LAMBDA = 2.0**-10
+#: cuts of the paper's solver; it does not print how many it made
+CUTS = 5
+#: draws of the paper's solver, which takes minutes where the other takes seconds
+CUTTING_DRAWS = 2
+#: rows of all tasks together in the sweep over m; the paper has 3000, which take DMTRC minutes a fit through N × N
+#: inverses
+ROWS_IN_ALL = 900
+_QUICK_ROWS_IN_ALL = 60
+#: above this many rows of all tasks together one draw is enough
+MANY_ROWS = 1500
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One panel: the letter that grows, and the values it takes."""
+
+    letter: str
+    values: tuple[int, ...]
+    quick: tuple[int, ...]
+    cutting: tuple[int, ...] = ()  # values at which the paper's solver is run too
+
+    def shape(self, value: int, rows_in_all: int = ROWS_IN_ALL) -> tuple[int, int, int]:
+        """n, d, m as in the paper."""
+        if self.letter == "d":
+            return 100, value, 3
+        if self.letter == "m":
+            return rows_in_all // value, 10, value
+        return value, 3, 3
+
+
+SWEEPS = {
+    "n": Sweep("n", (25, 50, 100, 200, 400), (25, 50), (25, 50, 100, 200)),
+    "d": Sweep("d", (3, 10, 30, 100, 300, 1000), (3, 10), (3, 10, 30, 100, 300)),
+    "m": Sweep("m", (2, 3, 5, 10, 20, 30), (3, 5)),
+    # rows of each of 3 tasks; the estimators hold matrices of all rows with all rows up to 700 rows in all, none above
+    "n, beyond": Sweep("n", (600, 1_000, 10_000, 100_000, 300_000), (60, 80)),
+}
+
+
+def cells(repeats: int, quick: bool) -> list[Cell]:
+    """Every sweep, value, method and solver; quick ones first."""
+    found = []
+    for name, sweep in SWEEPS.items():
+        for value in sweep.quick if quick else sweep.values:
+            n, d, m = sweep.shape(value, _QUICK_ROWS_IN_ALL if quick else ROWS_IN_ALL)
+            draws = {"exchange": 1 if n * m > MANY_ROWS else repeats, "cutting-plane": min(repeats, CUTTING_DRAWS)}
+            for solver in SOLVERS if value in sweep.cutting[: 1 if quick else None] else SOLVERS[:1]:
+                found += [
+                    Cell(NAME, f"{name}: n={n} d={d} m={m}", draw, (method,), "linear", solver, "given", {}, seed=draw)
+                    for draw in range(draws[solver])
+                    for method in METHODS
+                ]
+    return sorted(found, key=_cost)
+
+
+def _cost(cell: Cell) -> float:
+    """Roughly how long a cell takes, to run quick ones first: an interrupted run then has as many rows as can be."""
+    shape = shape_of(cell.dataset)
+    return (shape["n"] * shape["m"]) ** 2 * (30.0 if cell.solver == "cutting-plane" else 1.0)
+
+
+def shape_of(dataset: str) -> dict[str, int]:
+    """n, d and m from the name of a data set.
+
+    Examples
+    --------
+    >>> shape_of("n, beyond: n=600 d=3 m=3")
+    {'n': 600, 'd': 3, 'm': 3}
+    """
+    pairs = (part.split("=") for part in dataset.split(": ")[1].split())
+    return {letter: int(number) for letter, number in pairs}
+
+
+def execute(cell: Cell) -> Sequence[Outcome]:
+    """Run one cell."""
+    shape = shape_of(cell.dataset)
+    data = make_gaussian_tasks(shape["m"], n_samples=shape["n"], n_features=shape["d"], random_state=cell.draw)
+    options: dict[str, Any] = {"kernel": "linear", "lambda1": LAMBDA, "lambda2": LAMBDA, "sizes": 0.0}
+    options["solver"] = cell.solver
+    if cell.methods[0] == "DMTRC":
+        options["coupling"] = "full"
+    if cell.solver == "cutting-plane":
+        options["solver_options"] = {"max_cuts": CUTS, "init": "k-means", "zero_tol": 0}
+    return fit_ours(cell.methods[0], data, cell.seed, **options)
+
+
+def report(frame: Any, directory: Path) -> list[Section]:
+    """The figure with fitted exponents and the table behind it."""
+    named = with_sweeps(with_names(frame))
+    shown = [name for name in SWEEPS if name in set(named["sweep"])]
+    figure, axes = figures.panels(len(shown), width=3.1, height=3.2)
+    fits = []
+    for ax, sweep in zip(axes[0], shown):
+        rows = named[named["sweep"] == sweep]
+        values = sorted(rows["value"].unique())
+        names = list(dict.fromkeys(rows.sort_values(["solver", "method"], ascending=False)["name"]))
+        series = {
+            n: [rows[(rows["name"] == n) & (rows["value"] == v)]["seconds"].to_numpy() for v in values] for n in names
+        }
+        figures.lines(ax, values, series, spread=False, dashed=[n for n in names if "cutting" in n])
+        middle = min(np.median(columns[0]) for columns in series.values() if len(columns[0]))
+        if len(values) > 1:
+            figures.guide(ax, values, middle, 2, "O(x²)")
+            figures.guide(ax, values, middle, 3, "O(x³)")
+        top = float(rows["seconds"].max())
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_ylim(float(rows["seconds"].min()) / 2, top * 3)
+        ax.set_xticks(values, [str(v) for v in values], fontsize=7)
+        ax.minorticks_off()
+        ax.set_xlabel(sweep)
+        ax.set_ylabel("CPU seconds")
+        ax.set_title(_TITLES[sweep])
+        for name in names:
+            medians = [rows[(rows["name"] == name) & (rows["value"] == v)]["seconds"].median() for v in values]
+            fits.append(
+                [sweep, name, *(number_text(exponent(named, sweep, name, half)) for half in (False, True)),
+                 " / ".join(number_text(t, ".2g") for t in medians),
+                 f"{rows[rows['name'] == name]['nmi'].mean():.2f}"]
+            )  # fmt: skip
+    figures.legend_below(figure, axes[0, 0], 6)
+    picture = Picture(
+        figures.save(figure, directory, "time"),
+        "CPU seconds on one core, mean over draws, with lines of slope 2 and 3. Right: more rows than the paper has.",
+        "Fig. 6: Time complexities with respect to the data set size of each task (n), feature dimension (d), and "
+        "number of tasks (m).",
+    )
+    header = ("x", "method", "exponent of x", "upper half of x", "median seconds at each x", "NMI")
+    text = (
+        "Exponents p of time ∝ xᵖ, by least squares on logarithms, over all x and over the larger half of them. "
+        "This experiment is about time: unless d is large, the classes overlap so much that no method finds them (last "
+        "column: mean NMI)."
+    )
+    return [Section("CPU time", text, header, fits, [picture]), *failures(frame)]
+
+
+def with_sweeps(named: Any) -> Any:
+    """The rows with the columns ``sweep`` and ``value``."""
+    sweeps = [text.split(":")[0] for text in named["dataset"]]
+    values = [shape_of(text)[SWEEPS[sweep].letter] for text, sweep in zip(named["dataset"], sweeps)]
+    return named.assign(sweep=sweeps, value=values)
+
+
+_TITLES = {
+    "n": "n (d = 3, m = 3)",
+    "d": "d (n = 100, m = 3)",
+    "m": f"m (n = {ROWS_IN_ALL}/m, d = 10)",
+    "n, beyond": "n beyond (d = 3, m = 3)",
+}
+
+
+def exponent(named: Any, sweep: str, name: str, half: bool = False) -> float:
+    """P of time ∝ xᵖ for one method, over all x or the larger half."""
+    rows = named[(named["sweep"] == sweep) & (named["name"] == name)]
+    medians = rows.groupby("value")["seconds"].median()
+    if half:
+        medians = medians.iloc[len(medians) // 2 :]
+    return slope(medians.index.to_numpy(), medians.to_numpy())
+
+
+EXPERIMENT = Experiment(
+    NAME,
+    "Complexity",
+    "The paper's section 9.2: two Gaussian classes in every task, linear kernel, λ₁ = λ₂ = 2⁻¹⁰, l = 0. Both "
+    f"solvers: the default one (exchange) and the paper's cutting planes ({CUTS} cuts, first {CUTTING_DRAWS} draws, "
+    f"small sizes). The sweep over m has {ROWS_IN_ALL} rows in all, the paper 3000; sizes beyond {MANY_ROWS} rows in "
+    "all are run once. DMTRC is fully coupled; the search of every task alone is part of the time.",
+    5,
+    cells,
+    execute,
+    report,
+)

@@ -1,0 +1,183 @@
+"""One fit of one method, as the values of table rows: our three models and the paper's reference methods."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.choose.record import SizesChoice
+from mtclust.datasets import TaskData
+from mtclust.metrics import nmi, per_task
+from paper.experiments.runner import DataUnavailable, Outcome
+from paper.reference import REFERENCE_METHODS, ReferenceMethod
+
+OURS: Mapping[str, Any] = {"DSTC": DSTC, "DMTFC": DMTFC, "DMTRC": DMTRC}
+#: the rows one fit of DMTRC gives: the paper's model, always coupled, and our default, which may refuse to couple
+DMTRC_ROWS = ("DMTRC", "DMTRC auto")
+#: decimals of Ω in the table
+_OMEGA_DECIMALS = 4
+
+
+def rows_of_ours(name: str) -> tuple[str, ...]:
+    """The methods of the rows that a fit with everything chosen without labels gives."""
+    return DMTRC_ROWS if name == "DMTRC" else (name,)
+
+
+def load(loader: Callable[..., TaskData], *arguments: Any, **options: Any) -> TaskData:
+    """Data for a cell; data that cannot be had end the run instead of becoming the failure of a method."""
+    try:
+        return loader(*arguments, **options)
+    except (OSError, ImportError) as error:
+        raise DataUnavailable(str(error)) from error
+
+
+def n_classes(data: TaskData) -> int:
+    """The largest number of classes of a task."""
+    return max(len(np.unique(data.target[data.tasks == task])) for task in np.unique(data.tasks))
+
+
+def scores(data: TaskData, labels: Any) -> dict[str, Any]:
+    """``nmi`` and ``nmi_per_task`` of labels."""
+    found = {str(task): value for task, value in per_task(nmi, data.target, labels, data.tasks).items()}
+    return {"nmi": float(np.mean(list(found.values()))), "nmi_per_task": found}
+
+
+def fit_ours(name: str, data: TaskData, seed: int, *, keep_as: str | None = None, **options: Any) -> list[Outcome]:
+    """Fit DSTC, DMTFC or DMTRC; what ``options`` leaves open is chosen without labels.
+
+    Parameters
+    ----------
+    keep_as : str, optional
+        Keep the feature covariance D of DMTFC under this name, for the figures.
+
+    Returns
+    -------
+    list of Outcome
+        One, or two for DMTRC with ``coupling="auto"`` (:data:`DMTRC_ROWS`).
+    """
+    warm_up()
+    model = OURS[name](n_classes(data), random_state=seed, **options)
+    begin = time.process_time()
+    model.fit(data.data, tasks=data.tasks)
+    seconds = time.process_time() - begin
+    selection = model.selection_
+    chosen = {key: selection[key] for key in ("width", "lambda1", "lambda2", "n_components") if key in selection}
+    if isinstance(selection.sizes, SizesChoice):
+        chosen["sizes"] = selection.sizes.chosen
+    common: dict[str, Any] = {"seconds": seconds, "chosen": chosen}
+    details: dict[str, Any] = {"nmi_alone": scores(data, model.single_task_labels_)["nmi"]}
+    if options.get("solver") == "cutting-plane":
+        last = model.history_[-1]
+        details |= {"nmi_start": scores(data, model.init_labels_)["nmi"], "shrinkage": last["shrinkage"]}
+        details["cuts"] = len(model.history_) - 1
+    arrays = {}
+    if name == "DMTFC":
+        D = model.feature_covariance_
+        details["off_diagonal"] = off_diagonal_share(D)
+        arrays = {keep_as: D} if keep_as else {}
+    own = {"objective": model.objective_, **common, **scores(data, model.labels_)}
+    if name != "DMTRC" or "coupled_labels" not in selection["coupling"]:
+        if name == "DMTRC":
+            details["omega"] = rounded(model.task_covariance_)
+        return [Outcome(name, details=details, arrays=arrays, **own)]
+    choice = selection["coupling"]
+    accepted = choice["decision"] == "full"
+    details |= {"Z": choice["statistic"], "V": choice["similarity"], "accepted": accepted}
+    coupled = scores(data, choice["coupled_labels"]) | {"objective": model.objective_ if accepted else None}
+    return [
+        Outcome("DMTRC", **common, **coupled, details=details | {"omega": rounded(choice["task_covariance"])}),
+        Outcome("DMTRC auto", details=details, **own),
+    ]
+
+
+@cache
+def warm_up() -> None:
+    """Compile, or load, the numba loops once per process, so that no row's time holds it."""
+    X = np.arange(24.0).reshape(12, 2)
+    for estimator in OURS.values():
+        estimator(2, kernel="linear", lambda1=0.1, random_state=0).fit(X, tasks=np.repeat([0, 1], 6))
+
+
+def labels_of_starts(
+    method: ReferenceMethod, model: Any, data: TaskData, n_clusters: int, n_init: int, seed: int
+) -> list[Any]:
+    """The labels of all random starts of a fitted reference method."""
+    clusterer = getattr(model, "estimator_", model)
+    if hasattr(clusterer, "restart_labels_"):
+        return list(clusterer.restart_labels_)
+    # scikit-learn's k-means keeps only its best start
+    singles = (method.build(n_clusters, n_init=1, random_state=1000 * seed + r) for r in range(n_init))
+    return [single.fit_predict(data.data, tasks=data.tasks) for single in singles]
+
+
+def fit_reference(
+    name: str, data: TaskData, seed: int, n_init: int, setting: Mapping[str, Any] | None = None
+) -> list[Outcome]:
+    """Fit a reference method: the run with the lowest own objective of ``n_init``, and the mean over all of them."""
+    method = REFERENCE_METHODS[name]
+    n_clusters = n_classes(data)
+    model = method.build(n_clusters, n_init=n_init, random_state=seed, **(setting or {}))
+    begin = time.process_time()
+    model.fit(data.data, tasks=data.tasks)
+    seconds = time.process_time() - begin
+    every_start = labels_of_starts(method, model, data, n_clusters, n_init, seed)
+    outcome = Outcome(
+        name,
+        nmi_of_starts=float(np.mean([fast_macro_nmi(data.target, labels, data.tasks) for labels in every_start])),
+        objective=float(model.objective_),
+        seconds=seconds,
+        chosen={**method.default, **(setting or {}), "n_init": n_init},
+        **scores(data, model.labels_),
+    )
+    return [outcome]
+
+
+def fast_macro_nmi(classes: NDArray[Any], labels: NDArray[Any], tasks: NDArray[Any]) -> float:
+    """:func:`mtclust.metrics.macro_nmi` without scikit-learn's checks, which would take longer than the clustering.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fast_macro_nmi(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 1]), np.array(["a", "a", "b", "b"]))
+    0.5
+    """
+    values = []
+    for task in np.unique(tasks):
+        truth = np.unique(classes[tasks == task], return_inverse=True)[1]
+        found = np.unique(labels[tasks == task], return_inverse=True)[1]
+        counts = np.zeros((truth.max() + 1, found.max() + 1))
+        np.add.at(counts, (truth, found), 1)
+        joint = counts / counts.sum()
+        entropies = [_entropy(joint.sum(axis=axis)) for axis in (1, 0)]
+        information = max(sum(entropies) - _entropy(joint.ravel()), 0.0)
+        one_class = max(entropies) == 0
+        values.append(1.0 if one_class else information / np.sqrt(np.prod(entropies)) if min(entropies) > 0 else 0.0)
+    return float(np.mean(values))
+
+
+def _entropy(shares: NDArray[np.float64]) -> float:
+    shares = shares[shares > 0]
+    return float(-(shares * np.log(shares)).sum())
+
+
+def off_diagonal_share(matrix: NDArray[np.float64]) -> float:
+    """Share of the squared entries of a matrix that is off its diagonal: 0 for independent features.
+
+    Examples
+    --------
+    >>> off_diagonal_share(np.ones((2, 2)))
+    0.5
+    """
+    total = float((matrix**2).sum())
+    return 1 - float((np.diag(matrix) ** 2).sum()) / total if total > 0 else 0.0
+
+
+def rounded(matrix: NDArray[np.float64]) -> list[list[float]]:
+    """A matrix for the table."""
+    return np.round(matrix, _OMEGA_DECIMALS).tolist()

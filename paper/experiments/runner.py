@@ -1,0 +1,247 @@
+"""Runs the cells of an experiment: in any order, on any number of processes, interrupted and resumed.
+
+A *cell* is one fit: a data set, a draw, a method and a setting. It may give several rows (DMTRC gives the labels it
+returns, the fully coupled ones and those of every task alone); they are written together, when the cell is finished. A
+cell whose rows are all in the table is not run again; rows of a cell that was cut short are dropped.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import os
+import platform
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from mtclust import __version__
+from paper.experiments.table import KEYS, Key, Row, RunTable, as_row, key_of, replace_file
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+class DataUnavailable(Exception):
+    """The data of a cell could not be had: the run ends, for no method of the cell can be blamed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a fit leaves behind: the values of one row."""
+
+    method: str
+    nmi: float | None = None
+    nmi_of_starts: float | None = None
+    nmi_per_task: Mapping[str, float] = field(default_factory=dict)
+    objective: float | None = None
+    seconds: float | None = None
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, Any] = field(default_factory=dict)  # name → matrix, kept beside the table for the figures
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fit of an experiment.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        The method of every row the cell gives; more than one if a fit answers several questions.
+    setting : mapping
+        What distinguishes the cell besides the other attributes.
+    """
+
+    experiment: str
+    dataset: str
+    draw: int
+    methods: tuple[str, ...]
+    kernel: str = ""
+    solver: str = ""
+    protocol: str = "no labels"
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    def key_columns(self, method: str) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in KEYS if name != "method"} | {"method": method}
+
+    def keys(self) -> list[Key]:
+        return [key_of(as_row(**self.key_columns(method))) for method in self.methods]
+
+
+Execute = Callable[[Cell], Sequence[Outcome]]
+_Finished = tuple[list[Row], dict[str, Any]]
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    execute: Execute,
+    table: RunTable,
+    *,
+    n_jobs: int = 1,
+    retry_failed: bool = False,
+    stream: TextIO | None = None,
+) -> None:
+    """Run the cells that are not in the table yet and put its rows into canonical order.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    execute : callable
+        ``execute(cell)`` returns one :class:`Outcome` per method of the cell; importable by name, so that it can run
+        in another process. What it raises becomes the ``error`` of the cell's rows, except
+        :class:`DataUnavailable`, which ends the run.
+    table : RunTable
+    n_jobs : int, default=1
+        Processes.
+    retry_failed : bool, default=False
+        Run cells again whose rows hold an error.
+    stream : text stream, optional
+        Where progress is told; standard error by default.
+    """
+    pending = _pending(cells, table, retry_failed)
+    progress = _Progress(len(cells), len(cells) - len(pending), stream or sys.stderr)
+    for rows, arrays in _finished(pending, execute, n_jobs):
+        # first the matrices, then the rows: a cell that counts as finished has both
+        for name, array in arrays.items():
+            save_array(table.path.parent, name, array)
+        table.append(rows)
+        progress.tell(rows)
+    table.rewrite(table.read())
+
+
+def _pending(cells: Sequence[Cell], table: RunTable, retry_failed: bool) -> list[Cell]:
+    rows = {key_of(row): row for row in table.read()}
+    pending = []
+    for cell in cells:
+        keys = cell.keys()
+        present = [rows[key] for key in keys if key in rows]
+        if len(present) == len(keys) and not (retry_failed and any(row["error"] for row in present)):
+            continue
+        pending.append(cell)
+        for key in keys:
+            rows.pop(key, None)
+    table.rewrite(rows.values())
+    return pending
+
+
+def _finished(cells: Sequence[Cell], execute: Execute, n_jobs: int) -> Iterator[_Finished]:
+    if n_jobs == 1:
+        for cell in cells:
+            yield _rows_of(cell, execute)
+        return
+    with warnings.catch_warnings():
+        # joblib's comment on a run that was interrupted: the cells it names are run when the command is given again
+        warnings.filterwarnings("ignore", message="[0-9]+ tasks which were still being processed")
+        options: dict[str, Any] = {"n_jobs": n_jobs, "return_as": "generator_unordered"}
+        if "backend_kwargs" in inspect.signature(Parallel).parameters:
+            # joblib 1.5; workers of earlier versions outlive a killed command by minutes
+            options |= {"initializer": _end_with, "initargs": (os.getpid(),)}
+        yield from Parallel(**options)(delayed(_rows_of)(cell, execute) for cell in cells)
+
+
+def _end_with(master: int) -> None:
+    """Let this worker end with the process that started it, also when that is killed, and not finish its cell first."""
+
+    def watch() -> None:
+        while os.getppid() == master:
+            time.sleep(1)
+        os._exit(1)
+
+    if os.getpid() == master:  # no process of its own
+        return
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _rows_of(cell: Cell, execute: Execute) -> _Finished:
+    begin = time.process_time()
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        # what the warnings say is in the table: coupling refused, relaxation collapsed, search stopped
+        warnings.simplefilter("ignore")
+        try:
+            outcomes = outcomes_of(cell, execute)
+        except (DataUnavailable, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            seconds = time.process_time() - begin
+            text = f"{type(error).__name__}: {error}"
+            failed = {"seconds": seconds, "versions": versions(), "error": text}
+            return [as_row(**cell.key_columns(method), **failed) for method in cell.methods], {}
+    rows = []
+    for method in cell.methods:
+        values = {name: value for name, value in vars(outcomes[method]).items() if name not in ("method", "arrays")}
+        rows.append(as_row(**cell.key_columns(method), **values, versions=versions()))
+    arrays = {name: array for outcome in outcomes.values() for name, array in outcome.arrays.items()}
+    return rows, arrays
+
+
+def outcomes_of(cell: Cell, execute: Execute) -> dict[str, Outcome]:
+    """What a cell gives by method, one outcome for each that it promised."""
+    outcomes = {outcome.method: outcome for outcome in execute(cell)}
+    if set(outcomes) != set(cell.methods):
+        raise RuntimeError(f"the cell gave rows for {sorted(outcomes)}, not for {sorted(cell.methods)}")
+    return outcomes
+
+
+def save_array(directory: Path, name: str, array: Any) -> None:
+    """Keep a matrix in ``arrays/`` beside the table, in half precision: it is drawn, not computed with."""
+    content = io.BytesIO()
+    np.save(content, np.asarray(array, dtype=np.float16))
+    replace_file(directory / "arrays" / f"{name}.npy", content.getvalue())
+
+
+def load_array(directory: Path, name: str) -> Any:
+    """A matrix of ``arrays/``, or None if there is none of that name."""
+    path = directory / "arrays" / f"{name}.npy"
+    return np.load(path, allow_pickle=False).astype(np.float64) if path.exists() else None
+
+
+@cache
+def versions() -> str:
+    """Versions of Python and the packages that compute, for the table."""
+    own = [f"python {platform.python_version()}", f"mtclust {__version__}"]
+    return "; ".join([*own, *(f"{name} {version(name)}" for name in _PACKAGES)])
+
+
+class _Progress:
+    """One line that says how many cells are done and how long the others will take."""
+
+    def __init__(self, total: int, done: int, stream: TextIO) -> None:
+        self.total, self.done, self.stream = total, done, stream
+        self.first, self.begin = done, time.monotonic()
+        self.failed = 0
+        if done:
+            self._write(f"{done} of {total} cells were finished before; going on")
+
+    def tell(self, rows: list[Row]) -> None:
+        self.done += 1
+        self.failed += bool(rows[0]["error"])
+        passed = time.monotonic() - self.begin
+        left = passed / (self.done - self.first) * (self.total - self.done)
+        row = rows[0]
+        what = f"{row['dataset']}, draw {row['draw']}, {row['method']}"
+        failed = f", {self.failed} failed" if self.failed else ""
+        self._write(f"{self.done} of {self.total} cells{failed}; about {_duration(left)} left; last: {what}")
+
+    def _write(self, text: str) -> None:
+        # on a terminal one line that is written over, in a file one line per cell
+        end = "" if self.stream.isatty() and self.done < self.total else "\n"
+        begin = "\r\033[K" if self.stream.isatty() else ""
+        print(begin + text, end=end, file=self.stream, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,203 @@
+"""The tidy table of an experiment: a CSV file that grows row by row and survives being killed.
+
+One row per data set, draw, method, protocol and setting. The columns are
+
+==================  ================================================================================================
+experiment          name of the experiment
+dataset, draw       which data, and the number of the draw
+seed                ``random_state`` of the method; draws are made with the number of the draw
+method, kernel      the paper's name; ``linear``, ``rbf`` or empty
+solver              ``exchange`` or ``cutting-plane`` for our models, empty for the others
+protocol            ``no labels`` (nothing chosen with labels), ``grid`` (one point of a grid from which
+                    :mod:`paper.experiments.protocols` takes the oracle) or ``given`` (fixed in advance)
+setting             JSON: what distinguishes the row besides the columns above
+nmi                 macro NMI of the labels the method returns
+nmi_of_starts       mean of the macro NMI over random starts, as the paper reports its competitors; empty for ours
+nmi_per_task        JSON: task → NMI
+objective           what the method minimises, at the labels it returns
+seconds             CPU seconds of the fit, choosing included
+chosen              JSON: hyper-parameters used
+details             JSON: further figures of the row (Ω, for instance)
+versions            of Python and the packages that computed the row
+error               empty, or the error that the method ended with
+==================  ================================================================================================
+
+The first seven and ``setting`` are the key. ``seconds`` is the only column that differs between two runs.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mtclust.exceptions import CommandError
+from mtclust.persistence.atomic import atomic_write
+from mtclust.util.extras import require
+
+pd: Any = require("pandas", "experiments")
+
+KEYS = ("experiment", "dataset", "draw", "seed", "method", "kernel", "solver", "protocol", "setting")
+VALUES = (
+    "nmi",
+    "nmi_of_starts",
+    "nmi_per_task",
+    "objective",
+    "seconds",
+    "chosen",
+    "details",
+    "versions",
+    "error",
+)
+COLUMNS = KEYS + VALUES
+_NUMBERS = ("nmi", "nmi_of_starts", "objective", "seconds")
+_MAPPINGS = ("setting", "nmi_per_task", "chosen", "details")
+#: significant digits of numbers in the file
+_DIGITS = 6
+
+Row = dict[str, str]
+Key = tuple[str, ...]
+
+
+def as_json(mapping: Mapping[str, Any]) -> str:
+    """Compact JSON with sorted keys, so that equal mappings are equal texts.
+
+    Examples
+    --------
+    >>> as_json({"b": 0.1 + 0.2, "a": [1, 2]})
+    '{"a":[1,2],"b":0.3}'
+    """
+    return json.dumps(_rounded(mapping), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _rounded(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(entry) for entry in value]
+    if hasattr(value, "item") and not getattr(value, "shape", ()):
+        value = value.item()
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+
+def as_row(**cells: Any) -> Row:
+    """A row of texts from values; what is not given is empty."""
+    unknown = set(cells) - set(COLUMNS)
+    if unknown:
+        raise ValueError(f"unknown columns {sorted(unknown)}; the table has {list(COLUMNS)}.")
+    row = dict.fromkeys(COLUMNS, "")
+    for name, value in cells.items():
+        if value is None:
+            continue
+        if isinstance(value, Mapping):
+            row[name] = as_json(value)
+        elif isinstance(value, float):
+            row[name] = f"{value:.{_DIGITS}g}"
+        else:
+            row[name] = " ".join(str(value).split()) if name == "error" else str(value)
+    return row
+
+
+def key_of(row: Mapping[str, str]) -> Key:
+    return tuple(row[name] for name in KEYS)
+
+
+class RunTable:
+    """The file of an experiment.
+
+    Rows are appended in one write and forced to the disk; a line that a kill left unfinished is dropped when the file
+    is read again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> table = RunTable(Path(tempfile.mkdtemp()) / "runs.csv")
+    >>> table.append([as_row(experiment="x", dataset="a", draw=0, method="KM", nmi=0.5)])
+    >>> table.read()[0]["nmi"]
+    '0.5'
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.stat().st_size == 0:
+            self._replace([])
+        else:
+            self.rewrite(self.read())
+
+    def read(self) -> list[Row]:
+        """All finished rows."""
+        return read_rows(self.path)
+
+    def append(self, rows: Iterable[Row]) -> None:
+        """Add rows at once; they are on the disk when this returns."""
+        text = _as_csv(rows).encode()
+        with self.path.open("ab", buffering=0) as file:
+            length = file.tell()
+            try:
+                while text:  # all at once, unless the disk is full: then the next attempt says so
+                    text = text[file.write(text) :]
+                os.fsync(file.fileno())
+            except OSError as error:
+                with suppress(OSError):
+                    file.truncate(length)
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+    def rewrite(self, rows: Iterable[Row]) -> None:
+        """Replace the content by these rows in canonical order, or leave the file as it is if nothing changes."""
+        self._replace(sorted(rows, key=_canonical))
+
+    def _replace(self, rows: Iterable[Row]) -> None:
+        text = _as_csv([dict(zip(COLUMNS, COLUMNS))]) + _as_csv(rows)
+        if self.path.exists() and self.path.read_bytes() == text.encode():
+            return
+        replace_file(self.path, text.encode())
+
+
+def read_rows(path: Path) -> list[Row]:
+    """All finished rows of a file, which is not touched."""
+    text = path.read_bytes().decode("utf-8", errors="replace")
+    finished = text[: text.rfind("\n") + 1]
+    lines = csv.reader(io.StringIO(finished, newline=""))
+    header = next(lines, None)
+    if header is not None and tuple(header) != COLUMNS:
+        raise CommandError(
+            f"{path} has the columns {', '.join(header)}, not those of this version; "
+            "move it away or choose another --out."
+        )
+    return [dict(zip(COLUMNS, line)) for line in lines if len(line) == len(COLUMNS)]
+
+
+def as_frame(rows: list[Row]) -> Any:
+    """A data frame of rows: numbers as numbers (nan where empty), JSON columns as dictionaries."""
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    for name in _NUMBERS:
+        frame[name] = [float(text) if text else float("nan") for text in frame[name]]
+    for name in ("draw", "seed"):
+        frame[name] = [int(text or 0) for text in frame[name]]
+    for name in _MAPPINGS:
+        frame[name] = [json.loads(text) if text else {} for text in frame[name]]
+    return frame
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that at any moment either the old or the new content is there; its directory is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as stream:
+        stream.write(content)
+
+
+def _as_csv(rows: Iterable[Mapping[str, str]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([row[name] for name in COLUMNS] for row in rows)
+    return text.getvalue()
+
+
+def _canonical(row: Row) -> tuple[Any, ...]:
+    return tuple(int(row[name] or 0) if name in ("draw", "seed") else row[name] for name in KEYS)

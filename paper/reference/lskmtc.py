@@ -1,0 +1,200 @@
+"""LSKMTC: a spectral kernel that keeps each task's geometry and brings the tasks together: a reconstruction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse.csgraph import laplacian
+from sklearn.neighbors import kneighbors_graph
+from sklearn.utils._param_validation import Interval
+
+from mtclust.core.tasks import TaskIndex
+from paper.reference._base import TaskClusterer
+from paper.reference._runs import Restarts, join_tasks
+from paper.reference.kernel_kmeans import cluster_kernel
+
+#: costs closer than this count as equal: eigenvalues that are 0 in theory come out as ±1e-16
+_COST_TOLERANCE = 1e-10
+
+
+class LSKMTC(TaskClusterer):
+    """Learning a spectral kernel for multitask clustering (after Gu, Li and Han 2011). **A reconstruction.**
+
+    The kernel is built from the p smoothest eigenvectors v_i, with eigenvalues γ_i, of the tasks' graphs
+    (L = block-diagonal normalised Laplacians of nearest-neighbour graphs within each task)::
+
+        K = Σ_{i≤p} μ_i v_i v_iᵀ,   μ_1 ≥ … ≥ μ_p ≥ 0,  Σ μ_i = 1
+        min over μ of  tr(KL) + λ tr(KS) = Σ μ_i (γ_i + λ v_iᵀSv_i),   S = Σ_{i<j} s_ij s_ijᵀ,  s_ij = 1_i/n_i − 1_j/n_j
+
+    tr(KS) is the sum of the squared maximum mean discrepancies (MMD) between the tasks. The optimum of this linear
+    program is flat: μ_i = 1/j* on the first j* eigenvectors. Kernel k-means on K then gives the clusters, task by
+    task: L is block-diagonal and so is K, rows of different tasks never meet in it.
+
+    What is not known: only the abstract was at hand. Graph weights (here 0/1), number of neighbours, p, λ, whether the
+    first (constant) eigenvectors count, and whether kernel k-means is run on all tasks together are guesses. The bare
+    program can choose j* so small that K has no room for n_clusters clusters (with λ = 0 and connected graphs only the
+    constant vectors remain); therefore j* ≥ ``n_clusters`` × number of tasks is required here.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters in each task.
+    mmd_weight : float, default=10.0
+        λ, how much the distance between the tasks' distributions counts.
+    n_eigenvectors : int or None, default=None
+        p, summed over tasks; None means 2 × ``n_clusters`` × number of tasks.
+    n_neighbors : int, default=10
+        Neighbours of each row in its task's graph.
+    n_init : int, default=10
+        Number of random starts of kernel k-means; every task keeps its best.
+    max_iter : int, default=300
+        Largest number of reassignments of one run.
+    tol : float, default=0.0
+        Stop when the objective falls by no more than this share; 0 means when no row moves.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of each row within its task, in the order of the input. Ids of different tasks have nothing to do with
+        each other.
+    kernel_rank_ : int
+        j*, the number of eigenvectors in the kernel.
+    objective_ : float
+        The kernel k-means objective on K, summed over tasks.
+    history_ : ndarray
+        That objective at the start and after every step of the runs that were kept.
+    n_iter_ : int
+        Steps of the longest of the runs that were kept.
+    tasks_ : ndarray of shape (m,)
+        The task ids.
+    restart_labels_, restart_objectives_ : ndarrays of shape (n_init, n) and (n_init,)
+        The outcome of every single start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from paper.reference import LSKMTC
+    >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> labels = LSKMTC(n_clusters=2, n_neighbors=2, random_state=0).fit_predict(X)
+    >>> len(set(labels[:3])), len(set(labels[3:])), bool(labels[0] != labels[3])
+    (1, 1, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TaskClusterer._parameter_constraints,
+        "mmd_weight": [Interval(Real, 0, None, closed="left")],
+        "n_eigenvectors": [Interval(Integral, 1, None, closed="left"), None],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        mmd_weight: float = 10.0,
+        n_eigenvectors: int | None = None,
+        n_neighbors: int = 10,
+        n_init: int = 10,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.mmd_weight = mmd_weight
+        self.n_eigenvectors = n_eigenvectors
+        self.n_neighbors = n_neighbors
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
+        least_rank = self.n_clusters * index.n_tasks
+        n_eigenvectors = 2 * least_rank if self.n_eigenvectors is None else self.n_eigenvectors
+        if n_eigenvectors < least_rank:
+            raise ValueError(
+                f"n_eigenvectors={n_eigenvectors} is too small for n_clusters={self.n_clusters} in {index.n_tasks} "
+                f"tasks; give at least {least_rank} or None."
+            )
+        spectrum = smoothest([X[part] for part in index.slices()], n_eigenvectors, self.n_neighbors)
+        rank = best_rank(spectrum.costs(float(self.mmd_weight)), least_rank)
+        self.kernel_rank_ = rank
+        kernels = spectrum.task_kernels(rank)
+        return join_tasks(
+            [cluster_kernel(K, self.n_clusters, self.n_init, self.max_iter, self.tol, rng) for K in kernels]
+        )
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The smoothest eigenvectors of the block-diagonal Laplacian, smoothest first.
+
+    Each lives on one task: ``vectors[i]`` has a value for each row of task ``owners[i]`` and is 0 elsewhere.
+    """
+
+    eigenvalues: NDArray[np.float64]
+    owners: NDArray[np.int64]
+    vectors: list[NDArray[np.float64]]
+    sizes: list[int]
+
+    def costs(self, mmd_weight: float) -> NDArray[np.float64]:
+        """γ_i + λ v_iᵀSv_i. A vector on task t meets the T−1 pairs that t is in: v_iᵀSv_i = (T−1)(mean of v_i)²."""
+        means = np.array([vector.mean() for vector in self.vectors])
+        return np.asarray(self.eigenvalues + mmd_weight * (len(self.sizes) - 1) * means**2)
+
+    def task_kernels(self, rank: int) -> list[NDArray[np.float64]]:
+        """The diagonal blocks of K = (1/j*) Σ_{i≤j*} v_i v_iᵀ."""
+        kernels = [np.zeros((size, size)) for size in self.sizes]
+        for owner, vector in zip(self.owners[:rank].tolist(), self.vectors[:rank]):
+            kernels[owner] += np.outer(vector, vector) / rank
+        return kernels
+
+
+def smoothest(tables: Sequence[Any], n_eigenvectors: int, n_neighbors: int) -> Spectrum:
+    """Eigenvectors of the tasks' normalised Laplacians with the smallest eigenvalues, all tasks together."""
+    values, owners, vectors = [], [], []
+    for task, table in enumerate(tables):
+        own_values, own_vectors = eigh(
+            neighbor_laplacian(table, n_neighbors), subset_by_index=[0, min(n_eigenvectors, table.shape[0]) - 1]
+        )
+        values.append(own_values)
+        owners.append(np.full(len(own_values), task))
+        vectors.extend(own_vectors.T)
+    eigenvalues, owner = np.concatenate(values), np.concatenate(owners)
+    order = np.argsort(eigenvalues, kind="stable")[:n_eigenvectors]
+    return Spectrum(eigenvalues[order], owner[order], [vectors[i] for i in order], [table.shape[0] for table in tables])
+
+
+def neighbor_laplacian(X: Any, n_neighbors: int) -> NDArray[np.float64]:
+    """Normalised Laplacian of the graph that joins a row to its nearest neighbours, in either direction."""
+    n_rows = X.shape[0]
+    if n_rows == 1:
+        return np.zeros((1, 1))
+    directed = kneighbors_graph(X, min(n_neighbors, n_rows - 1)).toarray()
+    result: NDArray[np.float64] = laplacian(np.maximum(directed, directed.T), normed=True)
+    return result
+
+
+def best_rank(costs: NDArray[np.float64], least_rank: int) -> int:
+    """Solve the linear program min Σ μ_i c_i over μ_1 ≥ … ≥ μ_p ≥ 0, Σμ = 1, with at least ``least_rank`` vectors.
+
+    The corners of the feasible set are the flat vectors (1/j, …, 1/j, 0, …), whose value is the mean of the first j
+    costs. Of equally good ones the longest is taken, which keeps a whole eigenspace together.
+
+    Examples
+    --------
+    >>> best_rank(np.array([3.0, 0.0, 0.0, 9.0]), least_rank=1)
+    3
+    """
+    means = np.cumsum(costs) / np.arange(1, len(costs) + 1)
+    allowed = means[min(least_rank, len(costs)) - 1 :]
+    near_best = np.flatnonzero(allowed <= allowed.min() + _COST_TOLERANCE)
+    return int(near_best[-1]) + len(costs) - len(allowed) + 1

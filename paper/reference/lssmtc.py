@@ -1,0 +1,287 @@
+"""LSSMTC: clustering in every task and in a subspace that all tasks share (Gu and Zhou 2009)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+
+from mtclust.core.tasks import TaskIndex
+from paper.reference._base import TaskClusterer
+from paper.reference._runs import Restarts, Run, best_of, fell_less_than
+
+Array = NDArray[np.float64]
+
+#: with fewer features than clusters the fit can become exact; an objective below this share of |X|² counts as 0
+_EXACT_FIT = 1e-8
+#: a row whose memberships have all died out (the rule keeps zeros) is left alone instead of divided by nearly 0
+_NO_MEMBERSHIP = 1e-200
+#: the multiplicative rule cannot leave 0, so the start must not contain any; the value of Ding, Li and Jordan (2010)
+_START_OFFSET = 0.2
+
+
+class LSSMTC(TaskClusterer):
+    """Learning the shared subspace for multitask clustering (Gu and Zhou 2009), with one repaired step.
+
+    X_k is d×n_k (columns are rows of the input), P_k ≥ 0 holds memberships, M_k the centres of task k, W (d×l,
+    WᵀW = I) a subspace in which all tasks share the centres M::
+
+        min  λ Σ_k |X_k − M_k P_kᵀ|² + (1−λ) Σ_k |WᵀX_k − M P_kᵀ|²
+
+    Every sweep updates M and M_k by least squares, P_k by the published multiplicative rule, W by a Procrustes step
+    (see :func:`update_subspace`). The objective never rises. The label of a row is the argmax of its row of P_k.
+
+    The repaired step: the published multiplicative rule for W keeps the zeros of its start W = eye(d, l), so it never
+    learns a subspace, and from a dense start it can raise the objective (the tests record both). It also asks for
+    W ≥ 0, which is dropped here.
+
+    The start matters more than in k-means: any C independent non-negative rows of P fit C clusters equally well, so
+    from memberships drawn at random the argmax often merges clusters although the objective is low. The default start
+    is therefore the clusters of a k-means run on all tasks.
+
+    The input is first written in the coordinates of its span, because directions in which no row varies would give
+    W an empty subspace with objective 0.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters in each task.
+    trade_off : float in [0, 1], default=0.5
+        λ: 1 clusters every task by itself, 0 only in the shared subspace.
+    n_components : int, default=4
+        l, the dimension of the shared subspace; at most the rank of X is used.
+    init : {"k-means", "random"}, default="k-means"
+        Start of the memberships: 1 for the cluster of a k-means run on the rows of all tasks, plus 0.2 everywhere; or
+        uniform in [0, 1].
+    n_init : int, default=10
+        Number of starts; the lowest objective is kept.
+    max_iter : int, default=1000
+        Largest number of sweeps of one run.
+    tol : float, default=1e-4
+        Stop when the objective falls by no more than this share in a sweep.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of each row, in the order of the input; ids mean the same in every task.
+    objective_ : float
+        The objective.
+    history_ : ndarray
+        The objective at the start and after every sweep of the run that was kept.
+    n_iter_ : int
+        Sweeps of that run.
+    tasks_ : ndarray of shape (m,)
+        The task ids.
+    restart_labels_, restart_objectives_ : ndarrays of shape (n_init, n) and (n_init,)
+        The outcome of every single start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from paper.reference import LSSMTC
+    >>> X = np.array([[4.0, 0.0], [4.2, 0.1], [0.0, 5.0], [0.2, 5.1], [4.6, 0.2], [4.8, 0.0], [0.1, 5.6], [0.0, 5.8]])
+    >>> labels = LSSMTC(n_clusters=2, n_components=2, random_state=0).fit_predict(X, tasks=list("aaaabbbb"))
+    >>> labels.tolist() in ([0, 0, 1, 1, 0, 0, 1, 1], [1, 1, 0, 0, 1, 1, 0, 0])
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TaskClusterer._parameter_constraints,
+        "trade_off": [Interval(Real, 0, 1, closed="both")],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "init": [StrOptions({"k-means", "random"})],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        trade_off: float = 0.5,
+        n_components: int = 4,
+        init: str = "k-means",
+        n_init: int = 10,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.trade_off = trade_off
+        self.n_components = n_components
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
+        coordinates = span_coordinates(X)
+        problem = SharedSubspace([coordinates[part] for part in index.slices()], float(self.trade_off))
+        shape = (self.n_init, index.offsets[-1], self.n_clusters)
+        memberships = rng.uniform(size=shape) if self.init == "random" else kmeans_memberships(coordinates, shape, rng)
+        start = start_from([memberships[:, part] for part in index.slices()], problem, self.n_components)
+        return best_of(descend(problem, start, self.max_iter, self.tol))
+
+
+def span_coordinates(X: Any) -> Array:
+    """The rows of X in an orthonormal basis of their span, strongest direction first.
+
+    Distances and products between rows do not change. From the smaller of the two Gram matrices, so that sparse X is
+    never made dense.
+    """
+    n_samples, n_features = X.shape
+    wide = n_features > n_samples
+    gram = safe_sparse_dot(X, X.T, dense_output=True) if wide else safe_sparse_dot(X.T, X, dense_output=True)
+    values, vectors = np.linalg.eigh(gram)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    # what a rounding error in the Gram matrix can look like is not a direction of the data
+    rank = max(1, int((values > values[0] * max(X.shape) * np.finfo(np.float64).eps).sum()))
+    basis = vectors[:, :rank]
+    return np.asarray(basis * np.sqrt(np.maximum(values[:rank], 0)) if wide else safe_sparse_dot(X, basis))
+
+
+class SharedSubspace:
+    """The problem: rows of each task (X_kᵀ of the formula), λ, and what can be computed from them beforehand."""
+
+    def __init__(self, tables: Sequence[Array], trade_off: float) -> None:
+        self.tables = list(tables)
+        self.trade_off = trade_off
+        self.gram: Array = np.sum([table.T @ table for table in self.tables], axis=0)
+        self.squared_norm = float(np.trace(self.gram))
+        self.largest_eigenvalue = float(np.linalg.eigvalsh(self.gram)[-1])
+
+
+@dataclass(frozen=True)
+class State:
+    """The variables of many restarts at once: every array has the restart as its first axis."""
+
+    memberships: list[Array]
+    subspace: Array
+    centers: list[Array]
+    shared_centers: Array
+
+    def select(self, restarts: NDArray[np.bool_]) -> State:
+        """The variables of some of the restarts."""
+        return State(
+            [P[restarts] for P in self.memberships],
+            self.subspace[restarts],
+            [M[restarts] for M in self.centers],
+            self.shared_centers[restarts],
+        )
+
+
+def kmeans_memberships(rows: Array, shape: tuple[int, int, int], rng: np.random.RandomState) -> Array:
+    """Indicators of the clusters of several k-means runs, plus a little everywhere."""
+    n_clusters = shape[2]
+    memberships = np.full(shape, _START_OFFSET)
+    for own in memberships:
+        with warnings.catch_warnings():
+            # fewer distinct rows than clusters: the start then has empty clusters, which is no harm
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            labels = KMeans(n_clusters, n_init=1, random_state=rng).fit_predict(rows)
+        own[np.arange(len(rows)), labels] += 1
+    return memberships
+
+
+def start_from(memberships: list[Array], problem: SharedSubspace, n_components: int) -> State:
+    """W the strongest directions of the data, centres by least squares."""
+    n_features = problem.gram.shape[0]
+    subspace = np.tile(np.eye(n_features, min(n_components, n_features)), (len(memberships[0]), 1, 1))
+    return update_centers(problem, State(memberships, subspace, [], np.empty(0)))
+
+
+def update_centers(problem: SharedSubspace, state: State) -> State:
+    """M = WᵀXP(PᵀP)⁻¹ and M_k = X_kP_k(P_kᵀP_k)⁻¹: least squares."""
+    sums = [table.T @ P for table, P in zip(problem.tables, state.memberships)]
+    grams = [_transpose(P) @ P for P in state.memberships]
+    # one call for all of them: at this size the overhead of a call is what costs
+    *inverses, shared_inverse = np.linalg.pinv(np.stack([*grams, np.sum(grams, axis=0)]), hermitian=True)
+    centers = [XP @ inverse for XP, inverse in zip(sums, inverses)]
+    shared = _transpose(state.subspace) @ np.sum(sums, axis=0) @ shared_inverse
+    return replace(state, centers=centers, shared_centers=shared)
+
+
+def update_memberships(problem: SharedSubspace, state: State) -> State:
+    """P_k ← P_k ∘ sqrt[(A⁺ + P_kB⁻)/(A⁻ + P_kB⁺)], A = λX_kᵀM_k + (1−λ)X_kᵀWM, B = λM_kᵀM_k + (1−λ)MᵀM."""
+    own, shared = problem.trade_off, 1 - problem.trade_off
+    lifted = shared * state.subspace @ state.shared_centers
+    shared_gram = shared * _transpose(state.shared_centers) @ state.shared_centers
+    memberships = []
+    for table, P, M in zip(problem.tables, state.memberships, state.centers):
+        A = table @ (own * M + lifted)
+        B = own * _transpose(M) @ M + shared_gram
+        numerator = np.maximum(A, 0) + P @ np.maximum(-B, 0)
+        denominator = np.maximum(-A, 0) + P @ np.maximum(B, 0)
+        ratio = np.divide(numerator, denominator, out=np.ones_like(P), where=denominator > _NO_MEMBERSHIP)
+        memberships.append(P * np.sqrt(ratio))
+    return replace(state, memberships=memberships)
+
+
+def update_subspace(problem: SharedSubspace, state: State) -> State:
+    """W ← UVᵀ with USVᵀ = svd((aI − XXᵀ)W + XPMᵀ), a the largest eigenvalue of XXᵀ.
+
+    The part of the objective that depends on W is tr(WᵀXXᵀW) − 2 tr(WᵀXPMᵀ). On WᵀW = I its quadratic part equals the
+    concave −tr(Wᵀ(aI − XXᵀ)W) up to a constant, which lies below its tangent at the present W; minimising the tangent
+    plus the linear part is an orthogonal Procrustes problem. So the objective cannot rise.
+    """
+    sums: Array = np.sum([table.T @ P for table, P in zip(problem.tables, state.memberships)], axis=0)
+    W = state.subspace
+    target = problem.largest_eigenvalue * W - problem.gram @ W + sums @ _transpose(state.shared_centers)
+    U, _, Vt = np.linalg.svd(target, full_matrices=False)
+    return replace(state, subspace=U @ Vt)
+
+
+def objective(problem: SharedSubspace, state: State) -> Array:
+    """The objective of each restart."""
+    own, shared = problem.trade_off, 1 - problem.trade_off
+    total: Any = 0.0
+    for table, P, M in zip(problem.tables, state.memberships, state.centers):
+        Pt = _transpose(P)
+        total = total + own * _squares(table.T - M @ Pt)
+        total = total + shared * _squares(_transpose(state.subspace) @ table.T - state.shared_centers @ Pt)
+    return np.asarray(total)
+
+
+def descend(problem: SharedSubspace, state: State, max_iter: int, tol: float) -> list[Run]:
+    """Sweep all restarts together, each until it stops by itself."""
+    values = objective(problem, state)
+    histories = [[float(value)] for value in values]
+    labels = np.empty((len(values), sum(map(len, problem.tables))), dtype=np.int64)
+    converged = np.zeros(len(values), dtype=bool)
+    running = np.arange(len(values))
+    for step in range(1, max_iter + 1):
+        state = update_subspace(problem, update_memberships(problem, update_centers(problem, state)))
+        before, values = values, objective(problem, state)
+        for restart, value in zip(running.tolist(), values.tolist()):
+            histories[restart].append(value)
+        stopped = fell_less_than(tol, before, values) | (values <= _EXACT_FIT * problem.squared_norm)
+        converged[running[stopped]] = True
+        leaving = stopped | (step == max_iter)
+        labels[running[leaving]] = np.concatenate([P[leaving].argmax(axis=2) for P in state.memberships], axis=1)
+        running, values, state = running[~leaving], values[~leaving], state.select(~leaving)
+        if len(running) == 0:
+            break
+    # a cluster can end without rows in all tasks: the ids have no gaps then
+    return [
+        Run(np.unique(own, return_inverse=True)[1], history[-1], tuple(history), len(history) - 1, bool(done))
+        for own, history, done in zip(labels, histories, converged)
+    ]
+
+
+def _squares(values: Array) -> Array:
+    squares: Array = np.einsum("...ij,...ij->...", values, values)
+    return squares
+
+
+def _transpose(stack: Array) -> Array:
+    return np.swapaxes(stack, -1, -2)

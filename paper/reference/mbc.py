@@ -1,0 +1,215 @@
+"""Multitask Bregman clustering with pairwise task regularisation (MBC-P): a reconstruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+from sklearn.cluster import kmeans_plusplus
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.extmath import row_norms
+
+from mtclust.core.tasks import TaskIndex
+from paper.reference._base import TaskClusterer
+from paper.reference._runs import Restarts, Run, fell_less_than, repeat_runs
+
+
+class MBC(TaskClusterer):
+    """Multitask Bregman clustering, pairwise (MBC-P of Zhang and Zhang 2011). **A reconstruction.**
+
+    k-means in every task, with the centroids of each two tasks drawn towards each other through an optimal matching::
+
+        J = (1/T) Σ_t (1/n_t) Σ_i |x_i − m_{h(i)}^t|² + λ/(T(T−1)) Σ_{t≠s} min_W Σ_kl w_kl |m_k^t − m_l^s|²
+
+    h assigns rows to clusters, m are the centroids, W transports the uniform weights 1/C of one task's clusters to
+    those of another. Rows, plans and centroids are optimised in turn; J never rises.
+
+    What is not known: only the abstract and later summaries were at hand. The original works with any Bregman
+    divergence, here it is the squared Euclidean distance. Its marginals of W may be the cluster proportions; then J
+    can rise in a whole sweep, hence the uniform ones. Its λ, starts and stopping rule are unknown.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters in each task.
+    strength : float, default=1.0
+        λ, how strongly the centroids of different tasks attract each other; 0 is k-means in every task.
+    n_init : int, default=10
+        Number of random starts (k-means++ in every task); the lowest J is kept.
+    max_iter : int, default=300
+        Largest number of sweeps of one run.
+    tol : float, default=1e-6
+        Stop when J falls by no more than this share in a sweep.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of each row, in the order of the input. Ids follow the matching with the first task, so that they can
+        be compared across tasks.
+    objective_ : float
+        J.
+    history_ : ndarray
+        J at the start and after every sweep of the run that was kept.
+    n_iter_ : int
+        Sweeps of that run.
+    tasks_ : ndarray of shape (m,)
+        The task ids.
+    restart_labels_, restart_objectives_ : ndarrays of shape (n_init, n) and (n_init,)
+        The outcome of every single start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from paper.reference import MBC
+    >>> X = np.array([[0.0], [0.2], [5.0], [5.2], [0.6], [0.8], [5.6], [5.8]])
+    >>> labels = MBC(n_clusters=2, random_state=0).fit_predict(X, tasks=list("aaaabbbb"))
+    >>> labels.tolist() in ([0, 0, 1, 1, 0, 0, 1, 1], [1, 1, 0, 0, 1, 1, 0, 0])
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TaskClusterer._parameter_constraints,
+        "strength": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        strength: float = 1.0,
+        n_init: int = 10,
+        max_iter: int = 300,
+        tol: float = 1e-6,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.strength = strength
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
+        tables = [X[part] for part in index.slices()]
+        problem = CoupledCentroids(tables, self.n_clusters, float(self.strength))
+
+        def run_once(rng: np.random.RandomState) -> Run:
+            seeds = [kmeans_plusplus(table, self.n_clusters, random_state=rng)[0] for table in tables]
+            centroids = np.stack([_dense(rows) for rows in seeds])
+            return descend(problem, centroids, self.max_iter, self.tol)
+
+        return repeat_runs(run_once, self.n_init, rng)
+
+
+@dataclass(frozen=True)
+class CoupledCentroids:
+    """The problem: the rows of each task, the number of clusters C and the strength λ."""
+
+    tables: list[Any]
+    n_clusters: int
+    strength: float
+
+    @property
+    def pair_weight(self) -> float:
+        """What multiplies Σ_k |m_k^t − m_{match(k)}^s|² of two tasks t < s: 2λ/(T(T−1)C); no pairs, no weight."""
+        n_tasks = len(self.tables)
+        return 2 * self.strength / (n_tasks * (n_tasks - 1) * self.n_clusters) if n_tasks > 1 else 0.0
+
+
+#: how much a centroid clings to its place; only felt by one without rows, whose equations would be 0 = 0
+_INERTIA = 1e-12
+
+#: matching[t, s, k] is the cluster of task s that cluster k of task t is transported to
+Matching = NDArray[np.int64]
+
+
+def assign_rows(problem: CoupledCentroids, centroids: NDArray[np.float64]) -> tuple[list[NDArray[np.int64]], float]:
+    """h: each row to the nearest centroid of its task; also the first term of J."""
+    labels, loss = [], 0.0
+    for table, own in zip(problem.tables, centroids):
+        squared = row_norms(table, squared=True)[:, None] + row_norms(own, squared=True) - 2 * (table @ own.T)
+        labels.append(squared.argmin(axis=1))
+        loss += float(np.maximum(squared.min(axis=1), 0).mean()) / len(problem.tables)
+    return labels, loss
+
+
+def match_centroids(problem: CoupledCentroids, centroids: NDArray[np.float64]) -> tuple[Matching, float]:
+    """W between each two tasks; also the second term of J.
+
+    With uniform marginals the transport problem has a permutation (divided by C) among its solutions, so an assignment
+    solves it exactly.
+    """
+    n_tasks = len(centroids)
+    matching = np.tile(np.arange(problem.n_clusters), (n_tasks, n_tasks, 1))
+    penalty = 0.0
+    for t in range(n_tasks):
+        for s in range(t + 1, n_tasks):
+            cost = cdist(centroids[t], centroids[s], "sqeuclidean")
+            rows, columns = linear_sum_assignment(cost)
+            matching[t, s, rows] = columns
+            matching[s, t, columns] = rows
+            penalty += problem.pair_weight * float(cost[rows, columns].sum())
+    return matching, penalty
+
+
+def move_centroids(
+    problem: CoupledCentroids, centroids: NDArray[np.float64], labels: list[NDArray[np.int64]], matching: Matching
+) -> NDArray[np.float64]:
+    """Minimise J over all centroids at once, rows and plans fixed.
+
+    The centroids satisfy the linear equations
+    m_k^t = [Σ_{i∈k} x_i/(T n_t) + w Σ_s m_{match(k)}^s] / [n_k/(T n_t) + w (T−1)],  w = 2λ/(T(T−1)C).
+    """
+    n_tasks, n_clusters, n_features = centroids.shape
+    weight = problem.pair_weight
+    equations = np.zeros((n_tasks, n_clusters, n_tasks, n_clusters))
+    right = np.empty_like(centroids)
+    clusters = np.arange(n_clusters)
+    for t, table in enumerate(problem.tables):
+        share = 1 / (n_tasks * table.shape[0])
+        sums, counts = _cluster_sums(table, labels[t], n_clusters)
+        right[t] = share * sums + _INERTIA * centroids[t]
+        equations[t, clusters, t, clusters] = share * counts + weight * (n_tasks - 1) + _INERTIA
+        for s in range(n_tasks):
+            if s != t:
+                equations[t, clusters, s, matching[t, s]] = -weight
+    size = n_tasks * n_clusters
+    solution = np.linalg.solve(equations.reshape(size, size), right.reshape(size, n_features))
+    return np.asarray(solution).reshape(centroids.shape)
+
+
+def descend(problem: CoupledCentroids, centroids: NDArray[np.float64], max_iter: int, tol: float) -> Run:
+    """Alternate from given centroids; clusters are named after their partners in the first task."""
+    labels, loss = assign_rows(problem, centroids)
+    matching, penalty = match_centroids(problem, centroids)
+    history = [loss + penalty]
+    converged = False
+    while not converged and len(history) <= max_iter:
+        centroids = move_centroids(problem, centroids, labels, matching)
+        labels, loss = assign_rows(problem, centroids)
+        matching, penalty = match_centroids(problem, centroids)
+        history.append(loss + penalty)
+        converged = bool(fell_less_than(tol, history[-2], history[-1]))
+    renamed = np.concatenate([names[own] for names, own in zip(matching[:, 0], labels)])
+    return Run(renamed, history[-1], tuple(history), len(history) - 1, converged)
+
+
+def _cluster_sums(
+    table: Any, labels: NDArray[np.int64], n_clusters: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    n_rows = table.shape[0]
+    members = sp.csr_array((np.ones(n_rows), (labels, np.arange(n_rows))), shape=(n_clusters, n_rows))
+    return _dense(members @ table), np.bincount(labels, minlength=n_clusters)
+
+
+def _dense(values: Any) -> NDArray[np.float64]:
+    dense: NDArray[np.float64] = values.toarray() if sp.issparse(values) else np.asarray(values)
+    return dense

@@ -1,0 +1,44 @@
+"""The committed results: complete, and the page in the documentation says what the tables say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from paper.__main__ import EXPERIMENTS
+from paper.experiments.claims import judge_claims
+from paper.experiments.driver import read_frame, read_pictures
+
+ROOT = Path(__file__).resolve().parents[3]
+RESULTS = ROOT / "results" / "reproduce"
+PAGE = (RESULTS / "claims.md").read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_verdicts_of_the_tables():
+    judged = judge_claims({name: read_frame(RESULTS, name) for name in EXPERIMENTS})
+    expected = [(claim.number, claim.verdict) for claims in judged.values() for claim in claims]
+    shown = re.findall(r"^\| ([A-Z]\d+) \|.*\| \*\*([a-z ]+)\*\* \|$", PAGE, flags=re.MULTILINE)
+    assert shown == expected
+
+
+def test_every_figure_and_table_of_the_paper_has_its_counterpart():
+    found = [picture for name in EXPERIMENTS for picture in read_pictures(RESULTS, name)]
+    figures = sorted(int(match[1]) for picture in found if (match := re.match(r"Fig\. (\d+):", picture.paper)))
+    assert figures == list(range(1, 18))
+    assert "Table 1: Task definition on the 20-newsgroups dataset." in PAGE
+    for picture in found:
+        assert (RESULTS / picture.folder / "figures" / f"{picture.stem}.png").exists()
+        assert f"({picture.folder}/figures/{picture.stem}.png)" in PAGE
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_rows_are_in_order_and_none_failed(name):
+    frame = read_frame(RESULTS, name)
+    assert frame["error"].eq("").all()
+    keys = frame[["dataset", "draw", "seed", "method"]].apply(tuple, axis=1).tolist()
+    assert keys == sorted(keys)
+
+
+def test_pendigits_has_thirty_draws_and_the_others_five():
+    for name in EXPERIMENTS:
+        assert read_frame(RESULTS, name)["draw"].nunique() >= (30 if name == "pendigits" else 5)

@@ -1,0 +1,320 @@
+"""The loops that need a compiler: sequential exchanges and exact augmentation.
+
+Imported only when first needed, since importing numba takes a while. Plain loops on arrays of one type each: sorting,
+partitioning and dot products stay outside, they are what makes compilation slow. Results do not depend on threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtclust.util.compiler import njit
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+
+
+@njit
+def _next(state):  # type: ignore[no-untyped-def]
+    """One step of splitmix64: 64 random bits; ``state`` is an array of one uint64."""
+    state[0] += _GOLDEN
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * _MIX1
+    z = (z ^ (z >> np.uint64(27))) * _MIX2
+    return z ^ (z >> np.uint64(31))
+
+
+@njit
+def _shuffle(order, state):  # type: ignore[no-untyped-def]
+    for j in range(len(order) - 1, 0, -1):
+        k = np.int64(_next(state) % np.uint64(j + 1))
+        held = order[j]
+        order[j] = order[k]
+        order[k] = held
+
+
+@njit
+def exchange(M, P, labels, counts, lower, upper, tolerance, state):  # type: ignore[no-untyped-def]
+    """Swap and move rows of one task until no single exchange lowers ½⟨Y, MY⟩ + ⟨Y, L⟩; rows in random order.
+
+    ``M`` is n×n symmetric, ``P`` is C×n and holds (MY + L)ᵀ; ``P``, ``labels`` and ``counts`` are changed in place.
+    Every step takes the best partner (or move) of one row. With a = C/(C−1), swapping j (cluster p) and k (cluster q)
+    changes the objective by a(P_qj − P_pj + P_pk − P_qk) + a²(M_jj + M_kk − 2M_jk), moving j alone by
+    a(P_qj − P_pj) + a²M_jj.
+    Returns the number of exchanges and the change of the objective.
+    """
+    n = M.shape[0]
+    C = P.shape[0]
+    a = C / (C - 1.0)
+    own = np.empty(n)
+    for j in range(n):
+        own[j] = P[labels[j], j]
+    order = np.arange(n)
+    n_exchanges = 0
+    total = 0.0
+    improved = True
+    while improved:
+        improved = False
+        _shuffle(order, state)
+        for position in range(n):
+            j = order[position]
+            p = labels[j]
+            Mjj = M[j, j]
+            best = -tolerance
+            partner = -1
+            target = -1
+            if counts[p] > lower[p]:
+                for q in range(C):
+                    if q != p and counts[q] < upper[q]:
+                        delta = P[q, j] - own[j] + a * Mjj
+                        if delta < best:
+                            best = delta
+                            target = q
+            for k in range(n):
+                q = labels[k]
+                if q != p:
+                    delta = P[q, j] - own[j] + P[p, k] - own[k] + a * (Mjj + M[k, k] - 2.0 * M[j, k])
+                    if delta < best:
+                        best = delta
+                        partner = k
+                        target = q
+            if target < 0:
+                continue
+            improved = True
+            n_exchanges += 1
+            total += a * best
+            labels[j] = target
+            if partner >= 0:
+                labels[partner] = p
+                for k in range(n):
+                    change = a * (M[j, k] - M[partner, k])
+                    P[target, k] += change
+                    P[p, k] -= change
+            else:
+                counts[p] -= 1
+                counts[target] += 1
+                for k in range(n):
+                    change = a * M[j, k]
+                    P[target, k] += change
+                    P[p, k] -= change
+            for k in range(n):
+                own[k] = P[labels[k], k]
+    return n_exchanges, total
+
+
+@njit
+def _cheapest_exits(cost, labels, a, exits, movers):  # type: ignore[no-untyped-def]
+    """For cluster a: the cheapest row to hand to each other cluster, and its price."""
+    C = cost.shape[1]
+    for b in range(C):
+        exits[a, b] = np.inf
+        movers[a, b] = -1
+    for j in range(cost.shape[0]):
+        if labels[j] == a:
+            for b in range(C):
+                price = cost[j, b] - cost[j, a]
+                if price < exits[a, b]:
+                    exits[a, b] = price
+                    movers[a, b] = j
+    exits[a, a] = np.inf
+
+
+@njit
+def _leads_to(parent, first, last):  # type: ignore[no-untyped-def]
+    """Whether the path that ends in ``last`` comes through ``first``."""
+    node = last
+    while node >= 0:
+        if node == first:
+            return True
+        node = parent[node]
+    return False
+
+
+@njit
+def _shortest_path(exits, may_give, may_take, distance, parent, rounding):  # type: ignore[no-untyped-def]
+    """Bellman–Ford from all clusters that may give to the nearest that may take; returns its number or −1.
+
+    ``rounding`` is that of the costs, in their unit.
+    """
+    C = exits.shape[0]
+    for c in range(C):
+        distance[c] = 0.0 if may_give[c] else np.inf
+        parent[c] = -1
+    for _ in range(C - 1):
+        changed = False
+        for a in range(C):
+            if distance[a] == np.inf:
+                continue
+            for b in range(C):
+                reach = distance[a] + exits[a, b]
+                # a shorter way must be shorter by more than rounding, or zero-length circles would never settle; among
+                # equal rows circles can come out shorter by more than that, and must not enter a path
+                if reach < distance[b] - rounding - 1e-14 * abs(reach) and not _leads_to(parent, b, a):
+                    distance[b] = reach
+                    parent[b] = a
+                    changed = True
+        if not changed:
+            break
+    end = -1
+    for c in range(C):
+        if may_take[c] and parent[c] >= 0 and (end < 0 or distance[c] < distance[end]):
+            end = c
+    return end
+
+
+@njit
+def _push_along(cost, labels, counts, parent, end, exits, movers, touched):  # type: ignore[no-untyped-def]
+    """Hand one row over every edge of the path that ends in ``end``; refresh the clusters on it."""
+    C = cost.shape[1]
+    for c in range(C):
+        touched[c] = False
+    node = end
+    steps = 0
+    touched[end] = True
+    while parent[node] >= 0 and steps < C:
+        giver = parent[node]
+        touched[giver] = True
+        labels[movers[giver, node]] = node
+        counts[giver] -= 1
+        counts[node] += 1
+        node = giver
+        steps += 1
+    for c in range(C):
+        if touched[c]:
+            _cheapest_exits(cost, labels, c, exits, movers)
+
+
+@njit
+def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-untyped-def]
+    """Turn labels that are optimal for their own cluster sizes into the optimum within [lower, upper], in place.
+
+    Shortest augmenting paths on the graph of clusters, whose edge a→b is the cheapest row of a to hand to b: first
+    rows leave clusters that are too large, then they reach clusters that are too small, at last sizes move inside their
+    bounds while that pays by more than ``tolerance``. No negative circle is left, so the result is optimal. Returns the
+    number of paths.
+    """
+    C = cost.shape[1]
+    exits = np.empty((C, C))
+    movers = np.empty((C, C), dtype=np.int64)
+    distance = np.empty(C)
+    parent = np.empty(C, dtype=np.int64)
+    may_give = np.empty(C, dtype=np.bool_)
+    may_take = np.empty(C, dtype=np.bool_)
+    touched = np.empty(C, dtype=np.bool_)
+    for a in range(C):
+        _cheapest_exits(cost, labels, a, exits, movers)
+    n_paths = 0
+    for phase in range(3):
+        while True:
+            any_give = False
+            any_take = False
+            for c in range(C):
+                if phase == 0:
+                    may_give[c] = counts[c] > upper[c]
+                    may_take[c] = counts[c] < upper[c]
+                elif phase == 1:
+                    may_give[c] = counts[c] > lower[c]
+                    may_take[c] = counts[c] < lower[c]
+                else:
+                    may_give[c] = counts[c] > lower[c]
+                    may_take[c] = counts[c] < upper[c]
+                any_give = any_give or may_give[c]
+                any_take = any_take or may_take[c]
+            if not (any_give and any_take):
+                break
+            end = _shortest_path(exits, may_give, may_take, distance, parent, 0.1 * tolerance)
+            if end < 0 or (phase == 2 and distance[end] >= -tolerance):
+                break
+            _push_along(cost, labels, counts, parent, end, exits, movers, touched)
+            n_paths += 1
+    return n_paths
+
+
+@njit
+def lead_over_rivals(cost, prices, c, lead):  # type: ignore[no-untyped-def]
+    """lead_j = cost_jc − min over k ≠ c of (cost_jk + price_k): row j prefers c while lead_j + price_c < 0."""
+    n, C = cost.shape
+    for j in range(n):
+        rival = np.inf
+        for k in range(C):
+            if k != c:
+                value = cost[j, k] + prices[k]
+                if value < rival:
+                    rival = value
+        lead[j] = cost[j, c] - rival
+
+
+@njit
+def move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps):  # type: ignore[no-untyped-def]
+    """Move single rows of one task while that raises Σ_c weight[n_c] − unit[n_c]·‖e_c‖²; rows in the order given.
+
+    ``A`` is n×n symmetric and ‖e_c‖² = zᵀAz + 2zᵀF + const; ``P`` is C×n and holds (Az + F)ᵀ. A row j that leaves p
+    changes ‖e_p‖² by A_jj − 2P_pj, one that enters q changes ‖e_q‖² by A_jj + 2P_qj. ``P``, ``labels``, ``counts`` and
+    ``errors`` are changed in place. Returns the number of moves.
+    """
+    n = A.shape[0]
+    C = P.shape[0]
+    n_moves = 0
+    for _ in range(sweeps):
+        moved = False
+        for position in range(order.shape[0]):
+            j = order[position]
+            p = labels[j]
+            if counts[p] <= lower[p]:
+                continue
+            left = errors[p] - 2.0 * P[p, j] + A[j, j]
+            lost = weight[counts[p] - 1] - unit[counts[p] - 1] * left - weight[counts[p]] + unit[counts[p]] * errors[p]
+            best = 1e-10
+            target = -1
+            for q in range(C):
+                if q != p and counts[q] < upper[q]:
+                    entered = errors[q] + 2.0 * P[q, j] + A[j, j]
+                    gain = lost + weight[counts[q] + 1] - unit[counts[q] + 1] * entered
+                    gain += unit[counts[q]] * errors[q] - weight[counts[q]]
+                    if gain > best:
+                        best = gain
+                        target = q
+            if target < 0:
+                continue
+            moved = True
+            n_moves += 1
+            errors[p] = left
+            errors[target] += 2.0 * P[target, j] + A[j, j]
+            labels[j] = target
+            counts[p] -= 1
+            counts[target] += 1
+            for k in range(n):
+                P[p, k] -= A[j, k]
+                P[target, k] += A[j, k]
+        if not moved:
+            break
+    return n_moves
+
+
+@njit
+def move_from(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # type: ignore[no-untyped-def]
+    """:func:`move` from labels alone: F (C×n) is what the other tasks add, and
+    ``constant`` is ‖e_c‖² without the labels of the task.
+
+    Returns Σ_c weight[n_c] − unit[n_c]·‖e_c‖² at the end and the number of moves.
+    """
+    n = A.shape[0]
+    P = F.copy()
+    errors = constant.copy()
+    C = P.shape[0]
+    counts = np.zeros(C, dtype=np.int64)
+    for j in range(n):
+        p = labels[j]
+        counts[p] += 1
+        for k in range(n):
+            P[p, k] += A[j, k]
+    for j in range(n):
+        errors[labels[j]] += P[labels[j], j] + F[labels[j], j]
+    n_moves = 0
+    if C > 1:
+        n_moves = move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps)
+    value = 0.0
+    for c in range(C):
+        value += weight[counts[c]] - unit[counts[c]] * errors[c]
+    return value, n_moves

@@ -1,0 +1,320 @@
+r"""Making cluster ids mean the same in every task.
+
+Two tasks are compared by their class means: with the normalised indicators U_i (columns 1/n_c on the rows of cluster
+c), S_ik = U_iᵀ K_ik U_k holds the inner products between class means of task i and of task k, and
+
+.. math:: V_{ik} = \max_{\pi} \sum_c S_{ik}[c, \pi(c)] \,/\, (\|\cdot\|_i \|\cdot\|_k)
+
+is the cosine between the two sets of means under the best matching: 1 for the same clusters, near 0 for unrelated ones.
+
+Tasks with different numbers of clusters are compared on the clusters they can share: the means a of the smaller task
+are matched one-to-one to some of the means b of the larger so that
+
+.. math:: \min_{\pi, t} \sum_c \|a_c + t - b_{\pi(c)}\|^2
+
+where the shift t makes up for the centres of the two tasks, which lie apart because one lacks clusters of the other
+(t = 0 if the features are not centred). Inner products would prefer the outermost clusters of the larger task.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from mtclust.core.labels import SizeBounds, counts_by_task
+
+Array = NDArray[np.float64]
+
+#: with more tasks than this and at most so many clusters the pairs of tasks are not matched one by one
+_MANY_TASKS = 50
+_FEW_CLUSTERS = 4
+#: sweeps that match each task again to all others, after the first alignment
+_SWEEPS = 3
+#: squared lengths of class means below this share of the longest are rounding
+_ZERO_SQUARE = 1e-12
+#: rounds of matching and shifting when a task is matched to one with more clusters; most end after two or three
+_SHIFTS = 10
+#: task means shorter than this share of the class means are rounding: the features are centred within tasks
+_CENTRED = 1e-6
+#: rows counted at once, so that counting takes no memory to speak of
+_COUNTED_AT_ONCE = 2**16
+#: tasks more alike than this belong to one group
+GROUP_SIMILARITY = 0.5
+
+
+def class_mean_products(kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], n_clusters: int) -> Array:
+    """Inner products between the class means of all tasks, shape (m, m, C, C); empty clusters have mean 0."""
+    m = len(offsets) - 1
+    indicator = np.zeros((len(labels), m * n_clusters))
+    columns = np.repeat(np.arange(m), np.diff(offsets)) * n_clusters + labels
+    indicator[np.arange(len(labels)), columns] = 1.0
+    sizes = indicator.sum(axis=0)
+    indicator /= np.maximum(sizes, 1.0)
+    products = indicator.T @ (kernel @ indicator)
+    return products.reshape(m, n_clusters, m, n_clusters).transpose(0, 2, 1, 3)
+
+
+def products_of_means(means: Array) -> Array:
+    """Inner products (m, m, C, C) between class means that are given in coordinates (m × C × r)."""
+    m, n_clusters, _ = means.shape
+    flat = means.reshape(m * n_clusters, -1)
+    return (flat @ flat.T).reshape(m, n_clusters, m, n_clusters).transpose(0, 2, 1, 3)
+
+
+def allowed_permutations(bounds: SizeBounds, task: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which cluster (row) of a task may take which id (column) without breaking the size bounds of that id.
+
+    Any, if the bounds move with the clusters.
+    """
+    if bounds.movable:
+        return np.ones((bounds.n_clusters, bounds.n_clusters), dtype=bool)
+    return (counts[:, None] >= bounds.lower[task]) & (counts[:, None] <= bounds.upper[task])
+
+
+def best_relabelling(profit: Array, allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The one-to-one map old id → new id of highest profit among the allowed ones (the identity always is)."""
+    forbidden = -(2.0 * np.abs(profit).sum() + 1.0)
+    _, new_ids = linear_sum_assignment(np.where(allowed, profit, forbidden), maximize=True)
+    return new_ids.astype(np.int64)
+
+
+def align(
+    kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds
+) -> tuple[NDArray[np.int64], Array]:
+    """Relabel the clusters of every task so that equal ids have similar class means in all tasks.
+
+    Strongest pair of tasks first; every further task is matched to those already aligned, weighted by V².
+
+    Returns
+    -------
+    labels : ndarray of shape (N,)
+    similarity : ndarray of shape (m, m)
+        V, 1 on the diagonal.
+    """
+    C = bounds.n_clusters
+    products = class_mean_products(kernel, offsets, labels, C)
+    new_ids, similarity = align_means(products, counts_by_task(labels, offsets, C), bounds)
+    return np.concatenate([ids[labels[a:b]] for ids, a, b in zip(new_ids, offsets[:-1], offsets[1:])]), similarity
+
+
+def align_means(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
+    """New ids (m × C) from the inner products of all class means (m, m, C, C) and the cluster sizes; similarity V."""
+    products, similarity = _similarity(products, sizes, bounds)
+    allowed = [allowed_permutations(bounds, i, sizes[i]) for i in range(len(sizes))]
+    return _new_ids(products, similarity, allowed, _to_match(sizes, bounds)), similarity
+
+
+def align_task_means(
+    products: Array, sizes: NDArray[np.int64], bounds: SizeBounds, task: int
+) -> tuple[NDArray[np.int64], Array]:
+    """New ids of one task that fit the others, whose ids stay, and the similarity V."""
+    products, similarity = _similarity(products, sizes, bounds)
+    others = [k for k in range(len(similarity)) if k != task]
+    ids = np.tile(np.arange(bounds.n_clusters), (len(similarity), 1))
+    profit = _profit(task, others, ids, similarity**2, products, _to_match(sizes, bounds))
+    return best_relabelling(profit, allowed_permutations(bounds, task, sizes[task])), similarity
+
+
+def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -> tuple[Array, Array]:
+    """Normalised products of class means (m, m, C, C) and the value V of the best matching of every two tasks.
+
+    Where one of two tasks lacks clusters, the products are those of its clusters with the matched ones of the other,
+    shifted on each other: they stand for distances then.
+    """
+    m = len(sizes)
+    squares = np.maximum(np.einsum("iicc->i", products), 0.0)
+    # a task whose class means coincide resembles no other
+    apart = squares > _ZERO_SQUARE * squares.max(initial=0.0)
+    weights = np.divide(1.0, np.sqrt(squares), out=np.zeros(m), where=apart)
+    raw, products = products, products * weights[:, None, None, None] * weights[None, :, None, None]
+    similarity = np.eye(m)
+    unequal = bounds.movable & ~np.all(sizes > 0, axis=1)
+    if m > _MANY_TASKS and bounds.n_clusters <= _FEW_CLUSTERS and not unequal.any():
+        return products, _best_matchings(products)
+    for i in range(m):
+        for k in range(i):
+            if unequal[i] or unequal[k]:
+                products[i, k], similarity[i, k] = _shifted_products(raw, sizes, i, k)
+                products[k, i], similarity[k, i] = products[i, k].T, similarity[i, k]
+                continue
+            rows, columns = linear_sum_assignment(products[i, k], maximize=True)
+            similarity[i, k] = similarity[k, i] = products[i, k][rows, columns].sum()
+    return products, similarity
+
+
+def _best_matchings(products: Array) -> Array:
+    """V of all pairs of tasks at once, the best of all permutations of the clusters."""
+    m, n_clusters = len(products), products.shape[2]
+    best = np.full((m, m), -np.inf)
+    for order in itertools.permutations(range(n_clusters)):
+        np.maximum(best, sum(products[:, :, c, d] for c, d in enumerate(order)), out=best)
+    best = 0.5 * (best + best.T)
+    np.fill_diagonal(best, 1.0)
+    return best
+
+
+def _shifted_products(products: Array, sizes: NDArray[np.int64], i: int, k: int) -> tuple[Array, float]:
+    """How near the class means of two tasks are (C × C, 0 for clusters one of them lacks), and their cosine V.
+
+    The nearness of two means is (τ − ½|a + t − b|²)/(Cτ), τ the mean squared length of the matched ones: 1/C where they
+    coincide, 0 where they are orthogonal, like the normalised inner products of two tasks with the same C clusters.
+    """
+    if np.count_nonzero(sizes[i]) > np.count_nonzero(sizes[k]):
+        nearness, cosine = _shifted_products(products, sizes, k, i)
+        return nearness.T, cosine
+    n_clusters = sizes.shape[1]
+    gram = np.block([[products[i, i], products[i, k]], [products[k, i], products[k, k]]])
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
+    points = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))  # the class means in coordinates
+    ours, theirs = np.flatnonzero(sizes[i]), np.flatnonzero(sizes[k])
+    a, b = points[:n_clusters][ours], points[n_clusters:][theirs]
+    centres = np.stack([sizes[i, ours] @ a / sizes[i].sum(), sizes[k, theirs] @ b / sizes[k].sum()])
+    centred = bool(np.linalg.norm(centres) <= _CENTRED * np.linalg.norm(points))
+    matched, shift = _nearest_subset(a, b, centred)
+    nearness = np.zeros((n_clusters, n_clusters))
+    matched_b = b[matched]
+    if centred:
+        a_own, b_own = a - a.mean(axis=0), matched_b - matched_b.mean(axis=0)
+    else:
+        a_own, b_own = a, matched_b
+    squares = float(np.sum(a_own**2)), float(np.sum(b_own**2))
+    typical = 0.5 * sum(squares) / len(a)
+    norm = np.sqrt(squares[0] * squares[1])
+    if norm <= _ZERO_SQUARE * np.trace(gram):  # a single cluster, or class means that coincide: it may be any
+        return nearness, 0.0
+    distances = cdist(a + shift, b, "sqeuclidean")
+    nearness[np.ix_(ours, theirs)] = (1.0 - 0.5 * distances / typical) / n_clusters
+    return nearness, float(np.sum(a_own * b_own) / norm)
+
+
+def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[NDArray[np.int64], Array]:
+    """For every point of a one of b, and the shift of a, such that the matched points are nearest.
+
+    Matching and shifting in turn, from the shifts that put one point of a on one of b.
+    """
+    starts = (b[None] - a[:, None]).reshape(-1, a.shape[1]) if shifted else np.zeros((1, a.shape[1]))
+    best, matched, shift = np.inf, np.arange(len(a)), np.zeros(a.shape[1])
+    for t in starts:
+        before = None
+        for _ in range(_SHIFTS):
+            _, columns = linear_sum_assignment(cdist(a + t, b, "sqeuclidean"))
+            if before is not None and np.array_equal(columns, before):
+                break
+            before = columns
+            if shifted:
+                t = (b[columns] - a).mean(axis=0)
+        value = float(np.sum((a + t - b[columns]) ** 2))
+        if value < best:
+            best, matched, shift = value, columns.astype(np.int64), t
+    return matched, shift
+
+
+def _to_match(sizes: NDArray[np.int64], bounds: SizeBounds) -> NDArray[np.bool_]:
+    """The clusters (m × C) a task offers for matching: those that have rows, if tasks differ in how many they have."""
+    return sizes > 0 if bounds.movable else np.ones(bounds.lower.shape, dtype=bool)
+
+
+def _profit(
+    task: int,
+    others: list[int],
+    new_ids: NDArray[np.int64],
+    weights: Array,
+    products: Array,
+    offered: NDArray[np.bool_],
+) -> Array:
+    """How well each cluster (row) of a task fits each id (column): mean over the other tasks that have this id."""
+    ids = new_ids[others]
+    weight = weights[task, others]
+    # column c of the product with task k counts for the id that k's cluster c has
+    by_id = np.take_along_axis(products[task, others], np.argsort(ids, axis=1)[:, None, :], axis=2)
+    profit = np.tensordot(weight, by_id, axes=1)
+    total = weight @ np.take_along_axis(offered[others], np.argsort(ids, axis=1), axis=1)
+    # where all tasks have all clusters the sum is the mean times a constant
+    return profit if offered.all() else profit / np.where(total > 0, total, 1.0)
+
+
+def _new_ids(
+    products: Array, similarity: Array, allowed: list[NDArray[np.bool_]], offered: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """For every task the map old id → common id."""
+    m, n_clusters = len(similarity), products.shape[2]
+    new_ids = np.tile(np.arange(n_clusters), (m, 1))
+    weights = similarity**2 * (1 - np.eye(m))
+
+    def match(task: int, others: list[int]) -> None:
+        new_ids[task] = best_relabelling(_profit(task, others, new_ids, weights, products, offered), allowed[task])
+
+    aligned: list[int] = []
+    if m > 1:
+        # one of the tasks with most clusters, for the others are matched to some of them
+        n_offered = offered.sum(axis=1)
+        largest = np.flatnonzero(n_offered == n_offered.max())
+        aligned.append(int(largest[np.argmax(weights[largest].max(axis=1))]))
+    nearest = np.full(m, -np.inf)  # how similar each task is to the most similar aligned one
+    while 0 < len(aligned) < m:
+        np.maximum(nearest, weights[:, aligned[-1]], out=nearest)
+        nearest[aligned] = -np.inf
+        task = int(np.argmax(nearest))
+        match(task, aligned)
+        aligned.append(task)
+    for _ in range(_SWEEPS if m > 2 else 0):
+        before = new_ids.copy()
+        for task in range(m):
+            match(task, [k for k in range(m) if k != task])
+        if np.array_equal(before, new_ids):
+            break
+    return new_ids
+
+
+def ids_by_first_position(first: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The map old id → new id that numbers clusters as they first appear, from the first position of each.
+
+    Clusters without rows, whose position is −1, come last.
+
+    Examples
+    --------
+    >>> ids_by_first_position(np.array([2, -1, 0]))
+    array([1, 2, 0])
+    """
+    n_clusters = len(first)
+    seen = sorted(np.flatnonzero(first >= 0), key=lambda c: first[c])
+    order = np.concatenate([seen, np.setdiff1d(np.arange(n_clusters), seen)])
+    new_ids = np.empty(n_clusters, dtype=np.int64)
+    new_ids[order] = np.arange(n_clusters)
+    return new_ids
+
+
+def pair_counts(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
+    """How many rows have which two labels."""
+    pairs = np.zeros(n_clusters**2, dtype=np.int64)
+    for begin in range(0, len(labels), _COUNTED_AT_ONCE):
+        part = slice(begin, begin + _COUNTED_AT_ONCE)
+        pairs += np.bincount(labels[part] * n_clusters + model[part], minlength=n_clusters**2)
+    return pairs.reshape(n_clusters, n_clusters)
+
+
+def names_by_agreement(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """New ids of the clusters in the rows of ``pairs`` that agree with those in its columns as often as possible."""
+    return best_relabelling(pairs.astype(np.float64), np.ones(pairs.shape, dtype=bool))
+
+
+def groups_of_tasks(similarity: Array) -> list[NDArray[np.int64]]:
+    """Connected components of the tasks whose similarity exceeds ``GROUP_SIMILARITY``."""
+    # by hand, for few tasks: SciPy takes twenty times as long
+    alike = (similarity > GROUP_SIMILARITY) | (GROUP_SIMILARITY < similarity.T)
+    np.fill_diagonal(alike, True)
+    groups, left = [], np.ones(len(alike), dtype=bool)
+    while left.any():
+        members = alike[int(np.argmax(left))]
+        while True:
+            more = alike[members].any(axis=0)
+            if np.array_equal(more, members):
+                break
+            members = more
+        groups.append(np.flatnonzero(members))
+        left &= ~members
+    return groups

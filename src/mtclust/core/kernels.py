@@ -1,0 +1,247 @@
+r"""Kernels, centring within tasks, one common scale, and eigen-features.
+
+A model sees its data only through the centred and scaled kernel
+
+.. math:: K_{jk} = \langle \phi(x_j) - \bar\phi_{t(j)},\; \phi(x_k) - \bar\phi_{t(k)} \rangle / s
+
+where φ̄_i is the mean of task i (0 with ``fit_intercept=False``) and s the mean diagonal over all rows, so that λ means
+the same on every data set. Kernels enter as in the paper's section 7: DMTRC needs K alone, DMTFC explicit features
+of it (:func:`eigen_features`). RBF: k(x, y) = exp(−|x − y|²/(2σ²)), σ = width × mean distance between two rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import euclidean_distances
+
+KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
+
+#: eigenvalues below this share of the largest count as zero
+_RANK_TOLERANCE = 1e-10
+#: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
+_CONSTANT = 1e-14
+#: mean diagonals below _CONSTANT times this are too near the smallest numbers there are to be divided by
+SMALLEST_LEVEL = 1e-280
+#: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
+_FAR = 10.0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its settings: ``kernel(A, B)`` is the matrix of k(a, b).
+
+    Attributes
+    ----------
+    kind : {"linear", "rbf", "callable", "precomputed"}
+    sigma : float or None
+        Width of the RBF kernel, in the units of the data.
+    function : callable or None
+        ``function(A, B)`` returns the matrix of kernel values between the rows of A and of B.
+    """
+
+    kind: str
+    sigma: float | None = None
+    function: KernelFunction | None = None
+
+    def __call__(self, A: Any, B: Any) -> NDArray[np.float64]:
+        if self.kind == "linear":
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _dense(A @ B.T)
+        if self.kind == "rbf":
+            assert self.sigma is not None
+            return rbf_from_distances(euclidean_distances(*_shifted_alike(A, B), squared=True), self.sigma)
+        assert self.function is not None
+        values = np.asarray(self.function(A, B), dtype=np.float64)
+        if values.shape != (A.shape[0], B.shape[0]):
+            raise ValueError(
+                f"kernel returned an array of shape {values.shape} for {A.shape[0]} and {B.shape[0]} rows; "
+                f"a callable kernel must return one value per pair, shape {(A.shape[0], B.shape[0])}."
+            )
+        if not np.all(np.isfinite(values)):
+            raise ValueError("kernel returned NaN or infinity; a callable kernel must return finite values.")
+        return values
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether the argument ``kernel`` of an estimator says that X is the kernel matrix itself."""
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """exp(−squared/(2σ²)) of a matrix of squared distances."""
+    factor = -0.5 / sigma**2 if sigma**2 > 0 else -np.inf
+    if not np.isfinite(factor):
+        raise ValueError(f"1/σ² of the RBF kernel overflows for σ = {sigma:g}; rescale X or raise width.")
+    return np.exp(squared * factor)
+
+
+def leading_features(kernel: NDArray[np.float64], most: int) -> NDArray[np.float64]:
+    """Rows in the leading directions of a kernel matrix, at most so many, the strongest last."""
+    n = len(kernel)
+    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(max(0, n - most), n - 1))
+    return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+
+
+def squared_distances(X: Any) -> NDArray[np.float64]:
+    """Squared Euclidean distances between all rows, zero on the diagonal."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = require_finite(euclidean_distances(_shifted_alike(X, X)[0], squared=True))
+    np.fill_diagonal(squared, 0.0)
+    return squared
+
+
+def _far_mean(rows: NDArray[Any]) -> NDArray[np.float64] | None:
+    """The mean of rows that lie far from 0, compared to how they spread; squares of such rows would cancel."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = rows.mean(axis=0, dtype=np.float64)
+        spread = rows.std(axis=0, dtype=np.float64)
+        far = bool(np.abs(mean).max(initial=0.0) > _FAR * spread.max(initial=0.0))
+    return mean if far and np.all(np.isfinite(mean)) else None
+
+
+def _shifted_alike(A: Any, B: Any) -> tuple[Any, Any]:
+    """Dense rows moved together to where those of B lie near 0: distances do not change, but keep their digits."""
+    shift = None if sp.issparse(A) or sp.issparse(B) else _far_mean(B)
+    return (A, B) if shift is None else (A - shift, B - shift)
+
+
+def near_zero(rows: Any, offsets: NDArray[np.int64]) -> Any:
+    """Dense rows, sorted by task, with the mean of their task taken off if any task lies far from 0.
+
+    What is centred within tasks does not change by that, but keeps the digits that products of far rows would lose.
+    """
+    if sp.issparse(rows):
+        return rows
+    parts = [rows[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
+    if all(_far_mean(part) is None for part in parts):
+        return rows
+    # a constant column must become exactly 0, and its mean may be rounded
+    shifts = [np.where(np.ptp(part, axis=0) == 0, part[0], part.mean(axis=0)) for part in parts]
+    return np.concatenate([part - shift for part, shift in zip(parts, shifts)])
+
+
+def raw_kernel(kernel: Kernel, rows: Any, offsets: NDArray[np.int64], centre: bool) -> NDArray[np.float64]:
+    """Kernel of rows, sorted by task, that are to be centred within tasks or not."""
+    if kernel.kind == "linear" and centre:
+        rows = near_zero(rows, offsets)
+    return kernel(rows, rows)
+
+
+def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Products of rows, if none overflowed."""
+    if not np.all(np.isfinite(values)):
+        raise ValueError("X has values too large to be squared (overflow); divide X by its largest absolute value.")
+    return values
+
+
+def _dense(product: Any) -> NDArray[np.float64]:
+    return product.toarray() if sp.issparse(product) else np.asarray(product)
+
+
+@dataclass(frozen=True)
+class CentredKernel:
+    """The centred and scaled kernel matrix of the training rows, sorted by task.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (N, N)
+        K, centred within tasks and divided by ``scale``.
+    offsets : ndarray of shape (m + 1,)
+        Task i holds rows ``offsets[i]:offsets[i + 1]``.
+    task_means : ndarray of shape (m, N)
+        Mean over the rows of task i of the raw kernel with every row; zeros without centring.
+    scale : float
+        s, the mean diagonal after centring; 0 where the rows of no task differ from each other.
+    centred : bool
+        Whether the features were centred within tasks.
+    """
+
+    matrix: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    task_means: NDArray[np.float64]
+    scale: float
+    centred: bool
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.offsets) - 1
+
+
+def centre_kernel(
+    raw: NDArray[np.float64], offsets: NDArray[np.int64], centre: bool, scale: float | None = None
+) -> CentredKernel:
+    """Centre a raw kernel matrix within tasks and scale it to unit mean diagonal, or by a given scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [2.0], [10.0], [14.0]])
+    >>> kernel = centre_kernel(X @ X.T, np.array([0, 2, 4]), centre=True)
+    >>> kernel.scale, kernel.matrix.diagonal().tolist()
+    (2.5, [0.4, 0.4, 1.6, 1.6])
+    """
+    sizes = np.diff(offsets)
+    matrix = np.array(require_finite(raw), dtype=np.float64)
+    matrix += matrix.T
+    matrix *= 0.5
+    raw_level = float(np.abs(matrix.diagonal()).mean())
+    m, n = len(sizes), len(matrix)
+    task_means = np.zeros((m, n))
+    if centre:
+        task_means = np.add.reduceat(matrix, offsets[:-1], axis=0) / sizes[:, None]
+        grand = np.add.reduceat(task_means, offsets[:-1], axis=1) / sizes
+        task_of = np.repeat(np.arange(m), sizes)
+        matrix -= task_means[task_of]
+        matrix -= task_means[task_of].T
+        matrix += grand[np.ix_(task_of, task_of)]
+    if scale is None:
+        scale = float(matrix.diagonal().mean())
+    if scale < -1e-8 * raw_level:
+        raise ValueError(
+            f"kernel has a negative mean diagonal after centring ({scale:.4g}); a callable or precomputed kernel "
+            "must be positive semidefinite."
+        )
+    if not scale > _CONSTANT * max(raw_level, SMALLEST_LEVEL):
+        return CentredKernel(np.zeros_like(matrix), offsets, task_means, 0.0, centre)
+    matrix /= scale
+    return CentredKernel(matrix, offsets, task_means, scale, centre)
+
+
+@dataclass(frozen=True)
+class EigenFeatures:
+    """Explicit features Φ with ΦΦᵀ ≈ K: all of rank(K), or the leading ones (kernel PCA).
+
+    Attributes
+    ----------
+    values : ndarray of shape (N, r)
+        Φ = U √s, from the eigenvalues s and eigenvectors U of K.
+    projection : ndarray of shape (N, r)
+        U/√s: the features of a new row are its centred, scaled kernel row times this.
+    """
+
+    values: NDArray[np.float64]
+    projection: NDArray[np.float64]
+
+    @property
+    def rank(self) -> int:
+        return self.values.shape[1]
+
+
+def eigen_features(kernel: NDArray[np.float64], n_components: int | None = None) -> EigenFeatures:
+    """Leading eigen-features of a centred kernel, largest eigenvalue first."""
+    n = len(kernel)
+    wanted = n if n_components is None else min(n, n_components)
+    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(n - wanted, n - 1))
+    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    keep = eigenvalues > _RANK_TOLERANCE * max(float(eigenvalues[0]), 0.0)
+    if not keep.any():  # a zero kernel: one feature that is zero for every row
+        return EigenFeatures(np.zeros((n, 1)), np.zeros((n, 1)))
+    roots = np.sqrt(eigenvalues[keep])
+    return EigenFeatures(vectors[:, keep] * roots, vectors[:, keep] / roots)

@@ -1,0 +1,143 @@
+r"""The fitted model: scores of rows for every task and cluster.
+
+.. math:: f_i(x) = \sum_j k(x, x_j)\, a_{ij} + b_i
+
+with the models W of the paper's (15) and (25) written as coefficients a_i (N × C), which fold in the centring within
+tasks and the scale of the kernel, and b_i = −Σ_j k̄_i(x_j) a_ij from the task's mean. For the linear kernel
+f_i(x) = w_iᵀx + b_i, w_i = Σ_j a_ij x_j.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtclust.core.kernels import CentredKernel, Kernel, near_zero
+
+Array = NDArray[np.float64]
+
+#: rows scored at once, so that a kernel between many new and many old rows is never held whole
+_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class DecisionModel:
+    """Scores rows of known tasks.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : array, CSR matrix or None
+        The training rows sorted by task; None for kernels that do not need them (linear, precomputed).
+    coefficients : ndarray
+        ``(m, C, d)`` for the linear kernel without rows, otherwise ``(m, N, C)``.
+    intercept : ndarray of shape (m, C)
+    present : ndarray of bool of shape (m, C)
+        Which clusters a task has; the others have the score −∞ there.
+    centres : ndarray of shape (m, d), optional
+        Taken off the rows of every task before the kernel sees them.
+    temperature : float
+        Of the probabilities (:mod:`mtclust.core.membership`).
+    """
+
+    kernel: Kernel
+    rows: Any
+    coefficients: Array
+    intercept: Array
+    present: NDArray[np.bool_]
+    centres: Array | None = None
+    temperature: float = 1.0
+
+    def scores(self, X: Any, task_numbers: NDArray[np.int64]) -> Array:
+        """F of every row for its own task, shape (n, C)."""
+        result = np.empty((X.shape[0], self.intercept.shape[1]))
+        for begin in range(0, X.shape[0], _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            result[block] = self._block_scores(X[block], task_numbers[block])
+        return result
+
+    def _block_scores(self, X: Any, task_numbers: NDArray[np.int64]) -> Array:
+        result = np.empty((X.shape[0], self.intercept.shape[1]))
+        linear = self.kernel.kind == "linear" and self.rows is None  # Nyström features of it have rows
+        if self.centres is not None:
+            X = (X.toarray() if sp.issparse(X) else X) - self.centres[task_numbers]
+        values = X if linear or self.kernel.kind == "precomputed" else self.kernel(X, self.rows)
+        for task in np.unique(task_numbers):
+            mine = task_numbers == task
+            weights = self.coefficients[task].T if linear else self.coefficients[task]
+            result[mine] = np.where(self.present[task], values[mine] @ weights + self.intercept[task], -np.inf)
+        return result
+
+    def moved(self, moves: Array) -> DecisionModel:
+        """The same scores for rows that are moved: ``moves`` (m × d) are taken off the rows of every task first."""
+        if self.rows is None:  # the linear kernel
+            return replace(self, intercept=self.intercept - np.einsum("icd,id->ic", self.coefficients, moves))
+        return replace(self, centres=moves if self.centres is None else self.centres + moves)
+
+
+@dataclass(frozen=True)
+class KernelOrigin:
+    """Where a kernel matrix comes from, for models of new rows.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : array or CSR matrix
+        Sorted by task.
+    centred : CentredKernel
+    order : ndarray of shape (N,)
+        Rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input.
+    centres : ndarray of shape (m, d), optional
+        What was taken off the rows of every task before the kernel saw them.
+    """
+
+    kernel: Kernel
+    rows: Any
+    centred: CentredKernel
+    order: NDArray[np.int64]
+    centres: Array | None = None
+
+
+def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.bool_]) -> DecisionModel:
+    """Fold centring and scale into the coefficients.
+
+    Parameters
+    ----------
+    origin : KernelOrigin
+    predictors : ndarray of shape (m, N, C)
+        Coefficients on the centred, scaled kernel row (:meth:`mtclust.core.coupling.Conditioned.predictors`).
+    present : ndarray of bool of shape (m, C)
+        Which clusters a task has.
+    """
+    kernel, rows, centred = origin.kernel, origin.rows, origin.centred
+    coefficients = np.zeros_like(predictors)
+    if centred.scale > 0:
+        coefficients = predictors / centred.scale
+    if centred.centred:
+        sizes = np.diff(centred.offsets)
+        means = np.add.reduceat(coefficients, centred.offsets[:-1], axis=1) / sizes[:, None]
+        coefficients = coefficients - np.repeat(means, sizes, axis=1)
+    intercept = -np.einsum("in,inc->ic", centred.task_means, coefficients)
+    if kernel.kind == "linear":
+        near = near_zero(rows, centred.offsets) if centred.centred else rows
+        weights = np.stack([_transposed_product(near, part).T for part in coefficients])
+        if near is not rows:  # the task means are those of the rows as they were shifted
+            parts = zip(centred.offsets[:-1], centred.offsets[1:])
+            intercept = -np.stack([w @ rows[a:b].mean(axis=0) for w, (a, b) in zip(weights, parts)])
+        if origin.centres is not None:
+            intercept = intercept - np.einsum("icd,id->ic", weights, origin.centres)
+        return DecisionModel(kernel, None, weights, intercept, present)
+    if kernel.kind == "precomputed":
+        in_input_order = np.empty_like(coefficients)
+        in_input_order[:, origin.order] = coefficients
+        return DecisionModel(kernel, None, in_input_order, intercept, present)
+    return DecisionModel(kernel, rows, coefficients, intercept, present, origin.centres)
+
+
+def _transposed_product(rows: Any, part: Array) -> Array:
+    product = rows.T @ part
+    return product.toarray() if sp.issparse(product) else np.asarray(product)

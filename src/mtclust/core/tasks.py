@@ -1,0 +1,370 @@
+"""Which row belongs to which task: checking, stacking and splitting.
+
+Users hold either one stacked table with a task id per row, or a list of tables. Inside the library rows are always
+sorted by task (:class:`TaskIndex`), so that a task is a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from mtclust.core.alignment import ids_by_first_position, names_by_agreement, pair_counts
+from mtclust.core.ids import keys, missing_ids, plain_ids
+from mtclust.core.labels import offsets_of
+
+#: the name of the only task when no task ids are given
+ONLY_TASK = 0
+#: from this many rows on the positions of rows are kept in 32 bits (up to 2³¹ rows)
+_MANY_ROWS = 100_000
+#: how many unknown names an error message lists
+_LISTED = 5
+#: more tasks than this with fewer rows than this each, on average, are taken for ids of rows
+_FEW_TASKS, _LEAST_ROWS = 20, 2
+
+#: digits by which rows are told apart
+_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class TaskIndex:
+    """Rows grouped by task.
+
+    Attributes
+    ----------
+    names : ndarray of shape (m,)
+        The distinct task ids, sorted.
+    task_numbers : ndarray of shape (n,)
+        Position in ``names`` of each row's task, in the order of the input.
+    order : ndarray of shape (n,)
+        Stable permutation that sorts the rows by task.
+    offsets : ndarray of shape (m + 1,)
+        Task i holds the sorted rows ``offsets[i]:offsets[i + 1]``.
+    is_sorted : bool
+        Whether the rows came sorted by task, so that ``order`` changes nothing.
+    by_rows : ndarray of shape (m,), optional
+        The tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`).
+    """
+
+    names: NDArray[Any]
+    task_numbers: NDArray[Any]
+    order: NDArray[Any]
+    offsets: NDArray[np.int64]
+    is_sorted: bool = False
+    by_rows: NDArray[np.int64] | None = None
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.names)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+    def slices(self) -> list[slice]:
+        """One slice of the sorted rows per task."""
+        return [slice(int(a), int(b)) for a, b in zip(self.offsets[:-1], self.offsets[1:])]
+
+    #: whether the rows are at hand, or lie elsewhere
+    in_memory = True
+
+    def by_content(self, X: Any) -> TaskIndex:
+        """The same tasks, the rows of each in an order that follows from their values, whatever order they came in.
+
+        Rows are compared by how far they lie from the mean of their task, and by the skew of that; columns may come in
+        any order. Rows that are equal in both keep the order they came in.
+        """
+        keys = np.empty((2, len(self.order)))
+        for part in self.slices():  # a task at a time: a copy of all rows would be most of the memory of a fit
+            rows = X[self.order[part]]
+            rows = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
+            apart = rows - rows.mean(axis=0)
+            scale = np.abs(apart).max(initial=0.0) or 1.0
+            apart = np.sort(apart / scale, axis=1)  # sums of numbers in one order have one rounding
+            keys[:, part] = np.sum(apart**2, axis=1), np.sum(apart**3, axis=1)
+        keys = keys.round(_DIGITS)
+        content = np.lexsort((keys[1], keys[0], self.task_numbers[self.order]))
+        sums = np.add.reduceat(keys[:, content], self.offsets[:-1], axis=1).round(_DIGITS - 3)
+        by_rows = np.lexsort((sums[1], sums[0], self.sizes))
+        return replace(self, order=self.order[content], is_sorted=False, by_rows=by_rows)
+
+    def in_order_of_content(self) -> NDArray[np.int64]:
+        """Positions of the sorted rows, the tasks in an order that their names do not change."""
+        tasks = np.arange(self.n_tasks) if self.by_rows is None else self.by_rows
+        return np.concatenate([np.arange(self.offsets[task], self.offsets[task + 1]) for task in tasks])
+
+    def as_one_task(self) -> TaskIndex:
+        """The same rows, all of one task; what the tasks are called does not change their order."""
+        return replace(
+            self, names=self.names[:1], task_numbers=np.zeros_like(self.task_numbers), offsets=self.offsets[[0, -1]],
+            order=self.order[self.in_order_of_content()], is_sorted=False, by_rows=np.zeros(1, dtype=np.int64),
+        )  # fmt: skip
+
+    def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
+        """Which rows of the input are at these positions of the sorted rows."""
+        return self.order[positions]
+
+    def to_input_order(self, sorted_values: NDArray[Any]) -> NDArray[Any]:
+        """Undo the sorting: values of the sorted rows in the order the rows came in."""
+        if self.is_sorted:
+            return sorted_values.copy()
+        values = np.empty_like(sorted_values)
+        values[self.order] = sorted_values
+        return values
+
+    def with_plain_ids(
+        self, labels: Any, single: Any, n_clusters: int, free: bool
+    ) -> tuple[Any, Any, NDArray[np.int64] | None]:
+        """Labels in the order of the input, numbered as the clusters first appear there if ids are free.
+
+        ``single`` are other labels of the rows; they are named to agree with these as often as possible. Returns both
+        and the new ids, None if not free. Labels are taken task by task: they are the memory of a fit beside the data.
+        """
+        new_ids = ids_by_first_position(self._first_positions(labels, n_clusters)) if free else None
+        ids = np.arange(n_clusters) if new_ids is None else new_ids
+        pairs = np.zeros((n_clusters, n_clusters), dtype=np.int64)
+        for rows in self.slices():
+            pairs += pair_counts(single[rows].astype(np.int64), labels[rows].astype(np.int64), n_clusters)
+        renamed = np.empty_like(pairs)
+        renamed[:, ids] = pairs
+        names = names_by_agreement(renamed)
+        found, others = np.empty(len(labels), dtype=np.int64), np.empty(len(labels), dtype=np.int64)
+        for rows in self.slices():
+            where = rows if self.is_sorted else self.order[rows]
+            found[where], others[where] = ids[labels[rows]], names[single[rows]]
+        return found, others, new_ids
+
+    def _first_positions(self, labels: Any, n_clusters: int) -> NDArray[np.int64]:
+        """Where in the input each cluster first appears, −1 where it has no rows."""
+        n = int(self.offsets[-1])
+        first = np.full(n_clusters, n)
+        for rows in self.slices():
+            if self.is_sorted and first.max() <= rows.start:  # later rows cannot come first
+                break
+            for c in range(n_clusters):
+                mine = np.flatnonzero(labels[rows] == c)
+                if len(mine):
+                    first[c] = min(first[c], rows.start + mine[0] if self.is_sorted else self.order[rows][mine].min())
+        return np.where(first < n, first, -1)
+
+
+def task_ids(tasks: Any, n_samples: int, argument: str = "tasks") -> NDArray[Any]:
+    """One task id per row from what the user gave: nothing, a scalar, or one id per row.
+
+    ``argument`` is what an error calls them.
+    """
+    if tasks is None:
+        return np.full(n_samples, ONLY_TASK)
+    if isinstance(tasks, str | bytes) or np.ndim(tasks) == 0:
+        one: Any = np.ma.atleast_1d(tasks) if tasks is np.ma.masked else [tasks]
+        ids = np.repeat(plain_ids(one, argument), n_samples)
+    else:
+        ids = plain_ids(tasks, argument)
+    if ids.ndim == 2 and ids.shape[-1] == 1:
+        ids = ids.reshape(-1)
+    if ids.ndim != 1:
+        raise ValueError(f"tasks must be one id per row or a single id; got an array of shape {ids.shape}.")
+    if len(ids) != n_samples:
+        raise ValueError(f"tasks has {len(ids)} entries but X has {n_samples} rows; give one task id per row.")
+    missing = missing_ids(ids)
+    if missing.any():
+        raise ValueError(
+            f"{argument} has {int(missing.sum())} missing values (first at row {int(np.argmax(missing))}); "
+            "every row needs a task id."
+        )
+    return ids
+
+
+def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
+    """Group rows by task.
+
+    Examples
+    --------
+    >>> index = index_tasks(["b", "a", "b"], 3)
+    >>> [str(name) for name in index.names], index.sizes.tolist()
+    (['a', 'b'], [1, 2])
+    """
+    ids = task_ids(tasks, n_samples)
+    try:
+        names, task_numbers, lengths = _unique_by_runs(ids)
+    except (TypeError, ValueError) as error:  # the latter from periods of different lengths
+        raise _mixed("tasks", ids) from error
+    n = len(ids)
+    is_sorted = bool(np.all(task_numbers[1:] >= task_numbers[:-1]))
+    sizes = np.bincount(task_numbers, weights=lengths, minlength=len(names))
+    offsets = offsets_of(sizes)
+    integer = np.int32 if _MANY_ROWS <= n < 2**31 else np.int64  # half the memory, where that counts
+    by_row = np.repeat(task_numbers.astype(integer), lengths)
+    if is_sorted:
+        return TaskIndex(names, by_row, np.arange(n, dtype=integer), offsets, True)
+    # numpy sorts 16-bit numbers by radix, in linear time
+    narrow = by_row.astype(np.uint16) if len(names) < 2**16 else by_row
+    return TaskIndex(names, by_row, np.argsort(narrow, kind="stable").astype(integer), offsets, False)
+
+
+def _mixed(argument: str, ids: NDArray[Any]) -> TypeError:
+    kinds = sorted({type(value).__name__ for value in ids})
+    return TypeError(f"{argument} mixes ids of types {', '.join(kinds)}; use one type for all.")
+
+
+def _unique_by_runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct ids, sorted; for every run of rows with the same id its position among these, and the run's length."""
+    if len(ids) == 0 or ids.dtype.kind == "O":
+        names, task_numbers = np.unique(ids, return_inverse=True)
+        return names, task_numbers.reshape(-1).astype(np.int64), np.ones(len(ids), dtype=np.int64)
+    begins = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
+    names, task_numbers = np.unique(ids[begins], return_inverse=True)
+    return names, task_numbers.reshape(-1).astype(np.int64), np.diff(np.append(begins, len(ids)))
+
+
+def refuse_rows_as_tasks(index: TaskIndex) -> None:
+    """Refuse very many tasks that hardly have more than a row each: an id of rows was given."""
+    n, m = int(index.offsets[-1]), index.n_tasks
+    if m > _FEW_TASKS and n < _LEAST_ROWS * m:
+        raise ValueError(
+            f"tasks has {m} different ids for {n} rows, {int(np.sum(index.sizes == 1))} of them with one row only: "
+            "they name rows, not tasks. A task is a group of rows that is clustered together; give one id per group, "
+            "or leave tasks out if all rows are of one task."
+        )
+
+
+def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> NDArray[np.int64]:
+    """Positions in ``known`` of each row's task; an id that was not in ``fit`` is an error.
+
+    With a single known task ``tasks`` may be left out.
+    """
+    if tasks is None:
+        if len(known) > 1:
+            raise ValueError(
+                f"tasks is required: the model was fitted on {len(known)} tasks ({_listing(known)}). "
+                "Give one id per row, or a single id for all rows."
+            )
+        return np.zeros(n_samples, dtype=np.int64)
+    ids = task_ids(tasks, n_samples)
+    position = {key: i for i, key in enumerate(keys(known))}
+    task_numbers = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
+    if (task_numbers < 0).any():
+        strangers = ids[task_numbers < 0].tolist()
+        unknown = np.array(sorted({str(name) for name in strangers}))
+        if set(unknown.tolist()) <= {str(name) for name in known.tolist()}:
+            kinds = ", ".join(sorted({type(name).__name__ for name in strangers}))
+            raise ValueError(
+                f"tasks has ids of type {kinds}, but those in fit were of type {type(known.tolist()[0]).__name__}: "
+                f"{_listing(unknown)} against {_listing(known)}. Give them as in fit."
+            )
+        raise ValueError(
+            f"tasks has ids that were not in fit: {_listing(unknown)}; known are {_listing(known)}. "
+            "Use fit_task(X) to cluster rows of a new task."
+        )
+    return task_numbers
+
+
+def _listing(names: NDArray[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_LISTED].tolist())
+    more = len(names) - _LISTED
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[Any, NDArray[Any]]:
+    """Stack one table per task into the ``X, tasks`` that ``fit`` takes.
+
+    Parameters
+    ----------
+    tables : sequence of arrays, sparse matrices or pandas frames
+        One table per task, all with the same columns.
+    names : sequence, optional
+        Task ids; 0, 1, ... by default.
+
+    Returns
+    -------
+    X : array, CSR matrix or data frame
+        All rows, task after task.
+    tasks : ndarray of shape (n,)
+        The task id of each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, tasks = stack_tasks([np.zeros((2, 3)), np.ones((1, 3))], names=["paris", "rome"])
+    >>> X.shape, tasks.tolist()
+    ((3, 3), ['paris', 'paris', 'rome'])
+    """
+    tables = list(tables)
+    if not tables:
+        raise ValueError("tables is empty; give at least one table.")
+    ids = np.arange(len(tables)) if names is None else _table_names(names)
+    if len(ids) != len(tables):
+        raise ValueError(f"names has {len(ids)} entries but there are {len(tables)} tables; give one name per table.")
+    if len(set(ids.tolist())) != len(ids):
+        twice = next(name for name in ids.tolist() if ids.tolist().count(name) > 1)
+        raise ValueError(
+            f"names must differ from each other, but {twice!r} occurs more than once; two tables with one name would "
+            "become one task. Give each table a name of its own."
+        )
+    frames = [hasattr(table, "iloc") for table in tables]
+    if all(frames):
+        return _stack_frames(tables, ids)
+    arrays = [table if sp.issparse(table) else np.asarray(table) for table in tables]
+    for name, array in zip(ids.tolist(), arrays):
+        if array.ndim != 2:
+            raise ValueError(f"table {name!r} has shape {array.shape}; expected two dimensions.")
+        if array.shape[1] != arrays[0].shape[1]:
+            raise ValueError(
+                f"table {name!r} has {array.shape[1]} columns but table {ids.tolist()[0]!r} has {arrays[0].shape[1]}; "
+                "all tasks must share the same features."
+            )
+    stacked = sp.vstack(arrays, format="csr") if any(map(sp.issparse, arrays)) else np.concatenate(arrays)
+    return stacked, np.repeat(ids, [array.shape[0] for array in arrays])
+
+
+def _table_names(names: Any) -> NDArray[Any]:
+    ids = plain_ids(names, "names")
+    missing = missing_ids(ids)
+    if missing.any():
+        raise ValueError(
+            f"names has {int(missing.sum())} missing values (first at place {int(np.argmax(missing))}); every table "
+            "needs a name."
+        )
+    try:
+        np.sort(ids)
+    except (TypeError, ValueError) as error:
+        raise _mixed("names", ids) from error
+    return ids
+
+
+def _stack_frames(frames: list[Any], ids: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+    import pandas as pd
+
+    first = list(frames[0].columns)
+    for name, frame in zip(ids.tolist(), frames):
+        if set(frame.columns) != set(first) or len(frame.columns) != len(first):
+            different = sorted(map(str, set(frame.columns) ^ set(first)))
+            raise ValueError(
+                f"table {name!r} has other columns than table {ids.tolist()[0]!r} "
+                f"(different: {', '.join(different) or 'repeated names'}); all tasks must share the same features."
+            )
+    stacked = pd.concat([frame[first] for frame in frames], ignore_index=True)
+    return stacked, np.repeat(ids, [len(frame) for frame in frames])
+
+
+def split_by_task(values: Any, tasks: Any) -> dict[Any, Any]:
+    """Split rows (a table, labels, ...) into a dictionary task id → rows of that task, in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> parts = split_by_task(np.array([5, 6, 7]), ["b", "a", "b"])
+    >>> parts["b"].tolist()
+    [5, 7]
+    """
+    n_samples = values.shape[0] if hasattr(values, "shape") else len(values)
+    index = index_tasks(tasks, n_samples)
+    if hasattr(values, "iloc"):
+        return {name: values.iloc[index.order[part]] for name, part in zip(index.names.tolist(), index.slices())}
+    rows: Any = values.tocsr() if sp.issparse(values) else np.asarray(values)
+    return {name: rows[index.order[part]] for name, part in zip(index.names.tolist(), index.slices())}

@@ -1,0 +1,1 @@
+"""What every room may use: names, threads, warnings, optional packages, progress."""
