@@ -108,7 +108,7 @@ def labels_of_starts(
     method: ReferenceMethod, model: Any, data: TaskData, n_clusters: int, n_init: int, seed: int
 ) -> list[Any]:
     """The labels of all random starts of a fitted reference method."""
-    clusterer = getattr(model, "estimator_", model)
+    clusterer = getattr(model, "estimators_", {}).get("all", model)
     if hasattr(clusterer, "restart_labels_"):
         return list(clusterer.restart_labels_)
     # scikit-learn's k-means keeps only its best start
