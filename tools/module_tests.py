@@ -64,22 +64,19 @@ TESTS = {
     ],
     "problem/pool.py": [["tests/test_objective.py", "tests/test_pool.py"], [EXCHANGE], SEARCH],
     "search/recipe.py": [STEPS, SEARCH, [PER_TASK, "-k", "obeys_the_sizes and balanced"]],
-    "relaxation/alternation.py": [[f"{PLANES}/test_alternation.py"], [f"{PLANES}/test_cutting_plane.py", "-k", "two"]],
-    "relaxation/certificate.py": [[DOCTESTS, f"{PLANES}/test_certificate.py"], [f"{PLANES}/test_alternation.py"]],
+    "relaxation/certificate.py": [[DOCTESTS, f"{PLANES}/test_certificate.py"], [f"{PLANES}/test_mixtures.py"]],
     "relaxation/cutting_plane.py": [
-        [f"{PLANES}/test_cutting_plane.py", "-k", "grow or no_cuts or one_cluster or refused or two"],
+        [f"{PLANES}/test_cutting_plane.py", "-k", "start or constant or no_cuts or one_cluster or zero or two"],
         [f"{PLANES}/test_cutting_plane.py", "-k", "not two and not symmetric"],
+        [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong_options or keep_the_start"],
     ],
-    "relaxation/level_method.py": [
-        [f"{PLANES}/test_level_method.py"],
+    "relaxation/level_method.py": [[f"{PLANES}/test_mixtures.py", "-k", "level"]],
+    "relaxation/mixtures.py": [
+        [DOCTESTS, f"{PLANES}/test_mixtures.py"],
         [f"{PLANES}/test_cutting_plane.py", "-k", "two"],
     ],
     "relaxation/options.py": [
         [DOCTESTS, f"{PLANES}/test_relaxation.py"],
         [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong or keep or solvers"],
-    ],
-    "relaxation/starts.py": [
-        [f"{PLANES}/test_cutting_plane.py", "-k", "start or constant"],
-        [f"{PLANES}/test_cutting_plane_estimators.py", "-k", "wrong_options or keep_the_start"],
     ],
 }

@@ -59,8 +59,7 @@ class DMTFC(MultitaskClusterer):
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
     solver_options : dict, optional
         ``single_task_n_init`` (40): random starts of every task alone.
-        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``zero_tol``, ``level_tol``, ``max_level_steps`` and
-        ``refine``: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+        For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=8
