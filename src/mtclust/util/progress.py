@@ -30,8 +30,9 @@ class _UnderWay(NamedTuple):
         return self._replace(phases=phases)
 
 
+_NO_FIT = _UnderWay()
 #: every thread has its own, so that two fits do not speak for each other
-_under_way: ContextVar[_UnderWay] = ContextVar("under_way", default=_UnderWay())
+_under_way: ContextVar[_UnderWay] = ContextVar("under_way", default=_NO_FIT)
 
 
 @contextmanager
