@@ -246,11 +246,9 @@ def with_shared_texts(cls: type[T]) -> type[T]:
     """Replace a line ``{kernel width}`` of a docstring by what the docstring of :class:`DMTRC` says of these names."""
     entries = re.finditer(r"^(\w+).*\n(?:    .*\n)*", inspect.cleandoc(DMTRC.__doc__ or ""), flags=re.MULTILINE)
     texts = {entry[1]: entry[0].rstrip() for entry in entries}
-    own = inspect.cleandoc(cls.__doc__ or "")
-    cls.__doc__ = re.sub(
-        r"^\{(.+)\}$",
-        lambda line: "\n".join(texts[name] for name in line[1].split() if name in texts),
-        own,
-        flags=re.MULTILINE,
-    )
+
+    def described(line: re.Match[str]) -> str:
+        return "\n".join(texts[name] for name in line[1].split() if name in texts)
+
+    cls.__doc__ = re.sub(r"^\{(.+)\}$", described, inspect.cleandoc(cls.__doc__ or ""), flags=re.MULTILINE)
     return cls
