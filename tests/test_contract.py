@@ -8,10 +8,11 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import mtclust
-from mtclust import DMTFC, DMTRC, DSTC, _progress
+from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.datasets import load_digits_tasks, make_related_tasks
 from mtclust.exceptions import UncoupledWarning
 from mtclust.selection import CouplingDecision, Selection
+from mtclust.util import progress
 from mtclust.util.progress import listening
 
 da = pytest.importorskip("dask.array")
@@ -61,7 +62,7 @@ def forms(rows, tasks):
 
 
 FORMS = forms(DATA, TASKS)
-KINDS = {"kernels": "dual", "features": "primal", "text": "matrix-free", "dask": "primal"}
+KINDS = {"kernels": "dual", "features": "primal", "text": "primal", "dask": "primal"}
 
 
 def keep_apart(monkeypatch):
@@ -81,8 +82,6 @@ def form(request, monkeypatch):
 def test_attributes_and_what_they_hold(form, method):
     model = form.fitted(method)
     promised = ATTRIBUTES | COUPLING[method]
-    if form.name == "text" and method is DMTFC:
-        promised = promised - {"coef_"}  # its features are those of landmarks
     assert {name for name in vars(model) if name.endswith("_")} == promised
     labels = np.asarray(model.labels_)
     assert (labels.shape, labels.dtype) == ((len(DATA),), np.int64)
@@ -137,7 +136,7 @@ def test_options_of_the_search_are_honoured(form):
 
 
 def test_verbose_tells_what_the_fit_is_doing(form, capsys, monkeypatch):
-    monkeypatch.setattr(_progress, "_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_SECONDS", 0.0)
     form.fitted(verbose=1)
     printed = capsys.readouterr().out
     assert "[DMTRC] clustering alone" in printed

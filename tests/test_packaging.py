@@ -72,7 +72,7 @@ def test_a_missing_extra_is_named():
 NOT_AT_IMPORT = (
     "numba", "matplotlib", "jinja2", "dask", "cvxpy", "mtclust.primal", "mtclust.persistence",
     "mtclust.distributed.fit", "mtclust.relaxation.cutting_plane", "mtclust.problem.features",
-    "mtclust.problem.wide", "mtclust.estimators.summary", "mtclust.text", "mtclust.nuisance",
+    "mtclust.estimators.summary", "mtclust.text", "mtclust.nuisance",
 )  # fmt: skip
 
 

@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from mtclust import DMTRC, DSTC, _progress
+from mtclust import DMTRC, DSTC
 from mtclust.app.commands import progress
+from mtclust.util import progress as reports
 from mtclust.util.progress import counted, listening, phase
 from tests.conftest import gaussian_tasks
 
@@ -61,7 +62,7 @@ def test_cuts_are_told():
 
 
 def test_verbose_prints_as_it_goes_and_silence_prints_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(_progress, "_SECONDS", 0.0)
+    monkeypatch.setattr(reports, "_SECONDS", 0.0)
     options = {"lambda1": 0.1, "sizes": "balanced", **QUICK}
     DSTC(3, verbose=1, **options).fit(X, tasks=TASKS)
     lines = capsys.readouterr().out.splitlines()
@@ -72,7 +73,7 @@ def test_verbose_prints_as_it_goes_and_silence_prints_nothing(capsys, monkeypatc
 
 
 def test_verbose_prints_at_most_once_a_second(capsys, monkeypatch):
-    monkeypatch.setattr(_progress, "_SECONDS", 1e6)
+    monkeypatch.setattr(reports, "_SECONDS", 1e6)
     DSTC(3, lambda1=0.1, sizes="balanced", verbose=1, **QUICK).fit(X, tasks=TASKS)
     assert "task 1 of 3" not in capsys.readouterr().out
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.labels import offsets_of
-from mtclust.primal.features import FeatureMap, nystroem_rows
+from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import scores_of
 from mtclust.primal.rows import Blocks, Moments, raw_sums
-from mtclust.primal.sources import KernelRows, TableRows
+from mtclust.primal.sources import MappedRows, TableRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -50,7 +50,7 @@ def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:
     return np.ascontiguousarray(raw, dtype=reading.dtype)
 
 
-def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows | KernelRows:
+def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows | MappedRows:
     """The rows of a chunk by task."""
     rows = rows_of(raw, reading)
     counts = np.bincount(task_numbers, minlength=reading.n_tasks)
@@ -62,7 +62,7 @@ def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRo
     )
     features = reading.features
     if features is not None and features.projection is not None:
-        return nystroem_rows(features, rows, offsets, order)
+        return MappedRows(rows, offsets, features, order)
     return TableRows(rows, offsets, order, reading.shift)
 
 

@@ -12,27 +12,16 @@ from mtclust.core.kernels import is_precomputed
 from mtclust.util.memory import bytes_with_kernels, require_memory
 
 #: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
-#: since its Nyström features are an approximation
+#: since its features are an approximation
 _SMALL = 700
 _SMALL_SPARSE = 1500
 FORMS = ("auto", "dual", "primal")
 #: fewer rows than this multiple of a sample are not worth one
 SPARED = 1.2
-#: sparse tables with more columns than this are solved matrix-free
-MANY_COLUMNS = 1000
 
 
 def form_of(estimator: Any, form: str, X: Any, n_tasks: int) -> str:
-    """The form to use: "dual", "primal" or "matrix-free"; checks that the dual one has the memory it needs."""
-    if not _is_large(estimator, form, X, n_tasks):
-        return "dual"
-    wide = sp.issparse(X) and X.shape[1] > MANY_COLUMNS
-    # D needs explicit features
-    exact = estimator.kernel == "linear" and estimator._method(2) != "features" and estimator.n_components is None
-    return "matrix-free" if wide and exact else "primal"
-
-
-def _is_large(estimator: Any, form: str, X: Any, n_tasks: int) -> bool:
+    """The form to use, "dual" or "primal"; checks that the dual one has the memory it needs."""
     n = X.shape[0]
     dual_only = is_precomputed(estimator.kernel) or estimator.solver == "cutting-plane"
     if form == "primal":
@@ -41,10 +30,10 @@ def _is_large(estimator: Any, form: str, X: Any, n_tasks: int) -> bool:
                 'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
                 f"got kernel={estimator.kernel!r} and solver={estimator.solver!r}."
             )
-        return True
+        return "primal"
     limit = _SMALL_SPARSE if sp.issparse(X) else _SMALL
     if form == "auto" and n > limit and not dual_only:
-        return True
+        return "primal"
     from mtclust.choose.views import candidate_kernels, is_wide
 
     kernels = len(candidate_kernels(estimator.kernel, estimator.width, is_wide(X)))
@@ -59,7 +48,7 @@ def _is_large(estimator: Any, form: str, X: Any, n_tasks: int) -> bool:
         chosen_on=_chosen_on(estimator, n, n_tasks, dual_only),
     )  # fmt: skip
     require_memory(need, f"fit with kernel matrices of {n} rows", way_out)
-    return False
+    return "dual"
 
 
 def _chosen_on(estimator: Any, n: int, n_tasks: int, dual_only: bool) -> int:

@@ -62,7 +62,7 @@ class Prepared:
     problem: Any
     settings: Settings
     sample: Sample
-    form: str  # "dual", "primal" or "matrix-free"
+    form: str  # "dual" or "primal"
 
     def is_searched(self, index: TaskIndex) -> bool:
         """Whether there is a search of its own: where nothing or only the kernel was open, or a task not looked at."""
@@ -75,17 +75,16 @@ def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> 
     X, index, clusters = given.rows, given.index, given.clusters
     if form == "primal":
         _check_feature_memory(estimator, X, index, clusters)
-    elif form == "matrix-free":
-        _check_wide_memory(X, index, clusters)
-    most = _WIDE_ROWS if form == "matrix-free" else rows_to_choose_on(clusters)
+    wide = form == "primal" and is_wide(X)
+    most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= SPARED * most or not _chosen_on_few(estimator, clusters))
-    tasks = index.by_rows if sizes_left_open(estimator) and form != "matrix-free" else None
+    tasks = index.by_rows if sizes_left_open(estimator) and not wide else None
     every = _tasks_of(estimator, index, most)
     sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks, **every)
     settings = choose_settings(estimator, given, sample, options)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
-    build = {"dual": _kernel_problem, "primal": _feature_problem, "matrix-free": _wide_problem}[form]
+    build = _feature_problem if form == "primal" else _kernel_problem
     problem = build(estimator, given, settings, sample)
     settings.selection["form"] = form
     return Prepared(problem, settings, sample, form)
@@ -279,8 +278,7 @@ def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: S
     source = source_of(X, features, index, estimator.fit_intercept)
     own = source.moments(estimator.fit_intercept)
     _warn_if_constant(own.scale)
-    kind = "the {} columns of X" if features.projection is None else "{} Nyström features"
-    settings.selection["features"] = kind.format(own.n_features)
+    settings.selection["features"] = features.described.format(own.n_features)
     data = Data(source, own, _bounds_of(estimator, settings, given))
     return FeatureProblem(data, method, lambda1, settings.lambda2, features, criterion=settings.criterion)
 
@@ -303,16 +301,16 @@ def _check_feature_memory(
 
     X itself is there already. Asked again with the kernel that was ``chosen``: before, the cheapest is supposed.
     """
-    from mtclust.primal.features import default_rank, held_as, needs_landmarks
+    from mtclust.primal.features import held_as, rank_of
     from mtclust.problem.sample import ALL_ROWS, SAMPLED_ROWS
 
     n, m = X.shape[0], index.n_tasks
     here = n if index.in_memory else 0
     kind = chosen or (estimator.kernel if isinstance(estimator.kernel, str) else "callable")
     kind = "linear" if kind == "auto" else kind
-    nystroem = needs_landmarks(Kernel(kind), X, estimator.n_components)
-    r = (estimator.n_components or default_rank(n)) if nystroem else X.shape[1]
-    kept = held_as(n, r, available_memory()) if nystroem and here else None
+    rank = rank_of(Kernel(kind), X, estimator.n_components)
+    r = rank or X.shape[1]
+    kept = held_as(n, r, available_memory()) if rank and here else None
     need = bytes_with_features(
         here, m, r, estimator._method(m),
         sampled=0 if n <= ALL_ROWS or sizes_left_open(estimator) else SAMPLED_ROWS,
@@ -324,44 +322,8 @@ def _check_feature_memory(
     require_memory(
         need,
         f"fit of {n} rows in {m} tasks with {r} features",
-        "Set n_components to use fewer features (Nyström), or fit fewer tasks at a time.",
+        "Set n_components to use fewer features, or fit fewer tasks at a time.",
     )
-
-
-def _check_wide_memory(X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
-    C, m, d = int(clusters.max()), index.n_tasks, X.shape[1]
-    rows = max(_WIDE_ROWS, m * _fewest_rows(C))
-    require_memory(
-        8.0 * (10 * m * d * C + 12 * rows**2) + 28.0 * X.nnz + 48.0 * X.shape[0],
-        f"fit of {m} tasks with {d} columns and {C} clusters",
-        "Use fewer columns (TaskTfidf has max_features) or n_components for Nyström features.",
-    )
-
-
-def _fewest_rows(n_clusters: int) -> int:
-    """Rows of every task that a search takes where there are very many tasks."""
-    return 2 * n_clusters + 1
-
-
-def _wide_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
-    from mtclust.primal.features import FeatureMap
-    from mtclust.primal.matrix_free import table_of
-    from mtclust.primal.rows import Data
-    from mtclust.problem.wide import WideSparseProblem
-
-    X, index, view = given.rows, given.index, settings.view
-    if len(sample.tasks) < index.n_tasks:  # settings are chosen on the largest tasks, but the search is for all
-        least = _fewest_rows(int(given.clusters.max()))
-        sample = sample_rows(X, index, _WIDE_ROWS, most_tasks=index.n_tasks, least=least)
-        order = np.arange(sample.rows.shape[0])
-        view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
-    few = _seen_through(estimator, settings, view, replace(given, index=sample.index), estimator.n_components)
-    source = table_of(X, index.order, index.offsets)
-    data = Data(source, source.moments(estimator.fit_intercept), _bounds_of(estimator, settings, given))
-    return WideSparseProblem(
-        data, few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),
-        criterion=settings.criterion, sample=few, positions=sample.positions,
-    )  # fmt: skip
 
 
 def check_known(estimator: Any, given: Input) -> None:

@@ -36,7 +36,7 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
         estimator._model = problem.decision(point)
     else:
         estimator._model = problem.decision(point, outcome.model_codes)  # type: ignore[call-arg]
-    estimator._kept = outcome.few.kept(outcome.few_point) if problem.judged_on_few else problem.kept(point)
+    estimator._kept = problem.kept(point)
     estimator.tasks_ = index.names
     estimator.labels_, estimator.single_task_labels_ = labels, single
     estimator.cluster_sizes_ = problem.class_counts(point)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.primal.boundary import (
@@ -202,21 +201,11 @@ def _relabel_near(
     return len(moved)
 
 
-def move_sums(block: Any, old: NDArray[np.int32], new: NDArray[np.int32], sums: Array) -> None:
-    """Class sums after the labels of raw rows (dense or CSR) changed from ``old`` (−1: none yet) to ``new``."""
-    if not sp.issparse(block):
-        from mtclust.primal import _compiled
+def move_sums(block: NDArray[Any], old: NDArray[np.int32], new: NDArray[np.int32], sums: Array) -> None:
+    """Class sums after the labels of raw rows changed from ``old`` (−1: none yet) to ``new``."""
+    from mtclust.primal import _compiled
 
-        _compiled.move_sums(block, old, new, sums)
-        return
-    changed = np.flatnonzero(old != new)
-    if len(changed) == 0:
-        return
-    left = changed[old[changed] >= 0]
-    signs = np.concatenate([np.ones(len(changed)), -np.ones(len(left))])
-    clusters, rows = np.concatenate([new[changed], old[left]]), np.concatenate([changed, left])
-    selector = sp.csr_matrix((signs, (clusters, rows)), shape=(len(sums), block.shape[0]))
-    sums += (selector @ block).toarray()
+    _compiled.move_sums(block, old, new, sums)
 
 
 def first_prices(source: Blocks, data: Data, task: int, W: Array, prices: Array) -> Array:

@@ -29,7 +29,6 @@ class System(Protocol):
     """One way of coupling: ``condition(Z)`` prepares the solves for one coupling matrix."""
 
     couples_labels: bool
-    iterative: bool  # whether models are found by steps, so that every change of Z is dear
 
     def uncoupled(self) -> Array: ...
 
@@ -55,7 +54,6 @@ class AloneSystem:
     """Every task alone with the ridge λ_i: W_i = (λ_i I + A_i)⁻¹ b_i."""
 
     couples_labels = False
-    iterative = False
 
     def __init__(self, grams: Array, ridge: Array) -> None:
         self.n_tasks = len(grams)
@@ -90,7 +88,6 @@ class SharedSystem:
     """DMTFC: W_i = R(I + R A_i R)⁻¹R b_i with R = G^½, G = D(λ₁D + λ₂I)⁻¹; λ₂ stands for λ₂m/r."""
 
     couples_labels = False
-    iterative = False
 
     def __init__(self, grams: Array, lambda1: float, lambda2: float) -> None:
         self.grams = grams
@@ -141,7 +138,6 @@ class TaskSystem:
     """DMTRC with a full Ω: one system of size mr."""
 
     couples_labels = True
-    iterative = False
 
     def __init__(self, grams: Array, lambda1: Array, lambda2: float) -> None:
         self.grams = grams
@@ -207,7 +203,6 @@ class SpikedSystem:
     """
 
     couples_labels = True
-    iterative = False
 
     def __init__(self, grams: Array, lambda1: float, lambda2: float, rank: int) -> None:
         self.grams = grams

@@ -34,8 +34,6 @@ _STALLED = 1e-3
 #: steps of the coupling between two passes, once the labels have settled and before
 _COUPLING_STEPS = 8
 _EARLY_STEPS = 2
-#: where a change of Z is dear, the passes end after so many in which no label changed, however Z still moves
-_QUIET_PASSES = 3
 
 
 @dataclass
@@ -91,27 +89,25 @@ def descend(data: Data, system: System, point: Point, rng: np.random.Generator, 
     fit, tol, stage = point.fit, effort.tol, effort.stage
     tasks = list(range(data.n_tasks)) if effort.tasks is None else list(effort.tasks)
     n_rows = int(data.moments.sizes[tasks].sum())
-    most = _EARLY_STEPS if system.iterative else _COUPLING_STEPS
-    point.converged, quiet = False, 0
+    point.converged = False
     point.record(stage, "start")
     for _ in range(effort.max_iter):
         before = point.value
         changed = data.source.relabel(data, fit.W, fit.tasks, tasks)
-        quiet = 0 if changed else quiet + 1
         fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
         _refresh(point)
         point.record(stage, "labels")
         steady = changed <= FEW_CHANGES * n_rows
         if effort.learn:
-            coupling_steps(system, point, tol, stage, most if steady else _EARLY_STEPS)
+            coupling_steps(system, point, tol, stage, _COUPLING_STEPS if steady else _EARLY_STEPS)
         point.n_iter += 1
         least = tol * abs(before) * (1.0 if steady else _STALLED)
-        if before - point.value > least and not (system.iterative and quiet == _QUIET_PASSES):
+        if before - point.value > least:
             continue
         # names need the blocks of an inverse: they are looked at where the search would end
         if system.couples_labels:
             _rename(data, point, tasks, stage)
-        if before - point.value <= least or system.iterative:
+        if before - point.value <= least:
             point.converged = True
             break
     if effort.exact:

@@ -64,9 +64,6 @@ class FeatureProblem:
     criterion: str = "J"
     _last: list[tuple[Array, Solver]] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    #: whether scores of labels are only known for the few rows of the search
-    judged_on_few = False
-
     @property
     def bounds(self) -> SizeBounds:
         return self.data.bounds

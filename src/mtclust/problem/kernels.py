@@ -69,9 +69,6 @@ class KernelProblem:
     origin: KernelOrigin | None = None
     _last: list[Conditioned] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    #: whether scores of labels are only known for the few rows of the search
-    judged_on_few = False
-
     @property
     def n_tasks(self) -> int:
         return len(self.offsets) - 1

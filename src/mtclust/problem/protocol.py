@@ -168,9 +168,6 @@ class SearchOptions:
 class Problem(Protocol):
     """Rows of m tasks, sorted by task, with size bounds and a coupling."""
 
-    #: whether scores of labels are only known for the few rows of the search
-    judged_on_few: bool
-
     @property
     def bounds(self) -> SizeBounds: ...
 
