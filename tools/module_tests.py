@@ -18,7 +18,7 @@ CONFIDENCE = "tests/test_confidence.py"
 TESTS = {
     "labels.py": [[DOCTESTS, "tests/test_labels.py"], [PER_TASK, "-k", "bounds_move"], [BOUNDS]],
     "assignment.py": [[DOCTESTS, "tests/test_assignment.py", "-k", "not hundred_thousand"], [ASSIGNMENT]],
-    "_compiled.py": [
+    "compiled.py": [
         ["tests/test_compiled.py", "tests/test_criterion.py"],
         ["tests/test_assignment.py", "-k", "prices or hungarian or unit or integers"],
         [ASSIGNMENT, EXCHANGE],

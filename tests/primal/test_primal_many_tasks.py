@@ -7,7 +7,7 @@ import pytest
 
 from mtclust import DMTRC
 from mtclust.choose.settings import sample_rows
-from mtclust.core import _compiled, leading
+from mtclust.core import compiled, leading
 from mtclust.core.alignment import align_means
 from mtclust.core.class_means import align_many
 from mtclust.core.labels import SizeBounds
@@ -122,8 +122,8 @@ def test_the_first_relationship_of_very_many_tasks_is_near_the_exact_one(monkeyp
 
 def test_labellings_that_were_drawn_before_are_not_refined_again(monkeypatch):
     asked = []
-    original = _compiled.exchange
-    monkeypatch.setattr(_compiled, "exchange", lambda *args: asked.append(1) or original(*args))
+    original = compiled.exchange
+    monkeypatch.setattr(compiled, "exchange", lambda *args: asked.append(1) or original(*args))
     features = feature_starts._Features(np.random.default_rng(0).normal(size=(3, 2)), 0.1)
     found = feature_starts._starts(features, np.zeros(3, dtype=np.int64), np.full(3, 3), 40, 0)
     assert len(asked) == len(PATH)  # three rows in three clusters: one way to begin

@@ -62,10 +62,10 @@ class TaskLabels:
     @property
     def counts(self) -> NDArray[np.int64]:
         if self._known_counts is None:
-            from mtclust.primal import _compiled
+            from mtclust.core import compiled
 
             self._known_counts = np.zeros(len(self.prices), dtype=np.int64)
-            _compiled.count(self.labels, self._known_counts)
+            compiled.count(self.labels, self._known_counts)
         return self._known_counts.copy()
 
     def recount(self, counts: NDArray[np.int64] | None = None) -> None:
@@ -105,7 +105,7 @@ class TaskLabels:
 
 def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels) -> int:
     """The best labels of a task for its model W (r × C) within the bounds, in place; returns how many changed."""
-    from mtclust.primal import _compiled
+    from mtclust.core import compiled
 
     moments, lower, upper = data.moments, data.bounds.lower[task], data.bounds.upper[task]
     n, n_clusters = len(current.labels), W.shape[1]
@@ -118,7 +118,7 @@ def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels
         if found is not None:
             current.prices = found
             current.recount()
-            _compiled.move_sums(rows, before, current.labels, current.sums)
+            compiled.move_sums(rows, before, current.labels, current.sums)
             return int(np.count_nonzero(current.labels != before))
         current.labels[:] = before
     if current.gaps is not None:
@@ -135,7 +135,7 @@ def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels
         before = at_first[begin:end]
         part = current.labels[begin:end]
         scores = scores_of(block, weights)
-        changed += _compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
+        changed += compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
         move_sums(block, before, part, current.sums)
     current.recount(counts)
     keep_gaps = n > _AT_ONCE and 0 < moments.largest[task] < np.inf
@@ -169,7 +169,7 @@ def _relabel_near(
     source: Blocks, data: Data, task: int, scorer: tuple[Array, Array], current: TaskLabels, near: NDArray[np.int64]
 ) -> int:
     """The same from the rows near a boundary alone; raises ``TooFew``, with nothing changed, where that takes more."""
-    from mtclust.primal import _compiled
+    from mtclust.core import compiled
 
     (weights, constant), known = scorer, current.gaps
     assert known is not None
@@ -180,7 +180,7 @@ def _relabel_near(
         costs[first : first + step] = scores_of(source.take(task, near[first : first + step]), weights)
     before = current.labels[near]
     labels, gaps, counts = before.copy(), np.empty(len(near)), np.zeros(C, dtype=np.int64)
-    _compiled.choose(costs, current.prices - constant, labels, gaps, counts)
+    compiled.choose(costs, current.prices - constant, labels, gaps, counts)
     counts += current.counts - np.bincount(before, minlength=C)
     prices, undecided = current.prices, np.empty(0, dtype=np.int64)
     if not sizes_fit(prices, counts, lower, upper):
@@ -203,9 +203,9 @@ def _relabel_near(
 
 def move_sums(block: NDArray[Any], old: NDArray[np.int32], new: NDArray[np.int32], sums: Array) -> None:
     """Class sums after the labels of raw rows changed from ``old`` (−1: none yet) to ``new``."""
-    from mtclust.primal import _compiled
+    from mtclust.core import compiled
 
-    _compiled.move_sums(block, old, new, sums)
+    compiled.move_sums(block, old, new, sums)
 
 
 def first_prices(source: Blocks, data: Data, task: int, W: Array, prices: Array) -> Array:

@@ -191,7 +191,7 @@ def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator)
 
 
 def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows, rng: np.random.Generator) -> bool:
-    from mtclust.core import _compiled
+    from mtclust.core import compiled
 
     fit, moments, n = point.fit, data.moments, int(data.moments.sizes[i])
     task = fit.tasks[i]
@@ -212,7 +212,7 @@ def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows
     seed = rng.integers(2**63, size=1, dtype=np.uint64)
     tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
     lower, upper = data.bounds.lower[i], data.bounds.upper[i]
-    n_exchanges, _ = _compiled.exchange(M, P, labels, task.counts, lower, upper, tolerance, seed)
+    n_exchanges, _ = compiled.exchange(M, P, labels, task.counts, lower, upper, tolerance, seed)
     if n_exchanges:
         after = labels.astype(np.int32)
         move_sums(rows, before, after, task.sums)
