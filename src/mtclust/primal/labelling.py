@@ -43,11 +43,15 @@ _FIRST_POWER = 2 / 3
 
 @dataclass
 class TaskLabels:
-    """Labels of one task, the prices that certify them, and the raw class sums that belong to them."""
+    """Labels of one task, the prices that certify them, and the raw class sums that belong to them.
+
+    ``held`` is True for rows whose labels stay.
+    """
 
     labels: NDArray[np.int32]
     prices: Array
     sums: Array
+    held: NDArray[np.bool_] | None = None
     gaps: KnownGaps | None = None  # of large tasks, from the last pass
     _known_counts: NDArray[np.int64] | None = None
 
@@ -107,6 +111,8 @@ def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels
     """The best labels of a task for its model W (r × C) within the bounds, in place; returns how many changed."""
     from mtclust.core import compiled
 
+    if current.held is not None:
+        return _relabel_free(source, data, task, W, current)
     moments, lower, upper = data.moments, data.bounds.lower[task], data.bounds.upper[task]
     n, n_clusters = len(current.labels), W.shape[1]
     weights, constant = moments.on_raw(task, W)
@@ -163,6 +169,28 @@ def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels
     current.labels[where] = final[moved]
     current.recount()
     return changed
+
+
+def _relabel_free(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels) -> int:
+    """The same where some rows are held: the others get the best labels within the sizes that these leave."""
+    assert current.held is not None
+    free = np.flatnonzero(~current.held)
+    if len(free) == 0:
+        return 0
+    weights, constant = data.moments.on_raw(task, W)
+    step = block_rows(source.n_features, 8)
+    costs = np.concatenate(
+        [-constant - scores_of(source.take(task, free[a : a + step]), weights) for a in range(0, len(free), step)]
+    )
+    before = current.labels[free]
+    taken = current.counts - np.bincount(before, minlength=len(constant))
+    low, high = np.maximum(data.bounds.lower[task] - taken, 0), np.maximum(data.bounds.upper[task] - taken, 0)
+    labels, current.prices = exact_labels(costs, low, high, current.prices, recurse=True)
+    moved = np.flatnonzero(labels != before)
+    where, after = free[moved], labels[moved].astype(np.int32)
+    move_sums(source.take(task, where), before[moved], after, current.sums)
+    current.put(where, before[moved], after)
+    return len(moved)
 
 
 def _relabel_near(

@@ -157,7 +157,7 @@ def _rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
     profits = fit.b.transpose(0, 2, 1) @ (fit.W - blocks @ fit.b)
     as_they_are = np.all(profits <= np.einsum("icc->ic", profits)[:, :, None], axis=(1, 2))
     for i in tasks:
-        if as_they_are[i] and not renamed:  # every cluster has the best name for itself
+        if (as_they_are[i] and not renamed) or fit.tasks[i].held is not None:  # every cluster has its name already
             continue
         b_i = fit.b[i]
         asked_for = fit.W[i] - blocks[i] @ b_i
@@ -197,6 +197,8 @@ def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows
     task = fit.tasks[i]
     a, rest = code_scale(data.bounds.n_clusters)
     keep, complete = candidates(moments, i, factor, near, data.bounds.n_clusters)
+    if task.held is not None:
+        keep = keep[~task.held[near.positions[keep]]]
     if len(keep) == 0:
         return complete
     positions, rows = near.positions[keep], near.rows[keep]

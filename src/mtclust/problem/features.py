@@ -53,6 +53,8 @@ class FeatureProblem:
     all_rows : bool
         False for the few rows of a search.
     criterion : {"J", "E"}
+    held : ndarray of shape (N,), optional
+        True for rows whose labels stay: their clusters are known.
     """
 
     data: Data
@@ -62,6 +64,7 @@ class FeatureProblem:
     features: FeatureMap | None = None
     all_rows: bool = True
     criterion: str = "J"
+    held: NDArray[np.bool_] | None = None
     _last: list[tuple[Array, Solver]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -196,7 +199,9 @@ class FeatureProblem:
         assert start.labels is not None
         labels, C = start.labels.astype(np.int32), self.n_clusters
         prices = np.zeros(C) if start.prices is None else start.prices.copy()
-        return TaskLabels(labels, prices, self.data.source.class_sums(task, labels, C))
+        held = None if self.held is None else self.held[self.offsets[task] : self.offsets[task + 1]]
+        held = None if held is None or not held.any() else held
+        return TaskLabels(labels, prices, self.data.source.class_sums(task, labels, C), held)
 
     def seeded(self, task: int, start: Start, Z: Array) -> Point:
         assert start.model is not None

@@ -16,6 +16,7 @@ from scipy.linalg import lapack
 from mtclust.core.alignment import allowed_permutations, best_relabelling
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import Conditioned
+from mtclust.core.known import placed
 from mtclust.core.labels import SizeBounds
 from mtclust.problem.acceleration import Accelerator
 from mtclust.problem.criteria import TaskTerm
@@ -125,7 +126,8 @@ def exchange_until_stable(problem: KernelProblem, point: Point, tasks: Sequence[
             rows = problem.rows(task)
             labels = fit.labels[rows].copy()
             term = problem.criterion.term(fit.at, task, codes)
-            _, moves = term.refine(labels, fit.bounds.lower[task], fit.bounds.upper[task], seed)
+            lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
+            _, moves = term.refine(labels, lower, upper, seed, problem.free_rows(task))
             if moves:
                 fit.labels[rows] = labels
                 codes[rows] = problem.codes(labels)
@@ -140,6 +142,8 @@ def permute(problem: KernelProblem, point: Point, tasks: Sequence[int]) -> None:
     """Rename the clusters of one task at a time as the criterion prefers; its own term does not change by that."""
     fit, codes = point.fit, problem.codes(point.labels)
     for task in tasks:
+        if problem.free_rows(task) is not None:  # known rows name its clusters
+            continue
         rows = problem.rows(task)
         cost = problem.criterion.term(fit.at, task, codes).cost_of_names(fit.labels[rows])
         counts = np.bincount(fit.labels[rows], minlength=problem.n_clusters)
@@ -161,7 +165,7 @@ def transfer(problem: KernelProblem, point: Point, order: NDArray[np.int64], see
         chosen = None
         for labels in proposals(problem, point, task, term, alpha):
             lower, upper = fit.bounds.row(task, labels)
-            value, _ = term.refine(labels, lower, upper, seed)
+            value, _ = term.refine(labels, lower, upper, seed, problem.free_rows(task))
             if value < best:
                 best, chosen = value, labels
         if chosen is not None:
@@ -175,12 +179,16 @@ def transfer(problem: KernelProblem, point: Point, order: NDArray[np.int64], see
 def proposals(problem: KernelProblem, point: Point, task: int, term: TaskTerm, alpha: Array | None) -> list[Labels]:
     """Labels for a task: what the other tasks' models say, and those it began with under the best naming.
 
-    Each once, and none that the task has already.
+    Each once, and none that the task has already. Rows that are held keep the labels they have.
     """
-    fit, rows = point.fit, problem.rows(task)
+    fit, rows, free = point.fit, problem.rows(task), problem.free_rows(task)
     found = {fit.labels[rows].tobytes(): fit.labels[rows]}
 
     def add(labels: Labels) -> None:
+        if free is not None:
+            known = fit.labels[rows].copy()
+            known[free] = -1
+            labels = placed(labels, known, *fit.bounds.row(task, labels))
         found.setdefault(labels.tobytes(), labels)
 
     if alpha is not None and term.linear_term is not None:
@@ -192,7 +200,7 @@ def proposals(problem: KernelProblem, point: Point, task: int, term: TaskTerm, a
             scores = problem.kernel[rows, problem.rows(other)] @ alpha[problem.rows(other)]
             add(assign(-scores, lower, upper))
     for labels in problem.proposed[task] if problem.proposed is not None else ():
-        if term.linear_term is None:
+        if term.linear_term is None or free is not None:
             add(labels.copy())
             continue
         counts = np.bincount(labels, minlength=problem.n_clusters)

@@ -55,6 +55,8 @@ class KernelProblem:
         Labellings of every task that a descent tries.
     origin : KernelOrigin, optional
         Only needed for :meth:`decision`.
+    held : ndarray of shape (N,), optional
+        True for rows whose labels stay: their clusters are known.
     """
 
     kernel: Array
@@ -67,6 +69,7 @@ class KernelProblem:
     criterion: Criterion = field(default_factory=PaperObjective)
     proposed: list[list[Labels]] | None = None
     origin: KernelOrigin | None = None
+    held: NDArray[np.bool_] | None = None
     _last: list[Conditioned] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -106,6 +109,11 @@ class KernelProblem:
 
     def rows(self, task: int) -> slice:
         return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
+
+    def free_rows(self, task: int) -> Labels | None:
+        """The rows of a task whose labels may change; None where these are all."""
+        held = None if self.held is None else self.held[self.rows(task)]
+        return None if held is None or not held.any() else np.flatnonzero(~held)
 
     def codes(self, labels: Labels) -> Array:
         return self.criterion.codes(labels, self.n_clusters)
