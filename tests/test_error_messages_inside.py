@@ -18,9 +18,9 @@ import mtclust
 from mtclust import DSTC
 from mtclust.core import coupling
 from mtclust.core import kernels as features
+from mtclust.core.coupling import _inverse_of
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
-from mtclust.primal.systems import _inverse_of
 from paper.datasets._archives import read_members
 from paper.experiments import transfer
 from paper.experiments.runner import Cell, Outcome, outcomes_of, run_cells

@@ -24,7 +24,12 @@ TESTS = {
         [ASSIGNMENT, EXCHANGE],
     ],
     "criterion.py": [[DOCTESTS, "tests/test_criterion.py"], JUDGE],
-    "coupling.py": [["tests/test_coupling.py"], ["tests/test_solver_steps.py", "tests/test_objective.py"], SEARCH],
+    "coupling.py": [
+        ["tests/test_coupling.py", f"{PRIMAL}/test_primal_systems.py"],
+        ["tests/test_solver_steps.py", "tests/test_objective.py"],
+        [f"{PRIMAL}/test_primal_many_tasks.py"],
+        SEARCH,
+    ],
     "alignment.py": [
         [DOCTESTS, "tests/test_alignment.py"],
         [ALIGNMENT],
@@ -46,7 +51,6 @@ TESTS = {
     "choose/candidates.py": [["tests/choose/test_choice.py"], ["tests/choose/test_candidates.py"]],
     "choose/ways.py": [["tests/choose/test_ways.py", "tests/choose/test_choice.py"]],
     "choose/coupling.py": [[DOCTESTS, "tests/choose/test_coupling_decision.py"]],
-    "primal/systems.py": [[f"{PRIMAL}/test_primal_systems.py"], [f"{PRIMAL}/test_primal_many_tasks.py"]],
     "problem/feature_descent.py": [
         [f"{PRIMAL}/test_primal_polish.py"],
         [f"{PRIMAL}/test_primal_forms.py", f"{PRIMAL}/test_primal_gaps.py"],

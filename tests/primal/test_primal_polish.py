@@ -181,11 +181,11 @@ def test_the_coupling_is_stepped_until_it_is_its_own_closed_form():
     point = begun(example)
     values = [point.value]
     for _ in range(20):
-        coupling_steps(example.problem.system, point, 1e-12, "test")
+        coupling_steps(example.problem.coupling, point, 1e-12, "test")
         values.append(point.value)
     assert np.all(np.diff(values) <= 0)
     assert values[-1] < values[0]
-    target = example.problem.system.closed_form(point.fit.W)
+    target = example.problem.coupling.closed_form(point.fit.W)
     np.testing.assert_allclose(point.Z, target, atol=2e-3)
     assert point.value == pytest.approx(example.dual(point.Z).objective(example.codes), rel=1e-8)
 

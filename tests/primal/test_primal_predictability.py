@@ -74,7 +74,7 @@ def test_a_cluster_that_a_task_does_not_have_explains_nothing():
 def test_passes_lower_the_value_and_end_where_little_changes(method):
     example, point = begun(method, spread=0.4)
     start = neutral.value_of(point.fit)
-    end = neutral.descend(example.data, example.problem.system, point, Effort("test", tol=1e-4))
+    end = neutral.descend(example.data, example.problem.coupling, point, Effort("test", tol=1e-4))
     assert end is point
     assert end.converged
     assert end.value < start - 0.1
@@ -86,12 +86,12 @@ def test_passes_lower_the_value_and_end_where_little_changes(method):
 
 def test_passes_end_where_few_rows_change_or_little_is_gained(monkeypatch):
     example, point = begun(spread=1.0)
-    neutral.descend(example.data, example.problem.system, point, Effort("test", tol=-1.0))  # no gain is that small
+    neutral.descend(example.data, example.problem.coupling, point, Effort("test", tol=-1.0))  # no gain is that small
     assert point.converged
     assert 1 < point.n_iter < 40
     monkeypatch.setattr(neutral, "FEW_CHANGES", -1.0)  # and no change
     example, point = begun(spread=1.0)
-    neutral.descend(example.data, example.problem.system, point, Effort("test", tol=1e-3))
+    neutral.descend(example.data, example.problem.coupling, point, Effort("test", tol=1e-3))
     assert point.converged
     assert 1 < point.n_iter < 40
     values = [entry["objective"] for entry in point.history if entry["step"] != "coupling"]
@@ -103,7 +103,7 @@ def test_passes_end_where_few_rows_change_or_little_is_gained(monkeypatch):
 def test_rounds_are_counted_and_limited_and_only_active_tasks_change():
     example, point = begun()
     before = [task.labels.copy() for task in point.fit.tasks]
-    neutral.descend(example.data, example.problem.system, point, Effort("test", max_iter=1, tol=0.0, tasks=[1]))
+    neutral.descend(example.data, example.problem.coupling, point, Effort("test", max_iter=1, tol=0.0, tasks=[1]))
     assert point.n_iter == 1
     assert not point.converged
     np.testing.assert_array_equal(point.fit.tasks[0].labels, before[0])
@@ -115,8 +115,8 @@ def test_rounds_are_counted_and_limited_and_only_active_tasks_change():
 def test_the_coupling_is_learned_where_it_may_be(method):
     example, point = begun(method, spread=0.4)
     fixed = begun(method, spread=0.4)[1]
-    neutral.descend(example.data, example.problem.system, point, Effort("test"))
-    neutral.descend(example.data, example.problem.system, fixed, Effort("test", learn=False))
+    neutral.descend(example.data, example.problem.coupling, point, Effort("test"))
+    neutral.descend(example.data, example.problem.coupling, fixed, Effort("test", learn=False))
     assert np.abs(point.Z - example.problem.uncoupled()).max() > 0.05
     assert np.trace(point.Z) == pytest.approx(1.0)
     assert point.value < fixed.value
@@ -125,6 +125,6 @@ def test_the_coupling_is_learned_where_it_may_be(method):
 
 def test_the_coupling_stays_where_it_may_not_be_learned():
     example, point = begun("relationship")
-    neutral.descend(example.data, example.problem.system, point, Effort("test", learn=False))
+    neutral.descend(example.data, example.problem.coupling, point, Effort("test", learn=False))
     np.testing.assert_allclose(point.Z, np.eye(3) / 3)
     assert "coupling" not in [entry["step"] for entry in point.history]

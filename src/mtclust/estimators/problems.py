@@ -31,6 +31,7 @@ from mtclust.choose.settings import (
 from mtclust.choose.views import View, candidate_kernels, is_wide
 from mtclust.choose.ways import DIRECTIONS_OF_D, Candidate
 from mtclust.core.alignment import groups_of_tasks
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, eigen_features
 from mtclust.core.known import check_sizes, known_counts
@@ -139,7 +140,7 @@ def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np
     if best.frame != "task":
         return _in_common_frame(prepared, best, choice.alone, index, options, rng)
     outcome = best.outcome
-    if choice.alone is not None and problem.method != "independent":
+    if choice.alone is not None and problem.coupling.learns:
         single = choice.alone.outcome.point
         outcome = replace(outcome, single=single, few_single=single)
     return polished(outcome, options, rng) if sample.in_order else _carried_to_all_rows(prepared, outcome, options, rng)
@@ -158,7 +159,7 @@ def _carried_to_all_rows(prepared: Prepared, few: Outcome, options: SearchOption
         begun.following(few.point)
     point = problem.descend(begun, rng, effort)
     alone = point
-    if problem.method != "independent":
+    if problem.coupling.learns:
         single = sample.by_task(np.asarray(few.single.labels, dtype=np.int64))[1]
         alone = problem.alone().carried_labels(positions, single, problem.alone().uncoupled())
     similarity = few.similarity[np.ix_(place, place)]
@@ -237,7 +238,7 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
     seen, index = view.through(settings.spec, settings.frame), given.index
     _warn_if_constant(seen.centred.scale)
     method = estimator._method(index.n_tasks)
-    features = eigen_features(seen.centred.matrix, rank) if method == "features" else None
+    features = eigen_features(seen.centred.matrix, rank) if COUPLINGS[method].of_features else None
     if features is not None:
         settings.selection["n_components"] = features.rank
     bounds = _bounds_of(estimator, settings, given)

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.choose.record import Selection
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.ids import keys, missing_ids
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import SizeBounds
@@ -24,7 +25,6 @@ from mtclust.persistence.codec import check_hashes
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
-from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.feature_kept import FeatureKept
 from mtclust.problem.kept import KernelKept
 

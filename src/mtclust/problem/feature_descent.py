@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.alignment import allowed_permutations, best_relabelling
+from mtclust.core.coupling import BaseCoupling, Solver, objective, whitened
 from mtclust.core.labels import code_scale
 from mtclust.primal.labelling import TaskLabels, move_sums
 from mtclust.primal.near import candidates
 from mtclust.primal.rows import Data, Moments, NearRows
-from mtclust.primal.systems import Solver, System, objective, whitened
 from mtclust.problem.acceleration import Accelerator
 from mtclust.problem.pool import EXCHANGE_TOLERANCE
 from mtclust.problem.protocol import Effort, Point
@@ -81,7 +81,7 @@ def point_of_labels(data: Data, solver: Solver, tasks: list[TaskLabels]) -> Poin
     return Point(FeatureFit(tasks, solver, b, W), objective(b, W))
 
 
-def descend(data: Data, system: System, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
+def descend(data: Data, coupling: BaseCoupling, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
     """Rounds until fewer than ``FEW_CHANGES`` of the rows move and J falls by less than ``tol``, then the polish.
 
     In place; only the tasks of the effort change their labels.
@@ -99,13 +99,13 @@ def descend(data: Data, system: System, point: Point, rng: np.random.Generator, 
         point.record(stage, "labels")
         steady = changed <= FEW_CHANGES * n_rows
         if effort.learn:
-            coupling_steps(system, point, tol, stage, _COUPLING_STEPS if steady else _EARLY_STEPS)
+            coupling_steps(coupling, point, tol, stage, _COUPLING_STEPS if steady else _EARLY_STEPS)
         point.n_iter += 1
         least = tol * abs(before) * (1.0 if steady else _STALLED)
         if before - point.value > least:
             continue
         # names need the blocks of an inverse: they are looked at where the search would end
-        if system.couples_labels:
+        if coupling.couples_labels:
             _rename(data, point, tasks, stage)
         if before - point.value <= least:
             point.converged = True
@@ -114,7 +114,7 @@ def descend(data: Data, system: System, point: Point, rng: np.random.Generator, 
         point.certified = polish(data, point, tasks, rng)
         point.record(stage, "polish")
         if effort.learn and not point.certified:
-            coupling_steps(system, point, tol, stage)
+            coupling_steps(coupling, point, tol, stage)
     return point
 
 
@@ -124,24 +124,24 @@ def _refresh(point: Point) -> None:
     point.value = objective(fit.b, fit.W)
 
 
-def coupling_steps(system: System, point: Point, tol: float, stage: str, most: int = _COUPLING_STEPS) -> None:
+def coupling_steps(coupling: BaseCoupling, point: Point, tol: float, stage: str, most: int = _COUPLING_STEPS) -> None:
     """Steps of the coupling while they lower J, accelerated where that pays; no pass over the rows."""
     accelerator = Accelerator()
     for _ in range(most):
         before = point.value
-        target = system.closed_form(point.fit.W)
-        if isinstance(target, np.ndarray) and not _take(system, point, accelerator.propose(point.Z, target)):
+        target = coupling.closed_form(point.fit.W)
+        if isinstance(target, np.ndarray) and not _take(coupling, point, accelerator.propose(point.Z, target)):
             accelerator.restart()
-        if point.value == before and not _take(system, point, target):
+        if point.value == before and not _take(coupling, point, target):
             break
         if before - point.value <= tol * abs(before):
             break
     point.record(stage, "coupling")
 
 
-def _take(system: System, point: Point, Z: Any) -> bool:
+def _take(coupling: BaseCoupling, point: Point, Z: Any) -> bool:
     """Move to another coupling if that lowers J."""
-    solver, fit = system.condition(Z), point.fit
+    solver, fit = coupling.condition(Z), point.fit
     W = solver.models(fit.b)
     value = objective(fit.b, W)
     if value >= point.value:

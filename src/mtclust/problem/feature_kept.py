@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.class_means import ClassMeans
+from mtclust.core.coupling import objective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, Moments
 from mtclust.primal.sources import LocalRows, TableRows
-from mtclust.primal.systems import objective
 from mtclust.problem.feature_descent import FeatureFit, class_vector
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.kept import joined_bounds, last_centre

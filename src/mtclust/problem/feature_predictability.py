@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core.coupling import BaseCoupling, objective
 from mtclust.core.criterion import GAMMA, decision_weights
 from mtclust.core.labels import code_scale
 from mtclust.primal.rows import Data
-from mtclust.primal.systems import System, objective
 from mtclust.problem.feature_descent import FEW_CHANGES, FeatureFit, class_vectors, coupling_steps
 from mtclust.problem.protocol import Effort, Point
 
@@ -60,7 +60,7 @@ def scored_by(data: Data, offset: Array) -> Data:
     return replace(data, moments=replace(data.moments, offset=offset))
 
 
-def descend(data: Data, system: System, point: Point, effort: Effort) -> Point:
+def descend(data: Data, coupling: BaseCoupling, point: Point, effort: Effort) -> Point:
     """Passes while E rises; the labels of the best are kept.
 
     In place; only the tasks of the effort change their labels.
@@ -77,7 +77,7 @@ def descend(data: Data, system: System, point: Point, effort: Effort) -> Point:
         fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
         fit.W = fit.solver.models(fit.b)
         if effort.learn:  # in closed form it lowers J, which is what its steps are measured by
-            coupling_steps(system, Point(fit, objective(fit.b, fit.W)), effort.tol, effort.stage, _COUPLING_STEPS)
+            coupling_steps(coupling, Point(fit, objective(fit.b, fit.W)), effort.tol, effort.stage, _COUPLING_STEPS)
         point.value = value_of(fit)
         point.record(effort.stage, "labels")
         point.n_iter += 1

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mtclust.core.coupling import gain_root
 from mtclust.core.labels import code_scale, label_codes
 from mtclust.primal.rows import Data
-from mtclust.primal.systems import gain_root
 from mtclust.problem.pool import EXCHANGE_TOLERANCE, PATH, partition_key, random_labels
 from mtclust.problem.sample import take_rows
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.class_means import ClassMeans
+from mtclust.core.coupling import COUPLINGS, BaseCoupling, SharedFeatures, Solver
 from mtclust.core.labels import SizeBounds, offsets_of
 from mtclust.core.model import DecisionModel
 from mtclust.primal.boundary import prices_agree
@@ -22,9 +23,7 @@ from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, Moments
 from mtclust.primal.sources import LocalRows
-from mtclust.primal.systems import SharedSystem, Solver, System
 from mtclust.problem import feature_descent, feature_predictability
-from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.feature_descent import best_labels, point_of_labels
 from mtclust.problem.feature_starts import first_models
 from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
@@ -90,33 +89,33 @@ class FeatureProblem:
 
     @property
     def couples_labels(self) -> bool:
-        return self.system.couples_labels
+        return self.coupling.couples_labels
 
     @property
     def exact_search(self) -> bool:
         return self.all_rows
 
     @cached_property
-    def system(self) -> System:
-        """The equations of the models, for every coupling matrix."""
+    def coupling(self) -> BaseCoupling:
+        """How the tasks are coupled: the equations of the models, for every Z."""
         grams = self.data.moments.normalised_gram
-        return COUPLINGS[self.method].with_features(grams, self.lambda1, self.lambda2)
+        return COUPLINGS[self.method].of(grams, self.offsets, self.lambda1, self.lambda2)
 
     def at(self, Z: Array) -> Solver:
         """The factorised system of one coupling matrix; the last one is kept, for restarts share it."""
         last = self._last[0] if self._last else None  # read once: restarts in several threads share this
         if last is None or last[0] is not Z:
-            last = Z, self.system.condition(Z)
+            last = Z, self.coupling.condition(Z)
             self._last[:] = [last]
         return last[1]
 
     def uncoupled(self) -> Array:
-        return self.system.uncoupled()
+        return self.coupling.uncoupled()
 
     # -- other problems ------------------------------------------------------------------------------------------
 
     def alone(self) -> FeatureProblem:
-        return self if self.method == "independent" else self._alone
+        return self._alone if self.coupling.learns else self
 
     @cached_property
     def _alone(self) -> FeatureProblem:
@@ -152,7 +151,7 @@ class FeatureProblem:
         few = replace(self, data=rows_at(self.data, positions), all_rows=False)
         parts = zip(few.offsets[:-1], few.offsets[1:])
         # D of another form is in other coordinates
-        Z = few.uncoupled() if self.method == "features" else Z
+        Z = few.uncoupled() if self.coupling.of_features else Z
         return self.carried(few, few.point_of([Start(labels[a:b]) for a, b in parts], Z))
 
     def proposing(self, starts: list[list[Start]]) -> FeatureProblem:
@@ -162,8 +161,8 @@ class FeatureProblem:
 
     def starts(self, options: SearchOptions, rng: np.random.Generator, Z: Array | None = None) -> list[list[Start]]:
         if Z is not None:
-            assert isinstance(self.system, SharedSystem)
-            models = first_models(self.ridge, self.data, options.n_init, 1, rng, self.system.gain(Z))
+            assert isinstance(self.coupling, SharedFeatures)
+            models = first_models(self.ridge, self.data, options.n_init, 1, rng, self.coupling.gain(Z))
             return [[Start(None, model=W) for W in task] for task in models]
         n_init = options.single_task_n_init or options.n_init
         models = first_models(self.ridge, self.data, n_init, min(options.n_seeds, options.n_init, n_init), rng)
@@ -217,11 +216,10 @@ class FeatureProblem:
         ]
 
     def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-        if self.method == "independent":
-            effort = replace(effort, learn=False)
+        effort = replace(effort, learn=effort.learn and self.coupling.learns)
         if self.criterion == "E":
-            return feature_predictability.descend(self.data, self.system, point, effort)
-        return feature_descent.descend(self.data, self.system, point, rng, effort)
+            return feature_predictability.descend(self.data, self.coupling, point, effort)
+        return feature_descent.descend(self.data, self.coupling, point, rng, effort)
 
     def class_counts(self, point: Point) -> NDArray[np.int64]:
         return np.stack([task.counts for task in point.fit.tasks])

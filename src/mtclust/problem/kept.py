@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, raw_kernel
 from mtclust.core.labels import SizeBounds
 from mtclust.core.model import KernelOrigin
@@ -92,7 +93,7 @@ class KernelKept:
         centred = centre_kernel(raw, offsets, self.centred, scale=self.scale)
         weight = self.lambda2 * m / (m + 1)
         features = None
-        if self.method == "features":
+        if COUPLINGS[self.method].of_features:
             features = eigen_features(centred.matrix, self.rank)
             weight *= features.rank / (self.rank or 1)
         lambda1 = np.append(self.lambda1, self.lambda1.mean())

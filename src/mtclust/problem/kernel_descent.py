@@ -67,7 +67,7 @@ def descend(problem: KernelProblem, point: Point, rng: np.random.Generator, effo
     accelerator = Accelerator()
     polish = effort.last and problem.couples_labels and problem.criterion.name == "J"
     stop = effort.tol * (_POLISH if polish else 1.0)
-    learn = effort.learn and problem.method != "independent"
+    learn = effort.learn and problem.coupling.learns
     point.converged = False
     point.record(effort.stage, "start")
     stable = False

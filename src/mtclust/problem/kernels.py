@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from mtclust.core.alignment import class_mean_products
 from mtclust.core.assignment import assign
 from mtclust.core.class_means import ClassMeans
-from mtclust.core.coupling import Conditioned, Coupling, SharedFeatures
+from mtclust.core.coupling import COUPLINGS, Conditioned, SharedFeatures
 from mtclust.core.kernels import EigenFeatures
 from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model
 from mtclust.problem import kernel_descent
-from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.kernel_descent import KernelFit
 from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
@@ -94,10 +93,10 @@ class KernelProblem:
         return True
 
     @cached_property
-    def coupling(self) -> Coupling:
+    def coupling(self) -> Any:
         """How the tasks are coupled, as a quadratic form for every Z."""
-        kind = COUPLINGS[self.method]
-        return kind.with_kernels(self.kernel, self.offsets, self.features, self.lambda1, self.lambda2)
+        rows = self.kernel if self.features is None else self.features
+        return COUPLINGS[self.method].of(rows, self.offsets, self.lambda1, self.lambda2)
 
     def at(self, Z: Array) -> Conditioned:
         """The quadratic problem for one coupling matrix; the last one is kept, for restarts share it."""
@@ -124,7 +123,7 @@ class KernelProblem:
     # -- other problems ------------------------------------------------------------------------------------------
 
     def alone(self) -> KernelProblem:
-        return self if self.method == "independent" else self._alone
+        return self._alone if self.coupling.learns else self
 
     @cached_property
     def _alone(self) -> KernelProblem:

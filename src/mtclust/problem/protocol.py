@@ -20,7 +20,7 @@ from mtclust.core.model import DecisionModel
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: how tasks are coupled, a key of :data:`mtclust.problem.couplings.COUPLINGS`: "relationship" (by Ω, DMTRC), "features"
+#: how tasks are coupled, a key of :data:`mtclust.core.coupling.COUPLINGS`: "relationship" (by Ω, DMTRC), "features"
 #: (by D, DMTFC) or "independent"
 Method = str
 
@@ -173,6 +173,10 @@ class Problem(Protocol):
 
     @property
     def method(self) -> Method: ...
+
+    @property
+    def coupling(self) -> Any:
+        """How tasks are coupled (:class:`mtclust.core.coupling.BaseCoupling`)."""
 
     @property
     def lambda1(self) -> Array: ...

@@ -60,7 +60,7 @@ def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator)
     begun = free.continued(outcome.point, outcome.point.Z).following(outcome.point)
     point = free.descend(begun, rng, options.effort("released from balance"))
     single = point
-    if problem.method != "independent":
+    if problem.coupling.learns:
         alone = free.alone()
         begun = alone.continued(outcome.single, alone.uncoupled())
         single = alone.descend(begun, rng, options.effort("single tasks released", learn=False))
@@ -70,7 +70,7 @@ def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator)
 def polished(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """The last descent of a search that did without, where all rows were searched."""
     problem = outcome.problem
-    if problem.method == "independent" or outcome.few is not problem:
+    if not problem.coupling.learns or outcome.few is not problem:
         return outcome
     begun = problem.continued(outcome.point, outcome.point.Z).following(outcome.point)
     point = problem.descend(begun, rng, options.effort("finish", last=True))
