@@ -55,11 +55,11 @@ TESTS = {
         [f"{PRIMAL}/test_primal_polish.py"],
         [f"{PRIMAL}/test_primal_forms.py", f"{PRIMAL}/test_primal_gaps.py"],
     ],
-    "problem/feature_predictability.py": [
-        [f"{PRIMAL}/test_primal_predictability.py"],
+    "problem/criteria.py": [
+        [f"{PRIMAL}/test_primal_predictability.py", "tests/test_criterion.py"],
         [f"{PRIMAL}/test_primal_sizes_and_coupling.py", "-k", "skewed and 400"],
     ],
-    "problem/acceleration.py": [STEPS, SEARCH],
+    "problem/descent.py": [STEPS, SEARCH],
     "problem/kernel_descent.py": [STEPS, SEARCH, [PER_TASK, "-k", "obeys_the_sizes and balanced"]],
     "problem/kernels.py": [
         [*STEPS, "tests/test_carried_labels.py"],

@@ -40,8 +40,8 @@ from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
+from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.outcome import Outcome, polished, released
 from mtclust.search.recipe import solve
@@ -281,7 +281,9 @@ def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: S
     _warn_if_constant(own.scale)
     settings.selection["features"] = features.described.format(own.n_features)
     data = Data(source, own, _bounds_of(estimator, settings, given))
-    return FeatureProblem(data, method, lambda1, settings.lambda2, features, criterion=settings.criterion)
+    return FeatureProblem(
+        data, method, lambda1, settings.lambda2, features, criterion=criterion_named(settings.criterion)
+    )
 
 
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.class_means import ClassMeans
-from mtclust.core.coupling import COUPLINGS, BaseCoupling, SharedFeatures, Solver
+from mtclust.core.coupling import COUPLINGS, BaseCoupling, SharedFeatures, Solver, objective
 from mtclust.core.labels import SizeBounds, offsets_of
 from mtclust.core.model import DecisionModel
 from mtclust.primal.boundary import prices_agree
@@ -23,8 +23,9 @@ from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, Moments
 from mtclust.primal.sources import LocalRows
-from mtclust.problem import feature_descent, feature_predictability
-from mtclust.problem.feature_descent import best_labels, point_of_labels
+from mtclust.problem.criteria import Criterion, PaperObjective
+from mtclust.problem.descent import descend
+from mtclust.problem.feature_descent import BatchLabels, FeatureFit, best_labels, class_vectors, scored_by
 from mtclust.problem.feature_starts import first_models
 from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
 from mtclust.problem.sample import rows_at, sample_of
@@ -51,7 +52,7 @@ class FeatureProblem:
         How rows become features, for models of new rows.
     all_rows : bool
         False for the few rows of a search.
-    criterion : {"J", "E"}
+    criterion : Criterion
     held : ndarray of shape (N,), optional
         True for rows whose labels stay: their clusters are known.
     """
@@ -62,7 +63,7 @@ class FeatureProblem:
     lambda2: float
     features: FeatureMap | None = None
     all_rows: bool = True
-    criterion: str = "J"
+    criterion: Criterion = field(default_factory=PaperObjective)
     held: NDArray[np.bool_] | None = None
     _last: list[tuple[Array, Solver]] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -135,14 +136,10 @@ class FeatureProblem:
     def carried(self, few: Any, point: Point) -> Point:
         if few.data.source is self.data.source:
             return point
-        fit = point.fit
-        if self.criterion == "E":
-            models, offset = feature_predictability.decision_models(fit)
-            found = best_labels(feature_predictability.scored_by(self.data, offset), models)
-        else:
-            # prices of the sample are near those of all rows; the models are the same functions
-            found = best_labels(self.data, fit.W, [task.prices for task in fit.tasks])
-        other = point_of_labels(self.data, self.at(point.Z), found)
+        models, offset = self.criterion.scoring(point.fit)
+        # prices of the sample are near those of all rows; the models are the same functions
+        found = best_labels(scored_by(self.data, offset), models, [task.prices for task in point.fit.tasks])
+        other = self.point(found, point.Z)
         other.n_iter = point.n_iter
         return other
 
@@ -180,18 +177,24 @@ class FeatureProblem:
             for i in range(self.n_tasks)
         ]
 
+    def point(self, tasks: list[TaskLabels], Z: Array) -> Point:
+        """The point of given labels under a coupling matrix."""
+        solver, b = self.at(Z), class_vectors(self.data.moments, list(range(len(tasks))), tasks)
+        fit = FeatureFit(tasks, solver, b, solver.models(b))
+        return Point(fit, self.criterion.value_of_models(fit))
+
     def continued(self, point: Point, Z: Array) -> Point:
         tasks = [task.copy() for task in point.fit.tasks]
         for i, task in enumerate(tasks):
             if not prices_agree(task.prices, task.counts, self.bounds.lower[i], self.bounds.upper[i]):
                 task.prices = np.zeros_like(task.prices)  # they are of other bounds
-        return point_of_labels(self.data, self.at(Z), tasks)
+        return self.point(tasks, Z)
 
     def point_of(self, starts: Sequence[Start], Z: Array) -> Point:
         if any(start.labels is None for start in starts):
             models = [start.model for start in starts if start.model is not None]
-            return point_of_labels(self.data, self.at(Z), best_labels(self.data, np.stack(models)))
-        return point_of_labels(self.data, self.at(Z), [self._labels_of(i, start) for i, start in enumerate(starts)])
+            return self.point(best_labels(self.data, np.stack(models)), Z)
+        return self.point([self._labels_of(i, start) for i, start in enumerate(starts)], Z)
 
     def _labels_of(self, task: int, start: Start) -> TaskLabels:
         """Labels with their class sums, which cost one pass over the task."""
@@ -205,7 +208,7 @@ class FeatureProblem:
     def seeded(self, task: int, start: Start, Z: Array) -> Point:
         assert start.model is not None
         W = np.broadcast_to(start.model, (self.n_tasks, *start.model.shape))
-        return point_of_labels(self.data, self.at(Z), best_labels(self.data, W))
+        return self.point(best_labels(self.data, W), Z)
 
     def starts_of(self, point: Point) -> list[Start]:
         fit = point.fit
@@ -216,13 +219,27 @@ class FeatureProblem:
         ]
 
     def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-        effort = replace(effort, learn=effort.learn and self.coupling.learns)
-        if self.criterion == "E":
-            return feature_predictability.descend(self.data, self.coupling, point, effort)
-        return feature_descent.descend(self.data, self.coupling, point, rng, effort)
+        return descend(self, point, rng, effort)
+
+    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> BatchLabels:
+        return BatchLabels(self, point, rng, effort)
+
+    def closed_form(self, point: Point) -> Any:
+        """The coupling matrix to try next for these models."""
+        return self.coupling.closed_form(point.fit.W)
+
+    def take(self, point: Point, Z: Any) -> bool:
+        """Move to another coupling matrix if that lowers J, which is what its closed form is of."""
+        solver, fit = self.coupling.condition(Z), point.fit
+        W = solver.models(fit.b)
+        if objective(fit.b, W) >= objective(fit.b, fit.W):
+            return False
+        fit.solver, fit.W = solver, W
+        point.value = self.criterion.value_of_models(fit)
+        return True
 
     def class_counts(self, point: Point) -> NDArray[np.int64]:
-        return np.stack([task.counts for task in point.fit.tasks])
+        return point.fit.counts
 
     def class_means(self, point: Point) -> ClassMeans:
         counts = self.class_counts(point)
@@ -254,18 +271,15 @@ class FeatureProblem:
         own = self.data.moments
         return FeatureKept(
             self.features, own, point.fit.b, self.class_counts(point), self.bounds, self.method, self.lambda1,
-            self.lambda2, not np.any(own.total), self.criterion,
+            self.lambda2, not np.any(own.total), self.criterion.name,
         )  # fmt: skip
 
     def decision(self, point: Point) -> DecisionModel:
         """The model that scores new rows."""
         assert self.features is not None
-        shift = self.data.source.shift
-        if self.criterion == "J":
-            return self.features.decision(self.data.moments, shift, self.bounds.present, point.fit.W)
-        models, offset = feature_predictability.decision_models(point.fit)
-        model = self.features.decision(self.data.moments, shift, self.bounds.present, models)
-        return replace(model, intercept=model.intercept + offset)
+        models, offset = self.criterion.scoring(point.fit)
+        model = self.features.decision(self.data.moments, self.data.source.shift, self.bounds.present, models)
+        return model if offset is None else replace(model, intercept=model.intercept + offset)
 
 
 @dataclass(frozen=True)

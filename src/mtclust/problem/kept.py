@@ -18,8 +18,8 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, raw_kernel
 from mtclust.core.labels import SizeBounds
 from mtclust.core.model import KernelOrigin
+from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import Method, Problem, Start
 
 Array = NDArray[np.float64]

@@ -19,9 +19,9 @@ from mtclust.core.coupling import COUPLINGS, Conditioned, SharedFeatures
 from mtclust.core.kernels import EigenFeatures
 from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model
-from mtclust.problem import kernel_descent
 from mtclust.problem.criteria import Criterion, PaperObjective
-from mtclust.problem.kernel_descent import KernelFit
+from mtclust.problem.descent import descend
+from mtclust.problem.kernel_descent import ROUNDING, ExactLabels, KernelFit
 from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
 from mtclust.util.progress import counted
 
@@ -228,7 +228,23 @@ class KernelProblem:
         return [Start(point.labels[self.rows(task)]) for task in range(self.n_tasks)]
 
     def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-        return kernel_descent.descend(self, point, rng, effort)
+        return descend(self, point, rng, effort)
+
+    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> ExactLabels:
+        return ExactLabels(self, point, rng, effort)
+
+    def closed_form(self, point: Point) -> Array:
+        """The coupling matrix to try next for these labels."""
+        return self.criterion.closed_form(point.fit.at, self.codes(point.labels))
+
+    def take(self, point: Point, Z: Array) -> bool:
+        """Move to another coupling matrix if that lowers the value."""
+        at = self.coupling.condition(Z)
+        value = self.criterion.value(at, self.codes(point.labels))
+        if value > point.value - ROUNDING * abs(point.value):
+            return False
+        point.fit.at, point.value = at, value
+        return True
 
     def class_counts(self, point: Point) -> NDArray[np.int64]:
         return counts_by_task(point.labels, self.offsets, self.n_clusters)

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.labels import code_scale, label_codes
 from mtclust.core.membership import left_out
 from mtclust.primal.sources import LocalRows
-from mtclust.problem.feature_predictability import score_weights
 
 if TYPE_CHECKING:
     from mtclust.core.coupling import Conditioned
@@ -61,22 +59,19 @@ def scores_with_features(problem: FeatureProblem, point: Point) -> Array:
     """Scores (N × C) of all rows, each left out."""
     fit, own, offsets = point.fit, problem.data.moments, problem.offsets
     C, blocks = problem.n_clusters, point.fit.solver.blocks()
+    W, weights = problem.criterion.left_out_weights(fit)
+    # the mean code of every task, where features are centred
+    means = (fit.counts / own.sizes[:, None]) @ problem.criterion.codes(np.arange(C), C)
     centred = not np.any(own.total)
-    neutral = problem.criterion == "E"
-    a, rest = code_scale(C)
-    W = fit.W / a if neutral else fit.W
-    shares, weights, offset = score_weights(fit)
-    means = shares if neutral else a * shares - rest
     result = np.empty((int(offsets[-1]), C))
     for task in range(problem.n_tasks):
         first, n = int(offsets[task]), int(own.sizes[task])
         labels = np.asarray(fit.tasks[task].labels, dtype=np.int64)
         for begin, end, block in cast(LocalRows, problem.data.source).blocks(task):
-            codes, Phi = label_codes(labels[begin:end], C), own.centred(task, block)
-            targets = (codes + rest) / a if neutral else codes
+            codes, Phi = problem.criterion.codes(labels[begin:end], C), own.centred(task, block)
             leverages = np.einsum("nr,nr->n", Phi @ blocks[task], Phi) * (2.0 / n)
-            scores = left_out(targets, Phi @ W[task], leverages, means[task] if centred else None, n)
-            if neutral:
-                scores = scores * weights[task] + offset[task]
+            scores = left_out(codes, Phi @ W[task], leverages, means[task] if centred else None, n)
+            if weights is not None:
+                scores = scores * weights[0][task] + weights[1][task]
             result[first + begin : first + end] = np.where(problem.bounds.present[task], scores, -np.inf)
     return result
