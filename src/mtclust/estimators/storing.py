@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,12 @@ from mtclust.core.membership import probabilities
 from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import store_relaxation
-from mtclust.problem.protocol import Point, Problem, SearchOptions
+from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.search.outcome import Outcome
 from mtclust.util.warning import warn_user
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 

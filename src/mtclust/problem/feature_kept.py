@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,10 @@ from mtclust.problem.criteria import criterion_named
 from mtclust.problem.feature_descent import FeatureFit, class_vector
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.kept import joined_bounds, last_centre
-from mtclust.problem.protocol import Method, Point, Problem, Start
+from mtclust.problem.protocol import Method, Point, Start
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 

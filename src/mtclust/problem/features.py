@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.class_means import ClassMeans
-from mtclust.core.coupling import COUPLINGS, BaseCoupling, SharedFeatures, Solver, objective
+from mtclust.core.coupling import SharedFeatures, Solver, objective
 from mtclust.core.labels import SizeBounds, offsets_of
 from mtclust.core.model import DecisionModel
 from mtclust.primal.boundary import prices_agree
@@ -24,10 +24,9 @@ from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, Moments
 from mtclust.primal.sources import LocalRows
 from mtclust.problem.criteria import Criterion, PaperObjective
-from mtclust.problem.descent import descend
 from mtclust.problem.feature_descent import BatchLabels, FeatureFit, best_labels, class_vectors, scored_by
 from mtclust.problem.feature_starts import first_models
-from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
+from mtclust.problem.protocol import BaseProblem, Effort, Method, Point, SearchOptions, Start
 from mtclust.problem.sample import rows_at, sample_of
 from mtclust.util.progress import counted
 
@@ -38,7 +37,7 @@ _ROUGH = 10.0
 
 
 @dataclass(frozen=True)
-class FeatureProblem:
+class FeatureProblem(BaseProblem):
     """Rows with their moments, size bounds and coupling.
 
     Attributes
@@ -72,35 +71,15 @@ class FeatureProblem:
         return self.data.bounds
 
     @property
-    def n_tasks(self) -> int:
-        return self.data.n_tasks
-
-    @property
-    def n_clusters(self) -> int:
-        return self.bounds.n_clusters
-
-    @property
     def offsets(self) -> NDArray[np.int64]:
         return self.data.source.offsets
-
-    @property
-    def ridge(self) -> Array:
-        """λ₁ + mλ₂: the ridge of every task alone."""
-        return self.lambda1 + self.n_tasks * self.lambda2
-
-    @property
-    def couples_labels(self) -> bool:
-        return self.coupling.couples_labels
 
     @property
     def exact_search(self) -> bool:
         return self.all_rows
 
-    @cached_property
-    def coupling(self) -> BaseCoupling:
-        """How the tasks are coupled: the equations of the models, for every Z."""
-        grams = self.data.moments.normalised_gram
-        return COUPLINGS[self.method].of(grams, self.offsets, self.lambda1, self.lambda2)
+    def _factorised(self) -> Array:
+        return self.data.moments.normalised_gram
 
     def at(self, Z: Array) -> Solver:
         """The factorised system of one coupling matrix; the last one is kept, for restarts share it."""
@@ -109,9 +88,6 @@ class FeatureProblem:
             last = Z, self.coupling.condition(Z)
             self._last[:] = [last]
         return last[1]
-
-    def uncoupled(self) -> Array:
-        return self.coupling.uncoupled()
 
     # -- other problems ------------------------------------------------------------------------------------------
 
@@ -217,9 +193,6 @@ class FeatureProblem:
             Start(task.labels.astype(np.int64), -0.5 * float(gain), W.copy(), task.prices.copy())
             for task, gain, W in zip(fit.tasks, gains, fit.W)
         ]
-
-    def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-        return descend(self, point, rng, effort)
 
     def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> BatchLabels:
         return BatchLabels(self, point, rng, effort)

@@ -8,7 +8,7 @@ the new task begins as their equal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,10 @@ from mtclust.core.labels import SizeBounds
 from mtclust.core.model import KernelOrigin
 from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Method, Problem, Start
+from mtclust.problem.protocol import Method, Start
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 

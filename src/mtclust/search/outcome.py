@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.labels import free_bounds
-from mtclust.problem.protocol import Point, Problem, SearchOptions
+from mtclust.problem.protocol import Point, SearchOptions
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 

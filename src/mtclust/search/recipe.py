@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg as sla
@@ -25,9 +26,12 @@ from numpy.typing import NDArray
 from mtclust.core.alignment import allowed_permutations, best_relabelling, groups_of_tasks
 from mtclust.core.coupling import EXACT_UP_TO, leading_eigenvectors
 from mtclust.core.labels import SizeBounds
-from mtclust.problem.protocol import Point, Problem, SearchOptions, Start
+from mtclust.problem.protocol import Point, SearchOptions, Start
 from mtclust.search.outcome import Outcome
 from mtclust.util.progress import counted, phase
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 
