@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from paper.experiments import load_experiment
+from paper.experiments.balance import BALANCE, at_balance
+from paper.experiments.comparison import DATASETS, PCA, RAW, UNIT_PCA, by_kind, within_and_across
 from paper.experiments.complexity import exponents, with_sweeps
-from paper.experiments.digits import BALANCE, DATASETS, at_balance, within_and_across
 from paper.experiments.driver import command, read_frame, read_pictures, state
 from paper.experiments.page import Page, Section, write_page
 from paper.experiments.protocols import (
@@ -31,7 +32,6 @@ from paper.experiments.protocols import (
     without_labels,
 )
 from paper.experiments.sections import correlations_of, details_of
-from paper.experiments.texts import PCA, RAW, UNIT_PCA, by_kind
 from paper.experiments.transfer import gains, sweep_values
 
 HOLDS, DIFFERS, FAILS, UNDECIDED = "holds", "differs", "does not hold", "undecided"
@@ -102,13 +102,12 @@ def verdict_of(cases: Sequence[Case]) -> str:
 class Rows:
     """The rows of an experiment as the claims see them; texts have their fraction as the name of the data set."""
 
-    def __init__(self, frame: Any, experiment: str) -> None:
+    def __init__(self, frame: Any) -> None:
         every = with_names(frame)
-        texts = experiment in ("newsgroups", "sentiment")
-        self.named = by_kind(every, PCA, RAW) if texts else every
+        self.named = by_kind(every, PCA, RAW)
         self.free = without_labels(self.named)
-        self.printed = by_kind(every, UNIT_PCA) if texts else every
-        self.printed = self.printed[self.printed["protocol"] == "as printed"]
+        printed = by_kind(every, UNIT_PCA)
+        self.printed = printed[printed["protocol"] == "as printed"]
         self.datasets = sorted(self.free["dataset"].unique(), key=lambda text: (len(text), text))
         self.names = [name for name in self.free["name"].unique() if not name.endswith("auto")]
 
@@ -531,7 +530,7 @@ CLAIMS = (
 
 def judge_claims(frames: Mapping[str, Any]) -> dict[str, list[Judged]]:
     """Experiment → claims with their cases, for the experiments whose tables are there."""
-    experiments = {name: Rows(frame, name) for name, frame in frames.items() if frame is not None}
+    experiments = {name: Rows(frame) for name, frame in frames.items() if frame is not None}
     judged: dict[str, list[tuple[Claim, list[Case]]]] = {
         name: [] for name in _EXPERIMENTS.values() if name in experiments
     }

@@ -121,19 +121,11 @@ def report(frame: Any, directory: Path) -> list[Section]:
         series = {
             n: [rows[(rows["name"] == n) & (rows["value"] == v)]["seconds"].to_numpy() for v in values] for n in names
         }
-        figures.lines(ax, values, series, spread=False, dashed=[n for n in names if "cutting" in n])
-        middle = min(np.median(columns[0]) for columns in series.values() if len(columns[0]))
-        if len(values) > 1:
-            figures.guide(ax, values, middle, 2, "O(x²)")
-            figures.guide(ax, values, middle, 3, "O(x³)")
-        top = float(rows["seconds"].max())
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_ylim(float(rows["seconds"].min()) / 2, top * 3)
-        ax.set_xticks(values, [str(v) for v in values], fontsize=7)
-        ax.minorticks_off()
+        lowest = min(np.median(columns[0]) for columns in series.values() if len(columns[0]))
+        dashed = [n for n in names if "cutting" in n]
+        figures.times(ax, values, series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, [str(v) for v in values])
+        ax.set_ylim(float(rows["seconds"].min()) / 2, float(rows["seconds"].max()) * 3)
         ax.set_xlabel(sweep)
-        ax.set_ylabel("CPU seconds")
         fixed = shape_of(rows["dataset"].iloc[0])
         in_all = f"n = {fixed['n'] * fixed['m']}/m" if sweep == "m" else f"n = {fixed['n']}"
         others = {"n": in_all, "d": f"d = {fixed['d']}", "m": f"m = {fixed['m']}"}
