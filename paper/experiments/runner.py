@@ -8,7 +8,6 @@ cut short are dropped.
 
 from __future__ import annotations
 
-import inspect
 import io
 import os
 import platform
@@ -146,11 +145,9 @@ def _finished(cells: Sequence[Cell], execute: Execute, n_jobs: int) -> Iterator[
     with warnings.catch_warnings():
         # joblib's comment on a run that was interrupted: the cells it names are run when the command is given again
         warnings.filterwarnings("ignore", message="[0-9]+ tasks which were still being processed")
-        options: dict[str, Any] = {"n_jobs": n_jobs, "return_as": "generator_unordered"}
-        if "backend_kwargs" in inspect.signature(Parallel).parameters:
-            # joblib 1.5; workers of earlier versions outlive a killed command by minutes
-            options |= {"initializer": _end_with, "initargs": (os.getpid(),)}
-        yield from Parallel(**options)(delayed(_rows_of)(cell, execute) for cell in cells)
+        options: dict[str, Any] = {"initializer": _end_with, "initargs": (os.getpid(),)}
+        parallel = Parallel(n_jobs, return_as="generator_unordered", **options)
+        yield from parallel(delayed(_rows_of)(cell, execute) for cell in cells)
 
 
 def _end_with(master: int) -> None:
