@@ -459,7 +459,7 @@ CLAIMS = (
     Claim("N8", "9.3, Fig. 9", "Task 6, designed as an outlier, is related to the others positively.", (outlier,),
           f"Mean correlation with the others, related from {RELATED:g} on as in P8."),
     Claim("N9", "9.3, Fig. 11", "The proposed methods have higher absolute time.", (slower,),
-          "The claim is about the paper's solver (with a quadratic program in place of its level method, which is slower); "
+          "The claim is about the paper's solver (a quadratic program in place of its slower level method); "
           "the exchange solver's time includes choosing λ and coupling."),
     Claim("N10", "9.3, Fig. 11", "Both the proposed and the referenced methods are O(n²), except KM, LSKMTC and MBC-P.",
           (time_exponents,),

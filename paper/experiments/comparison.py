@@ -46,8 +46,8 @@ COMPONENTS = 100
 #: a part of the paper's grids, with our solver, and the draws it is run on
 OUR_LAMBDAS, OUR_WIDTHS = tuple(2.0**-k for k in (2, 6, 10)), (0.25, 0.5, 1.0)
 ORACLE_DRAWS = 3
-#: the paper's grid of λ₁ and of λ₂; it does not print when its solver stops
-PRINTED_LAMBDAS, PRINTED_CUTS = tuple(2.0**-k for k in (2, 4, 6, 8, 10)), 20
+#: the paper's grid of λ₁ and of λ₂; it does not print when its solver stops, so that the number of cuts is picked, too
+PRINTED_LAMBDAS, PRINTED_CUTS = tuple(2.0**-k for k in (2, 4, 6, 8, 10)), (5, 10, 20)
 #: draws of the paper's solver at one setting on pendigits, and its cuts
 CUTTING_DRAWS, CUTS = 3, 10
 #: methods that need a matrix of all rows with all rows
@@ -147,7 +147,7 @@ class Comparison:
                 common = self._common(block, draw)
                 for grid in (False, True):
                     found += reference_cells(common, _references(block, draw), quick, grid=grid)
-                cuts = {"max_cuts": [2 if quick else PRINTED_CUTS], "init": ["k-means", "random"]}
+                cuts = {"max_cuts": (2,) if quick else PRINTED_CUTS, "init": ("k-means", "random")}
                 lambdas = {"lambda1": PRINTED_LAMBDAS, "lambda2": PRINTED_LAMBDAS}
                 for name, kernel in product(block.models, block.kernels):
                     for setting in _points(cuts | lambdas, WIDTHS, kernel, quick):
