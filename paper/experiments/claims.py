@@ -110,6 +110,7 @@ class Rows:
         self.free = without_labels(self.named)
         self.letter = by_kind(every, UNIT_PCA)
         self.printed = self.letter[self.letter["protocol"] == "as printed"]
+        self.tuned, self.letter_tuned = as_reported(self.named), as_reported(self.letter)
         self.datasets = sorted(self.free["dataset"].unique(), key=lambda text: (len(text), text))
         self.names = [name for name in self.free["name"].unique() if not name.endswith("auto")]
 
@@ -117,14 +118,14 @@ class Rows:
         """NMI of a method without labels, by draw."""
         return by_draw(self.free, dataset, name)
 
-    def reported(self, dataset: str, names: Sequence[str], frame: Any = None) -> tuple[str, Any]:
+    def reported(self, dataset: str, names: Sequence[str], letter: bool = False) -> tuple[str, Any]:
         """The best of some reference methods as the paper reports them, and its NMI by draw.
 
         Mean over starts at the best setting of its grid; at the default setting where no grid was run.
         """
-        frame = self.named if frame is None else frame
-        tuned = as_reported(frame)
-        if not len(tuned) or not (tuned["dataset"] == dataset).any():
+        tuned = self.letter_tuned if letter else self.tuned
+        if not (tuned["dataset"] == dataset).any():
+            frame = self.letter if letter else self.free
             tuned = frame.assign(nmi=frame["nmi_of_starts"])
         columns = {name: by_draw(tuned, dataset, name).dropna() for name in names}
         columns = {name: column for name, column in columns.items() if len(column)}
@@ -170,7 +171,7 @@ def printed_over_references(rows: Rows, names: Sequence[str]) -> Iterator[Case]:
     for name in (f"{name} from {init}" for name in names for init in ("k-means", "random")):
         datasets = sorted(set(letter[letter["name"] == name]["dataset"])) if len(letter) else []
         for d in datasets:
-            best, column = rows.reported(d, _ALL_REFERENCES, rows.letter)
+            best, column = rows.reported(d, _ALL_REFERENCES, letter=True)
             yield minus(f"{name} − {best}, {d}", by_draw(letter, d, name), column, ABOVE)
         if not datasets:
             yield Case(f"{name} (`--as-printed`)", estimate([]), **ABOVE)
