@@ -198,7 +198,7 @@ class _Stranger:
     "value",
     [
         {1, 2}, OrderedDict(a=1), len, int, object(), 1j, np.array([1, {2}], dtype=object), sp.csc_matrix((2, 2)),
-        np.ma.array([1]), np.zeros(2, dtype="i4,f4"), np.void(b"x"), np.random.default_rng(0),
+        np.ma.array([1]), np.zeros(2, dtype="i4,f4"), np.void(b"x"), np.complex64(1), np.random.default_rng(0),
         np.random.RandomState(np.random.PCG64(0)), _Stranger(), pd.Series([1]),
     ],
     ids=lambda value: type(value).__name__,
