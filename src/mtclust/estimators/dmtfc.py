@@ -42,8 +42,7 @@ class DMTFC(MultitaskClusterer):
     {sizes solver}
     solver_options : dict, optional
         ``single_task_n_init`` (40): random starts of every task alone.
-        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``zero_tol``, ``level_tol``, ``max_level_steps`` and
-        ``refine``: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+        For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=8

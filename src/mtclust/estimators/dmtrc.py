@@ -69,8 +69,7 @@ class DMTRC(MultitaskClusterer):
         (4): labellings per task that seed a restart of the others; ``form``: "dual" solves with kernel matrices,
         "primal" with explicit features, whose cost is linear in the number of rows, "auto" (default) takes the dual
         form up to 700 rows (1500 sparse ones).
-        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``zero_tol``, ``level_tol``, ``max_level_steps`` and
-        ``refine``: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+        For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     n_components : int, optional
         Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
         otherwise 2√n, at least 100 and at most 200. Without effect on the dual form, which is exact.
@@ -107,7 +106,8 @@ class DMTRC(MultitaskClusterer):
         Numbers of the columns with two to five values, whose values were spread for the search
         (:mod:`mtclust.core.few_values`); only where sizes are open.
     single_task_labels_ : ndarray of shape (n,)
-        What clustering every task alone gives (DSTC), for comparison.
+        What clustering every task alone gives (DSTC), for comparison. Of cutting planes the labels at the start, unless
+        ``solver_options`` has ``single_tasks``.
     tasks_ : ndarray of shape (m,)
         Task ids, sorted; the order of everything below.
     task_covariance_, task_correlation_ : ndarray of shape (m, m)

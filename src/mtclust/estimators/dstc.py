@@ -32,8 +32,7 @@ class DSTC(MultitaskClusterer):
     solver_options : dict, optional
         ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the
         number of rows, "auto" (default) takes the dual form up to 700 rows (1500 sparse ones).
-        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``zero_tol``, ``level_tol``, ``max_level_steps`` and
-        ``refine``: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+        For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     {n_components}
     fit_intercept : bool, default=True
         Centre the features within each task.
