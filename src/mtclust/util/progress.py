@@ -36,19 +36,13 @@ _under_way: ContextVar[_UnderWay] = ContextVar("under_way", default=_NO_FIT)
 
 
 @contextmanager
-def _now(under_way: _UnderWay) -> Iterator[None]:
-    token = _under_way.set(under_way)
+def reporting(estimator: Any) -> Iterator[None]:
+    """What happens inside the ``with`` block is the fit of this estimator."""
+    token = _under_way.set(_UnderWay(type(estimator).__name__, int(estimator.verbose)))
     try:
         yield
     finally:
         _under_way.reset(token)
-
-
-@contextmanager
-def reporting(estimator: Any) -> Iterator[None]:
-    """What happens inside the ``with`` block is the fit of this estimator."""
-    with _now(_UnderWay(type(estimator).__name__, int(estimator.verbose))):
-        yield
 
 
 @contextmanager
@@ -63,8 +57,11 @@ def phase(name: str) -> Iterator[None]:
     [SimpleNamespace] sizes
     [SimpleNamespace] sizes, restarts
     """
-    with _now(_under_way.get().inside(name)):
+    token = _under_way.set(_under_way.get().inside(name))
+    try:
         yield
+    finally:
+        _under_way.reset(token)
 
 
 def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
