@@ -20,14 +20,13 @@ class _UnderWay(NamedTuple):
     verbose: int = 0
     phases: tuple[str, ...] = ()
 
-    def inside(self, phase: str) -> _UnderWay:
-        """The same fit in one more phase, which is logged; ``verbose=1`` prints outermost phases, 2 all of them."""
-        phases = (*self.phases, phase)
-        text = ", ".join(phases)
-        LOGGER.info(text)
-        if self.verbose and (len(phases) == 1 or self.verbose > 1):
-            print(f"[{self.name}] {text}", flush=True)
-        return self._replace(phases=phases)
+
+def _report(fit: _UnderWay) -> None:
+    """Log what is under way; ``verbose=1`` prints outermost phases, 2 all of them."""
+    text = ", ".join(fit.phases)
+    LOGGER.info(text)
+    if fit.verbose and (len(fit.phases) == 1 or fit.verbose > 1):
+        print(f"[{fit.name}] {text}", flush=True)
 
 
 _NO_FIT = _UnderWay()
@@ -57,7 +56,11 @@ def phase(name: str) -> Iterator[None]:
     [SimpleNamespace] sizes
     [SimpleNamespace] sizes, restarts
     """
-    token = _under_way.set(_under_way.get().inside(name))
+    estimator, verbose, phases = _under_way.get()
+    now = _UnderWay(estimator, verbose, (*phases, name))
+    token = _under_way.set(now)
+    if verbose or LOGGER.isEnabledFor(logging.INFO):
+        _report(now)
     try:
         yield
     finally:
@@ -66,11 +69,12 @@ def phase(name: str) -> Iterator[None]:
 
 def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
     """The items, each reported as one of ``total`` when it is taken, in whichever thread takes it."""
-    under_way = _under_way.get()
+    estimator, verbose, phases = _under_way.get()
 
     def taken() -> Iterator[T]:
         for k, item in enumerate(items, start=1):
-            under_way.inside(f"{name} {k} of {total}")
+            if verbose or LOGGER.isEnabledFor(logging.INFO):
+                _report(_UnderWay(estimator, verbose, (*phases, f"{name} {k} of {total}")))
             yield item
 
     return taken()
