@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mtclust.choose.record import Selection
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.ids import keys, missing_ids
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import SizeBounds
@@ -29,7 +30,6 @@ from mtclust.persistence.values import check_hashes
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
-from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.feature_kept import FeatureKept
 from mtclust.problem.kept import KernelKept
 
