@@ -228,6 +228,14 @@ def test_a_file_holds_parameters_public_attributes_and_a_documented_state(tmp_pa
     assert private == {"_model", "_kept"}
 
 
+def test_a_fitted_attribute_that_the_schema_does_not_know_is_named(tmp_path):
+    model = DSTC(3, **QUICK).fit(X)
+    model.mood_ = "good"
+    with pytest.raises(TypeError, match=r"mood_ cannot be saved: it has no line in mtclust\.persistence\.schema"):
+        model.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 def test_a_fitted_model_keeps_no_matrix_between_rows(method):
     rows, tasks = np.tile(X, (6, 1)), np.tile(TASKS, 6)

@@ -24,11 +24,13 @@ MODELS = {
     "features": (DMTRC, {"kernel": "linear", **PRIMAL}),
     "Nyström": (DMTFC, {"kernel": "rbf", "width": 1.0, "n_components": 9, **PRIMAL}),
     "alone": (DSTC, {"kernel": "linear"}),
+    "aligned": (DMTRC, {"kernel": "linear", "center": "aligned", "sizes": "auto"}),
+    "sparse": (DSTC, {"kernel": "rbf", "width": 1.0, "fit_intercept": False}),
     "common frame": (DMTRC, {"kernel": "rbf", "width": 1.0, "center": "all", "sizes": "auto"}),
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=[name for name in MODELS if name != "sparse"])
 def saved(request, tmp_path_factory):
     method, options = MODELS[request.param]
     with warnings.catch_warnings():
@@ -165,6 +167,10 @@ REFUSED = {
     "a criterion in words": ("alone", selected("criterion", "best"), "selection_.criterion is 'best'"),
     "a reason that is none": ("alone", selected("reason", 5), "selection_.reason is 5"),
     "an unknown choice": ("alone", selected("magic", 5), "has no fields"),
+    "names of other columns": ("alone", fit(feature_names_in_=objects("a")), "feature_names_in_ are not the names"),
+    "no landmarks": ("Nyström", state(kept__features__landmarks=None), "it has no landmarks"),
+    "half aligned": ("aligned", state(kept__means=None), "aligned by half of what that takes"),
+    "means off sparse rows": ("sparse", state(kept__centred_rows=True), "rows are sparse but have their means"),
     "rounds without end": ("linear", lambda m: m["parameters"].update(max_iter=1e308), "max_iter"),
     "options in words": ("alone", lambda m: m["parameters"].update(solver_options="x"), "solver_options"),
 }  # fmt: skip
@@ -174,7 +180,7 @@ def fitted(name, tmp_path):
     method, options = MODELS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        method(3, **QUICK | options).fit(X, tasks=TASKS).save(tmp_path / "m")
+        method(3, **QUICK | options).fit(sp.csr_array(X) if name == "sparse" else X, tasks=TASKS).save(tmp_path / "m")
     return tmp_path / "m"
 
 
@@ -198,6 +204,21 @@ def test_clusters_that_a_task_does_not_have_are_those_of_its_bounds(tmp_path):
     path = fitted("features", tmp_path)
     path.write_bytes(forged(path.read_bytes(), "arrays/decision.present.npy", np.logical_not))
     with pytest.raises(ModelFileError, match="its tasks do not have the clusters that it decides about"):
+        mtclust.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "change", "words"),
+    [
+        ("kernel", "kept.bounds.lower", lambda lower: lower + 99, "lower bounds above the upper ones"),
+        ("common frame", "kept.model.present", np.zeros_like, "one model for all tasks lacks clusters"),
+        ("features", "kept.counts", lambda counts: counts + 1, "sizes of its clusters are not those of its tasks"),
+    ],
+)
+def test_arrays_that_contradict_others_are_refused(name, array, change, words, tmp_path):
+    path = fitted(name, tmp_path)
+    path.write_bytes(forged(path.read_bytes(), f"arrays/{array}.npy", change))
+    with pytest.raises(ModelFileError, match=words):
         mtclust.load(path)
 
 
