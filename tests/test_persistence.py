@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections import OrderedDict
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 
 import joblib
 import numpy as np
@@ -199,7 +201,7 @@ class _Stranger:
     [
         {1, 2}, OrderedDict(a=1), len, int, object(), 1j, np.array([1, {2}], dtype=object), sp.csc_matrix((2, 2)),
         np.ma.array([1]), np.zeros(2, dtype="i4,f4"), np.void(b"x"), np.complex64(1), np.random.default_rng(0),
-        np.random.RandomState(np.random.PCG64(0)), _Stranger(), pd.Series([1]),
+        np.random.RandomState(np.random.PCG64(0)), _Stranger(), pd.Series([1]), date(2024, 1, 1), Decimal(1),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip

@@ -86,7 +86,7 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
 
         def put(value: Any, where: str) -> Any:
             try:
-                return encode(value, where, archive.add)
+                return encode(value, where, archive.add, ids=where != "extra")
             except RecursionError:
                 raise ValueError(f"{where} cannot be saved: a value is nested too deeply or holds itself.") from None
 

@@ -30,32 +30,39 @@ Store = Callable[[NDArray[Any], str], str]
 Fetch = Callable[[str], NDArray[Any]]
 
 
-def encode(value: Any, where: str, store: Store) -> Any:
-    """What ``json.dumps`` takes; ``store`` keeps an array and returns its name, errors call the value ``where``."""
+def encode(value: Any, where: str, store: Store, *, ids: bool = True) -> Any:
+    """What ``json.dumps`` takes; ``store`` keeps an array and returns its name, errors call the value ``where``.
+
+    With ``ids`` task ids may be among the values, some of which become strings.
+    """
     kind = type(value)
+
+    def part(item: Any, where: str) -> Any:
+        return encode(item, where, store, ids=ids)
+
     if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
         return value
     if hasattr(value, "__dask_graph__"):  # labels of rows in chunks are saved with the model, as an array
-        return encode(value.compute(), where, store)
+        return part(value.compute(), where)
     if kind in (list, tuple):
-        items = [encode(item, f"{where}[{i}]", store) for i, item in enumerate(value)]
+        items = [part(item, f"{where}[{i}]") for i, item in enumerate(value)]
         return items if kind is list else {"type": "tuple", "items": items}
     if kind is dict:
         pairs = value.items()
-        items = [[encode(k, f"a key of {where}", store), encode(v, f"{where}[{k!r}]", store)] for k, v in pairs]
+        items = [[part(k, f"a key of {where}"), part(v, f"{where}[{k!r}]")] for k, v in pairs]
         return {"type": "dict", "items": items}
     if kind in (np.ndarray, np.memmap):
         if value.dtype.kind == "O":
-            items = [encode(item, f"{where}[{i}]", store) for i, item in enumerate(value.ravel().tolist())]
+            items = [part(item, f"{where}[{i}]") for i, item in enumerate(value.ravel().tolist())]
             return {"type": "objects", "shape": list(value.shape), "items": items}
         if value.dtype.kind not in PLAIN_KINDS or value.dtype.itemsize == 0:
             raise TypeError(f"{where} cannot be saved: it is an array of {value.dtype}.")
         return {"type": "array", "name": store(value, where)}
     if kind in (sp.csr_matrix, sp.csr_array):
-        parts = {name: encode(getattr(value, name), f"{where}.{name}", store) for name in ("data", "indices", "indptr")}
+        parts = {name: part(getattr(value, name), f"{where}.{name}") for name in ("data", "indices", "indptr")}
         return {"type": "csr", "container": kind.__name__, "shape": list(value.shape), **parts}
     if isinstance(value, np.generic) and value.dtype.kind in "biufMmU" and type(value.item()) is not kind:
-        return encode(value.item(), where, store)
+        return part(value.item(), where)
     if kind is float:
         return {"type": "float", "value": repr(value)}
     if kind is range:
@@ -67,13 +74,13 @@ def encode(value: Any, where: str, store: Store) -> Any:
     if kind is timedelta:
         return {"type": "timedelta", "parts": [value.days, value.seconds, value.microseconds]}
     if kind is np.random.RandomState and value.get_state(legacy=False)["bit_generator"] == "MT19937":
-        return {"type": "random state", "state": encode(value.get_state(legacy=False), where, store)}
+        return {"type": "random state", "state": part(value.get_state(legacy=False), where)}
     of_pandas = kind.__name__ in _PANDAS_AS_STRINGS and kind.__module__.split(".")[0] == "pandas"
-    if kind in _AS_STRINGS or of_pandas:
+    if ids and (kind in _AS_STRINGS or of_pandas):
         return str(value)
     raise TypeError(
         f"{where} cannot be saved: it is of type {kind.__name__}. Allowed are None, bool, int, float, str, bytes, "
-        "dates and times, list, tuple, dict, range, numpy arrays and numbers, CSR matrices and RandomState."
+        "datetime, timedelta, list, tuple, dict, range, numpy arrays and numbers, CSR matrices and RandomState."
     )
 
 
