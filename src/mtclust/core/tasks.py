@@ -249,6 +249,9 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
     ids = task_ids(tasks, n_samples)
     position = {key: i for i, key in enumerate(keys(known))}
     task_numbers = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
+    for row in np.flatnonzero(task_numbers < 0) if ids.dtype.kind == "O" else ():
+        if not isinstance(ids[row], str | bytes | int | float):  # a saved model has dates and the like as strings
+            task_numbers[row] = position.get(str(ids[row]), -1)
     if (task_numbers < 0).any():
         strangers = ids[task_numbers < 0].tolist()
         unknown = np.array(sorted({str(name) for name in strangers}), dtype=object)
