@@ -25,8 +25,7 @@ from mtclust.persistence.codec import check_hashes
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
-from mtclust.problem.feature_kept import FeatureKept
-from mtclust.problem.kept import KernelKept
+from mtclust.problem.kept import FeatureKept, KernelKept
 
 _FLOAT: tuple[Any, ...] = (np.float64,)
 _ROWS: tuple[Any, ...] = (np.float64, np.float32)

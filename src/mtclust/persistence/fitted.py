@@ -6,7 +6,7 @@ A saved estimator has four parts (format 2):
 parameters what the constructor was given
 fitted     the public attributes that ``fit`` sets, whose names end in an underscore
 decision   :class:`mtclust.core.model.DecisionModel`: what ``predict`` needs
-kept       :class:`~mtclust.problem.kept.KernelKept` or :class:`~mtclust.problem.feature_kept.FeatureKept`: what
+kept       :class:`~mtclust.problem.kept.KernelKept` or :class:`~mtclust.problem.kept.FeatureKept`: what
            ``fit_task`` needs
 ========== =========================================================================================================
 
@@ -28,8 +28,7 @@ from mtclust.persistence.codec import Decoder, Encoder, add_type, register
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
-from mtclust.problem.feature_kept import FeatureKept
-from mtclust.problem.kept import KernelKept
+from mtclust.problem.kept import FeatureKept, KernelKept
 
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 #: where scikit-learn keeps what ``set_fit_request`` and its like were told

@@ -138,6 +138,7 @@ def singular_directions(X: Any, rank: int) -> Array:
 
     Directions of negligible singular value are left out; a table of zeros has one, which is zero.
     """
+    X = X.astype(np.float64, copy=False)
     begin = np.asarray(abs(X).sum(axis=int(X.shape[0] < X.shape[1]))).ravel()
     if not begin.any():
         return np.zeros((X.shape[1], 1))

@@ -25,9 +25,8 @@ from mtclust.primal.rows import Data, Moments
 from mtclust.primal.sources import LocalRows
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.feature_descent import BatchLabels, FeatureFit, best_labels, class_vectors, scored_by
-from mtclust.problem.feature_starts import first_models
 from mtclust.problem.protocol import BaseProblem, Effort, Method, Point, SearchOptions, Start
-from mtclust.problem.sample import rows_at, sample_of
+from mtclust.problem.sample import first_models, rows_at, sample_of
 from mtclust.util.progress import counted
 
 Array = NDArray[np.float64]
@@ -238,7 +237,7 @@ class FeatureProblem(BaseProblem):
         return scores_with_features(self, point)
 
     def kept(self, point: Point) -> Any:
-        from mtclust.problem.feature_kept import FeatureKept
+        from mtclust.problem.kept import FeatureKept
 
         assert self.features is not None
         own = self.data.moments

@@ -222,9 +222,8 @@ class BaseProblem:
 
 
 if TYPE_CHECKING:
-    from mtclust.problem.feature_kept import FeatureKept
     from mtclust.problem.features import FeatureProblem
-    from mtclust.problem.kept import KernelKept
+    from mtclust.problem.kept import FeatureKept, KernelKept
     from mtclust.problem.kernels import KernelProblem
 
     Problem: TypeAlias = "KernelProblem | FeatureProblem"
