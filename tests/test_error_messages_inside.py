@@ -21,7 +21,7 @@ from mtclust.core import kernels as features
 from mtclust.core.coupling import _inverse_of
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
-from paper.datasets._archives import read_members
+from paper.datasets.files import read_members
 from paper.experiments import transfer
 from paper.experiments.runner import Cell, Outcome, outcomes_of, run_cells
 from paper.experiments.table import RunTable, as_row

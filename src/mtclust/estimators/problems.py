@@ -28,7 +28,7 @@ from mtclust.choose.settings import (
     sample_rows,
     sizes_left_open,
 )
-from mtclust.choose.views import View, candidate_kernels, is_wide
+from mtclust.choose.views import View, is_wide
 from mtclust.choose.ways import DIRECTIONS_OF_D, Candidate
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
@@ -45,7 +45,6 @@ from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.outcome import Outcome, polished, released
 from mtclust.search.recipe import solve
-from mtclust.util.memory import available_memory, bytes_with_features, require_memory
 from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
@@ -74,8 +73,6 @@ class Prepared:
 def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
-    if form == "primal":
-        _check_feature_memory(estimator, X, index, clusters)
     wide = form == "primal" and is_wide(X)
     most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= SPARED * most or not _chosen_on_few(estimator, clusters))
@@ -226,7 +223,7 @@ def _kernel_problem(estimator: Any, given: Input, settings: Settings, sample: Sa
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
     if sample.in_order or given.rows is sample.rows:
         return _seen_through(estimator, settings, settings.view, given, estimator.n_components)
-    given = given if settings.frame == "task" else _as_one_task(given, settings)
+    given = given if settings.frame == "task" else given.as_one_task(settings.moves)
     index = given.index
     view = View(all_rows(given.rows, index).rows, index.offsets, index.order, estimator.fit_intercept)
     rank = estimator.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
@@ -249,28 +246,15 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
     )  # fmt: skip
 
 
-def _as_one_task(given: Input, settings: Settings) -> Input:
-    """All rows as those of one task; a copy of them where tasks are aligned."""
-    if settings.moves is not None:
-        n, d = given.rows.shape
-        require_memory(
-            float(given.rows.dtype.itemsize) * n * d,
-            f"a copy of {n} rows with aligned tasks",
-            'Set center="task" or "all", which need none.',
-        )
-    return given.as_one_task(settings.moves)
-
-
 def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.primal.features import feature_map, source_of
     from mtclust.primal.rows import Data
     from mtclust.problem.features import FeatureProblem
 
-    _check_feature_memory(estimator, given.rows, given.index, given.clusters, settings.kernel.kind)
     method, lambda1 = estimator._method(given.index.n_tasks), settings.lambda1
     if settings.frame != "task":
-        given = _as_one_task(given, settings)
+        given = given.as_one_task(settings.moves)
         method, lambda1 = estimator._method(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
     if settings.kernel.kind == "rbf" and estimator.fit_intercept:
@@ -295,38 +279,6 @@ def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     source = source_of(X, FeatureMap(Kernel("linear")), index, True)
     mean = source.moments(True).mean
     return mean if source.shift is None else mean + source.shift
-
-
-def _check_feature_memory(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], chosen: str | None = None
-) -> None:
-    """What settings are chosen with, features that are held, Gram matrices, systems and per-row arrays.
-
-    X itself is there already. Asked again with the kernel that was ``chosen``: before, the cheapest is supposed.
-    """
-    from mtclust.primal.features import held_as, rank_of
-    from mtclust.problem.sample import ALL_ROWS, SAMPLED_ROWS
-
-    n, m = X.shape[0], index.n_tasks
-    here = n if index.in_memory else 0
-    kind = chosen or (estimator.kernel if isinstance(estimator.kernel, str) else "callable")
-    kind = "linear" if kind == "auto" else kind
-    rank = rank_of(Kernel(kind), X, estimator.n_components)
-    r = rank or X.shape[1]
-    kept = held_as(n, r, available_memory()) if rank and here else None
-    need = bytes_with_features(
-        here, m, r, estimator._method(m),
-        sampled=0 if n <= ALL_ROWS or sizes_left_open(estimator) else SAMPLED_ROWS,
-        held=0.0 if kept is None else float(np.dtype(kept).itemsize) * n * r,
-        chosen_on=min(n, rows_to_choose_on(clusters)),
-        n_kernels=len(candidate_kernels(estimator.kernel, estimator.width, is_wide(X))),
-        sizes_open=sizes_left_open(estimator),
-    )  # fmt: skip
-    require_memory(
-        need,
-        f"fit of {n} rows in {m} tasks with {r} features",
-        "Set n_components to use fewer features, or fit fewer tasks at a time.",
-    )
 
 
 def check_known(estimator: Any, given: Input) -> None:
