@@ -40,7 +40,7 @@ from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
-from mtclust.problem.criteria import criterion_named
+from mtclust.problem.criteria import CRITERIA, criterion_named
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.outcome import Outcome, polished, released
@@ -208,7 +208,7 @@ def _in_common_frame(
 
 def _bounds_of(estimator: Any, settings: Settings, given: Input) -> SizeBounds:
     index = given.index
-    if settings.criterion == "E":
+    if not CRITERIA[settings.criterion].exchanges:
         return neutral_bounds(index.sizes, given.clusters)
     rule = estimator.sizes if settings.sizes == "given" else "balanced"
     return parse_sizes(rule, index.sizes, given.clusters, index.names)

@@ -25,6 +25,7 @@ from mtclust.persistence.codec import check_hashes
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
+from mtclust.problem.criteria import CRITERIA
 from mtclust.problem.kept import FeatureKept, KernelKept
 
 _FLOAT: tuple[Any, ...] = (np.float64,)
@@ -193,7 +194,7 @@ def _check_kept(sizes: _Sizes, kept: Any, decision: DecisionModel) -> None:
     _number("lambda2", kept.lambda2, 0)
     if kept.method not in COUPLINGS:
         raise ValueError(f"its tasks are coupled in an unknown way, {kept.method!r:.40}")
-    if kept.criterion not in ("J", "E"):
+    if kept.criterion not in CRITERIA:
         raise ValueError(f"its labels are judged by something unknown, {kept.criterion!r:.40}")
     _of_type("centred", kept.centred, bool)
     if type(kept) is KernelKept:
