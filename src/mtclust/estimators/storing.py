@@ -21,8 +21,7 @@ from mtclust.search.outcome import Outcome
 from mtclust.util.warning import warn_user
 
 if TYPE_CHECKING:
-    from mtclust.problem.criteria import CRITERIA
-from mtclust.problem.protocol import Problem
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from mtclust.primal.boundary import (
     HeldBoundary,
-    NearBoundary,
     TooFew,
     assign_near_boundary,
     assign_small_task,
@@ -153,7 +152,7 @@ def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels
     def cost_of(positions: NDArray[np.int64]) -> Array:
         return -constant - scores_of(source.take(task, positions), weights)
 
-    boundary = HeldBoundary(current.labels, gaps, cost_of)
+    boundary = HeldBoundary(n, current.labels, gaps, cost_of)
     if keep_gaps:
         current.gaps = KnownGaps.measured(gaps, W, current.prices - offset, 0.0)
     undecided, labels, current.prices = assign_near_boundary(boundary, counts, lower, upper, current.prices)
@@ -214,7 +213,8 @@ def _relabel_near(
     if not sizes_fit(prices, counts, lower, upper):
         np.negative(costs, out=costs)
         costs -= constant
-        boundary = NearBoundary(len(current.labels), near, labels, gaps, costs, known.margin)
+        n = len(current.labels)
+        boundary = HeldBoundary(n, labels, gaps, lambda rows: costs[rows], near, known.margin)
         undecided, found, prices = assign_near_boundary(boundary, counts, lower, upper, prices)
         labels[np.searchsorted(near, undecided)] = found
         known.margin = 2.0 * boundary.asked
