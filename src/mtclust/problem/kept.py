@@ -8,7 +8,7 @@ the new task begins as their equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from mtclust.core.class_means import ClassMeans
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, raw_kernel
-from mtclust.core.labels import SizeBounds, code_scale, offsets_of
+from mtclust.core.labels import SizeBounds, code_scale
 from mtclust.core.model import KernelOrigin
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, Moments
-from mtclust.primal.sources import LocalRows, TableRows
+from mtclust.primal.sources import TableRows
 from mtclust.problem.criteria import criterion_named
 from mtclust.problem.feature_descent import FeatureFit, class_vector
 from mtclust.problem.features import FeatureProblem
@@ -184,10 +184,13 @@ class FeatureKept:
             Data(source, new, bounds), "independent", self.lambda1.mean(keepdims=True), m * self.lambda2,
             criterion=criterion_named(self.criterion),
         )  # fmt: skip
+        # rows of the known tasks are gone: they have none here
+        offsets = np.append(np.zeros(m + 1, dtype=np.int64), len(table))
+        shift = None if source.shift is None else np.vstack([np.zeros((m, source.n_features)), source.shift])
         both = _joined_moments(self.moments, new)
-        offsets = offsets_of(both.sizes)
+        beside = replace(source, offsets=offsets, shift=shift)
         problem = _BesideKnown(
-            Data(_LastTask(source, offsets), both, joined_bounds(self.bounds, bounds)), self.method,
+            Data(beside, both, joined_bounds(self.bounds, bounds)), self.method,
             np.append(self.lambda1, self.lambda1.mean()), self.lambda2 * m / (m + 1),
             replace(self.features, centres=last_centre(mean, m)), criterion=alone.criterion, known_b=self.b,
             known_counts=self.counts,
@@ -204,34 +207,6 @@ def _joined_moments(known: Moments, new: Moments) -> Moments:
         known.scale,
         np.append(known.largest, new.largest),
     )
-
-
-@dataclass(frozen=True)
-class _LastTask(LocalRows):
-    """A source whose last task has rows; those of the others are gone."""
-
-    rows: TableRows
-    offsets: NDArray[np.int64]
-
-    @property
-    def n_features(self) -> int:
-        return self.rows.n_features
-
-    @property
-    def shift(self) -> NDArray[Any] | None:
-        if self.rows.shift is None:
-            return None
-        return np.vstack([np.zeros((len(self.offsets) - 2, self.n_features)), self.rows.shift])
-
-    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        return self.rows.blocks(0) if task == len(self.offsets) - 2 else iter(())
-
-    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        assert task == len(self.offsets) - 2
-        return self.rows.take(0, positions)
-
-    def whole(self, task: int) -> NDArray[Any] | None:
-        return self.rows.whole(0)
 
 
 @dataclass(frozen=True)
