@@ -12,10 +12,10 @@ from mtclust.core.alignment import align_means
 from mtclust.core.class_means import align_many
 from mtclust.core.labels import SizeBounds
 from mtclust.core.tasks import index_tasks
-from mtclust.primal.rows import Data
-from mtclust.primal.sources import TableRows
 from mtclust.problem import pool, sample
 from mtclust.problem.pool import PATH
+from mtclust.rows.moments import Data
+from mtclust.rows.source import TableRows
 from mtclust.search import recipe
 
 

@@ -248,9 +248,9 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
 
 def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
-    from mtclust.primal.features import feature_map, source_of
-    from mtclust.primal.rows import Data
     from mtclust.problem.features import FeatureProblem
+    from mtclust.rows.features import feature_map, source_of
+    from mtclust.rows.moments import Data
 
     method, lambda1 = estimator._method(given.index.n_tasks), settings.lambda1
     if settings.frame != "task":
@@ -272,7 +272,7 @@ def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: S
 
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     """Mean row of every task (m × d), wherever the rows are; None for sparse rows, which are not centred."""
-    from mtclust.primal.features import FeatureMap, source_of
+    from mtclust.rows.features import FeatureMap, source_of
 
     if sp.issparse(X):
         return None

@@ -22,11 +22,11 @@ from mtclust.core.labels import SizeBounds
 from mtclust.core.model import DecisionModel
 from mtclust.core.stability import Stability
 from mtclust.persistence.codec import check_hashes
-from mtclust.primal.features import FeatureMap
-from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
 from mtclust.problem.criteria import CRITERIA
 from mtclust.problem.kept import FeatureKept, KernelKept
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import Moments
 
 _FLOAT: tuple[Any, ...] = (np.float64,)
 _ROWS: tuple[Any, ...] = (np.float64, np.float32)

@@ -25,10 +25,10 @@ from mtclust.core.model import DecisionModel
 from mtclust.core.stability import Stability
 from mtclust.persistence.checks import check_state
 from mtclust.persistence.codec import Decoder, Encoder, add_type, register
-from mtclust.primal.features import FeatureMap
-from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
 from mtclust.problem.kept import FeatureKept, KernelKept
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import Moments
 
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 #: where scikit-learn keeps what ``set_fit_request`` and its like were told

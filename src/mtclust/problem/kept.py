@@ -21,15 +21,15 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, raw_kernel
 from mtclust.core.labels import SizeBounds, code_scale
 from mtclust.core.model import KernelOrigin
-from mtclust.primal.features import FeatureMap
-from mtclust.primal.labelling import TaskLabels
-from mtclust.primal.rows import Data, Moments
-from mtclust.primal.sources import TableRows
 from mtclust.problem.criteria import criterion_named
 from mtclust.problem.feature_descent import FeatureFit, class_vector
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point, Start
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import Data, Moments
+from mtclust.rows.passes import TaskLabels
+from mtclust.rows.source import TableRows
 
 if TYPE_CHECKING:
     from mtclust.problem.protocol import Problem

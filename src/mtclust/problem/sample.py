@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mtclust.core.coupling import gain_root
 from mtclust.core.labels import label_codes, offsets_of, proportional
-from mtclust.primal.rows import Data
-from mtclust.primal.sources import TableRows
 from mtclust.problem.pool import PATH, refined_along
+from mtclust.rows.moments import Data
+from mtclust.rows.source import TableRows
 
 Array = NDArray[np.float64]
 

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from mtclust.core.kernels import Kernel
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex
-from mtclust.primal.rows import Moments, RowSource
-from mtclust.primal.sources import MappedRows, SparseRows, TableRows, held_in_memory
+from mtclust.rows.moments import Moments, RowSource
+from mtclust.rows.source import MappedRows, SparseRows, TableRows, held_in_memory
 from mtclust.util.memory import available_memory
 
 Array = NDArray[np.float64]
