@@ -29,9 +29,9 @@ from mtclust import DMTRC
 from mtclust.core.kernels import Kernel
 from mtclust.distributed import chunk
 from mtclust.distributed.source import ChunkedRows
-from mtclust.primal.features import FeatureMap
-from mtclust.primal.labelling import first_rows
-from mtclust.primal.rows import RawSums, combine
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import RawSums, combine
+from mtclust.rows.passes import first_rows
 
 D, TASKS, CLUSTERS = 20, 10, 5
 CHUNK = 50_000

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.linalg as sla
 
-from mtclust.core.coupling import Relationship, gain_matrix, symmetric_eigen, trace_one_root
+from mtclust.core.coupling import COUPLINGS, Relationship, gain_matrix, symmetric_eigen, trace_one_root
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.problem.descent import Accelerator, coupling_steps
@@ -145,3 +145,38 @@ def test_couplings_know_their_tasks_and_where_they_begin(method, size):
     assert own.n_tasks == 3
     np.testing.assert_allclose(own.uncoupled(), np.eye(size) / size)
     assert own.condition(own.uncoupled()).predictors(codes).shape == (3, 24, C)
+
+
+@pytest.mark.parametrize("method", ["relationship", "independent"])
+@pytest.mark.parametrize("lambda1", [(0.05, 0.05, 0.05), (0.001, 0.05, 0.4)])
+@pytest.mark.parametrize("smallest", [None, 0.0])
+def test_both_factorisations_answer_alike(method, lambda1, smallest):
+    """N × N and mr × mr, also where Ω is singular and λ₁ differs by task."""
+    X, _, _ = gaussian_tasks(rows=18)
+    rng, offsets = np.random.default_rng(0), np.array([0, 18, 36, 54])
+    table = np.concatenate([X[a:b] - X[a:b].mean(axis=0) for a, b in zip(offsets[:-1], offsets[1:])])
+    kernel, codes = table @ table.T, label_codes(rng.integers(3, size=54), 3)
+    B = rng.normal(size=(3, 3))
+    values, vectors = np.linalg.eigh(B @ B.T)
+    if smallest is not None:
+        values[0] = smallest
+    Z = (vectors * (values / values.sum())) @ vectors.T
+    kind = COUPLINGS[method]
+    rows, columns = (kind.of(kernel, offsets, np.array(lambda1), 0.1, part).condition(Z) for part in (None, table))
+    alpha, change = rows.alpha(codes), rng.normal(size=(18, 3))
+    assert columns.objective(codes) == pytest.approx(rows.objective(codes), rel=1e-10)
+    pairs = [
+        (rows.alpha(codes), columns.alpha(codes)),
+        (rows.diagonal(), columns.diagonal()),
+        (rows.closed_form(codes), columns.closed_form(codes)),
+        (rows.predictors(codes), columns.predictors(codes)),
+        (rows.alpha_after(alpha, 1, change), columns.alpha_after(alpha, 1, change)),
+    ]
+    for task in range(3):
+        pairs.append((rows.block(task), columns.block(task)))
+        pairs.append((rows.linear_term(task, codes), columns.linear_term(task, codes)))
+        pairs.append((rows.linear_term(task, codes, alpha), columns.linear_term(task, codes, alpha)))
+    for one, other in pairs:
+        np.testing.assert_allclose(other, one, atol=1e-7 * max(1.0, np.abs(one).max()))
+    if method == "relationship":
+        np.testing.assert_allclose(columns.M, rows.M, atol=1e-9)

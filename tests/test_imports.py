@@ -13,7 +13,7 @@ ROOT = Path(mtclust.__file__).parent
 ROOMS = {
     "util": 0,
     "core": 0,
-    "primal": 1,
+    "rows": 1,
     "problem": 2,
     "search": 3,
     "relaxation": 4,

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from mtclust.core import compiled
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import SizeBounds, label_codes, parse_sizes
-from mtclust.problem import pool
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.pool import (
     PATH,
@@ -99,9 +99,10 @@ def test_a_pool_follows_falling_ridges_down_to_the_wanted_one(monkeypatch):
 
     def looked_at(M, *rest):
         seen.append(np.trace(M))
-        return exchange_rows(M, *rest)
+        return exchange(M, *rest)
 
-    monkeypatch.setattr(pool, "exchange_rows", looked_at)
+    exchange = compiled.exchange
+    monkeypatch.setattr(compiled, "exchange", looked_at)
     kernel = one_task()
     task_pool(kernel, 0.01, *bounds_of(18), n_init=1, seed=0)
     assert np.all(np.diff(seen) < 0)  # M grows with λ

@@ -10,7 +10,7 @@ from table_helpers import run_cli
 from mtclust.metrics import macro_nmi
 
 
-@pytest.mark.skipif(find_spec("mtclust.primal") is None, reason="this many rows need the primal form of the solver")
+@pytest.mark.skipif(find_spec("mtclust.rows") is None, reason="this many rows need the primal form of the solver")
 def test_sixty_thousand_rows(tmp_path, capsys):
     rng = np.random.default_rng(0)
     n = 60_000

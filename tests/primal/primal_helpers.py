@@ -8,10 +8,10 @@ from mtclust import DMTRC
 from mtclust.core.coupling import Independent, Relationship, SharedFeatures
 from mtclust.core.kernels import EigenFeatures
 from mtclust.core.labels import label_codes, parse_sizes
-from mtclust.primal.labelling import TaskLabels
-from mtclust.primal.rows import Data, moments
-from mtclust.primal.sources import TableRows
 from mtclust.problem.features import FeatureProblem
+from mtclust.rows.moments import Data, moments
+from mtclust.rows.passes import TaskLabels
+from mtclust.rows.source import TableRows
 
 
 def blobs(sizes, n_clusters=3, d=5, spread=1.0, seed=0, shift=1.0):

@@ -5,20 +5,19 @@ import pytest
 from primal_helpers import blobs
 
 from mtclust.core.labels import parse_sizes
-from mtclust.primal import labelling
-from mtclust.primal.gaps import KnownGaps
-from mtclust.primal.labelling import TaskLabels, relabel
-from mtclust.primal.rows import Data, moments
-from mtclust.primal.sources import TableRows
 from mtclust.problem.feature_descent import best_labels, polish
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.protocol import Effort
+from mtclust.rows import passes
+from mtclust.rows.moments import Data, moments
+from mtclust.rows.passes import KnownGaps, TaskLabels, relabel
+from mtclust.rows.source import TableRows
 
 
 @pytest.fixture
 def large_from(monkeypatch):
     """Tasks with more rows than this count as large."""
-    return lambda n: monkeypatch.setattr(labelling, "_AT_ONCE", n)
+    return lambda n: monkeypatch.setattr(passes, "_AT_ONCE", n)
 
 
 def true_gaps(scores, labels):
@@ -62,13 +61,13 @@ def test_passes_over_near_rows_give_the_labels_of_passes_over_all(rule, large_fr
     data = Data(source, moments(source, centre=True), parse_sizes(rule, [5000], 4))
     rng = np.random.default_rng(0)
     looked_at = []
-    original = labelling._relabel_near
+    original = passes._relabel_near
 
     def counting(*arguments):
         looked_at.append(len(arguments[5]))
         return original(*arguments)
 
-    monkeypatch.setattr(labelling, "_relabel_near", counting)
+    monkeypatch.setattr(passes, "_relabel_near", counting)
     W, following = rng.normal(size=(5, 4)), TaskLabels.none(5000, 4, 5)
     for step in range(8):
         W = W + 0.02 / (1 + step) * rng.normal(size=W.shape)
@@ -103,7 +102,7 @@ def test_a_search_ends_in_the_same_labels_with_and_without_known_gaps(form, larg
     if form == "at once":
         large_from(10_000)
     else:
-        monkeypatch.setattr(labelling, "_NEAR_SHARE", -1.0)
+        monkeypatch.setattr(passes, "_NEAR_SHARE", -1.0)
     plain, plainly_certified = search()
     np.testing.assert_array_equal(point.labels, plain.labels)
     assert point.value == pytest.approx(plain.value, rel=1e-12)

@@ -7,9 +7,9 @@ from primal_helpers import blobs
 from scipy.optimize import linprog
 
 from mtclust.core.labels import SizeBounds
-from mtclust.primal.labelling import TaskLabels, first_prices, relabel
-from mtclust.primal.rows import Data, moments
-from mtclust.primal.sources import TableRows
+from mtclust.rows.moments import Data, moments
+from mtclust.rows.passes import TaskLabels, first_prices, relabel
+from mtclust.rows.source import TableRows
 
 KINDS = ["equal", "unequal", "interval", "loose"]
 

@@ -12,10 +12,10 @@ from mtclust.core.alignment import align_means
 from mtclust.core.class_means import align_many
 from mtclust.core.labels import SizeBounds
 from mtclust.core.tasks import index_tasks
-from mtclust.primal.rows import Data
-from mtclust.primal.sources import TableRows
-from mtclust.problem import feature_starts
+from mtclust.problem import pool, sample
 from mtclust.problem.pool import PATH
+from mtclust.rows.moments import Data
+from mtclust.rows.source import TableRows
 from mtclust.search import recipe
 
 
@@ -124,8 +124,9 @@ def test_labellings_that_were_drawn_before_are_not_refined_again(monkeypatch):
     asked = []
     original = compiled.exchange
     monkeypatch.setattr(compiled, "exchange", lambda *args: asked.append(1) or original(*args))
-    features = feature_starts._Features(np.random.default_rng(0).normal(size=(3, 2)), 0.1)
-    found = feature_starts._starts(features, np.zeros(3, dtype=np.int64), np.full(3, 3), 40, 0)
+    features = sample._Features(np.random.default_rng(0).normal(size=(3, 2)), 0.1)
+    bounds = np.zeros(3, dtype=np.int64), np.full(3, 3)
+    found = pool.refined_along(features.forms(), *bounds, 40, np.random.default_rng(0)).labels
     assert len(asked) == len(PATH)  # three rows in three clusters: one way to begin
     assert 1 <= len(found) <= len(asked)
 

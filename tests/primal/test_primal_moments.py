@@ -7,9 +7,9 @@ from primal_helpers import blobs, centred_directly
 
 from mtclust.core.kernels import Kernel
 from mtclust.core.tasks import index_tasks
-from mtclust.primal.features import FeatureMap, feature_map, source_of
-from mtclust.primal.rows import block_rows, moments
-from mtclust.primal.sources import MappedRows, SparseRows, TableRows, held_in_memory
+from mtclust.rows.features import FeatureMap, feature_map, source_of
+from mtclust.rows.moments import block_rows, moments
+from mtclust.rows.source import MappedRows, SparseRows, TableRows, held_in_memory
 
 SIZES = (300, 5000, 77)
 

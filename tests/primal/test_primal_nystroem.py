@@ -11,7 +11,7 @@ from mtclust.core.coupling import Independent, Relationship
 from mtclust.core.kernels import Kernel, rbf_from_distances, squared_distances
 from mtclust.core.labels import label_codes
 from mtclust.core.tasks import index_tasks
-from mtclust.primal.features import default_rank, feature_map, rank_of
+from mtclust.rows.features import default_rank, feature_map, rank_of
 
 X, Y, TASKS = stacked((70, 50, 60), d=4, spread=1.0)
 INDEX = index_tasks(TASKS, len(X))

@@ -7,12 +7,12 @@ import pytest
 from primal_helpers import Case, blobs, case, centred_directly, dense_form, gains_of_exchanges, random_coupling
 
 from mtclust.core.labels import parse_sizes
-from mtclust.primal.rows import Data, moments
-from mtclust.primal.sources import TableRows
 from mtclust.problem.descent import Accelerator, coupling_steps
 from mtclust.problem.feature_descent import polish, rename
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.protocol import Effort, SearchOptions
+from mtclust.rows.moments import Data, moments
+from mtclust.rows.source import TableRows
 from mtclust.search.recipe import solve
 
 METHODS = ["relationship", "features", "independent"]

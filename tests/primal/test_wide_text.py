@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.metrics import macro_nmi
-from mtclust.primal.features import singular_directions
+from mtclust.rows.features import singular_directions
 
 SETTINGS = {"kernel": "linear", "lambda1": 2.0**-4, "lambda2": 2.0**-4, "n_init": 2, "random_state": 0}
 

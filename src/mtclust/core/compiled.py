@@ -318,17 +318,28 @@ def lead_over_rivals(cost, prices, c, lead):  # type: ignore[no-untyped-def]
 
 
 @njit
-def move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps):  # type: ignore[no-untyped-def]
+def move(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # type: ignore[no-untyped-def]
     """Move single rows of one task while that raises Σ_c weight[n_c] − unit[n_c]·‖e_c‖²; rows in the order given.
 
-    ``A`` is n×n symmetric and ‖e_c‖² = zᵀAz + 2zᵀF + const; ``P`` is C×n and holds (Az + F)ᵀ. A row j that leaves p
-    changes ‖e_p‖² by A_jj − 2P_pj, one that enters q changes ‖e_q‖² by A_jj + 2P_qj. ``P``, ``labels``, ``counts`` and
-    ``errors`` are changed in place. Returns the number of moves.
+    ``A`` is n×n symmetric, ``F`` (C×n) is what the other tasks add, ``constant`` is ‖e_c‖² without the labels of the
+    task: ‖e_c‖² = zᵀAz + 2zᵀF + constant. With P = (Az + F)ᵀ a row j that leaves p changes ‖e_p‖² by A_jj − 2P_pj, one
+    that enters q changes ‖e_q‖² by A_jj + 2P_qj. ``labels`` are changed in place. Returns the sum at the end and the
+    number of moves.
     """
     n = A.shape[0]
+    P = F.copy()
+    errors = constant.copy()
     C = P.shape[0]
+    counts = np.zeros(C, dtype=np.int64)
+    for j in range(n):
+        p = labels[j]
+        counts[p] += 1
+        for k in range(n):
+            P[p, k] += A[j, k]
+    for j in range(n):
+        errors[labels[j]] += P[labels[j], j] + F[labels[j], j]
     n_moves = 0
-    for _ in range(sweeps):
+    for _ in range(sweeps if C > 1 else 0):
         moved = False
         for position in range(order.shape[0]):
             j = order[position]
@@ -361,31 +372,6 @@ def move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps
                 P[target, k] += A[j, k]
         if not moved:
             break
-    return n_moves
-
-
-@njit
-def move_from(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # type: ignore[no-untyped-def]
-    """:func:`move` from labels alone: F (C×n) is what the other tasks add, and
-    ``constant`` is ‖e_c‖² without the labels of the task.
-
-    Returns Σ_c weight[n_c] − unit[n_c]·‖e_c‖² at the end and the number of moves.
-    """
-    n = A.shape[0]
-    P = F.copy()
-    errors = constant.copy()
-    C = P.shape[0]
-    counts = np.zeros(C, dtype=np.int64)
-    for j in range(n):
-        p = labels[j]
-        counts[p] += 1
-        for k in range(n):
-            P[p, k] += A[j, k]
-    for j in range(n):
-        errors[labels[j]] += P[labels[j], j] + F[labels[j], j]
-    n_moves = 0
-    if C > 1:
-        n_moves = move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps)
     value = 0.0
     for c in range(C):
         value += weight[counts[c]] - unit[counts[c]] * errors[c]

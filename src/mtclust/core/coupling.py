@@ -12,9 +12,11 @@ S_i = Φ_iᵀΦ_i and b_i = 2Φ_iᵀY_i/n_i the models solve
 .. math:: (G^{-1} \otimes I + \mathrm{blkdiag}(2S_i/n_i))\, W = b, \quad
           J = m\tfrac{C}{C-1} - \tfrac12\langle b, W\rangle
 
-so that what is factorised has either as many rows as there are rows (N × N) or as there are models (mr × mr). A
-coupling is made of either: of the kernel matrix (N × N; D of eigen-features of it), or of the Gram matrices 2S_i/n_i
-(m × r × r). ``condition(Z)`` factorises for one Z and, from labels or models, has the closed-form step of Z:
+so that what is factorised has either as many rows as there are rows (N × N) or as there are models (mr × mr). Where
+labels are exchanged one by one both answer the same questions (:class:`Conditioned`): the second is taken where the
+rows have explicit features (``table``, N × r, of which the kernel holds the products) and mr < N. Where rows are only
+read in passes, a coupling is made of the Gram matrices 2S_i/n_i (m × r × r) and answers with models (:class:`Solver`).
+``condition(Z)`` factorises for one Z and, from labels or models, has the closed-form step of Z:
 
 ==================  ======================================  ==============================================
 ``Relationship``    R(W_c) = tr(W_c Ω⁻¹ W_cᵀ)               Ω ∝ (Σ_c W_cᵀ W_c)^½, G = Ω(λ₁Ω + λ₂I)⁻¹
@@ -57,7 +59,7 @@ _WEIGHTED_AT_ONCE = 2**20
 
 
 class Conditioned(Protocol):
-    """The quadratic problem in the labels for one fixed coupling matrix, from the N × N factorisation.
+    """The quadratic problem in the labels for one fixed coupling matrix, from either factorisation.
 
     Seen by one task it is ½⟨Y_i, M_ii Y_i⟩ + ⟨Y_i, L_i⟩.
     """
@@ -92,7 +94,7 @@ class Conditioned(Protocol):
 
 
 class Solver(Protocol):
-    """The models for one fixed coupling matrix, from the mr × mr factorisation.
+    """The models for one fixed coupling matrix, from the mr × mr factorisation, of rows that are not at hand.
 
     What a task's rows see of the others is the block Q_i of the inverse: an exchange of rows changes J through
     ψ = √(2/n_i) φ Q_i^½ only.
@@ -283,8 +285,10 @@ class BaseCoupling:
     offsets: NDArray[np.int64]
 
     @classmethod
-    def of(cls, rows: Any, offsets: NDArray[np.int64], lambda1: Array, lambda2: float) -> Any:
-        """From a kernel matrix, eigen-features or Gram matrices, λ₁ by task and λ₂."""
+    def of(
+        cls, rows: Any, offsets: NDArray[np.int64], lambda1: Array, lambda2: float, table: Array | None = None
+    ) -> Any:
+        """From a kernel matrix (with its ``table``, if any), eigen-features or Gram matrices; λ₁ by task, and λ₂."""
         raise NotImplementedError
 
     @property
@@ -313,9 +317,12 @@ class Relationship(BaseCoupling):
     couples_labels = True
 
     def __init__(
-        self, rows: Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float, rank: int | None = None
-    ) -> None:
-        self.kernel = self.grams = rows  # which of the two, its shape says
+        self, rows: Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float, rank: int | None = None,
+        table: Array | None = None,
+    ) -> None:  # fmt: skip
+        self.kernel = rows
+        self.grams = rows if table is None else grams_of(table, offsets)
+        self.table = table
         self.offsets = offsets
         self.lambda1 = lambda1
         self.lambda2 = lambda2
@@ -323,9 +330,11 @@ class Relationship(BaseCoupling):
         self.task_of = tasks_of_rows(offsets)
 
     @classmethod
-    def of(cls, rows: Array, offsets: NDArray[np.int64], lambda1: Array, lambda2: float) -> Relationship:
+    def of(
+        cls, rows: Array, offsets: NDArray[np.int64], lambda1: Array, lambda2: float, table: Array | None = None
+    ) -> Relationship:
         if rows.ndim == 2:
-            return cls(rows, offsets, lambda1, lambda2)
+            return cls(rows, offsets, lambda1, lambda2, table=table)
         m, r = rows.shape[:2]
         if m * r <= FULL_SIZE or m <= 2:
             return cls(rows, offsets, lambda1, lambda2)
@@ -338,7 +347,7 @@ class Relationship(BaseCoupling):
 
     def condition(self, Z: Any) -> Any:
         if self.kernel.ndim == 2:
-            return RelationshipState(self, Z)
+            return RelationshipState(self, Z) if self.table is None else TableState(self, Z)
         if self.rank is None:
             return TaskSolver(self, Z)
         return SpikedSolver(self, Z if isinstance(Z, Spiked) else self.spiked(Z, self.rank))
@@ -439,6 +448,65 @@ class RelationshipState:
         """W of (25), as coefficients of the rows."""
         G = gain_matrix(self.Z, self.coupling.lambda1, self.coupling.lambda2)
         return G[:, self.coupling.task_of][:, :, None] * self.alpha(codes)[None]
+
+
+class TableState(RelationshipState):
+    """The same from the mr × mr factorisation: M_ik = (2/n_i)(δ_ik I − (2/n_k) Φ_i Q_ik Φ_kᵀ), α = (2/n_i)(Y − ΦW)."""
+
+    def __init__(self, coupling: Relationship, Z: Array) -> None:
+        assert coupling.table is not None
+        self.coupling, self.Z, self._table = coupling, Z, coupling.table
+        self._solver = TaskSolver(coupling, Z)
+        self._blocks: dict[int, Array] = {}
+        self._per_row = (2.0 / np.diff(coupling.offsets))[coupling.task_of][:, None]
+
+    @cached_property
+    def M(self) -> Array:
+        return symmetric_inverse(self.coupling.ridge_kernel(self.Z))
+
+    def block(self, task: int) -> Array:
+        if task not in self._blocks:
+            self._blocks[task] = row_block(self._table[self._slice(task)], self._solver.blocks()[task])
+        return self._blocks[task]
+
+    def models(self, codes: Array) -> Array:
+        """W (m × r × C) of (25)."""
+        tasks, scaled = range(self.coupling.n_tasks), self._per_row * codes
+        return self._solver.models(np.stack([self._table[self._slice(i)].T @ scaled[self._slice(i)] for i in tasks]))
+
+    def alpha(self, codes: Array) -> Array:
+        W = self.models(codes)
+        fitted = np.concatenate([self._table[self._slice(i)] @ part for i, part in enumerate(W)])
+        return self._per_row * (codes - fitted)
+
+    def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
+        return super().linear_term(task, codes, self.alpha(codes) if alpha is None else alpha)
+
+    def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
+        changes = np.zeros_like(alpha)
+        changes[self._slice(task)] = change
+        return alpha + self.alpha(changes)
+
+    def diagonal(self) -> Array:
+        return np.concatenate([self.block(task).diagonal() for task in range(self.coupling.n_tasks)])
+
+    def closed_form(self, codes: Array) -> Array:
+        return self.coupling.closed_form(self.models(codes))
+
+
+def grams_of(table: Array, offsets: NDArray[np.int64]) -> Array:
+    """2S_i/n_i of all tasks (m × r × r)."""
+    parts = [table[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
+    return np.stack([(2.0 / len(Phi)) * (Phi.T @ Phi) for Phi in parts])
+
+
+def row_block(Phi: Array, Q: Array) -> Array:
+    """M_ii = (2/n)(I − ΨΨᵀ), Ψ = √(2/n) Φ Q^½."""
+    n = len(Phi)
+    Psi = (2.0 / n) * (Phi @ whitened(Q))
+    M = -(Psi @ Psi.T)
+    M.flat[:: n + 1] += 2.0 / n
+    return M
 
 
 def model_products(coupling: Relationship, alpha: Array) -> Array:
@@ -543,13 +611,10 @@ class SpikedSolver:
 class BlockState:
     """Where, given Z, every task stands alone: M is block-diagonal, M_i = (K_i + (n_i/2)I)⁻¹ with its kernel K_i."""
 
-    def __init__(self, coupling: Any, Z: Array, kernels: Iterable[Array]) -> None:
+    def __init__(self, coupling: Any, Z: Array, blocks: Iterable[Array]) -> None:
         self.coupling, self.Z = coupling, Z
         self._slices = [slice(int(a), int(b)) for a, b in zip(coupling.offsets[:-1], coupling.offsets[1:])]
-        self._blocks = []
-        for K in kernels:
-            K.flat[:: len(K) + 1] += 0.5 * len(K)
-            self._blocks.append(symmetric_inverse(K))
+        self._blocks = list(blocks)
 
     def block(self, task: int) -> Array:
         return self._blocks[task]
@@ -570,6 +635,12 @@ class BlockState:
 
     def diagonal(self) -> Array:
         return np.concatenate([block.diagonal() for block in self._blocks])
+
+
+def _with_ridge(K: Array) -> Array:
+    """(K + (n/2)I)⁻¹; K is overwritten."""
+    K.flat[:: len(K) + 1] += 0.5 * len(K)
+    return symmetric_inverse(K)
 
 
 class BlockSolver:
@@ -598,20 +669,31 @@ class Independent(BaseCoupling):
 
     learns = False
 
-    def __init__(self, rows: Array, offsets: NDArray[np.int64], ridge: Array | float) -> None:
-        self.kernel = self.grams = rows
+    def __init__(
+        self, rows: Array, offsets: NDArray[np.int64], ridge: Array | float, table: Array | None = None
+    ) -> None:
+        self.kernel = rows
+        self.grams = rows if table is None else grams_of(table, offsets)
+        self.table = table
         self.offsets = offsets
         self.ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), (len(offsets) - 1,))
 
     @classmethod
-    def of(cls, rows: Array, offsets: NDArray[np.int64], lambda1: Array, lambda2: float) -> Independent:
-        return cls(rows, offsets, lambda1 + len(lambda1) * lambda2)
+    def of(
+        cls, rows: Array, offsets: NDArray[np.int64], lambda1: Array, lambda2: float, table: Array | None = None
+    ) -> Independent:
+        return cls(rows, offsets, lambda1 + len(lambda1) * lambda2, table)
 
     def condition(self, Z: Array) -> Any:
         if self.kernel.ndim == 3:
             return BlockSolver(Z, self.grams, self.grams, self._inverses)
-        parts = zip(self.ridge, self.offsets[:-1], self.offsets[1:])
-        return IndependentState(self, Z, (self.kernel[a:b, a:b] / ridge for ridge, a, b in parts))
+        parts = list(zip(self.offsets[:-1], self.offsets[1:]))
+        if self.table is not None:
+            return IndependentState(
+                self, Z, (row_block(self.table[a:b], Q) for Q, (a, b) in zip(self._inverses, parts))
+            )
+        kernels = (self.kernel[a:b, a:b] / ridge for ridge, (a, b) in zip(self.ridge, parts))
+        return IndependentState(self, Z, (_with_ridge(K) for K in kernels))
 
     def closed_form(self, W: Array) -> Array:
         return self.uncoupled()
@@ -654,7 +736,9 @@ class SharedFeatures(BaseCoupling):
         self.lambda2 = lambda2 * (len(offsets) - 1) / self.n_features
 
     @classmethod
-    def of(cls, rows: Any, offsets: NDArray[np.int64], lambda1: Array, lambda2: float) -> SharedFeatures:
+    def of(
+        cls, rows: Any, offsets: NDArray[np.int64], lambda1: Array, lambda2: float, table: Array | None = None
+    ) -> SharedFeatures:
         return cls(rows, offsets, float(lambda1.mean()), lambda2)
 
     def uncoupled(self) -> Array:
@@ -678,7 +762,7 @@ class SharedFeatures(BaseCoupling):
             return BlockSolver(Z, inner, root)
         G = self.gain(Z)
         kernels = ((Phi := self.features.values[a:b]) @ G @ Phi.T for a, b in zip(self.offsets[:-1], self.offsets[1:]))
-        return SharedFeaturesState(self, Z, (0.5 * (K + K.T) for K in kernels))
+        return SharedFeaturesState(self, Z, (_with_ridge(0.5 * (K + K.T)) for K in kernels))
 
     def closed_form(self, W: Array | list[Array]) -> Array:
         stacked = np.concatenate(list(W), axis=1)

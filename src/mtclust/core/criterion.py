@@ -148,7 +148,7 @@ def move_rows(
 
     F, constant = form.linear_part(len(lower))
     weight, unit = size_weights(len(labels))
-    value, moved = compiled.move_from(form.A, F, constant, labels, weight, unit, lower, upper, order, _SWEEPS)
+    value, moved = compiled.move(form.A, F, constant, labels, weight, unit, lower, upper, order, _SWEEPS)
     return float(value), int(moved)
 
 

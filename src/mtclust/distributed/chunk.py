@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.labels import offsets_of
-from mtclust.primal.features import FeatureMap
-from mtclust.primal.labelling import scores_of
-from mtclust.primal.rows import Blocks, Moments, raw_sums
-from mtclust.primal.sources import MappedRows, TableRows
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import Blocks, Moments, raw_sums
+from mtclust.rows.passes import scores_of
+from mtclust.rows.source import MappedRows, TableRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]

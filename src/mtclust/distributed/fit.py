@@ -16,9 +16,9 @@ from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, picked
 from mtclust.distributed.unusable import chunks_named
-from mtclust.primal.features import FeatureMap, held_as, source_of
-from mtclust.primal.rows import block_rows, far_from_zero
 from mtclust.problem.sample import ALL_ROWS
+from mtclust.rows.features import FeatureMap, held_as, source_of
+from mtclust.rows.moments import block_rows, far_from_zero
 from mtclust.util.extras import require
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mtclust.core.alignment import ids_by_first_position, names_by_agreement, pair_counts
 from mtclust.distributed import chunk
-from mtclust.primal.labelling import TaskLabels
+from mtclust.rows.passes import TaskLabels
 
 if TYPE_CHECKING:
     from mtclust.distributed.source import ChunkedRows

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.distributed.chunk import Changes, ChunkLabels, Reading, source_of, tasks_in
-from mtclust.primal.near import FEW_ROWS, MOST_CANDIDATES, largest_pull, pulls_of, wants_of
-from mtclust.primal.rows import Moments, NearRows
-from mtclust.primal.sources import TableRows
+from mtclust.rows.moments import Moments, NearRows
+from mtclust.rows.passes import FEW_ROWS, MOST_CANDIDATES, largest_pull, pulls_of, wants_of
+from mtclust.rows.source import TableRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]

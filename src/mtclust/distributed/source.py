@@ -20,9 +20,9 @@ from mtclust.distributed import chunk, polish
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
 from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk, chunked
-from mtclust.primal.boundary import assign_near_boundary, first_gap_rank, gap_of_rank, gap_step, sizes_fit
-from mtclust.primal.labelling import TaskLabels, first_rows, move_sums, prices_from
-from mtclust.primal.rows import Data, Labelled, Moments, NearRows, RawSums, combine
+from mtclust.rows.boundary import assign_near_boundary, first_gap_rank, gap_of_rank, gap_step, sizes_fit
+from mtclust.rows.moments import Data, Labelled, Moments, NearRows, RawSums, combine
+from mtclust.rows.passes import TaskLabels, first_rows, move_sums, prices_from
 from mtclust.util.extras import require
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ _MORE = 4.0
 
 @dataclass
 class ChunkedRows:
-    """Features of the rows in chunks, a :class:`mtclust.primal.rows.RowSource`."""
+    """Features of the rows in chunks, a :class:`mtclust.rows.moments.RowSource`."""
 
     engine: Engine
     layout: Layout

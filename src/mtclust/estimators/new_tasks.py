@@ -15,6 +15,7 @@ from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_fo
 from mtclust.core.new_task import NewTask
 from mtclust.core.validation import generator_of
 from mtclust.problem.common import CommonKept
+from mtclust.problem.criteria import CRITERIA
 from mtclust.search.new_task import cluster_new_task
 from mtclust.util.threads import one_blas_thread
 
@@ -55,7 +56,7 @@ def _by_common_model(model: Any, kept: CommonKept, rows: Any) -> NewTask:
 
 def _bounds_of_new_task(model: Any, kept: Any, sizes: Any, n_rows: int) -> SizeBounds:
     left_open = isinstance(sizes, str) and sizes == "auto"
-    if kept.criterion == "E" and left_open:
+    if left_open and not CRITERIA[kept.criterion].exchanges:
         return neutral_bounds(np.array([n_rows]), np.array([model.n_clusters_]))
     return parse_sizes(sizes, [n_rows], model.n_clusters_)
 

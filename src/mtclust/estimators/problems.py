@@ -40,7 +40,7 @@ from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
-from mtclust.problem.criteria import criterion_named
+from mtclust.problem.criteria import CRITERIA, criterion_named
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.outcome import Outcome, polished, released
@@ -208,7 +208,7 @@ def _in_common_frame(
 
 def _bounds_of(estimator: Any, settings: Settings, given: Input) -> SizeBounds:
     index = given.index
-    if settings.criterion == "E":
+    if not CRITERIA[settings.criterion].exchanges:
         return neutral_bounds(index.sizes, given.clusters)
     rule = estimator.sizes if settings.sizes == "given" else "balanced"
     return parse_sizes(rule, index.sizes, given.clusters, index.names)
@@ -248,9 +248,9 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
 
 def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
-    from mtclust.primal.features import feature_map, source_of
-    from mtclust.primal.rows import Data
     from mtclust.problem.features import FeatureProblem
+    from mtclust.rows.features import feature_map, source_of
+    from mtclust.rows.moments import Data
 
     method, lambda1 = estimator._method(given.index.n_tasks), settings.lambda1
     if settings.frame != "task":
@@ -272,7 +272,7 @@ def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: S
 
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     """Mean row of every task (m × d), wherever the rows are; None for sparse rows, which are not centred."""
-    from mtclust.primal.features import FeatureMap, source_of
+    from mtclust.rows.features import FeatureMap, source_of
 
     if sp.issparse(X):
         return None

@@ -15,6 +15,7 @@ from mtclust.core.membership import probabilities
 from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import store_relaxation
+from mtclust.problem.criteria import CRITERIA
 from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.search.outcome import Outcome
 from mtclust.util.warning import warn_user
@@ -86,7 +87,7 @@ def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) ->
             f"falling by more than tol={options.tol:g} a round; raise max_iter or tol.",
             ConvergenceWarning,
         )
-    if point.value < 0 and criterion == "J":
+    if point.value < 0 and CRITERIA[criterion].exchanges:
         warn_user(
             f"the objective came out as {point.value:.3g}, below its lowest possible value 0: lambda1="
             f"{problem.lambda1.mean():g} and lambda2={problem.lambda2:g} are too small for double precision with "

@@ -27,11 +27,10 @@ from mtclust.core.labels import SizeBounds
 from mtclust.core.model import DecisionModel
 from mtclust.core.stability import Stability
 from mtclust.persistence.values import check_hashes
-from mtclust.primal.features import FeatureMap
-from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
-from mtclust.problem.feature_kept import FeatureKept
-from mtclust.problem.kept import KernelKept
+from mtclust.problem.kept import FeatureKept, KernelKept
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import Moments
 
 Sizes = dict[str, int]
 

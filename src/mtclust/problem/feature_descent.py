@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from mtclust.core.alignment import allowed_permutations, best_relabelling
 from mtclust.core.coupling import Solver, objective, whitened
 from mtclust.core.labels import code_scale
-from mtclust.primal.labelling import TaskLabels, move_sums
-from mtclust.primal.near import candidates
-from mtclust.primal.rows import Data, Moments, NearRows
 from mtclust.problem.pool import EXCHANGE_TOLERANCE
 from mtclust.problem.protocol import Effort, Point
+from mtclust.rows.moments import Data, Moments, NearRows
+from mtclust.rows.passes import TaskLabels, candidates, move_sums
 
 if TYPE_CHECKING:
     from mtclust.problem.features import FeatureProblem

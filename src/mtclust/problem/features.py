@@ -18,16 +18,15 @@ from mtclust.core.class_means import ClassMeans
 from mtclust.core.coupling import SharedFeatures, Solver, objective
 from mtclust.core.labels import SizeBounds, offsets_of
 from mtclust.core.model import DecisionModel
-from mtclust.primal.boundary import prices_agree
-from mtclust.primal.features import FeatureMap
-from mtclust.primal.labelling import TaskLabels
-from mtclust.primal.rows import Data, Moments
-from mtclust.primal.sources import LocalRows
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.feature_descent import BatchLabels, FeatureFit, best_labels, class_vectors, scored_by
-from mtclust.problem.feature_starts import first_models
 from mtclust.problem.protocol import BaseProblem, Effort, Method, Point, SearchOptions, Start
-from mtclust.problem.sample import rows_at, sample_of
+from mtclust.problem.sample import first_models, rows_at, sample_of
+from mtclust.rows.boundary import prices_agree
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import Data, Moments
+from mtclust.rows.passes import TaskLabels
+from mtclust.rows.source import LocalRows
 from mtclust.util.progress import counted
 
 Array = NDArray[np.float64]
@@ -238,7 +237,7 @@ class FeatureProblem(BaseProblem):
         return scores_with_features(self, point)
 
     def kept(self, point: Point) -> Any:
-        from mtclust.problem.feature_kept import FeatureKept
+        from mtclust.problem.kept import FeatureKept
 
         assert self.features is not None
         own = self.data.moments

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
@@ -72,6 +73,18 @@ class KernelProblem(BaseProblem):
 
     def _factorised(self) -> Any:
         return self.kernel if self.features is None else self.features
+
+    def _table(self) -> Array | None:
+        origin = self.origin
+        if origin is None or origin.centred.matrix is not self.kernel or origin.kernel.kind != "linear":
+            return None
+        rows, scale = origin.rows, origin.centred.scale
+        if sp.issparse(rows) or self.n_tasks * rows.shape[1] >= len(rows) or not scale > 0:
+            return None
+        if origin.centred.centred:
+            sizes = np.diff(self.offsets)
+            rows = rows - np.repeat(np.add.reduceat(rows, self.offsets[:-1]) / sizes[:, None], sizes, axis=0)
+        return np.asarray(rows / np.sqrt(scale))
 
     def at(self, Z: Array) -> Conditioned:
         """The quadratic problem for one coupling matrix; the last one is kept, for restarts share it."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.membership import left_out
-from mtclust.primal.sources import LocalRows
+from mtclust.rows.source import LocalRows
 
 if TYPE_CHECKING:
     from mtclust.core.coupling import Conditioned

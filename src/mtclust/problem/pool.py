@@ -7,6 +7,7 @@ the wanted λ avoids the poor local optima that a direct search ends in.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,16 +104,37 @@ def task_pool(
     kernel: Array, ridge: float, lower: NDArray[np.int64], upper: NDArray[np.int64], n_init: int, seed: int
 ) -> Pool:
     """Refine ``n_init`` random starts of one task along the λ path and keep the distinct ends."""
-    n = len(kernel)
-    rng = np.random.default_rng(seed)
     path = quadratic_forms(kernel, ridge * np.asarray(PATH))
-    found: dict[bytes, tuple[float, NDArray[np.int64]]] = {}
+    return refined_along(path, lower, upper, n_init, np.random.default_rng(seed))
+
+
+def refined_along(
+    path: Sequence[Array] | Array,
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    n_init: int,
+    rng: np.random.Generator,
+) -> Pool:
+    """Where random labels end that are exchanged under one M after the other."""
+    from mtclust.core import compiled
+
+    C, drawn, found = len(lower), set[bytes](), dict[bytes, tuple[float, NDArray[np.int64]]]()
+    a, rest = code_scale(C)
+    tolerances = [EXCHANGE_TOLERANCE * float(M.trace()) / len(M) for M in path]
     for _ in range(n_init):
-        labels = random_labels(n, lower, upper, rng)
+        labels = random_labels(len(path[0]), lower, upper, rng)
         bits = rng.integers(2**63, size=1, dtype=np.uint64)
-        for M in path:
-            value, _ = exchange_rows(M, None, labels, lower, upper, bits)
-        found.setdefault(partition_key(labels, len(lower)), (value, labels))
+        key = partition_key(labels, C)
+        if key in drawn:  # few rows have few labellings
+            continue
+        drawn.add(key)
+        counts = np.bincount(labels, minlength=C)
+        for M, tolerance in zip(path, tolerances):
+            P = label_codes(labels, C).T @ M
+            if C > 1:
+                compiled.exchange(M, P, labels, counts, lower, upper, tolerance, bits)
+        value = 0.5 * (a * float(P[labels, np.arange(len(labels))].sum()) - rest * float(P.sum()))
+        found.setdefault(partition_key(labels, C), (value, labels))
     ordered = sorted(found.values(), key=lambda item: item[0])
     return Pool([labels for _, labels in ordered], np.array([value for value, _ in ordered]))
 

@@ -204,11 +204,16 @@ class BaseProblem:
     @cached_property
     def coupling(self) -> Any:
         """How the tasks are coupled, for every Z."""
-        return COUPLINGS[self.method].of(self._factorised(), self.offsets, self.lambda1, self.lambda2)
+        kind = COUPLINGS[self.method]
+        return kind.of(self._factorised(), self.offsets, self.lambda1, self.lambda2, self._table())
 
     def _factorised(self) -> Any:
         """What a coupling is made of: a kernel matrix, eigen-features or Gram matrices."""
         raise NotImplementedError
+
+    def _table(self) -> Array | None:
+        """Explicit features of the rows, where they are at hand and few."""
+        return None
 
     def uncoupled(self) -> Array:
         """The coupling matrix of tasks that have nothing in common."""
@@ -222,9 +227,8 @@ class BaseProblem:
 
 
 if TYPE_CHECKING:
-    from mtclust.problem.feature_kept import FeatureKept
     from mtclust.problem.features import FeatureProblem
-    from mtclust.problem.kept import KernelKept
+    from mtclust.problem.kept import FeatureKept, KernelKept
     from mtclust.problem.kernels import KernelProblem
 
     Problem: TypeAlias = "KernelProblem | FeatureProblem"

@@ -39,63 +39,40 @@ class Boundary(Protocol):
         """Costs (k × C) of the rows that ``within`` gave last."""
 
 
-@dataclass
-class HeldBoundary:
-    """Labels and gaps of all rows at hand."""
-
-    labels: NDArray[Any]
-    gaps: Array
-    cost_of: Callable[[NDArray[np.int64]], Array]
-    asked: float = 0.0  # the widest gap asked for
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.gaps)
-
-    def gap_of_rank(self, rank: int) -> float:
-        n = len(self.gaps)
-        if rank >= n:
-            return float(self.gaps.max())
-        return gap_of_rank(self.gaps[:: gap_step(n)], n, rank)
-
-    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        self.asked = max(self.asked, gap)
-        positions = np.flatnonzero(self.gaps <= gap)
-        return positions, self.labels[positions]
-
-
 class TooFew(Exception):
     """The rows looked at do not suffice."""
 
 
 @dataclass
-class NearBoundary:
-    """Labels, gaps and scores of the rows with a gap of at most ``margin``, and of some with a larger one."""
+class HeldBoundary:
+    """Labels and gaps of rows at hand: of all rows of a task, or of those at some positions.
+
+    These are then all with a gap of at most ``margin``, and some with a larger one. ``costs`` gives the costs of rows
+    by their place among the rows at hand.
+    """
 
     n_rows: int
-    positions: NDArray[np.int64]
-    labels: NDArray[np.int32]
+    labels: NDArray[Any]
     gaps: Array
-    costs: Array
-    margin: float
-    asked: float = 0.0
+    costs: Callable[[NDArray[np.int64]], Array]
+    positions: NDArray[np.int64] | None = None
+    margin: float = np.inf
+    asked: float = 0.0  # the widest gap asked for
 
     def gap_of_rank(self, rank: int) -> float:
+        if rank >= self.n_rows and self.positions is None:
+            return float(self.gaps.max())
         step = gap_step(self.n_rows)
-        size = -(-self.n_rows // step)
-        looked_at = self.gaps[self.positions % step == 0] if step > 1 else self.gaps
-        position = min(size - 1, -(-rank * size // self.n_rows)) if step > 1 else rank
-        if position >= len(looked_at):
-            raise TooFew
-        return self._covered(float(np.partition(looked_at, position)[position]))
+        sample = self.gaps[::step] if self.positions is None else self.gaps[self.positions % step == 0]
+        return self._covered(gap_of_rank(sample, self.n_rows, rank, -(-self.n_rows // step)))
 
     def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
         self.asked = max(self.asked, self._covered(gap))
         self._near = np.flatnonzero(self.gaps <= gap)
-        return self.positions[self._near], self.labels[self._near]
+        return self._near if self.positions is None else self.positions[self._near], self.labels[self._near]
 
     def cost_of(self, positions: NDArray[np.int64]) -> Array:
-        return self.costs[self._near]
+        return self.costs(self._near)
 
     def _covered(self, gap: float) -> float:
         if gap > self.margin:
@@ -202,7 +179,7 @@ def exact_labels(
         compiled.choose(-cost, prices, labels, gaps, counts)
         if sizes_fit(prices, counts, low, high):
             return labels.astype(np.int64), prices
-        boundary = HeldBoundary(labels, gaps, lambda rows: cost[rows])
+        boundary = HeldBoundary(n, labels, gaps, lambda rows: cost[rows])
         undecided, few, prices = assign_near_boundary(boundary, counts, low, high, prices)
         result = labels.astype(np.int64)
         result[undecided] = few
@@ -233,13 +210,15 @@ def gap_step(n: int) -> int:
     return 1 if n <= SAMPLED_GAPS else n // SAMPLED_GAPS
 
 
-def gap_of_rank(sample: Array, n: int, rank: int) -> float:
-    """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps."""
-    from mtclust.core.compiled import SAMPLED_GAPS
+def gap_of_rank(sample: Array, n: int, rank: int, size: int | None = None) -> float:
+    """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps.
 
-    if n <= SAMPLED_GAPS:
-        return float(np.partition(sample, rank)[rank])
-    position = min(len(sample) - 1, -(-rank * len(sample) // n))
+    Raises ``TooFew`` where the sample has only the smallest of these ``size`` gaps, and fewer than that.
+    """
+    size = len(sample) if size is None else size
+    position = rank if gap_step(n) == 1 else min(size - 1, -(-rank * size // n))
+    if position >= len(sample):
+        raise TooFew
     return float(np.partition(sample, position)[position])
 
 

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.primal.labelling import TaskLabels, first_prices, move_sums, relabel
-from mtclust.primal.near import rows_near_boundary
-from mtclust.primal.rows import Data, Labelled, Moments, NearRows, block_rows, far_from_zero, moments
+from mtclust.rows.moments import Data, Labelled, Moments, NearRows, block_rows, far_from_zero, moments
+from mtclust.rows.passes import TaskLabels, first_prices, move_sums, relabel, rows_near_boundary
 
 if TYPE_CHECKING:
-    from mtclust.primal.features import FeatureMap
+    from mtclust.rows.features import FeatureMap
 
 Array = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from mtclust.core.kernels import SMALLEST_LEVEL, require_finite
 from mtclust.core.labels import SizeBounds
 
 if TYPE_CHECKING:
-    from mtclust.primal.labelling import TaskLabels
+    from mtclust.rows.passes import TaskLabels
 
 Array = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ class Labelled(Protocol):
 class RowSource(Protocol):
     """Rows of explicit features, sorted by task, wherever they lie: what a problem asks of them.
 
-    Rows at hand answer by passes over blocks (:class:`mtclust.primal.sources.LocalRows`), rows in the chunks of a Dask
+    Rows at hand answer by passes over blocks (:class:`mtclust.rows.source.LocalRows`), rows in the chunks of a Dask
     collection by steps at the workers (:class:`mtclust.distributed.source.ChunkedRows`).
     """
 

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from mtclust.core.kernels import Kernel
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex
-from mtclust.primal.rows import Moments, RowSource
-from mtclust.primal.sources import MappedRows, SparseRows, TableRows, held_in_memory
+from mtclust.rows.moments import Moments, RowSource
+from mtclust.rows.source import MappedRows, SparseRows, TableRows, held_in_memory
 from mtclust.util.memory import available_memory
 
 Array = NDArray[np.float64]
@@ -138,6 +138,7 @@ def singular_directions(X: Any, rank: int) -> Array:
 
     Directions of negligible singular value are left out; a table of zeros has one, which is zero.
     """
+    X = X.astype(np.float64, copy=False)
     begin = np.asarray(abs(X).sum(axis=int(X.shape[0] < X.shape[1]))).ravel()
     if not begin.any():
         return np.zeros((X.shape[1], 1))

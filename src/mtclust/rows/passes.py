@@ -5,6 +5,14 @@ one price per cluster: every row takes the cluster of highest F − price. With 
 rows are decided in one pass; only those whose two best clusters are nearly equal go to the exact solver. If the prices
 it ends with differ by no more than the gap that set these rows apart, no other row would change its mind: the labels
 are optimal.
+
+The gap of a row is how much better its cluster is than the second best, by score − price. When the models move by ΔW
+it shrinks by at most
+
+.. math:: \max_{c,d} \|Δw_c - Δw_d\| \; \max_j \|φ_j\|
+
+and when prices move, by their span. Rows whose gap is larger than all that has moved since it was measured keep their
+label, whatever it was that moved: only the others are scored again. After the first pass over all rows these are few.
 """
 
 from __future__ import annotations
@@ -15,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.primal.boundary import (
+from mtclust.core.labels import code_scale
+from mtclust.rows.boundary import (
     HeldBoundary,
-    NearBoundary,
     TooFew,
     assign_near_boundary,
     assign_small_task,
@@ -25,8 +33,7 @@ from mtclust.primal.boundary import (
     sizes_fit,
     spread_positions,
 )
-from mtclust.primal.gaps import KnownGaps
-from mtclust.primal.rows import Blocks, Data, block_rows
+from mtclust.rows.moments import Blocks, Data, Labelled, Moments, NearRows, block_rows
 
 Array = NDArray[np.float64]
 
@@ -39,6 +46,71 @@ _FEW_ENOUGH = 20_000
 _FIRST_ROWS = 6000
 #: and from n to this power of very many: the rows that inexact prices leave undecided grow with n/√(rows of the prices)
 _FIRST_POWER = 2 / 3
+#: gaps are held in single precision, rounded down
+_ROUNDED = 1.0 - 2.0**-22
+#: rows of a task that one polish takes up, those with most to gain first
+MOST_CANDIDATES = 1000
+#: tasks with fewer rows than this are polished whole
+FEW_ROWS = 150
+#: rows whose own pull is looked at to find these
+_MOST_NEAR = 20_000
+
+
+@dataclass
+class KnownGaps:
+    """Lower bounds of the gaps of all rows of a task.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        Gap when it was measured, plus what ``drift`` was then.
+    W : ndarray of shape (r, C)
+        The models that the bounds have been moved on to.
+    prices : ndarray of shape (C,)
+    margin : float
+        The gap below which rows were looked at last time to meet the cluster sizes.
+    drift : float
+        By how much gaps may have shrunk since the first pass.
+    """
+
+    values: NDArray[np.float32]
+    W: Array
+    prices: Array
+    margin: float
+    drift: float = 0.0
+
+    @classmethod
+    def measured(cls, gaps: Array, W: Array, prices: Array, margin: float) -> KnownGaps:
+        """From the gaps of all rows under these models and prices."""
+        return cls((gaps * _ROUNDED).astype(np.float32), W.copy(), prices.copy(), margin)
+
+    def move_on(self, W: Array, prices: Array, largest: float) -> None:
+        """To other models and prices; ``largest`` is a bound of ‖φ‖² over the rows."""
+        change = W - self.W
+        squares = np.sum(change**2, axis=0)
+        apart = squares[:, None] + squares[None] - 2.0 * (change.T @ change)
+        # rounding of the difference of squares is at most a few of their last digits
+        reach = np.sqrt(max(float(apart.max()), 0.0) + 1e-14 * float(squares.max()))
+        self.drift += float(reach) * float(np.sqrt(largest)) + float(np.ptp(prices - self.prices))
+        self.W, self.prices = W.copy(), prices.copy()
+
+    def within(self, gap: float) -> NDArray[np.int64]:
+        """Positions, in ascending order, of the rows whose gap may be at most this."""
+        return np.flatnonzero(self.values <= np.float32((gap + self.drift) / _ROUNDED))
+
+    def measure(self, positions: NDArray[np.int64], gaps: Array) -> None:
+        """Take the gaps of some rows under the present models and prices."""
+        self.values[positions] = (gaps + self.drift) * _ROUNDED
+
+    def forget(self, positions: NDArray[np.int64]) -> None:
+        """Nothing is known of these rows any more."""
+        self.values[positions] = -np.inf
+
+    def rename(self, new_ids: NDArray[np.int64]) -> None:
+        """Give the clusters new ids."""
+        W, prices = np.empty_like(self.W), np.empty_like(self.prices)
+        W[:, new_ids], prices[new_ids] = self.W, self.prices
+        self.W, self.prices = W, prices
 
 
 @dataclass
@@ -153,7 +225,7 @@ def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels
     def cost_of(positions: NDArray[np.int64]) -> Array:
         return -constant - scores_of(source.take(task, positions), weights)
 
-    boundary = HeldBoundary(current.labels, gaps, cost_of)
+    boundary = HeldBoundary(n, current.labels, gaps, cost_of)
     if keep_gaps:
         current.gaps = KnownGaps.measured(gaps, W, current.prices - offset, 0.0)
     undecided, labels, current.prices = assign_near_boundary(boundary, counts, lower, upper, current.prices)
@@ -214,7 +286,8 @@ def _relabel_near(
     if not sizes_fit(prices, counts, lower, upper):
         np.negative(costs, out=costs)
         costs -= constant
-        boundary = NearBoundary(len(current.labels), near, labels, gaps, costs, known.margin)
+        n = len(current.labels)
+        boundary = HeldBoundary(n, labels, gaps, lambda rows: costs[rows], near, known.margin)
         undecided, found, prices = assign_near_boundary(boundary, counts, lower, upper, prices)
         labels[np.searchsorted(near, undecided)] = found
         known.margin = 2.0 * boundary.asked
@@ -263,3 +336,85 @@ def prices_from(scores: Array, n: int, prices: Array, lower: NDArray[np.int64], 
 def scores_of(block: NDArray[Any], weights: Array) -> Array:
     """Raw rows times weights; the constant of the centre is left to the prices."""
     return np.ascontiguousarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
+
+
+def rows_near_boundary(source: Blocks, data: Data, fit: Labelled, i: int, factor: Array) -> NearRows:
+    """Rows of task i that a gainful exchange could involve, by a bound on how much they pull their own model.
+
+    An exchange of j and k gains at most e_j + e_k, e = (how much better another cluster is for the row) + 2a‖ψ‖²; with
+    ‖ψ‖² ≤ (2/n)‖φ‖²·(largest row sum of |Q_i|) most rows need no second look.
+    """
+    moments, task, n = data.moments, fit.tasks[i], int(data.moments.sizes[i])
+    if n <= FEW_ROWS:
+        near = np.arange(n)
+        return NearRows(near, np.full(n, np.inf), source.take(i, near), task.labels.copy(), True)
+    pull = 2 * largest_pull(moments, i, factor, data.bounds.n_clusters)
+    if task.gaps is not None:
+        found = _near_by_gaps(source, data, fit, i, pull, task.gaps)
+        if found is not None:
+            return found
+    wants = wants_of(source, i, moments, fit.W[i], task.prices, task.labels)
+    near = np.flatnonzero(wants + float(wants.max()) + pull > 0)
+    complete = len(near) <= _MOST_NEAR
+    if not complete:
+        near = np.sort(near[np.argpartition(-wants[near], _MOST_NEAR)[:_MOST_NEAR]])
+    return NearRows(near, wants[near], source.take(i, near), task.labels[near], complete)
+
+
+def _near_by_gaps(source: Blocks, data: Data, fit: Labelled, i: int, pull: float, known: KnownGaps) -> NearRows | None:
+    """The same from rows that cannot be far from a boundary, without a pass; None where these are too many."""
+    from mtclust.core import compiled
+
+    moments, task = data.moments, fit.tasks[i]
+    known.move_on(fit.W[i], task.prices, float(moments.largest[i]))
+    weights, constant = moments.on_raw(i, fit.W[i])
+    widest = pull
+    for _ in range(2):
+        near = known.within(widest)
+        if len(near) > _MOST_NEAR:
+            return None
+        rows, wants = source.take(i, near), np.empty(len(near))
+        compiled.eagerness(scores_of(rows, weights), task.prices - constant, task.labels[near], wants)
+        most = float(wants.max(initial=-widest))
+        if most + pull <= widest:  # rows not looked at want less than −widest: no exchange with one of them gains
+            keep = np.flatnonzero(wants + most + pull > 0)
+            return NearRows(near[keep], wants[keep], rows[keep], task.labels[near[keep]], True)
+        widest = most + pull
+    return None
+
+
+def wants_of(source: Blocks, task: int, moments: Moments, W: Array, prices: Array, labels: NDArray[np.int32]) -> Array:
+    """How much better the best other cluster is for every row of a task than its own, by score − price."""
+    from mtclust.core import compiled
+
+    weights, constant = moments.on_raw(task, W)
+    wants = np.empty(len(labels))
+    for first, last, block in source.blocks(task):
+        scores = scores_of(block, weights)
+        compiled.eagerness(scores, prices - constant, labels[first:last], wants[first:last])
+    return wants
+
+
+def largest_pull(moments: Moments, task: int, factor: Array, n_clusters: int) -> float:
+    """A bound of 2a‖ψ‖² over the rows of a task."""
+    a, _ = code_scale(n_clusters)
+    norm = float(np.abs(factor @ factor.T).sum(axis=0).max())  # at least the largest eigenvalue of Q
+    return 2 * a * (2.0 / int(moments.sizes[task])) * float(moments.largest[task]) * norm
+
+
+def pulls_of(moments: Moments, task: int, factor: Array, rows: NDArray[Any], n_clusters: int) -> Array:
+    """2a‖ψ‖² of some rows of a task."""
+    a, _ = code_scale(n_clusters)
+    Psi = np.sqrt(2.0 / int(moments.sizes[task])) * (moments.centred(task, rows) @ factor)
+    return 2 * a * np.einsum("ij,ij->i", Psi, Psi)
+
+
+def candidates(
+    moments: Moments, task: int, factor: Array, near: NearRows, n_clusters: int
+) -> tuple[NDArray[np.int64], bool]:
+    """Which of the rows near a boundary an exchange is tried with, and whether these are all it could involve."""
+    eager = near.wants + pulls_of(moments, task, factor, near.rows, n_clusters)
+    keep = np.flatnonzero(eager + eager.max(initial=-np.inf) > 0)
+    if len(keep) <= MOST_CANDIDATES:
+        return keep, near.complete
+    return np.sort(keep[np.argpartition(-eager[keep], MOST_CANDIDATES)[:MOST_CANDIDATES]]), False
