@@ -51,9 +51,9 @@ def test_a_fit_tells_which_choice_and_which_task_it_is_at():
     assert any("all rows as one task" in text for text in texts)
 
 
-def test_choosing_the_number_of_clusters_tells_the_candidate():
+def test_choosing_the_number_of_clusters_is_told():
     texts = heard(lambda: DSTC(range(2, 7), lambda1=0.1, sizes="balanced", **QUICK).fit(X, tasks=TASKS))
-    assert any(text.startswith("choosing the number of clusters: tasks ") for text in texts)
+    assert "choosing the number of clusters" in " ".join(texts)
 
 
 def test_cuts_are_told():
