@@ -372,10 +372,8 @@ def _variables(rows: Array) -> tuple[list[NDArray[np.int64]], Array]:
     return [np.flatnonzero(groups == group) for group in range(groups.max() + 1)], weights
 
 
-def words_of_choice(choice: ClusterNumberChoice | None) -> dict[str, Any]:
+def words_of_choice(choice: ClusterNumberChoice) -> dict[str, Any]:
     """The entry of ``selection_`` for a number of clusters that was chosen."""
-    if choice is None:
-        return {}
     gaps = dict(zip(choice.candidates, choice.gap.tolist()))
     return {
         "n_clusters": {

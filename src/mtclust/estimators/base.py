@@ -195,7 +195,8 @@ class MultitaskClusterer(AfterFit):
         rng = generator_of(self.random_state)
         with one_blas_thread(), reporting(self):
             prepared = prepare(self, given, form, options)
-            prepared.settings.selection.update(words_of_choice(choice))
+            if choice is not None:
+                prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, index, options, rng)
             few_tasks = tasks_of_few(prepared, index)
             if known is not None:
