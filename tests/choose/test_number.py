@@ -78,6 +78,16 @@ def test_the_order_of_rows_columns_and_tasks_and_their_names_have_no_effect():
         np.testing.assert_allclose(found.gap, expected.gap, atol=1e-9)
 
 
+def test_noise_of_1e_10_has_no_effect_on_columns_of_few_values():
+    X, _, tasks = nothing("mixed", 0)
+    X[:, 0] += 4 * X[:, 2]
+    expected = select_n_clusters(DMTRC(), X, tasks=tasks, candidates=range(2, 6))
+    noise = 1e-10 * np.random.default_rng(1).normal(size=X.shape)
+    found = select_n_clusters(DMTRC(), X + noise, tasks=tasks, candidates=range(2, 6))
+    assert found.votes == expected.votes
+    np.testing.assert_allclose(found.gap, expected.gap, atol=0.02)
+
+
 def test_sparse_rows_kernels_and_a_task_column():
     X, _, tasks = gaussian_tasks(n_tasks=2)
     candidates = [2, 3, 4]

@@ -252,7 +252,10 @@ def choose_n_clusters(
             kernel = rows @ rows.T
         else:
             centred = rows - rows.mean(axis=0)
-            return _chosen(centred / (np.abs(centred).max() or 1.0), offsets, numbers)
+            centred /= np.abs(centred).max() or 1.0
+            spread = centred.std(axis=0)
+            digits = np.where(spread > 0, spread, 1.0) * 1e-6  # equal values stay equal with a little noise
+            return _chosen(np.round(centred / digits) * digits, offsets, numbers)
         kernel = np.asarray(kernel.toarray() if sp.issparse(kernel) else kernel, dtype=np.float64)
         kernel = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
         values, vectors = (part[..., -_MOST_COLUMNS:] for part in np.linalg.eigh(kernel))
@@ -343,6 +346,7 @@ def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
     for a, b in zip(offsets[:-1], offsets[1:]):
         rng, n = np.random.default_rng(seed), b - a  # the same in every task: their order has no effect
         scores = np.stack([rows[a:b, own] @ weights[own] for own in variables], axis=1)
+        scores = np.round(scores / np.maximum(scores.std(axis=0), 1e-12), 6)  # ties stay ties
         G = ndtri((rankdata(scores, axis=0) - 0.5) / n)
         G -= G.mean(axis=0)
         for _ in range(2):
