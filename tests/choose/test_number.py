@@ -79,7 +79,7 @@ def test_the_order_of_rows_columns_and_tasks_and_their_names_have_no_effect():
 
 
 def test_noise_of_1e_10_has_no_effect_on_columns_of_few_values():
-    X, _, tasks = nothing("mixed", 0)
+    X, tasks = nothing("mixed", 0)
     X[:, 0] += 4 * X[:, 2]
     expected = select_n_clusters(DMTRC(), X, tasks=tasks, candidates=range(2, 6))
     noise = 1e-10 * np.random.default_rng(1).normal(size=X.shape)
