@@ -18,7 +18,7 @@ from mtclust.app.tables.parsing import MISSING
 from mtclust.app.tables.spelling import task_notes
 from mtclust.app.tables.table import refuse_rows_as_tasks
 from mtclust.app.wording import option
-from mtclust.choose.n_clusters import CANDIDATES
+from mtclust.choose.number import CANDIDATES
 from mtclust.core.ids import strings_of
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.util.warning import warn_user

@@ -130,9 +130,10 @@ class NumberOfClusters(Record):
     chosen : int
     reason : str
     gaps : dict
-        Separation beyond noise of every number that was tried.
+        What every number that was tried explains beyond rows without clusters.
     runner_up : int or None
     votes : dict
+        How often all rows and half-samples choose each number.
     structure, answer : str
         What the data look like, as a word and as a sentence.
 

@@ -20,8 +20,13 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
-from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
+from mtclust.choose.number import (
+    CANDIDATES,
+    ClusterNumberChoice,
+    choose_n_clusters,
+    warn_of_choice,
+    words_of_choice,
+)
 from mtclust.choose.settings import Input, columns_to_spread, sizes_left_open
 from mtclust.choose.views import is_wide
 from mtclust.core.few_values import spread
@@ -192,7 +197,8 @@ class MultitaskClusterer(AfterFit):
         rng = generator_of(self.random_state)
         with one_blas_thread(), reporting(self), memory_named(what):
             prepared = prepare(self, given, form, options)
-            prepared.settings.selection.update(words_of_choice(choice))
+            if choice is not None:
+                prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, index, options, rng)
             few_tasks = tasks_of_few(prepared, index)
             if known is not None:
