@@ -44,6 +44,7 @@ def shops():
         ("n", lambda rng: np.arange(120), "counts the rows"),
         ("visit", lambda rng: np.tile(np.arange(1, 41), 3), "counts the rows of each task"),
         ("shuffled", lambda rng: np.concatenate([rng.permutation(40) for _ in range(3)]), "counts the rows of each"),
+        ("sample", lambda rng: rng.permutation(np.r_[1:31, 1:51, 1:41]), "counts rows, beginning anew"),
         ("code", lambda rng: [f"X{k}" for k in rng.permutation(120)], "a name or code"),
     ],
 )
@@ -59,6 +60,40 @@ def test_measured_whole_numbers_are_kept(shops, name):
     rng = np.random.default_rng(1)
     shops[name] = {"year": rng.integers(1990, 2020, 120)}.get(name, np.rint(rng.lognormal(10, 0.5, 120)))
     assert used(shops)[0] == ["size", name]
+
+
+def test_counts_of_things_are_no_sequence_numbers():
+    rng = np.random.default_rng(0)
+    for draw in range(40):
+        counts = [rng.integers(1, 60, 400), rng.geometric(0.05, 400), rng.poisson(9, 400), rng.binomial(40, 0.5, 400)]
+        frame = pd.DataFrame({"shop": np.repeat(["a", "b"], 200), "size": rng.normal(size=400)})
+        frame = frame.assign(**{f"x{k}": values for k, values in enumerate(counts)})
+        assert "beginning anew" not in used(frame)[1], draw
+
+
+def test_numbers_of_the_samples_of_a_study_do_not_hide_the_species(data_home):
+    frame = pd.read_csv(f"{data_home}/tables/penguins_raw.csv")
+    found = mtclust.cluster(frame.sample(frac=1.0, random_state=0), "Island", 3)
+    assert "Sample Number (counts rows, beginning anew several times)" in " ".join(found.notes)
+    assert adjusted_rand_score(frame["Species"], found.labels.sort_index()) > 0.9
+
+
+def test_dates_that_are_all_of_one_day_of_the_year_have_no_season(data_home):
+    encoder, X = encode(pd.read_csv(f"{data_home}/tables/cars.csv"), "Origin")
+    assert [feature.kind for feature in encoder.features if feature.column == "Year"] == ["date"]
+    assert X.std(axis=0).min() > 0.1
+
+
+def test_a_word_among_a_few_whole_numbers_makes_them_a_category():
+    frame = pd.DataFrame({"shop": "a", "cylinders": ["4", "6", "8"] * 6 + ["rotary"], "power": np.arange(19.0) ** 2})
+    encoder, _ = encode(frame)
+    assert encoder.columns[0].levels == ["4", "6", "8", "rotary"]
+    assert "Read as categories, since not all cells are numbers: cylinders ('rotary' in row 19)" in " ".join(
+        encoder.notes
+    )
+    frame["power"] = [*map(str, range(18)), "strong"]
+    with pytest.raises(TableError, match="but 1 cell is something else"):
+        encode(frame)
 
 
 def test_identifiers_that_are_asked_for_are_used(shops):

@@ -38,6 +38,8 @@ DATE_WEIGHT = 1 / 3
 #: numbers with so few different values, each in so many rows on average, weigh as categories do
 FEW_VALUES, ROWS_PER_VALUE = 5, 2
 _DAYS_PER_YEAR = 365.2425
+#: dates whose places on the circle of the year have a mean at least so long fall into one season (a month around a day)
+ONE_SEASON = 0.9
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,10 @@ class MissingColumn:
 
 @dataclass(frozen=True)
 class DateColumn:
-    """Days, centred and scaled as numbers are; over more than a year also the season as a point on a circle."""
+    """Days, centred and scaled as numbers are.
+
+    Over more than a year, and unless all fall into one season, also the season as a point on a circle.
+    """
 
     kind: ClassVar[str] = "date"
     name: str
@@ -196,7 +201,9 @@ class DateColumn:
     @classmethod
     def learn(cls, cells: Cells, days: Array, date_format: str, scaling: str, tasks: Tasks) -> DateColumn:
         centre, scale = _location_and_scale(days, scaling)
-        season = bool(np.nanmax(days) - np.nanmin(days) > _DAYS_PER_YEAR)
+        angle = 2 * np.pi * days[~np.isnan(days)] / _DAYS_PER_YEAR
+        same = float(np.hypot(np.cos(angle).mean(), np.sin(angle).mean()))  # 1: all on one day of the year
+        season = bool(np.nanmax(days) - np.nanmin(days) > _DAYS_PER_YEAR) and same < ONE_SEASON
         weight = 1.0 if scaling == "none" else DATE_WEIGHT
         return cls(cells.name, date_format, centre, scale / weight, *_medians(cells, days, tasks), season)
 

@@ -79,9 +79,10 @@ def _refuse_some(cells: Cells, read: dict[str, Array]) -> None:
     best = max(counts, key=lambda name: counts[name], default="")
     if best and counts[best] >= MOSTLY * known.sum():
         wrong = known & np.isnan(read[best])
+        many = "1 cell" if wrong.sum() == 1 else f"{int(wrong.sum())} cells"
         raise TableError(
-            f"column {cells.name!r} holds dates, but {int(wrong.sum())} cells cannot be read as such (first: "
-            f"{cells.example(wrong)}; most are {best}). Mend them, declare them missing ({option('missing')}), give "
+            f"column {cells.name!r} holds dates, but {many} cannot be read as such (first: "
+            f"{cells.example(wrong)}; most are {best}). Correct them, declare them missing ({option('missing')}), give "
             f"{option('date_format')}, or leave the column out ({option('keys')})."
         )
 

@@ -23,7 +23,7 @@ from mtclust.app.tables.identifiers import identifier
 from mtclust.app.tables.kinds import Column, column_from_dict, column_to_dict
 from mtclust.app.tables.missing import informative, missing_notes, refuse_missing
 from mtclust.app.tables.numbers import BOUNDS
-from mtclust.app.tables.parsing import MISSING, Cells, read_cells, read_numbers, refuse_mixed
+from mtclust.app.tables.parsing import MISSING, Cells, odd_among_numbers, read_cells, read_numbers
 from mtclust.app.tables.spelling import level_notes
 from mtclust.app.tables.table import Table
 from mtclust.app.tables.topics import TopicColumn
@@ -229,6 +229,7 @@ class _Learner:
         self._read: list[str] = []
         self._topics: list[str] = []
         self._mixed_dates: list[str] = []
+        self._odd: list[str] = []
         self._numbers: dict[str, Any] = {}
 
     def add(self, name: str) -> None:
@@ -280,6 +281,11 @@ class _Learner:
             found.append(f"Columns left out: {'; '.join(shown)}.")
         if self._read:
             found.append(f"Read as numbers: {'; '.join(self._read)}.")
+        if self._odd:
+            found.append(
+                f"Read as categories, since not all cells are numbers: {_some(self._odd)}. If these cells mean 'not "
+                f"known', say so ({option('missing')})."
+            )
         if self._mixed_dates:
             found.append(f"Dates in more than one format were read: {_some(self._mixed_dates)}.")
         for name in self._topics:
@@ -312,7 +318,9 @@ class _Learner:
             if dates is not None:
                 self._mixed_dates += [cells.name] * (dates[1] == MIXED)
                 return DateColumn.learn(cells, *dates, options.scaling, self._tasks)
-            refuse_mixed(cells)
+            odd = odd_among_numbers(cells)
+            if odd:
+                self._odd.append(f"{cells.name} ({odd})")
         if self._is_category(cells):
             return CategoryColumn.learn(cells, options.scaling, self._tasks)
         words = float(np.mean([len(value.split()) for value in cells.strings[~cells.missing]]))

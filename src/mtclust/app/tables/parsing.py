@@ -149,17 +149,27 @@ def _finite(cells: Cells, values: Array) -> Array:
     return values
 
 
-def refuse_mixed(cells: Cells) -> None:
-    """Refuse a column that is mostly numbers, or many numbers and a few words, naming the first cell that is none."""
+def odd_among_numbers(cells: Cells) -> str:
+    """Where a column holds a few whole numbers and something else, what that is (4, 6, 8, rotary); else nothing.
+
+    A column that is mostly numbers, or many numbers and a few words, is refused with the first cell that is none.
+    """
     numbers = np.array([not gone and is_number(cell) for cell, gone in zip(cells.strings, cells.missing)])
     wrong = ~numbers & ~cells.missing
     if not wrong.any():
-        return
-    different = len(set(cells.strings[numbers]))
-    many = different >= max(_MANY_NUMBERS, _TIMES_OTHERS * len(set(cells.strings[wrong])))
-    if many or numbers.sum() >= MOSTLY * (~cells.missing).sum():
-        raise TableError(
-            f"column {cells.name!r} holds numbers, but {int(wrong.sum())} cells are something else (first: "
-            f"{cells.example(wrong)}). Mend them, declare them missing ({option('missing')}), declare the column as "
-            f"categories ({option('categories')}), or leave it out ({option('keys')})."
-        )
+        return ""
+    different = set(cells.strings[numbers])
+    many = len(different) >= max(_MANY_NUMBERS, _TIMES_OTHERS * len(set(cells.strings[wrong])))
+    if not many and numbers.sum() < MOSTLY * (~cells.missing).sum():
+        return ""
+    if len(different) < _MANY_NUMBERS and all(value.isdecimal() for value in different):
+        return cells.example(wrong)
+    raise TableError(
+        f"column {cells.name!r} holds numbers, but {_cells(wrong)} something else (first: {cells.example(wrong)}). "
+        f"Correct them, declare them missing ({option('missing')}), declare the column as categories "
+        f"({option('categories')}), or leave it out ({option('keys')})."
+    )
+
+
+def _cells(wrong: NDArray[np.bool_]) -> str:
+    return "1 cell is" if wrong.sum() == 1 else f"{int(wrong.sum())} cells are"
