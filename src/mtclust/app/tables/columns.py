@@ -12,20 +12,19 @@ not that says anything about the rows; where they go together with other columns
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from mtclust.app.tables.dates import read_dates
-from mtclust.app.tables.numbers import NumberForm
-from mtclust.app.tables.parsing import Cells, read_numbers
-from mtclust.app.wording import option
+from mtclust.app.tables.values import Cells, NumberForm, read_dates, read_numbers
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
+from mtclust.util.wording import option
 
 Array = NDArray[np.float64]
 Tasks = NDArray[np.str_]
@@ -93,7 +92,7 @@ class NumberColumn:
             wrong = ~cells.missing & np.isnan([form.value(cell) for cell in cells.strings])
             raise TableError(
                 f"column {self.name!r} holds numbers in the model, but not in all of these rows (first: "
-                f"{cells.example(wrong)}). Mend the column, or fit again with these data."
+                f"{cells.example(wrong)}). Correct the column, or fit again with these data."
             )
         values = np.full(len(cells.missing), np.nan) if read is None else read[0]
         return ((_filled(cells, values, tasks, self.fill, self.fills) - self.centre) / self.scale)[:, None]
@@ -212,7 +211,7 @@ class DateColumn:
         if read is None and not cells.missing.all():
             raise TableError(
                 f"column {self.name!r} holds dates in the model, but not in these data (first: "
-                f"{cells.example(~cells.missing)}). Mend the column, or fit again with these data."
+                f"{cells.example(~cells.missing)}). Correct the column, or fit again with these data."
             )
         days = np.full(len(cells.missing), np.nan) if read is None else read[0]
         days = _filled(cells, days, tasks, self.fill, self.fills)
@@ -228,7 +227,7 @@ class DateColumn:
         if self.season:
             found += [
                 Feature(f"{self.name}: {part}", "season", 0.0, 1.0 / DATE_WEIGHT, "", self.name)
-                for part in ("winter (−1: summer)", "spring (−1: autumn)")
+                for part in ("winter ↔ summer", "spring ↔ autumn")
             ]
         return found
 
@@ -294,3 +293,88 @@ def _location_and_scale(values: Array, scaling: str) -> tuple[float, float]:
     if scaling == "range":
         return float(known.min()), float(known.max() - known.min())
     return float(known.mean()), float(known.std())
+
+
+#: directions of a text, and words that name an end of each
+TOPICS, _WORDS = 5, 3
+
+
+@dataclass(frozen=True)
+class TopicColumn:
+    """Main directions of the word weights of a text within tasks, together with variance 1, as one number has.
+
+    ``axes`` are the directions (one list of weights per topic, already divided by their common scale), ``centre`` what
+    the mean of all texts has on them, ``names`` the words that tell most at either end.
+    """
+
+    kind: ClassVar[str] = "topics"
+    name: str
+    text: TextColumn
+    axes: list[list[float]] = field(repr=False)
+    centre: list[float] = field(repr=False)
+    names: list[str]
+
+    @classmethod
+    def learn(cls, cells: Cells, tasks: Tasks) -> TopicColumn:
+        text = TextColumn.learn(cells)
+        weights = text.transform(cells, tasks)
+        axes = _directions(weights, tasks, max(1, min(TOPICS, min(weights.shape) - 2)))
+        places = np.asarray(weights @ axes.T)
+        scale = float(np.sqrt(centred(places, tasks).var(axis=0).sum())) or 1.0
+        names = [f"{cells.name}: {_words(axis, text.terms)} ↔ {_words(-axis, text.terms)}" for axis in axes]
+        return cls(cells.name, text, (axes / scale).tolist(), (places.mean(axis=0) / scale).tolist(), names)
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> TopicColumn:
+        return cls(**{**saved, "text": TextColumn(**saved["text"])})
+
+    def transform(self, cells: Cells, tasks: Tasks) -> Array:
+        weights = self.text.transform(cells, tasks)
+        return np.asarray(weights @ np.asarray(self.axes).T) - np.asarray(self.centre)
+
+    @property
+    def features(self) -> list[Feature]:
+        return [Feature(name, "topic", column=self.name) for name in self.names]
+
+
+def _directions(weights: Any, tasks: Tasks, topics: int) -> Array:
+    """The directions in which texts of the same task differ most; what a task's texts have in common is no topic."""
+    _, codes = np.unique(tasks, return_inverse=True)
+    n = len(codes)
+    rows_of = sp.csr_matrix((np.ones(n), (np.arange(n), codes)))
+    means = np.asarray((rows_of.T @ weights).todense()) / np.bincount(codes)[:, None]
+    if min(weights.shape) <= topics + 1:
+        axes = np.linalg.svd(weights.toarray() - means[codes], full_matrices=False)[2][:topics]
+    else:
+        within = LinearOperator(
+            weights.shape, dtype=np.float64,
+            matvec=lambda v: weights @ v - rows_of @ (means @ v),
+            rmatvec=lambda u: weights.T @ u - means.T @ (rows_of.T @ u),
+        )  # fmt: skip
+        start = np.random.default_rng(0).normal(size=min(weights.shape))
+        _, strength, found = svds(within, k=topics, v0=start, solver="arpack")
+        axes = found[np.argsort(-strength, kind="stable")]
+    largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
+    return axes * np.where(largest < 0, -1.0, 1.0)[:, None]
+
+
+def _words(axis: Array, terms: list[str]) -> str:
+    return ", ".join(terms[k] for k in np.argsort(-axis, kind="stable")[:_WORDS])
+
+
+Column = NumberColumn | CategoryColumn | MissingColumn | DateColumn | TextColumn | TopicColumn
+_KINDS: dict[str, type[Column]] = {
+    kind.kind: kind for kind in (NumberColumn, CategoryColumn, MissingColumn, DateColumn, TextColumn, TopicColumn)
+}
+
+
+def column_to_dict(column: Column) -> dict[str, Any]:
+    """A column in plain lists, numbers and strings."""
+    return {"kind": column.kind} | asdict(column)
+
+
+def column_from_dict(saved: dict[str, Any]) -> Column:
+    """The column that :func:`column_to_dict` described."""
+    values = {key: value for key, value in saved.items() if key != "kind"}
+    kind = _KINDS[saved["kind"]]
+    return TopicColumn.from_dict(values) if kind is TopicColumn else kind(**values)
