@@ -15,12 +15,14 @@ import pytest
 import scipy.sparse as sp
 
 import mtclust
-from mtclust import DSTC, coupling, features
+from mtclust import DSTC
+from mtclust.core import coupling
+from mtclust.core import kernels as features
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
 from mtclust.primal import matrix_free
 from mtclust.primal.systems import _inverse_of
-from paper.datasets._archives import read_members
+from paper.datasets.files import read_members
 from paper.experiments import transfer
 from paper.experiments.runner import Cell, Outcome, outcomes_of, run_cells
 from paper.experiments.table import RunTable, as_row

@@ -18,6 +18,7 @@ from mtclust.app.tables.screening import task_notes
 from mtclust.app.tables.table import refuse_rows_as_tasks
 from mtclust.app.tables.values import MISSING
 from mtclust.choose.n_clusters import CANDIDATES
+from mtclust.core.ids import strings_of
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence import models
 from mtclust.util.warning import warn_user
@@ -160,7 +161,7 @@ def cluster_table(
     with step("Reading the columns"):
         encoder = TableEncoder.fit(table, encoding)
         X, _ = encoder.transform(table)
-    tasks = table.tasks.astype(str)
+    tasks = strings_of(table.tasks)
     alone = ["There is a single task, so that nothing could be shared between tasks."] * (len(set(tasks)) == 1)
     notes = [*table.notes, *alone, *task_notes(tasks), *encoder.notes]
     estimator = _estimator(_one_of("method", method.lower(), _METHODS), options)

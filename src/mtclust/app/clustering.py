@@ -28,6 +28,7 @@ from mtclust.app.words import (
     trait_in_words,
 )
 from mtclust.choose.record import SizesChoice
+from mtclust.core.ids import strings_of
 from mtclust.core.stability import Stability
 from mtclust.estimators.facts import Facts, cautions, facts_of, likeness_of_tasks
 from mtclust.estimators.summary import CLUSTERS_SHOWN, TASKS_SHOWN, Summary, sizes_table
@@ -487,7 +488,7 @@ class Clustering:
 
 def rows_of(table: Table, X: Any, model: Any) -> Rows:
     """The rows of a fitted model, with their margins."""
-    tasks = table.tasks.astype(str)
+    tasks = strings_of(table.tasks)
     codes = np.searchsorted(model.tasks_, tasks)
     return Rows(table, X, codes, row_margins(model.decision_function(X, tasks=tasks), model.labels_))
 
@@ -520,7 +521,7 @@ def assign(
 ) -> Assigned:
     """Labels and margins of all rows of a table; ``step`` tells what is being done."""
     X, notes = encoder.transform(table)
-    tasks = table.tasks.astype(str)
+    tasks = strings_of(table.tasks)
     known = np.isin(tasks, model.tasks_)
     unknown = sorted(set(tasks[~known].tolist()))
     if unknown and not new_tasks:
