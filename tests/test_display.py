@@ -208,8 +208,8 @@ def test_clusters_that_are_not_there_are_cautioned():
     fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
     fitted.loo_score_ = -0.02
     assert said(fitted) == [
-        "Clusters not separated: The clusters are no clearer than those of data without clusters (separation −0.02; "
-        "1: clusters do not touch, 0: as in data without clusters)."
+        "Clusters not separated: The clusters are no clearer than those of data without clusters (separation −0.02 "
+        "on a scale from 0, as in data without clusters, to 1, where they do not touch)."
     ]
     noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="cloud", answer="one cloud"))
     assert said(fitted) == ["No clear clusters: The data show one cloud. The clusters only cut them into pieces."]

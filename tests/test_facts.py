@@ -42,7 +42,7 @@ def test_a_headline_promises_clusters_only_where_nothing_doubts_them():
             assert facts.comparable
             assert facts.structure is None
             assert facts.stability is None or facts.stability.overall >= 0.7
-            assert "The clusters are apart" in facts.separated
+            assert "The clusters are separated (" in facts.separated
         if facts.n_clusters == 1:
             assert said == "90 rows are one cluster."
             assert facts.separated == facts.stable == ""
@@ -52,7 +52,7 @@ def test_every_sentence_has_the_one_figure_and_the_sign_it_speaks_of():
     for facts in CRAFTED:
         figures = re.findall(r"separation (−?\d\.\d\d)", facts.separated)
         assert figures == ([] if facts.n_clusters == 1 else [f"{facts.separation:.2f}".replace("-", "−")])
-        if "are apart" in facts.separated:
+        if "are separated (" in facts.separated:
             assert facts.separation >= APART
         if "no clearer" in facts.separated:
             assert facts.separation <= 0

@@ -155,7 +155,7 @@ def test_a_new_task_that_cannot_be_clustered(model, tmp_path, capsys):
 
 
 def test_an_extra_that_is_not_installed():
-    with pytest.raises(ImportError, match=r'^nothing_of_that_name is needed here; .* pip install "mtclust\[plot\]"$'):
+    with pytest.raises(ImportError, match=r'^nothing_of_that_name is needed here; .* pip install "\.\[plot\]"$'):
         require("nothing_of_that_name.part", "plot")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtclust.app.findings import Difference, Trait, differences
+from mtclust.app.findings import Difference, Findings, Trait, differences
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.values import date_of_days
 from mtclust.util.names import distinct_names, listing
@@ -163,7 +163,7 @@ def cluster_in_words(found: Clustering, cluster: int) -> str:
         for task in np.argsort(-rows, kind="stable")[:_PLACES]:
             own = findings.in_task(cluster, int(task))
             if rows[task] and own:
-                parts.append(f"in {found.task_words[task]} {traits_in_words(own)}")
+                parts.append(f"in {found.task_words[task]} {traits_in_words(own, _NAMED - 1)}")
         return "not the same in all tasks: " + "; ".join(parts)
     shared = [trait for trait in findings.traits[cluster] if trait.scope != "task"]
     if not shared:
@@ -171,11 +171,11 @@ def cluster_in_words(found: Clustering, cluster: int) -> str:
     return _SCOPES.get(shared[0].scope, "") + traits_in_words(shared)
 
 
-def traits_in_words(traits: Sequence[Trait]) -> str:
+def traits_in_words(traits: Sequence[Trait], most: int = _NAMED) -> str:
     """The most telling of some traits, in one line."""
     if traits[0].feature.kind == "word":
         return "words: " + ", ".join(trait.feature.name for trait in traits[:_NAMED_WORDS])
-    return ", ".join(trait_in_words(trait) for trait in _telling(traits)[:_NAMED])
+    return ", ".join(trait_in_words(trait) for trait in _telling(traits)[:most])
 
 
 def _telling(traits: Sequence[Trait]) -> list[Trait]:
@@ -208,17 +208,23 @@ def ids_in_words(found: Clustering) -> str:
     """Which clusters do not mean the same in all tasks, in a sentence or two; empty where all do."""
     findings = found.findings
     places = [
-        f"{found.name(c)} in {found.task_words[task]} (agreement {two(findings.agreement[task, c])})"
+        f"{found.name(c)} in {found.task_words[task]} (agreement {agreement_in_words(findings, task, c)})"
         for c in range(found.n_clusters)
         for task in findings.differing(c)[:1]
     ]
     if not places:
         return ""
     return (
-        f"Not every cluster means the same in all tasks: {listing(places, _PLACES)}. Agreement of its profile there "
-        "with its profile in the other tasks is 1 for the same, 0 for unrelated ones; such clusters are described task "
-        "by task, and their shares are not compared."
+        f"Not every cluster means the same in all tasks: {listing(places, _PLACES)}. The agreement of its profile "
+        "there with its profile in the other tasks is 1 if they are the same, 0 if they are unrelated. Such clusters "
+        "are described task by task, and their shares are not compared."
     )
+
+
+def agreement_in_words(findings: Findings, task: int, cluster: int) -> str:
+    """How far a cluster of a task agrees with the same id elsewhere, and what chance reaches."""
+    chance = findings.chance[task, cluster]
+    return two(findings.agreement[task, cluster]) + (f", by chance up to {two(chance)}" if np.isfinite(chance) else "")
 
 
 def compared_in_words(found: Clustering, most: int) -> list[str]:

@@ -109,21 +109,22 @@ class Facts:
         """Whether there are clusters whose shares can be compared between tasks."""
         return self.standing in ("overlapping", "apart")
 
-    def headline(self, rows: str) -> str:
-        """One sentence; with its doubt where there is one."""
+    def headline(self, rows: str, ids_differ: bool = False) -> str:
+        """One sentence; with its doubt where there is one, also whether clusters mean the same in all tasks."""
+        differing = ", which do not all mean the same in every task" if ids_differ else ""
         cut = f"{rows} were cut into {self.n_clusters} clusters"
         return {
             "one": f"{rows} are one cluster.",
             "none": f"{cut}, but there may be no clusters in them.",
             "unstable": f"{cut}, but other rows of the same kind would be cut elsewhere.",
-            "overlapping": f"{cut} that overlap.",
-        }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters.")
+            "overlapping": f"{cut} that overlap{differing}.",
+        }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters{differing}.")
 
     @property
     def separated(self) -> str:
         """How far rows are separated, in a sentence; empty for one cluster."""
         figure = f"{self.separation:.2f}".replace("-", "−")
-        scale = f"separation {figure}; 1: clusters do not touch, 0: as in data without clusters"
+        scale = f"separation {figure} on a scale from 0, as in data without clusters, to 1, where they do not touch"
         if self.standing == "one":
             return ""
         if self.structure is not None:
@@ -132,7 +133,7 @@ class Facts:
             return f"The clusters are no clearer than those of data without clusters ({scale})."
         if self.separation < APART:
             return f"The clusters overlap ({scale}): useful for sorting rows, no proof that there are kinds of rows."
-        return f"The clusters are apart ({scale})."
+        return f"The clusters are separated ({scale})."
 
     @property
     def stable(self) -> str:

@@ -154,6 +154,6 @@ def _clarabel() -> Any:
     except ImportError as error:
         raise ImportError(
             'solver_options={"reduced": "level"} needs the package clarabel for its quadratic programs; '
-            'install it with: pip install "mtclust[cutting-plane]"'
+            'in a clone of mtclust: pip install ".[cutting-plane]"'
         ) from error
     return clarabel

@@ -23,6 +23,7 @@ from mtclust.app.findings import Trait, wilson
 from mtclust.app.report.scatter import View, task_views
 from mtclust.app.tables.values import column_strings
 from mtclust.app.words import (
+    agreement_in_words,
     cluster_in_words,
     compared_in_words,
     ids_in_words,
@@ -96,6 +97,8 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     views = task_views(rows.X, rows.task_numbers, shown)
     careful = cautions(model, found.warned, found.names)
     of = f" ({found.encoder.task_column})" if found.encoder.task_column else ""
+    rows_of_tasks = f"{facts.n_rows:,} rows in {facts.n_tasks} task{'s' if len(names) > 1 else ''}{of}"
+    first = ids_in_words(found)
     return {
         "source": spelled_out(", ".join(rows.table.files)),
         "n_rows": len(model.labels_),
@@ -107,8 +110,8 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "cluster_names": [spelled_out(found.names.get(c, f"Cluster {c}")) for c in range(found.n_clusters)],
         "order": order,
         "columns": found.encoder.describe(),
-        "first": ids_in_words(found),
-        "headline": facts.headline(f"{facts.n_rows:,} rows in {facts.n_tasks} task{'s' if len(names) > 1 else ''}{of}"),
+        "first": first,
+        "headline": facts.headline(rows_of_tasks, ids_differ=bool(first)),
         "verdict": _verdict(facts, len(careful)),
         "in_words": _clusters_in_words(found),
         "compared": compared_in_words(found, _COMPARED),
@@ -199,7 +202,7 @@ def _profiles(found: Clustering, row_names: Sequence[str], shown: list[int]) -> 
                 "separation": two(model.cluster_scores_[c]) if found.n_clusters > 1 else "",
                 "stability": "" if stability is None else two(stability.clusters[c]),
                 "typical": [str(row_names[row]) for row in typical[c]],
-                "differs": [f"{names[task]} (agreement {two(findings.agreement[task, c])})" for task in differing],
+                "differs": [f"{names[t]} (agreement {agreement_in_words(findings, t, c)})" for t in differing],
                 "traits": [_trait(trait, names, shown) for trait in traits],
             }
         )
