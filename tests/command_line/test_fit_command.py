@@ -138,9 +138,7 @@ def test_the_number_of_clusters_is_chosen_from_a_range(shops, tmp_path, capsys):
     assert fit(shops, tmp_path / "out", "--columns", "width,height", clusters="2-4") == 0
     printed = capsys.readouterr().out
     assert "number of clusters a quick trial with 3 clusters stands" in " ".join(printed.split())
-    assert "how much better each number fits than Gaussian noise" in (tmp_path / "out" / "report.html").read_text(
-        encoding="utf-8"
-    )
+    assert "Number of clusters" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
 def test_one_task_is_clustered_and_said_to_be_alone(tmp_path, capsys):

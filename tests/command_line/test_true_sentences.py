@@ -91,7 +91,7 @@ def test_ids_that_are_right_are_hardly_ever_doubted_and_exchanged_ones_nearly_al
             labels[tasks == 2] = (labels[tasks == 2] + 1) % 3
             agreement, _, differs = id_agreement(X, tasks, Moments.of(X, tasks, labels, 6, 3), common=False)
             noticed, exchanged = noticed + differs[2].sum(), exchanged + np.isfinite(agreement[2]).sum()
-    assert doubted <= 0.05 * known
+    assert doubted <= 0.02 * known
     assert noticed >= 0.9 * exchanged
 
 
@@ -118,18 +118,19 @@ def test_ids_that_differ_are_said_first_shown_by_task_and_not_compared(exchanged
     found, _, _ = exchanged
     text = str(found.summary())
     first = text.split("\n\n")[1].replace("\n", " ")
-    assert first.startswith("Not every cluster means the same in all tasks: cluster 0 in Rome (agreement −")
+    assert first.startswith("Cluster ids may not mean the same in all tasks: cluster 0 in Rome (agreement −")
     assert "cluster 1 in Rome" in first
     flat = " ".join(text.split())
     assert not re.search(r"[Cc]luster [01] is \S+ (times )?as", flat)
     assert re.search(r"[Cc]luster 2 is \S+ (times )?as", flat), "shares of a cluster that means the same are compared"
-    assert found.clusters["characterised_by"].str.startswith("not the same in all tasks: in ").tolist() == [
+    assert found.clusters["characterised_by"].str.startswith("differs between tasks: in ").tolist() == [
         True,
         True,
         False,
     ]
     content = report_content(found)
     assert content["first"] == first
+    assert content["headline"].endswith("fall into 3 clusters, not all of which look the same in every task.")
     assert [bool(profile["differs"]) for profile in content["profiles"]] == [True, True, False]
     assert {trait["scope"] for profile in content["profiles"][:2] for trait in profile["traits"]} == {"task"}
     assert not any(word in " ".join(found.tasks["particular"]) for word in ("cluster 0 is", "cluster 1 is"))
@@ -142,7 +143,7 @@ def test_ids_that_are_the_same_are_compared_and_nothing_is_said():
     found = mtclust.cluster(frame.assign(shop=np.repeat(["Bonn", "Oslo", "Rome"], 80)), "shop", 3, kernel="linear")
     assert not found.findings.differs.any()
     text = str(found.summary())
-    assert "means the same" not in text
+    assert "may not mean" not in text
     assert "times as common" in " ".join(text.split())
     assert (found.clusters["characterised_by"].str.len() > 10).all()
 

@@ -153,7 +153,7 @@ def trait_in_words(trait: Trait) -> str:
 
 
 def cluster_in_words(found: Clustering, cluster: int) -> str:
-    """What sets a cluster apart, in one line; task by task where it does not mean the same in all of them."""
+    """What sets a cluster apart, in one line; task by task where it differs between them."""
     findings = found.findings
     if found.n_clusters == 1:
         return "all rows"
@@ -164,7 +164,7 @@ def cluster_in_words(found: Clustering, cluster: int) -> str:
             own = findings.in_task(cluster, int(task))
             if rows[task] and own:
                 parts.append(f"in {found.task_words[task]} {traits_in_words(own, _NAMED - 1)}")
-        return "not the same in all tasks: " + "; ".join(parts)
+        return "differs between tasks: " + "; ".join(parts)
     shared = [trait for trait in findings.traits[cluster] if trait.scope != "task"]
     if not shared:
         return "nothing sets it apart from the other rows of its tasks"
@@ -205,7 +205,7 @@ def _telling(traits: Sequence[Trait]) -> list[Trait]:
 
 
 def ids_in_words(found: Clustering) -> str:
-    """Which clusters do not mean the same in all tasks, in a sentence or two; empty where all do."""
+    """Which clusters may not mean the same in all tasks, in a sentence or two; empty where all do."""
     findings = found.findings
     places = [
         f"{found.name(c)} in {found.task_words[task]} (agreement {agreement_in_words(findings, task, c)})"
@@ -215,9 +215,10 @@ def ids_in_words(found: Clustering) -> str:
     if not places:
         return ""
     return (
-        f"Not every cluster means the same in all tasks: {listing(places, _PLACES)}. The agreement of its profile "
-        "there with its profile in the other tasks is 1 if they are the same, 0 if they are unrelated. Such clusters "
-        "are described task by task, and their shares are not compared."
+        f"Cluster ids may not mean the same in all tasks: {listing(places, _PLACES)}. There the rows are nearer to "
+        "another cluster of the other tasks; the agreement of the cluster's averages here and elsewhere is 1 if they "
+        "are the same, 0 if they are unrelated. Such clusters are described task by task, and their shares are not "
+        "compared."
     )
 
 

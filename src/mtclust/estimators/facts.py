@@ -110,8 +110,8 @@ class Facts:
         return self.standing in ("overlapping", "apart")
 
     def headline(self, rows: str, ids_differ: bool = False) -> str:
-        """One sentence; with its doubt where there is one, also whether clusters mean the same in all tasks."""
-        differing = ", which do not all mean the same in every task" if ids_differ else ""
+        """One sentence; with its doubt where there is one, also whether clusters look the same in all tasks."""
+        differing = ", not all of which look the same in every task" if ids_differ else ""
         cut = f"{rows} were cut into {self.n_clusters} clusters"
         return {
             "one": f"{rows} are one cluster.",

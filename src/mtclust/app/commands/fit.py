@@ -38,7 +38,7 @@ def add_parser(commands: Any) -> None:
         "fit",
         help="cluster the tables of several tasks: labels, model, report",
         description="Cluster the rows of several related tables (tasks) at once. Cluster ids are matched between\n"
-        "tasks as well as the data allow; the summary says where they do not mean the same. Numbers\n"
+        "tasks as well as the data allow; the summary says where they may not mean the same. Numbers\n"
         "are standardised, categories and dates encoded, text weighted by tf-idf.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -195,7 +195,7 @@ def recognised_keys(found: Any) -> list[str]:
     """The first column that was recognised as naming the rows, unless labels.csv has a column of that name."""
     from mtclust.app.commands.output import RESERVED
 
-    return [name for name in found.encoder.identifiers if name not in RESERVED][:1]
+    return [name for name in found.encoder.identifiers if name not in {"row", *RESERVED}][:1]
 
 
 def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace, progress: Progress) -> None:

@@ -27,7 +27,7 @@ _MARKS = {LABELS_FILE: b"cluster", REPORT_FILE: b"mtclust", MODEL_FILE: b"model.
 #: columns of labels.csv beside the keys
 _ALWAYS = ("task", "cluster", "margin")
 #: names that keys cannot have: these, and those that only rows which were clustered have
-RESERVED = {"row", *_ALWAYS, "probability", "stability", "outlier", "alone"}
+RESERVED = {*_ALWAYS, "probability", "stability", "outlier", "alone"}
 #: bytes of a file that are looked at
 _LOOKED_AT = 1 << 16
 #: a spreadsheet takes a cell that begins so for a formula

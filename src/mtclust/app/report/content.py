@@ -133,7 +133,6 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "all_labels": _all_labels(found, row_names),
         "agreement": _agreement(found, shown),
         "choices": _choices(model),
-        "cluster_number": _cluster_number(model),
         "shared_features": _shared_features(found),
         "settings": {name: _setting(value) for name, value in sorted(model.get_params(deep=False).items())},
         "command": command,
@@ -548,22 +547,6 @@ def _choices(model: Any) -> list[dict[str, str]]:
     constant = model.lambda2 == model.lambda1 == "auto"
     rows.append(("Smoothness", lambdas, "a constant for this criterion and kernel" if constant else "given"))
     return [{"what": what, "chosen": str(value), "why": why} for what, value, why in rows]
-
-
-def _cluster_number(model: Any) -> dict[str, Any] | None:
-    """Scores of the numbers of clusters that were tried, scaled for a small chart; None where the number was given."""
-    chosen = model.selection_.get("n_clusters")
-    gaps = None if chosen is None else chosen.get("gaps")
-    if chosen is None or not gaps or len(gaps) < 2:
-        return None
-    top = max(*map(float, gaps.values()), 1e-9)
-    return {
-        "chosen": int(chosen["chosen"]),
-        "bars": [
-            {"clusters": int(c), "gap": f"{g:.3f}".replace("-", "−"), "height": max(0.0, float(g)) / top}
-            for c, g in sorted(gaps.items(), key=lambda pair: int(pair[0]))
-        ],
-    }
 
 
 def _setting(value: Any) -> str:

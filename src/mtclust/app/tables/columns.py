@@ -295,6 +295,8 @@ def _location_and_scale(values: Array, scaling: str) -> tuple[float, float]:
     return float(known.mean()), float(known.std())
 
 
+#: rows whose squares sum to less than this about the means of their tasks are all the same
+_FLAT = 1e-9
 #: directions of a text, and words that name an end of each
 TOPICS, _WORDS = 5, 3
 
@@ -318,7 +320,8 @@ class TopicColumn:
     def learn(cls, cells: Cells, tasks: Tasks) -> TopicColumn:
         text = TextColumn.learn(cells)
         weights = text.transform(cells, tasks)
-        axes = _directions(weights, tasks, max(1, min(TOPICS, min(weights.shape) - 2)))
+        _, codes = np.unique(tasks, return_inverse=True)
+        axes, _ = leading_axes(weights, codes, max(1, min(TOPICS, min(weights.shape) - 2)))
         places = np.asarray(weights @ axes.T)
         scale = float(np.sqrt(centred(places, tasks).var(axis=0).sum())) or 1.0
         names = [f"{cells.name}: {_words(axis, text.terms)} ↔ {_words(-axis, text.terms)}" for axis in axes]
@@ -337,25 +340,34 @@ class TopicColumn:
         return [Feature(name, "topic", column=self.name) for name in self.names]
 
 
-def _directions(weights: Any, tasks: Tasks, topics: int) -> Array:
-    """The directions in which texts of the same task differ most; what a task's texts have in common is no topic."""
-    _, codes = np.unique(tasks, return_inverse=True)
-    n = len(codes)
-    rows_of = sp.csr_matrix((np.ones(n), (np.arange(n), codes)))
-    means = np.asarray((rows_of.T @ weights).todense()) / np.bincount(codes)[:, None]
-    if min(weights.shape) <= topics + 1:
-        axes = np.linalg.svd(weights.toarray() - means[codes], full_matrices=False)[2][:topics]
+def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> tuple[Array, float]:
+    """The k directions (k × d) in which rows of the same task differ most, and their share of all differences.
+
+    The largest entry of every direction is positive, so that it does not depend on chance.
+    """
+    n, d = rows.shape
+    rows_of = sp.csr_matrix((np.ones(n), (np.arange(n), tasks)))
+    means = np.asarray((rows_of.T @ rows).todense() if sp.issparse(rows) else rows_of.T @ rows)
+    means = means / np.maximum(np.bincount(tasks), 1)[:, None]
+    squares = rows.multiply(rows).sum() if sp.issparse(rows) else np.sum(rows**2)
+    total = float(squares - np.sum(np.bincount(tasks)[:, None] * means**2))
+    if not sp.issparse(rows) or min(n, d) <= k + 1 or total <= _FLAT:
+        dense = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
+        _, strength, axes = np.linalg.svd(dense - means[tasks], full_matrices=False)
+        strength, axes = strength[:k], axes[:k]
     else:
         within = LinearOperator(
-            weights.shape, dtype=np.float64,
-            matvec=lambda v: weights @ v - rows_of @ (means @ v),
-            rmatvec=lambda u: weights.T @ u - means.T @ (rows_of.T @ u),
+            (n, d), dtype=np.float64,
+            matvec=lambda v: rows @ v - rows_of @ (means @ v),
+            rmatvec=lambda u: rows.T @ u - means.T @ (rows_of.T @ u),
         )  # fmt: skip
-        start = np.random.default_rng(0).normal(size=min(weights.shape))
-        _, strength, found = svds(within, k=topics, v0=start, solver="arpack")
-        axes = found[np.argsort(-strength, kind="stable")]
+        start = np.random.default_rng(0).normal(size=min(n, d))
+        _, strength, axes = svds(within, k=k, v0=start, solver="arpack")
+        order = np.argsort(-strength, kind="stable")
+        strength, axes = strength[order], axes[order]
     largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
-    return axes * np.where(largest < 0, -1.0, 1.0)[:, None]
+    share = float(np.sum(strength**2)) / total if total > _FLAT else 0.0
+    return axes * np.where(largest < 0, -1.0, 1.0)[:, None], min(share, 1.0)
 
 
 def _words(axis: Array, terms: list[str]) -> str:
