@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Labels = NDArray[np.int64]
 
-#: what the command is told beside files and columns; pixels share a scale
+#: options of the command beside files and columns; pixels share a scale
 OPTIONS = ("--clusters", "10", "--scale", "none")
 #: first images of the sheets: every sheet asks for the same 130 digits, so that one begins where these begin anew
 SHEETS = (0, 130, 256, 386, 516, 646, 776, 905, 1029, 1157, 1287, 1415, 1545, 1667)
@@ -115,7 +115,8 @@ def _compare(frame: Any, result: Path) -> None:
         print(f"  {name:<32}{once:>20.1f} %{anew:>16.1f} %")
     print(
         "\nThe first column needs clusters that mean the same on every sheet; k-means on each sheet numbers\n"
-        "them as they come. The second asks for a look at every cluster of every sheet."
+        "them as they come. The second asks for a look at every cluster of every sheet. 'Each sheet alone'\n"
+        "has the kernel and criterion that suit all sheets together, which need not suit a single sheet."
     )
 
 

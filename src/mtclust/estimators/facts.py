@@ -138,13 +138,7 @@ class Facts:
     @property
     def stable(self) -> str:
         """How far other rows would give the same clusters, in a sentence; empty where that is not known."""
-        found = self.stability
-        if found is None or self.standing == "one":
-            return ""
-        return (
-            f"{found.n_refits} refits on {100 * found.share:.0f} % of the rows agree with the clusters to "
-            f"{found.overall:.2f} (stability; 1: the same clusters, 0: chance)."
-        )
+        return "" if self.stability is None or self.standing == "one" else str(self.stability)
 
     @property
     def tasks_alike(self) -> bool:

@@ -41,7 +41,7 @@ def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
 
     Where there is no ``out`` it appears with all results at once. A directory that is there stays, with its rights and
     whatever else it holds, and gets the results one whole file after the other; earlier ones are replaced with
-    ``overwrite`` only. Whether it can be written is found out before anything is computed. A process that is killed
+    ``overwrite`` only. Whether it can be written is checked before anything is computed. A process that is killed
     may leave a directory ``.mtclust-….tmp``, which can be deleted.
     """
     out = Path(os.path.realpath(out))  # a link stays a link

@@ -95,7 +95,7 @@ class EncodingOptions:
     missing : sequence of str
         Cells that mean "not known".
     decimal, date_format : str or None
-        None is found out.
+        None is recognised.
     """
 
     columns: Sequence[str] | None = None

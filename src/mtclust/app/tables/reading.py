@@ -58,7 +58,7 @@ _GUESSED = ("cp1252", "latin-1")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are read; None is found out from the file.
+    """How files are read; None is recognised from the file.
 
     Attributes
     ----------
