@@ -28,9 +28,10 @@ from mtclust.choose.settings import (
     sample_rows,
     sizes_left_open,
 )
-from mtclust.choose.views import View
+from mtclust.choose.views import View, is_wide
 from mtclust.choose.ways import DIRECTIONS_OF_D, Candidate
 from mtclust.core.alignment import groups_of_tasks
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, eigen_features
 from mtclust.core.known import check_sizes, known_counts
@@ -39,8 +40,8 @@ from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
+from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.outcome import Outcome, polished, released
 from mtclust.search.recipe import solve
@@ -61,7 +62,7 @@ class Prepared:
     problem: Any
     settings: Settings
     sample: Sample
-    form: str  # "dual", "primal" or "matrix-free"
+    form: str  # "dual" or "primal"
 
     def is_searched(self, index: TaskIndex) -> bool:
         """Whether there is a search of its own: where nothing or only the kernel was open, or a task not looked at."""
@@ -72,15 +73,16 @@ class Prepared:
 def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
-    most = _WIDE_ROWS if form == "matrix-free" else rows_to_choose_on(clusters)
+    wide = form == "primal" and is_wide(X)
+    most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= SPARED * most or not _chosen_on_few(estimator, clusters))
-    tasks = index.by_rows if sizes_left_open(estimator) and form != "matrix-free" else None
+    tasks = index.by_rows if sizes_left_open(estimator) and not wide else None
     every = _tasks_of(estimator, index, most)
     sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks, **every)
     settings = choose_settings(estimator, given, sample, options)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
-    build = {"dual": _kernel_problem, "primal": _feature_problem, "matrix-free": _wide_problem}[form]
+    build = _feature_problem if form == "primal" else _kernel_problem
     problem = build(estimator, given, settings, sample)
     settings.selection["form"] = form
     return Prepared(problem, settings, sample, form)
@@ -135,7 +137,7 @@ def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np
     if best.frame != "task":
         return _in_common_frame(prepared, best, choice.alone, index, options, rng)
     outcome = best.outcome
-    if choice.alone is not None and problem.method != "independent":
+    if choice.alone is not None and problem.coupling.learns:
         single = choice.alone.outcome.point
         outcome = replace(outcome, single=single, few_single=single)
     return polished(outcome, options, rng) if sample.in_order else _carried_to_all_rows(prepared, outcome, options, rng)
@@ -154,7 +156,7 @@ def _carried_to_all_rows(prepared: Prepared, few: Outcome, options: SearchOption
         begun.following(few.point)
     point = problem.descend(begun, rng, effort)
     alone = point
-    if problem.method != "independent":
+    if problem.coupling.learns:
         single = sample.by_task(np.asarray(few.single.labels, dtype=np.int64))[1]
         alone = problem.alone().carried_labels(positions, single, problem.alone().uncoupled())
     similarity = few.similarity[np.ix_(place, place)]
@@ -233,7 +235,7 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
     seen, index = view.through(settings.spec, settings.frame), given.index
     _warn_if_constant(seen.centred.scale)
     method = estimator._method(index.n_tasks)
-    features = eigen_features(seen.centred.matrix, rank) if method == "features" else None
+    features = eigen_features(seen.centred.matrix, rank) if COUPLINGS[method].of_features else None
     if features is not None:
         settings.selection["n_components"] = features.rank
     bounds = _bounds_of(estimator, settings, given)
@@ -261,10 +263,11 @@ def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: S
     source = source_of(X, features, index, estimator.fit_intercept)
     own = source.moments(estimator.fit_intercept)
     _warn_if_constant(own.scale)
-    kind = "the {} columns of X" if features.projection is None else "{} Nyström features"
-    settings.selection["features"] = kind.format(own.n_features)
+    settings.selection["features"] = features.described.format(own.n_features)
     data = Data(source, own, _bounds_of(estimator, settings, given))
-    return FeatureProblem(data, method, lambda1, settings.lambda2, features, criterion=settings.criterion)
+    return FeatureProblem(
+        data, method, lambda1, settings.lambda2, features, criterion=criterion_named(settings.criterion)
+    )
 
 
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
@@ -276,27 +279,6 @@ def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     source = source_of(X, FeatureMap(Kernel("linear")), index, True)
     mean = source.moments(True).mean
     return mean if source.shift is None else mean + source.shift
-
-
-def _wide_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
-    from mtclust.primal.features import FeatureMap
-    from mtclust.primal.matrix_free import table_of
-    from mtclust.primal.rows import Data
-    from mtclust.problem.wide import WideSparseProblem
-
-    X, index, view = given.rows, given.index, settings.view
-    if len(sample.tasks) < index.n_tasks:  # settings are chosen on the largest tasks, but the search is for all
-        least = 2 * int(given.clusters.max()) + 1
-        sample = sample_rows(X, index, _WIDE_ROWS, most_tasks=index.n_tasks, least=least)
-        order = np.arange(sample.rows.shape[0])
-        view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
-    few = _seen_through(estimator, settings, view, replace(given, index=sample.index), estimator.n_components)
-    source = table_of(X, index.order, index.offsets)
-    data = Data(source, source.moments(estimator.fit_intercept), _bounds_of(estimator, settings, given))
-    return WideSparseProblem(
-        data, few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),
-        criterion=settings.criterion, sample=few, positions=sample.positions,
-    )  # fmt: skip
 
 
 def check_known(estimator: Any, given: Input) -> None:
