@@ -113,7 +113,10 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "first": first,
         "headline": facts.headline(rows_of_tasks, ids_differ=bool(first)),
         "verdict": _verdict(facts, len(careful)),
-        "in_words": _clusters_in_words(found),
+        "in_words": [
+            {"cluster": c, "share": percent(size / facts.n_rows), "words": cluster_in_words(found, c)}
+            for c, size in enumerate(np.asarray(model.cluster_sizes_).sum(axis=0))
+        ],
         "compared": compared_in_words(found, _COMPARED),
         "figures": _key_figures(facts),
         "cautions": careful,
@@ -152,14 +155,6 @@ def _verdict(facts: Facts, n_cautions: int) -> str:
     if n_cautions:
         sentences.append(f"{n_cautions} thing{'s' if n_cautions > 1 else ''} to know before you trust them: see below.")
     return " ".join(sentences)
-
-
-def _clusters_in_words(found: Clustering) -> list[dict[str, Any]]:
-    sizes = np.asarray(found.model.cluster_sizes_).sum(axis=0)
-    return [
-        {"cluster": c, "share": percent(sizes[c] / sizes.sum()), "words": cluster_in_words(found, c)}
-        for c in range(found.n_clusters)
-    ]
 
 
 def _key_figures(facts: Facts) -> list[dict[str, str]]:

@@ -30,9 +30,7 @@ from mtclust.app.tables.columns import (
 )
 from mtclust.app.tables.screening import (
     UNASSOCIATED,
-    far_example,
-    far_values_doubt,
-    far_values_in_words,
+    far_values_doubts,
     identifier,
     informative,
     level_notes,
@@ -338,8 +336,7 @@ class _Learner:
     def doubts(self) -> list[str]:
         """Values that may mean "not known", or be errors."""
         used = {column.name: self._numbers[column.name] for column in self.columns if column.name in self._numbers}
-        found = {name: words for name, values in used.items() if (words := far_values_in_words(name, values))}
-        return [far_values_doubt(list(found.values()), far_example(used[next(iter(found))]))] if found else []
+        return far_values_doubts(used)
 
     def _learn(self, cells: Cells) -> Column | str:
         """How a column becomes features, or in words why it is left out."""

@@ -340,39 +340,33 @@ def _beyond(outside: Array, edge: float, begin: float) -> Array:
     return far if len(far) <= _MOST_FAR else np.empty(0)
 
 
-def far_values_in_words(name: str, values: Array) -> str:
-    """What is far in a column, for :func:`far_values_doubt`; empty where nothing is.
+def far_values_doubts(columns: Mapping[str, Array]) -> list[str]:
+    """A sentence about the columns of numbers that hold far values, and the way out; none where none does.
 
     Examples
     --------
     >>> import numpy as np
-    >>> far_values_in_words("age", np.r_[np.arange(20.0, 60.0), -999, -999, -999])
+    >>> (doubt,) = far_values_doubts({"age": np.r_[np.arange(20.0, 60.0), -999, -999, -999]})
+    >>> doubt.split("counts: ")[1].split(". If")[0]
     'age (-999 in 3 rows, the others 20 to 59)'
     """
-    far = far_values(values)
-    if not len(far):
-        return ""
-    others = values[~np.isnan(values) & ~np.isin(values, far)]
-    counts = [int(np.sum(values == value)) for value in far]
-    shown = [f"{value:.6g} in {count} row{'s' if count > 1 else ''}" for value, count in zip(far, counts)]
-    return f"{name} ({', '.join(shown)}, the others {others.min():.4g} to {others.max():.4g})"
-
-
-def far_example(values: Array) -> str:
-    """The most common far value of a column, as an option takes it."""
-    far = far_values(values)
-    value = f"{far[np.argmax([np.sum(values == one) for one in far])]:.15g}"
-    return advice(f"[{value!r}]", value)
-
-
-def far_values_doubt(columns: Sequence[str], example: str) -> str:
-    """A sentence about the columns that hold far values, and the way out."""
-    more = len(columns) - _NAMED
-    shown = "; ".join(columns[:_NAMED]) + (f"; and {more} more columns" if more > 0 else "")
-    return (
-        f"Values lie so far from all others that hardly anything else in their column counts: {shown}. If they mean "
-        f"'not known', say so ({option('missing', example)}); if they are errors, correct them."
-    )
+    shown, example = [], ""
+    for name, values in columns.items():
+        counts = {value: int(np.sum(values == value)) for value in far_values(values).tolist()}
+        if counts:
+            others = values[~np.isnan(values) & ~np.isin(values, list(counts))]
+            told = ", ".join(f"{value:.6g} in {n} row{'s' if n > 1 else ''}" for value, n in counts.items())
+            shown.append(f"{name} ({told}, the others {others.min():.4g} to {others.max():.4g})")
+            example = example or f"{max(counts, key=lambda value: counts[value]):.15g}"
+    if not shown:
+        return []
+    more = f"; and {len(shown) - _NAMED} more columns" if len(shown) > _NAMED else ""
+    missing = option("missing", advice(f"[{example!r}]", example))
+    return [
+        f"Values lie so far from all others that hardly anything else in their column counts: "
+        f"{'; '.join(shown[:_NAMED])}{more}. If they mean 'not known', say so ({missing}); if they are errors, correct "
+        "them."
+    ]
 
 
 # -- spelling ----------------------------------------------------------------------------------------------------------
