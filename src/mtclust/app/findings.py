@@ -235,7 +235,7 @@ class Findings:
         return inside, outside
 
     def _all_traits(self) -> list[list[Trait]]:
-        """What sets every cluster apart: in all tasks, else in most, else between others, else in all rows together."""
+        """What sets every cluster apart: in all tasks, else between others, else in most, else in all rows together."""
         C = self.moments.counts.shape[1]
         found = [self._shared(c) for c in range(C)]
         told = Counter(
@@ -247,7 +247,7 @@ class Findings:
         often = [name for name, _ in told.most_common(_FEW)]
         for c, own in enumerate(found):
             if C > 1 and all(trait.scope == "task" for trait in own):
-                own[:0] = self._between(c, often) or self._of_rows(c)
+                own[:0] = self._between(c, often) or self._in_most(c) or self._of_rows(c)
         return found
 
     def _shared(self, cluster: int) -> list[Trait]:
@@ -255,7 +255,7 @@ class Findings:
         present = ~np.isnan(errors)
         if not present.any():
             return []
-        traits = self._in_all(cluster, effects, errors, present) or self._in_most(cluster, effects, errors, present)
+        traits = self._in_all(cluster, effects, errors, present)
         return traits + (self._particular(cluster, effects, errors, present) if present.sum() > 1 else [])
 
     def _in_all(self, cluster: int, effects: Array, errors: Array, present: NDArray[np.bool_]) -> list[Trait]:
@@ -266,8 +266,12 @@ class Findings:
         good = np.all(np.sign(here) == np.sign(mean), axis=0) & (np.abs(mean) >= max(LEAST_EFFECT, _SURE * error))
         return self._best(cluster, effects, good, certain, "all", mean)
 
-    def _in_most(self, cluster: int, effects: Array, errors: Array, present: NDArray[np.bool_]) -> list[Trait]:
+    def _in_most(self, cluster: int) -> list[Trait]:
         """Effects that point one way in the tasks that hold most of the cluster's rows."""
+        effects, errors = self.moments.effects(cluster)
+        present = ~np.isnan(errors)
+        if not present.any():
+            return []
         here, weight = (
             effects[present],
             self.moments.counts[present, cluster] / self.moments.counts[present, cluster].sum(),
@@ -287,12 +291,16 @@ class Findings:
         return [replace(self._trait(cluster, f, effects, scope), effect=float(mean[f])) for f in best]
 
     def _between(self, cluster: int, names: Sequence[str]) -> list[Trait]:
-        """What features that tell other clusters apart are in a cluster that nothing sets apart."""
+        """Features that tell other clusters apart, and in which this one lies between them."""
         effects, _ = self.moments.effects(cluster)
-        if np.isnan(effects[:, :1]).all():
-            return []
         places = {feature.name: f for f, feature in enumerate(self._features)}
-        return [self._trait(cluster, places[name], effects, "between") for name in names]
+        rows = np.maximum(self.moments.counts.sum(axis=0), 1.0)
+        found = []
+        for f in [] if np.isnan(effects[:, :1]).all() else [places[name] for name in names]:
+            means = self.moments.sums[:, :, f].sum(axis=0) / rows
+            if means.min() < means[cluster] < means.max():
+                found.append(self._trait(cluster, f, effects, "between"))
+        return found
 
     def _of_rows(self, cluster: int) -> list[Trait]:
         """What differs most between the rows inside and outside a cluster, whatever their tasks."""
