@@ -1,32 +1,30 @@
-"""From a table to its clusters: :func:`mtclust.cluster`; the command line calls the same."""
+"""From a table to its clusters: :func:`mtclust.cluster`; the command line calls the same. And back from a file."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mtclust.app.clustering import Clustering, _is_polars, rows_of
+from mtclust.app.clustering import Clustering, Step, is_polars, rows_of
 from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables, table_of_frames
-from mtclust.app.tables.parsing import MISSING
-from mtclust.app.tables.spelling import task_notes
+from mtclust.app.tables.screening import task_notes
 from mtclust.app.tables.table import refuse_rows_as_tasks
-from mtclust.app.wording import option
+from mtclust.app.tables.values import MISSING
 from mtclust.choose.number import CANDIDATES
 from mtclust.core.ids import strings_of
 from mtclust.exceptions import TableError, TableWarning
+from mtclust.persistence import models
 from mtclust.util.warning import warn_user
+from mtclust.util.wording import option
 
-_METHODS = ("dmtrc", "dmtfc", "dstc")
-_SCALES = ("standard", "range", "none")
-#: what is told while it is being done
-Step = Callable[[str], AbstractContextManager[None]]
+_METHODS, _SCALES = ("dmtrc", "dmtfc", "dstc"), ("standard", "range", "none")
 
 
 def cluster(
@@ -51,10 +49,11 @@ def cluster(
 ) -> Clustering:
     """Cluster the rows of several related tables (tasks) at once.
 
-    Columns may hold numbers, categories, dates, booleans or text. Numbers are standardised, a category as a whole and a
-    date count a third as much. What only names rows (ids, counters, postcodes), what is the same in all rows of a
-    task, and categories and dates that go with no other column (coin flips) are left out; missing values are filled in
-    from the rows of the same task. :attr:`Clustering.notes` says what was done.
+    Columns may hold numbers, categories, dates, booleans or text. Numbers are standardised; a category as a whole and a
+    date have a third of a number's weight. Identifiers (ids, counters, postcodes), columns that are the same in all
+    rows of a task, and categories and dates that are not associated with any other column are ignored; missing values
+    are filled in from the rows of the same task. :attr:`Clustering.notes` says what was done. Cluster ids are matched
+    between tasks as well as the data allow; :attr:`Clustering.findings` and the summary say where they do not match.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ def cluster(
     missing : str, number or sequence of these
         Further cells that mean "not known", such as "?" or -999.
     decimal : {".", ","}, optional
-        Decimal mark of numbers that are strings; found out where it can be.
+        Decimal mark of numbers that are strings; recognised by default.
     date_format : str, optional
         Such as "%d/%m/%Y"; ISO and others are recognised.
     common_columns : bool, default=False
@@ -127,7 +126,7 @@ def cluster(
     )
     for doubt in found.encoder.doubts:
         warn_user(doubt, TableWarning)
-    return found._as_polars() if _is_polars(table) else found
+    return found._as_polars() if is_polars(table) else found
 
 
 def read_any(table: Any, task: Any, *, common_columns: bool = False, reading: ReadOptions | None = None) -> Table:
@@ -163,7 +162,8 @@ def cluster_table(
         encoder = TableEncoder.fit(table, encoding)
         X, _ = encoder.transform(table)
     tasks = strings_of(table.tasks)
-    notes = [*table.notes, *task_notes(tasks), *encoder.notes]
+    alone = ["There is a single task, so that nothing could be shared between tasks."] * (len(set(tasks)) == 1)
+    notes = [*table.notes, *alone, *task_notes(tasks), *encoder.notes]
     estimator = _estimator(_one_of("method", method.lower(), _METHODS), options)
     estimator.set_params(kernel=kernel, n_clusters=_number(n_clusters, len(tasks)))
     with warnings.catch_warnings(record=True) as caught:
@@ -229,3 +229,47 @@ def _one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     if value not in allowed:
         raise TableError(f"{option(name, repr(value))} is not known; it is one of {', '.join(map(repr, allowed))}.")
     return value
+
+
+def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
+    """Read a model or a clustering that was saved; nothing in the file is executed, whoever made it.
+
+    Parameters
+    ----------
+    path : str or path
+    return_extra : bool, default=False
+        Return the model itself and what was saved as ``extra`` (None if nothing was).
+
+    Returns
+    -------
+    model : Clustering, DMTRC, DMTFC or DSTC
+        What was saved: a clustering of a table, also one by ``mtclust fit``, or an estimator. It predicts, clusters new
+        tasks and shows itself as the one that was saved; scores may differ by rounding.
+    extra : dict or None
+        Only with ``return_extra=True``.
+
+    Raises
+    ------
+    mtclust.exceptions.ModelFileError
+        If the file is no saved model, is damaged, or was written in a format that this version does not know.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import mtclust
+    >>> import pandas as pd
+    >>> prices = pd.DataFrame({"shop": ["a", "a", "a", "b", "b", "b"], "price": [1.0, 1.2, 9.0, 2.0, 9.9, 9.5]})
+    >>> found = mtclust.cluster(prices, task="shop", n_clusters=2, kernel="linear", sizes=1.0)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     found.save(Path(directory) / "prices.mtclust")
+    ...     loaded = mtclust.load(Path(directory) / "prices.mtclust")
+    >>> loaded.predict(pd.DataFrame({"shop": ["a", "b"], "price": [8.0, 1.5]})).tolist()
+    [1, 0]
+    """
+    model, extra = models.load(path, return_extra=True)
+    if return_extra:
+        return model, extra
+    if isinstance(extra, dict) and isinstance(extra.get("clustering"), dict):
+        return Clustering.of_saved(model, extra)
+    return model
