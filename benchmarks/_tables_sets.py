@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_iris, load_wine
 
+import _one_thread  # noqa: F401
 import _tables_read as read
 from _tables_read import Table, one_scale, some_rows, standardised
 from mtclust.datasets import load_digits_tasks

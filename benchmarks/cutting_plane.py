@@ -21,6 +21,7 @@ from typing import Any
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+import _one_thread  # noqa: F401
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.exceptions import DegenerateSolutionWarning
 from mtclust.metrics import macro_nmi

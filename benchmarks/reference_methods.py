@@ -24,6 +24,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+import _one_thread  # noqa: F401
 from mtclust.metrics import macro_nmi
 from paper.datasets import fetch_pendigits_tasks
 from paper.experiments.methods import fast_macro_nmi, labels_of_starts

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+import _one_thread  # noqa: F401
 from _tables import Rows, write_markdown
 from mtclust import DMTRC
 from mtclust.choose.views import mean_distance_within

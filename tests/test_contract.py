@@ -8,10 +8,11 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import mtclust
-from mtclust import DMTFC, DMTRC, DSTC, _progress
+from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.datasets import load_digits_tasks, make_related_tasks
 from mtclust.exceptions import UncoupledWarning
 from mtclust.selection import CouplingDecision, Selection
+from mtclust.util import progress as _progress
 from mtclust.util.progress import listening
 
 da = pytest.importorskip("dask.array")

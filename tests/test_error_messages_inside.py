@@ -15,7 +15,9 @@ import pytest
 import scipy.sparse as sp
 
 import mtclust
-from mtclust import DSTC, coupling, features
+from mtclust import DSTC
+from mtclust.core import coupling
+from mtclust.core import kernels as features
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
 from mtclust.primal import matrix_free

@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from mtclust import DMTRC, DSTC, _progress
+from mtclust import DMTRC, DSTC
 from mtclust.app.commands import progress
+from mtclust.util import progress as _progress
 from mtclust.util.progress import counted, listening, phase
 from tests.conftest import gaussian_tasks
 

@@ -21,7 +21,6 @@ from mtclust.exceptions import (
     UncoupledWarning,
 )
 from mtclust.nuisance import NuisanceRemover, nuisance_free_kernel, remove_nuisance
-from paper.reference import LSSMTC, KernelKMeans
 from tests.conftest import gaussian_tasks
 
 ROOT = Path(__file__).parent.parent
@@ -108,14 +107,6 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
     "nuisance of a kernel": (lambda: nuisance_free_kernel(X, NUISANCE, tasks=SMALL), SmallTaskWarning, EMPTY),
     "nuisance, transformer": (
         lambda: NuisanceRemover().fit_transform(X, nuisance=NUISANCE, tasks=SMALL), SmallTaskWarning, EMPTY,
-    ),
-    "reference": (
-        lambda: LSSMTC(3, max_iter=1, random_state=0).fit(NOISY[::9], tasks=NOISY_TASKS[::9]), ConvergenceWarning,
-        ["LSSMTC had not converged", "max_iter=1 steps", "raise max_iter or tol (now"],
-    ),
-    "reference, fit_predict": (
-        lambda: KernelKMeans(3, max_iter=1, random_state=0).fit_predict(NOISY[::9], tasks=NOISY_TASKS[::9]),
-        ConvergenceWarning, ["KernelKMeans had not converged", "max_iter=1 steps", "raise max_iter or tol (now"],
     ),
 }  # fmt: skip
 

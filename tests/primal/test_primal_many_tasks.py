@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtclust import DMTRC, _compiled, leading
+from mtclust import DMTRC
 from mtclust.choose.settings import sample_rows
+from mtclust.core import _compiled, leading
 from mtclust.core.alignment import align_means
 from mtclust.core.class_means import align_many
 from mtclust.core.labels import SizeBounds

@@ -1,6 +1,7 @@
 """A run that is torn or repeated ends with the table of a run that was not; kills are in ``tests/kills``."""
 
 import csv
+import os
 import subprocess
 import sys
 
@@ -29,7 +30,8 @@ run_cells(cells, execute, RunTable(Path(sys.argv[1])))
 
 
 def start(script, table):
-    return subprocess.Popen([sys.executable, str(script), str(table)], stderr=subprocess.DEVNULL)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen([sys.executable, str(script), str(table)], stderr=subprocess.DEVNULL, env=environment)
 
 
 def without_times(table):
