@@ -127,6 +127,26 @@ def test_the_judge_learns_from_no_table_that_is_held_out():
     assert result.returncode == 0, result.stderr
 
 
+def test_the_weight_of_a_term_that_tells_good_candidates_from_bad_ones_is_learned():
+    code = (
+        "import sys; sys.path.insert(0, 'benchmarks')\n"
+        "import numpy as np\n"
+        "from learn_judge import Described, Lessons\n"
+        "rng, rows = np.random.default_rng(0), []\n"
+        "for number in range(120):\n"
+        "    quality, noise = rng.uniform(size=8), rng.normal(size=(2, 8))\n"
+        "    terms = {'length': 0.1 * noise[0], 'telling': quality + 0.1 * noise[1]}\n"
+        "    rows.append(Described(str(number), f'table {number % 40}', list('abcdefgh'), terms, quality))\n"
+        "lessons = Lessons(rows)\n"
+        "gain, error = lessons.gain([0, 1])\n"
+        "assert gain > 0.2 and error < 0.05, (gain, error)\n"
+        "assert abs(lessons.gain([0])[0]) < 0.05\n"
+        "assert lessons.learned([0, 1], np.ones(120, dtype=bool))[1] > 0.5\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+
+
 def test_everyday_in_small_measures_every_part(tmp_path):
     result = run("everyday.py", "--quick", "--out", str(tmp_path))
     assert result.returncode == 0, result.stderr
