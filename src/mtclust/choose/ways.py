@@ -16,8 +16,8 @@ from mtclust.choose.views import Frame, KernelSpec, View
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import eigen_features
 from mtclust.core.labels import neutral_bounds, parse_sizes
+from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import Method, Point, SearchOptions, Start
 from mtclust.search.outcome import Outcome, released
 from mtclust.search.recipe import solve
