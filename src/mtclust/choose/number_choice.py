@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.choose.judge import noise_level
+from mtclust.choose._old.judge import noise_level
 from mtclust.choose.sweep import Look
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.util.extras import require

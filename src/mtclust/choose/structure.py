@@ -12,7 +12,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mtclust.choose.judge import Judge, noise_level
+from mtclust.choose._old.judge import Judge, noise_level
 from mtclust.choose.views import KernelSpec, View
 from mtclust.core.labels import tasks_of_rows
 

@@ -22,9 +22,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
 from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
-from mtclust.choose.settings import Input, columns_to_spread, sizes_left_open
-from mtclust.choose.views import is_wide
-from mtclust.core.few_values import spread
+from mtclust.choose.settings import Input, by_rows, sizes_left_open
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.known import read_known
@@ -39,7 +37,7 @@ from mtclust.estimators.forms import FORMS, form_of
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
 from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search, tasks_of_few
 from mtclust.estimators.repeated import check_copies, read_copies, store_by_row
-from mtclust.estimators.storing import label_as_they_are, store
+from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
@@ -52,8 +50,6 @@ Array = NDArray[np.float64]
 
 #: options a user may set through ``solver_options``; the others have arguments of their own
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
-#: up to so many rows the order in which they come has no effect at all
-_ORDERED_BY_CONTENT = 20_000
 
 
 def unchanged_on_failure(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,7 +131,6 @@ class MultitaskClusterer(AfterFit):
         -------
         self
         """
-        self.spread_columns_ = np.empty(0, dtype=np.int64)
         if is_dask(X, tasks):
             from mtclust.distributed.fit import fit_distributed
 
@@ -164,13 +159,9 @@ class MultitaskClusterer(AfterFit):
         """Fit a table in memory, with a task id for every row."""
         index = index_tasks(ids, rows.shape[0])
         form = form_of(self, self._read_form(), rows, index.n_tasks)
-        self.spread_columns_ = columns_to_spread(self, rows)
-        seen = spread(rows, self.spread_columns_)
-        if rows.shape[0] <= _ORDERED_BY_CONTENT and not is_wide(rows):
-            index = index.by_content(seen)
-        self._fit_rows(seen, index, form, hints.of_rows(index.order, rows.shape[0]))
-        label_as_they_are(self, rows, index, hints)
-        return self
+        if by_rows(self):
+            index = index.by_content(rows)
+        return self._fit_rows(rows, index, form, hints.of_rows(index.order, rows.shape[0]))
 
     def _fit_rows(self, rows: Any, index: TaskIndex, form: str, hints: Hints = NO_HINTS) -> Any:
         """Choose what is left open, search, decide, store.

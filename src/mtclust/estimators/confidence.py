@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.choose.judge import Judge
+from mtclust.choose.choice import Question
+from mtclust.choose.judge import Predictability, Verdict
 from mtclust.choose.settings import all_rows, sample_rows
-from mtclust.choose.views import View, is_wide, judging_kernels
-from mtclust.core.few_values import spread
+from mtclust.choose.views import View, candidate_kernels, is_wide
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.membership import best_temperature, probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
@@ -39,20 +39,25 @@ def separation_by(model: Any, X: Any, tasks: Any) -> float:
         )
     labels = model.predict(X, tasks=tasks)
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
-    features = spread(features, model.spread_columns_)
-    index = index_tasks(ids, features.shape[0])
-    if not is_wide(features):  # then the order of rows does not count
-        index = index.by_content(features)
-    common = model.selection_.center != "task"
-    if common:
+    index = index_tasks(ids, features.shape[0]).by_content(features)
+    if model.selection_.center != "task":
         numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
-        features = rows_in_frame(model._kept, features, numbers)
-    few = index.sizes.sum() <= _JUDGED_ROWS
-    sample = all_rows(features, index) if few else sample_rows(features, index, _SAMPLED_ROWS)
-    offsets = sample.index.offsets[[0, -1]] if common else sample.index.offsets
-    view = View(sample.rows, offsets)
-    judge = Judge.of(view, judging_kernels(model.kernel, is_wide(sample.rows)))
-    return judge(labels[sample.order], model.n_clusters_).separation
+        features, index = rows_in_frame(model._kept, features, numbers), index.as_one_task()
+    return separation(model, features, index, labels).separation
+
+
+def separation(estimator: Any, rows: Any, index: TaskIndex, labels: NDArray[np.int64]) -> Verdict:
+    """How well clusters are separated within the tasks of an index; labels are in the order of the rows.
+
+    Of more than ``_JUDGED_ROWS`` rows a sample is looked at, the same whatever order they come in.
+    """
+    n = int(index.sizes.sum())
+    sample = all_rows(rows, index) if n <= _JUDGED_ROWS else sample_rows(rows, index, _SAMPLED_ROWS)
+    view = View(sample.rows, sample.index.offsets, sample.order, columns=index.columns)
+    kernels = candidate_kernels(estimator.kernel, "auto", is_wide(sample.rows))
+    question = Question(view, kernels, np.full(sample.index.n_tasks, estimator.n_clusters_), "independent")
+    judge = Predictability(question.rows_as_they_are, question.tasks)
+    return judge.verdict(labels[sample.order], estimator.n_clusters_)
 
 
 def store_confidence(estimator: Any, rows: Any, index: TaskIndex, outcome: Outcome) -> None:

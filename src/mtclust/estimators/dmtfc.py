@@ -89,7 +89,7 @@ class DMTFC(MultitaskClusterer):
         eigen-features of the kernel.
     single_task_labels_, tasks_, coef_, intercept_, objective_, loo_score_, cluster_sizes_, task_groups_, history_
         As in :class:`DMTRC`; so are ``n_clusters_``, ``n_iter_``, ``converged_``, ``selection_``, ``n_features_in_``
-        ``feature_names_in_``, ``probabilities_``, ``outlier_scores_``, ``spread_columns_``,
+        ``feature_names_in_``, ``probabilities_``, ``outlier_scores_``,
         ``cluster_scores_`` and ``stability_``.
     relaxed_labels_, mixture_weights_, init_labels_, lower_bound_
         Of the cutting planes only: Ỹ (n × C), the weights μ of every task's pool, the labels at the start, and a lower

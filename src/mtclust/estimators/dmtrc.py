@@ -99,9 +99,6 @@ class DMTRC(MultitaskClusterer):
     outlier_scores_ : ndarray of shape (n,) or None
         In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.estimators.outliers`); above
         ½ it belongs nowhere. Its label is kept all the same. None above 20 000 rows.
-    spread_columns_ : ndarray of shape (k,)
-        Numbers of the columns with two to five values, whose values were spread for the search
-        (:mod:`mtclust.core.few_values`); only where sizes are open.
     single_task_labels_ : ndarray of shape (n,)
         What clustering every task alone gives (DSTC), for comparison.
     tasks_ : ndarray of shape (m,)
@@ -219,17 +216,15 @@ class DMTRC(MultitaskClusterer):
             selection["coupling"] = decision_of_relaxation(self.coupling, index.n_tasks)
             return super()._solve(prepared, index, options, rng)
         outcome = super()._solve(prepared, index, options, rng)
-        choice = prepared.settings.choice
-        together = choice is not None and choice.best.start == "together" and self.coupling == "auto"
-        if prepared.settings.frame != "task" or together:
-            moved = ", each moved by an offset of its own," if prepared.settings.moves is not None else ","
-            one = f"all tasks share one frame{moved} and with it one model"
-            reason = "the rows of all tasks together show clusters better than those of any task" if together else one
-            selection["coupling"] = {"decision": "full", "reason": reason}
+        settings = prepared.settings
+        if settings.frame != "task":
+            moved = ", each moved by an offset of its own," if settings.moves is not None else ","
+            selection["coupling"] = {
+                "decision": "full", "reason": f"all tasks share one frame{moved} and with it one model",
+            }  # fmt: skip
             return outcome
-        judge, open_sizes = prepared.settings.judge, prepared.settings.sizes != "given"
         outcome, selection["coupling"] = decide_coupling(
-            self.coupling, outcome, judge, prepared.sample, index, options, open_sizes
+            self.coupling, outcome, settings.X, settings.choice, prepared.sample, index, options
         )
         return outcome
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
-from mtclust.core.few_values import spread
 from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
 from mtclust.core.new_task import NewTask
 from mtclust.core.validation import generator_of
@@ -25,7 +24,7 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator."""
     kept = model._kept
     given = _rows_of_new_task(model, X, kept.n_columns)
-    rows = spread(given, model.spread_columns_)
+    rows = given
     if sizes is None:
         sizes = model.sizes if same_for_all_clusters(model.sizes) else "auto"
     if isinstance(kept, CommonKept):
@@ -40,8 +39,6 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
         labels = problem.starts_of(point)[-1].labels
         assert labels is not None
         decision = replace(problem.decision(point), temperature=model._model.temperature)
-        if len(model.spread_columns_):
-            labels = decision.scores(given, np.full(given.shape[0], problem.n_tasks - 1)).argmax(axis=1)
         return NewTask(labels, covariance, row, point.value, decision, rows.shape[1])
 
 

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.frames import moves_by_sums
+from mtclust.choose.choice import DIRECTIONS_OF_D, Choice
+from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.settings import (
     Input,
     Sample,
@@ -29,7 +30,6 @@ from mtclust.choose.settings import (
     sizes_left_open,
 )
 from mtclust.choose.views import View, candidate_kernels, is_wide
-from mtclust.choose.ways import DIRECTIONS_OF_D, Candidate
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, eigen_features
@@ -41,8 +41,9 @@ from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.predictability import criterion_named
-from mtclust.problem.protocol import SearchOptions
-from mtclust.search.outcome import Outcome, polished, released
+from mtclust.problem.kernel_descent import KernelFit
+from mtclust.problem.protocol import Point, SearchOptions
+from mtclust.search.outcome import Outcome, polished
 from mtclust.search.recipe import solve
 from mtclust.util.memory import available_memory, bytes_with_features, require_memory
 from mtclust.util.warning import warn_user
@@ -102,7 +103,7 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
     """Offsets of tasks by all of their rows, in the clusters that the model of the sample puts them in."""
     assert settings.choice is not None
     assert settings.moves is not None
-    index, outcome, C = given.index, settings.choice.best.outcome, int(given.clusters.max())
+    index, outcome, C = given.index, settings.choice.outcome, int(given.clusters.max())
     model: Any = outcome.problem.decision(outcome.point)
     sums, counts = np.zeros((index.n_tasks, C, given.rows.shape[1])), np.zeros((index.n_tasks, C))
     for task, part in enumerate(index.slices()):
@@ -112,7 +113,7 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
             z = indicators(labels_by(model, rows - settings.moves[task]), C)
             sums[task] += z.T @ rows
             counts[task] += z.sum(axis=0)
-    moves = moves_by_sums(sums, counts)
+    moves = offsets_by_sums(sums, counts)
     view = View(sample.rows, sample.index.offsets, sample.order).aligned(moves[sample.tasks])
     return replace(settings, moves=moves, view=view)
 
@@ -134,23 +135,20 @@ def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np
     if choice is None or prepared.is_searched(index):
         if choice is not None and settings.sizes != "given":  # random_state counts for sizes that are given
             rng = np.random.default_rng(0)
-        outcome = solve(problem, options, rng)
-        return released(outcome, options, rng) if settings.sizes == "released" else outcome
-    best, rng = choice.best, np.random.default_rng(0)  # what was chosen does not depend on random_state
-    if best.frame != "task":
-        return _in_common_frame(prepared, best, choice.alone, index, options, rng)
-    outcome = best.outcome
-    if choice.alone is not None and problem.method != "independent":
-        single = choice.alone.outcome.point
-        outcome = replace(outcome, single=single, few_single=single)
-    return polished(outcome, options, rng) if sample.in_order else _carried_to_all_rows(prepared, outcome, options, rng)
+        return solve(problem, options, rng)
+    rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
+    if choice.frame != "task":
+        return _in_common_frame(prepared, choice, index, options, rng)
+    if sample.in_order:
+        return polished(choice.outcome, options, rng) if settings.sizes == "given" else choice.outcome
+    return _carried_to_all_rows(prepared, choice.outcome, options, rng)
 
 
 def _carried_to_all_rows(prepared: Prepared, few: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """The outcome on a sample carried to all rows."""
     problem, sample = prepared.problem, prepared.sample
     positions, labels, place = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
-    if prepared.settings.sizes == "released":
+    if prepared.settings.sizes == "free":
         problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present[place]))
     effort = options.effort("all rows", last=True, tasks=sample.tasks.tolist())  # in an order that names do not change
     Z = few.point.Z[np.ix_(place, place)] if problem.couples_labels else few.point.Z
@@ -170,31 +168,25 @@ def _carried_to_all_rows(prepared: Prepared, few: Outcome, options: SearchOption
 
 
 def _in_common_frame(
-    prepared: Prepared, best: Candidate, own: Candidate | None, index: TaskIndex, options: SearchOptions,
-    rng: np.random.Generator,
+    prepared: Prepared, choice: Choice, index: TaskIndex, options: SearchOptions, rng: np.random.Generator
 ) -> Outcome:  # fmt: skip
-    """All rows labelled by one model; the tasks alone keep what they had in their own frames."""
-    few, sample = best.outcome, prepared.sample
-    pooled, point, single = few.problem, few.point, None if own is None else own.outcome.point
-    similarity = np.eye(index.n_tasks) if own is None else own.outcome.similarity
-    few_single: Any = few.point if single is None else single
+    """All rows labelled by one model; the tasks alone keep the best labels that each of them has by itself."""
+    few, sample = choice.outcome, prepared.sample
+    pooled, point = few.problem, few.point
+    apart = None if choice.apart is None else choice.apart.labels
+    similarity = choice.similarity if choice.similarity is not None else np.eye(len(sample.tasks))
     place = None
     if not sample.in_order:
         pooled = prepared.problem
-        if prepared.settings.sizes == "released":
-            pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
+        pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
         positions, labels, tasks = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
         place = np.argsort(index.in_order_of_content())
         everywhere = place[np.concatenate([part + a for a, part in zip(index.offsets, positions)])]
         first = np.argsort(everywhere)
         carried = pooled.carried_labels([everywhere[first]], labels[first], pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True))
-        similarity = similarity[np.ix_(tasks, tasks)]
-        if single is not None and sample.complete:
-            alone = sample.by_task(np.asarray(single.labels, dtype=np.int64))[1]
-            single = replace(single, fit=replace(single.fit, labels=alone))
-        else:
-            single = None
+        similarity = similarity[np.ix_(tasks, tasks)] if sample.complete else np.eye(index.n_tasks)
+        apart = sample.by_task(apart)[1] if apart is not None and sample.complete else None
     labels = np.asarray(point.labels) if place is None else np.asarray(point.labels)[place]
     counts = counts_by_task(labels, index.offsets, pooled.bounds.n_clusters)
     settings = prepared.settings
@@ -203,9 +195,9 @@ def _in_common_frame(
         None if settings.moves is None else settings.view.rows,
     )  # fmt: skip
     whole = frame.point(point)
+    single = whole if apart is None else Point(KernelFit(apart, few.point.fit.at, few.problem.bounds), whole.value)
     return Outcome(
-        frame, whole, whole if single is None else single, few.problem, few.point, few_single, similarity,
-        groups_of_tasks(similarity),
+        frame, whole, single, few.problem, few.point, few.point, similarity, groups_of_tasks(similarity)
     )  # fmt: skip
 
 

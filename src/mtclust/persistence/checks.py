@@ -83,8 +83,6 @@ def check_state(model: Any) -> None:
     _check_tasks(model.tasks_)
     d = model.n_features_in_ - (model.task_column is not None)
     sizes = _Sizes(n=len(model.labels_), m=len(model.tasks_), C=int(model.n_clusters_), d=d)
-    if len(model.spread_columns_):
-        sizes.array("spread_columns_", model.spread_columns_, _INT, "spread", low=0, high=d - 1)
     highest = model.n_clusters_ - 1
     sizes.array("labels_", model.labels_, _INT, "n", low=0, high=highest)
     sizes.array("single_task_labels_", model.single_task_labels_, _INT, "n", low=0, high=highest)

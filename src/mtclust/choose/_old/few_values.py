@@ -91,3 +91,19 @@ def _mix(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
     return mixed ^ (mixed >> np.uint64(31))
+
+
+def columns_to_spread(estimator, rows):  # type: ignore[no-untyped-def]
+    from mtclust.choose.settings import by_rows, sizes_left_open
+
+    return few_valued(rows) if by_rows(estimator) and sizes_left_open(estimator) else np.empty(0, dtype=np.int64)
+
+
+def judging_kernels(kernel, wide=False):  # type: ignore[no-untyped-def]
+    from mtclust.choose.views import KernelSpec, candidate_kernels
+
+    if wide and kernel in ("auto", "linear"):
+        return (KernelSpec("linear"),)
+    if not isinstance(kernel, str) or kernel == "precomputed":
+        return candidate_kernels(kernel, "auto")
+    return (KernelSpec("linear"), *(KernelSpec("rbf", w) for w in (0.5, 1.0, 2.0)))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.quadratic import directions_of
+from mtclust.choose._old.quadratic import directions_of
 from mtclust.choose.views import KernelSpec, View
 from mtclust.core.assignment import assign
 from mtclust.core.labels import neutral_bounds

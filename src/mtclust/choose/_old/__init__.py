@@ -1,0 +1,1 @@
+"""Until the number of clusters is chosen by one signal."""
