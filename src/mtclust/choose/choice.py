@@ -305,7 +305,7 @@ def _descents(question: Question, found: dict[str, Labels], options: SearchOptio
     ranked = [names[k] for k in np.argsort(-score.round(6), kind="stable")]
     spec = NARROW if NARROW in question.kernels else question.kernels[0]
     weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
-    rough = replace(options, n_init=1, single_task_n_init=8, n_seeds=1, polish=False)
+    rough = replace(options, n_init=2, single_task_n_init=8, n_seeds=2, polish=False)
     ends: list[tuple[str, Labels]] = []
     own = [name for name in ranked if name.split(":")[0] in ("task", "own", "all" if question.n_tasks == 1 else "")]
     frame = "own" if question.method == "independent" and question.n_tasks > 1 else "task"

@@ -244,7 +244,7 @@ def choose_settings(estimator: Any, given: Input, sample: Sample, options: Searc
     if choice is not None and frame != "task":  # then all rows are one task
         share, one = 1.0, choice.question
         if choice.offsets is not None:
-            view, moves = one.view, np.empty_like(choice.offsets)
+            view, moves = one.view, np.zeros((m, choice.offsets.shape[1]))
             moves[sample.tasks] = choice.offsets
         lambda1, lambda2 = one.lambdas or constant_lambdas(1, spec, criterion)
         lambda1 = np.repeat(lambda1, m)
@@ -285,12 +285,12 @@ def _frames(estimator: Any, given: Input, sample: Sample) -> tuple[Frame, ...]:
     if frames == ("task",):
         return frames
     possible: tuple[Frame, ...] = ("task",)
-    if given.index.in_memory and not is_wide(given.rows) and len(sample.tasks) == given.index.n_tasks:
+    if given.index.in_memory and not is_wide(given.rows):
         possible = ("task", "all", "aligned") if by_rows(estimator) else ("task", "all")
     if len(frames) == 1 and frames[0] not in possible:
         raise ValueError(
-            f'center="{frames[0]}" needs rows in memory, dense or of at most 2 million cells, and not very many tasks '
-            f'(here {given.index.n_tasks}; 100 always work), "aligned" also a kernel of rows; use center="task".'
+            f'center="{frames[0]}" needs rows in memory, dense or of at most 2 million cells, "aligned" also a kernel '
+            'of rows; use center="task".'
         )
     return tuple(frame for frame in frames if frame in possible)
 

@@ -182,7 +182,7 @@ class MultitaskClusterer(AfterFit):
         with one_blas_thread(), reporting(self):
             prepared = prepare(self, given, form, options)
             prepared.settings.selection.update(words_of_choice(choice))
-            outcome = self._solve(prepared, index, options, rng)
+            outcome = self._solve(prepared, given, options, rng)
             few_tasks = tasks_of_few(prepared, index)
             if known is not None:
                 outcome = keep_known(outcome, known, options, rng, few_tasks, same_for_all_clusters(self.sizes))
@@ -237,13 +237,13 @@ class MultitaskClusterer(AfterFit):
         warn_of_choice(choice)
         return choice
 
-    def _solve(self, prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    def _solve(self, prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
         """Search, then let the method decide on what was found."""
         if self.solver == "cutting-plane":
             from mtclust.estimators.relaxed import solve_relaxed
 
-            return solve_relaxed(self, prepared.problem, index, options, rng)
-        return search(prepared, index, options, rng)
+            return solve_relaxed(self, prepared.problem, given.index, options, rng)
+        return search(prepared, given, options, rng)
 
     def _method(self, n_tasks: int) -> Method:
         """How the tasks are coupled."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.choose.coupling import decide_coupling
-from mtclust.core.tasks import TaskIndex
+from mtclust.choose.settings import Input
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.new_tasks import correlation
 from mtclust.estimators.problems import Prepared
@@ -210,12 +210,12 @@ class DMTRC(MultitaskClusterer):
     def _method(self, n_tasks: int) -> Method:
         return "independent" if n_tasks == 1 or self.coupling in ("none", 0) else "relationship"
 
-    def _solve(self, prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-        selection = prepared.settings.selection
+    def _solve(self, prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+        selection, index = prepared.settings.selection, given.index
         if self.solver == "cutting-plane":
             selection["coupling"] = decision_of_relaxation(self.coupling, index.n_tasks)
-            return super()._solve(prepared, index, options, rng)
-        outcome = super()._solve(prepared, index, options, rng)
+            return super()._solve(prepared, given, options, rng)
+        outcome = super()._solve(prepared, given, options, rng)
         settings = prepared.settings
         if settings.frame != "task":
             moved = ", each moved by an offset of its own," if settings.moves is not None else ","
