@@ -19,12 +19,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
+from mtclust.choose._old.few_values import few_valued, judging_kernels, spread
 from mtclust.choose._old.judge import Judge
 from mtclust.choose._old.mixture import mixture_labels
 from mtclust.choose.settings import all_rows, sample_rows
 from mtclust.choose.views import View
 from mtclust.core.alignment import names_by_agreement, pair_counts
-from mtclust.choose._old.few_values import few_valued, judging_kernels, spread
 from mtclust.core.tasks import index_tasks
 from mtclust.estimators.concerns import FEW_ROWS
 

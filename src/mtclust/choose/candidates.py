@@ -3,7 +3,7 @@ r"""Cheap candidates: labels of standard methods, of rows in every frame in whic
 Rows X (n × d) of m tasks are seen
 
 - ``all``: as they are; tasks whose clusters lie in the same places
-- ``task``: around the mean of their task, all rows together; tasks that are shifted and hold the same shares of clusters
+- ``task``: around the mean of their task, all rows together; tasks that are shifted and hold the same shares
 - ``aligned``: after every task was moved back by an offset δ_i, found by EM together with the clusters
   (:mod:`mtclust.choose.frames`); tasks that are shifted and hold other shares
 - ``own``: every task alone, the ids of its clusters matched by the class means around the mean of the task
@@ -41,6 +41,8 @@ _MIXTURE_PASSES, _GAIN = 100, 1e-3
 _NEIGHBOURS = (5, 10)
 #: graphs of more rows are not made dense
 _DENSE_GRAPH = 150
+#: candidates that EM begins with
+_STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours 10", "own:k-means")
 #: passes of the matching of ids
 _SWEEPS = 4
 
@@ -79,7 +81,7 @@ def propose(X: Array, tasks: Labels, n_clusters: int, only: Iterable[str] | None
         found |= _named("own", alone(X, tasks, n_clusters))
     if wanted & {"all", "aligned"}:
         Y = frames.directions(X, tasks, n_clusters)
-        starts = [found[name] for name in ("all:k-means", "task:k-means", "all:neighbours 10", "own:k-means")]
+        starts = [found[name] for name in _STARTS_OF_EM if name in found]
         found["all:em"] = frames.described(Y, tasks, starts, n_clusters)
         if "aligned" in wanted:
             found["aligned:em"] = frames.described(Y, tasks, starts, n_clusters, moved=True)

@@ -1,11 +1,11 @@
 """The choice of labels where sizes are open, and of the kernel where they are given.
 
 1. cheap candidates: labels of standard methods in every frame (:mod:`mtclust.choose.candidates`)
-2. dear ones: the best of these descended under E, and the paper's J with balanced sizes, which are then released; labels
-   stand undescended as well, for a descent can leave a right answer
+2. dear ones: the best of these descended under E, and the paper's J with balanced sizes, which are then released;
+   labels stand undescended as well, for a descent can leave a right answer
 3. one score (:mod:`mtclust.choose.judge`) picks the labels
-4. the frame is that of the shortest description of the rows with these labels (:mod:`mtclust.choose.frames`), the kernel
-   the one that predicts them best for rows that are left out
+4. the frame is that of the shortest description of the rows with these labels (:mod:`mtclust.choose.frames`), the
+   kernel the one that predicts them best for rows that are left out
 
 Nothing is drawn at random, and ``random_state`` plays no part: the same data give the same choice.
 """

@@ -76,7 +76,7 @@ def _decision_of_candidates(choice: Choice, outcome: Outcome, index: TaskIndex) 
         "similarity": _similarity_of_nearest(outcome),
         "task_covariance": outcome.point.Z,
     }
-    figures = f"best score of tasks together {together.score - choice.best.score:+.2f}, apart {apart.score - choice.best.score:+.2f}"
+    figures = f"score {together.score - apart.score:+.2f} together against apart"
     if choice.best.is_apart:
         decision["reason"] = f"labels of every task alone have the highest score ({figures})"
         _warn(decision["reason"])

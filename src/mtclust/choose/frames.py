@@ -35,6 +35,8 @@ _SMALLEST_EIGENVALUE = 1e-6
 _SMALLEST_VARIANCE = 1e-3
 #: rows of a cluster that are added to every task before its shares are taken, rows at δ = 0, weight of an empty mean
 _PRIOR_ROWS, _PRIOR_AT_ZERO, _NO_ROWS = 0.5, 1.0, 1e-6
+#: share of the squares of coordinates that is rounding
+_ROUNDING = 1e-12
 #: passes of EM at most, and gain per row below which it ends
 _PASSES, _GAIN = 50, 1e-5
 
@@ -95,7 +97,9 @@ def _em(Y: Array, tasks: Labels, labels: Labels, n_clusters: int, moved: bool) -
         else:
             mu = in_clusters / (sizes + _NO_ROWS)[:, None]
         cross = in_clusters.T @ mu
-        covariance = _regular((A.T @ A - cross - cross.T + (mu * sizes[:, None]).T @ mu) / n)
+        squares = A.T @ A
+        covariance = _regular((squares - cross - cross.T + (mu * sizes[:, None]).T @ mu) / n)
+        covariance.flat[:: d + 1] += _ROUNDING * np.trace(squares) / n  # far shifts leave few digits
         factor = sla.cholesky(covariance, lower=True)
         both = sla.solve_triangular(factor, np.vstack([A, mu]).T, lower=True, check_finite=False).T
         shares = (counts + _PRIOR_ROWS) / (counts + _PRIOR_ROWS).sum(axis=1, keepdims=True)

@@ -12,11 +12,12 @@ that are clustered is ever used. The terms of all candidates are computed at onc
             s_c = \frac{R_c^2 - b_c}{1 - b_c}
 
   where b is what the best clusters of structureless rows get with as many clusters. The mean of s_c over clusters and
-  kernels, each at its best λ of a grid, is 1 for membership that is predicted perfectly, about 0 for the best clusters of
-  structureless rows, and what people are shown as separation.
+  kernels, each at its best λ of a grid, is 1 for membership that is predicted perfectly, about 0 for the best clusters
+  of structureless rows, and what people are shown as separation.
 - *shape*: the same with a quadratic discriminant, each row left out: clusters that touch may have shapes of their own
 - *length*: the shortest description of the rows over all frames (:mod:`mtclust.choose.frames`)
 - *evenness*: H(π)/log C of the cluster sizes, within tasks and over all rows
+- *agreement*: information shared with the other candidates given the task, over the root of the entropies
 
 Separation and shape are taken within tasks, over all rows, and over all rows after tasks were aligned.
 
@@ -49,6 +50,7 @@ WEIGHTS: dict[str, float] = {
     "shape, aligned": 1 / 3,
     "evenness, all": 0.6,
     "separation, all": 0.34,
+    "agreement": 0.0,
 }
 _TERMS = ("separation", "shape")
 #: widths of the RBF kernels beside the linear one, in mean distances between two rows of a group; λ of the ridge
@@ -249,11 +251,12 @@ def terms(X: Array, tasks: Labels, labels: Labels, n_clusters: int, aligned: Arr
     }
     views = {"": (X, tasks), ", aligned": (X if aligned is None else aligned, one), ", all": (X, one)}
     for name, (rows, groups) in views.items():
-        if name == ", all" and aligned is None and "separation, aligned" in found or tasks.max() == 0 and name:
+        if (name == ", all" and aligned is None and "separation, aligned" in found) or (tasks.max() == 0 and name):
             found |= {f"{term}{name}": found[f"{term}{', aligned' if name == ', all' else ''}"] for term in _TERMS}
             continue
         separation, shape = Predictability(rows, groups).of(labels, C)
         found[f"separation{name}"], found[f"shape{name}"] = separation.mean(axis=(0, 2)), shape.mean(axis=1)
+    found["agreement"] = _agreement(tasks, labels, C)
     return {name: found[name] for name in WEIGHTS}
 
 
@@ -271,5 +274,24 @@ def _evenness(labels: Labels, groups: Labels, n_clusters: int) -> float:
     """H(π)/log C, the mean over groups."""
     counts = np.bincount(groups * n_clusters + labels, minlength=(int(groups.max()) + 1) * n_clusters)
     shares = counts.reshape(-1, n_clusters) / np.maximum(np.bincount(groups), 1)[:, None]
-    entropy = -np.sum(shares * np.log(np.where(shares > 0, shares, 1.0)), axis=1)
-    return float(entropy.mean() / np.log(max(n_clusters, 2)))
+    return float(_entropy(shares).mean() / np.log(max(n_clusters, 2)))
+
+
+def _agreement(tasks: Labels, labels: Labels, n_clusters: int) -> Array:
+    """Mean over the other labellings of I(k; j | task)/√(H(k | task) H(j | task)); 0 where one says nothing."""
+    m, C, K = int(tasks.max()) + 1, n_clusters, len(labels)
+    of_tasks = float(_entropy(np.bincount(tasks) / len(tasks)))
+    counts = np.stack([np.bincount(tasks * C + own, minlength=m * C) for own in labels])
+    entropy = _entropy(counts / len(tasks)) - of_tasks
+    found = np.zeros((K, K))
+    for i in range(K):
+        for j in range(i):
+            joint = np.bincount((tasks * C + labels[i]) * C + labels[j], minlength=m * C * C) / len(tasks)
+            root = np.sqrt(entropy[i] * entropy[j])
+            shared = entropy[i] + entropy[j] - (float(_entropy(joint)) - of_tasks)
+            found[i, j] = found[j, i] = shared / root if root > 1e-9 else 0.0
+    return np.asarray(found.sum(axis=1) / max(K - 1, 1))
+
+
+def _entropy(shares: Array) -> Array:
+    return -np.sum(shares * np.log(np.where(shares > 0, shares, 1.0)), axis=-1)

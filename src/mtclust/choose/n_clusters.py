@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtclust.choose._old.few_values import columns_to_spread, judging_kernels, spread
 from mtclust.choose._old.judge import Judge
 from mtclust.choose.number_choice import ClusterNumberChoice, Structure, lead_over_noise
 from mtclust.choose.settings import sample_rows
@@ -32,7 +33,6 @@ from mtclust.choose.structure import columns_depend, deciding_column, gaussian_k
 from mtclust.choose.sweep import Look, Swept, sweep
 from mtclust.choose.views import KernelSpec, View
 from mtclust.choose.votes import by_density, by_distance
-from mtclust.choose._old.few_values import columns_to_spread, judging_kernels, spread
 from mtclust.core.kernels import Kernel, is_precomputed
 from mtclust.core.labels import counts_by_task
 from mtclust.core.tasks import TaskIndex, index_tasks

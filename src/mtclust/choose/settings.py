@@ -30,8 +30,8 @@ Array = NDArray[np.float64]
 _ROWS_PER_CLUSTER = 12
 FEWEST, MOST = 360, 600
 _LEAST_ROWS = 15
-#: tasks that a sample takes rows of, the largest first: all up to so many, of more as have the fewest rows that settings
-#: are chosen on, and so many at least
+#: tasks that a sample takes rows of, the largest first: all up to so many, of more as have the fewest rows that
+#: settings are chosen on, and so many at least
 _TASKS, _FEWEST_TASKS = 100, 60
 #: candidates are searched with this share of ``n_init``
 _EFFORT = 4

@@ -22,8 +22,8 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mtclust.choose._old.judge import Judge
-from mtclust.choose.views import KernelSpec, View
 from mtclust.choose.choice import RIDGE
+from mtclust.choose.views import KernelSpec, View
 from mtclust.core.alignment import pair_counts
 from mtclust.core.criterion import decision_weights, indicators, leave_one_out_form, move_rows
 from mtclust.core.kernels import leading_features

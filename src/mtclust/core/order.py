@@ -3,8 +3,8 @@ r"""An order of rows, columns and tasks that follows from their content: from no
 Every column j, standardised to z_j, gets weights w_j that follow from its third and fourth moments and from how it
 correlates with the other columns; three such weighted sums k = Σ_j w_j z_ij are the *keys* of a row. They change
 continuously with the data, so that rounding and tiny noise reorder nothing but rows that are nearly equal. Rows are
-ordered by a hash of their coarsely rounded keys, which looks random, so that the first rows of a task are a sample of it;
-tasks are ordered by the means of their keys, columns by their weights.
+ordered by a hash of their coarsely rounded keys, which looks random, so that the first rows of a task are a sample of
+it; tasks are ordered by the means of their keys, columns by their weights.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _statistics(X: Any) -> tuple[Array, Array, Array]:
             scale = np.where(deviation > 0, deviation, 1.0)
             common = np.sum((centred.T @ centred / n / np.outer(scale, scale)) ** 3, axis=1)
     scale = np.where(deviation > 0, deviation, 1.0)
-    return mean, deviation, np.stack([third / scale**3, fourth / scale**4, common], axis=1) + [0.3, 0.7, 0.9]
+    return mean, deviation, np.stack([third / scale**3 + 0.3, fourth / scale**4 + 0.7, common + 0.9], axis=1)
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -189,7 +189,7 @@ class MultitaskClusterer(AfterFit):
             if hints.links is not None:
                 within_sizes = not sizes_left_open(self) or isinstance(self.n_clusters, Mapping)
                 outcome = keep_links(outcome, hints, options, rng, few_tasks, within_sizes)
-            outcome = store(self, prepared, index, outcome)
+            outcome = store(self, prepared, rows, index, outcome)
             store_confidence(self, rows, index, outcome)
         for entry in self.history_ if self.verbose else ():
             print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")

@@ -40,24 +40,27 @@ def separation_by(model: Any, X: Any, tasks: Any) -> float:
     labels = model.predict(X, tasks=tasks)
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
     index = index_tasks(ids, features.shape[0]).by_content(features)
-    if model.selection_.center != "task":
-        numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
-        features, index = rows_in_frame(model._kept, features, numbers), index.as_one_task()
-    return separation(model, features, index, labels).separation
+    numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
+    return separation(model, features, index, numbers, labels).separation
 
 
-def separation(estimator: Any, rows: Any, index: TaskIndex, labels: NDArray[np.int64]) -> Verdict:
-    """How well clusters are separated within the tasks of an index; labels are in the order of the rows.
+def separation(
+    model: Any, rows: Any, index: TaskIndex, task_numbers: NDArray[np.int64], labels: NDArray[np.int64]
+) -> Verdict:
+    """How well clusters are separated in the frame of a model; labels and numbers of tasks are in the order of rows.
 
     Of more than ``_JUDGED_ROWS`` rows a sample is looked at, the same whatever order they come in.
     """
-    n = int(index.sizes.sum())
-    sample = all_rows(rows, index) if n <= _JUDGED_ROWS else sample_rows(rows, index, _SAMPLED_ROWS)
-    view = View(sample.rows, sample.index.offsets, sample.order, columns=index.columns)
-    kernels = candidate_kernels(estimator.kernel, "auto", is_wide(sample.rows))
-    question = Question(view, kernels, np.full(sample.index.n_tasks, estimator.n_clusters_), "independent")
+    few = int(index.sizes.sum()) <= _JUDGED_ROWS
+    sample = all_rows(rows, index, index.by_rows) if few else sample_rows(rows, index, _SAMPLED_ROWS, index.by_rows)
+    seen, offsets = sample.rows, sample.index.offsets
+    if model.selection_.center != "task":
+        seen, offsets = rows_in_frame(model._kept, seen, task_numbers[sample.order]), offsets[[0, -1]]
+    view = View(seen, offsets, sample.order, columns=index.columns)
+    kernels = candidate_kernels(model.kernel, "auto", is_wide(seen))
+    question = Question(view, kernels, np.full(len(offsets) - 1, model.n_clusters_), "independent")
     judge = Predictability(question.rows_as_they_are, question.tasks)
-    return judge.verdict(labels[sample.order], estimator.n_clusters_)
+    return judge.verdict(labels[sample.order], model.n_clusters_)
 
 
 def store_confidence(estimator: Any, rows: Any, index: TaskIndex, outcome: Outcome) -> None:

@@ -39,11 +39,11 @@ from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
+from mtclust.problem.kernel_descent import KernelFit
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.predictability import criterion_named
-from mtclust.problem.kernel_descent import KernelFit
 from mtclust.problem.protocol import Point, SearchOptions
-from mtclust.search.outcome import Outcome, polished
+from mtclust.search.outcome import Outcome
 from mtclust.search.recipe import solve
 from mtclust.util.memory import available_memory, bytes_with_features, require_memory
 from mtclust.util.warning import warn_user

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.choose.choice import Question, labelling
 from mtclust.choose.record import SizesChoice
 from mtclust.choose.views import KernelSpec, View
-from mtclust.choose.choice import Question, labelling
 from mtclust.core.known import placed
 from mtclust.core.labels import parse_sizes, proportional, same_for_all_clusters
 from mtclust.core.stability import Refit, Stability, compared, subsample

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.record import Selection
 from mtclust.core.tasks import TaskIndex
+from mtclust.estimators.confidence import separation
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import store_relaxation
 from mtclust.problem.protocol import Point, Problem, SearchOptions
@@ -20,7 +21,7 @@ from mtclust.util.warning import warn_user
 Array = NDArray[np.float64]
 
 
-def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome) -> Outcome:
+def store(estimator: Any, prepared: Prepared, rows: Any, index: TaskIndex, outcome: Outcome) -> Outcome:
     """Set the attributes of a fitted estimator; returns the outcome with the names that its clusters got."""
     bounds = prepared.problem.bounds
     # which of many equal namings the search ends in is chance
@@ -39,8 +40,6 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     estimator.labels_, estimator.single_task_labels_ = labels, single
     estimator.cluster_sizes_ = problem.class_counts(point)
     estimator.objective_ = point.value
-    verdict = prepared.settings.verdict(prepared.sample.labels_of(point, index))
-    estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
     estimator.__dict__.pop("stability_", None)  # of an earlier fit
     estimator.intercept_ = estimator._model.intercept
     if estimator._model.kernel.kind == "linear" and estimator._model.rows is None:
@@ -53,6 +52,11 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     certified = None if prepared.form == "dual" else point.certified
     found = {"task_similarity": outcome.similarity, "certified": certified}
     estimator.selection_ = Selection.of(prepared.settings.selection | found)
+    if index.in_memory:
+        verdict = separation(estimator, rows, index, index.task_numbers, labels)
+    else:
+        verdict = prepared.settings.verdict(prepared.sample.labels_of(point, index))
+    estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
     store_relaxation(estimator, index, outcome)
     estimator._store_coupling(problem, point)
     return outcome
