@@ -19,9 +19,10 @@ examples:
   python -m paper reproduce pendigits --repeats 30      30 draws, as in the paper
   python -m paper reproduce all --quick --out try       a look at everything in a minute or two
   python -m paper reproduce all --jobs 2                everything, and a page that judges the paper's claims
+  python -m paper reproduce pendigits --as-printed      the paper's letter beside it, on the same page
 
 Data are found through MTCLUST_DATA, in the cache, or are downloaded. Rows are kept as they finish: an interrupted
-command goes on where it was when it is given again.
+command goes on where it was when it is given again. Rows of another version of mtclust do not count as finished.
 """
 
 
@@ -32,9 +33,23 @@ def add_parser(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("experiment", choices=(*EXPERIMENTS, "all"), metavar="EXPERIMENT", help=_list_experiments())
+    parser.add_argument(
+        "experiment",
+        choices=(*EXPERIMENTS, "all"),
+        metavar="EXPERIMENT",
+        help=", ".join(EXPERIMENTS) + " or all",
+    )
     parser.add_argument("--repeats", type=int, metavar="N", help="draws of the data (default: the experiment's own)")
     parser.add_argument("--quick", action="store_true", help="one tiny draw, few methods: to see that it works")
+    protocols = parser.add_mutually_exclusive_group()
+    protocols.add_argument(
+        "--ours", dest="protocol", action="store_const", const="ours", default="ours",
+        help="our solver, nothing chosen with labels (default)",
+    )  # fmt: skip
+    protocols.add_argument(
+        "--as-printed", dest="protocol", action="store_const", const="as printed",
+        help="the letter of the paper: its solver, scales and grids, settings chosen with the labels (days)",
+    )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument(
         "--out", type=Path, metavar="DIR",
@@ -43,10 +58,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--retry-failed", action="store_true", help="run methods again that ended with an error")
     parser.add_argument("--page-only", action="store_true", help="run nothing; draw figures and pages from the rows")
     parser.set_defaults(run=run)
-
-
-def _list_experiments() -> str:
-    return ", ".join(EXPERIMENTS) + " or all"
 
 
 def run(options: argparse.Namespace) -> None:
@@ -68,6 +79,7 @@ def run(options: argparse.Namespace) -> None:
                 out,
                 repeats=options.repeats,
                 quick=options.quick,
+                protocol=options.protocol,
                 n_jobs=options.jobs,
                 retry_failed=options.retry_failed,
             )

@@ -18,7 +18,7 @@ QUICK = (
     "test_repository.py", "test_solver_steps.py", "test_tasks.py",
     "choose/test_choice.py", "choose/test_coupling_decision.py", "choose/test_judge.py", "choose/test_quadratic.py",
     "choose/test_ways.py",
-    "cutting_plane/test_alternation.py", "cutting_plane/test_certificate.py", "cutting_plane/test_level_method.py",
+    "cutting_plane/test_certificate.py", "cutting_plane/test_mixtures.py",
     "cutting_plane/test_relaxation.py",
     "primal/test_primal_labelling.py", "primal/test_primal_moments.py", "primal/test_primal_polish.py",
     "primal/test_primal_predictability.py", "primal/test_primal_systems.py",

@@ -6,8 +6,8 @@ import pytest
 from mtclust.core.criterion import decision_weights
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import neutral_bounds
+from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.predictability import criterion_named
 
 
 @pytest.mark.parametrize("criterion", ["E", "J"])

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mtclust.core import _compiled
+from mtclust.core import compiled
 
 
 def splitmix64(state):
@@ -20,14 +20,14 @@ def splitmix64(state):
 
 def test_random_bits_are_those_of_splitmix64():
     state = np.array([1234567], dtype=np.uint64)
-    found = [int(_compiled._next(state)) for _ in range(5)]
+    found = [int(compiled._next(state)) for _ in range(5)]
     assert found[:2] == [6457827717110365317, 3203168211198807973]  # the values published with the generator
     assert found == list(itertools.islice(splitmix64(1234567), 5))
 
 
 def test_shuffling_swaps_every_place_with_a_random_one_before_it():
     order, state = np.arange(7), np.array([5], dtype=np.uint64)
-    _compiled._shuffle(order, state)
+    compiled._shuffle(order, state)
     expected, bits = list(range(7)), splitmix64(5)
     for j in range(6, 0, -1):
         k = next(bits) % (j + 1)
@@ -40,7 +40,7 @@ def test_the_cheapest_exit_is_the_row_that_loses_least():
     cost, labels = rng.normal(size=(12, 4)), np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2])  # nothing in cluster 3
     exits, movers = np.zeros((4, 4)), np.zeros((4, 4), dtype=np.int64)
     for a in range(4):
-        _compiled._cheapest_exits(cost, labels, a, exits, movers)
+        compiled._cheapest_exits(cost, labels, a, exits, movers)
         rows = np.flatnonzero(labels == a)
         for b in range(4):
             if a == b or not len(rows):
@@ -74,7 +74,7 @@ def test_paths_between_clusters_are_the_shortest(seed):
     give = rng.random(4) < 0.5
     take = ~give
     distance, parent = np.empty(4), np.empty(4, dtype=np.int64)
-    end = _compiled._shortest_path(exits, give, take, distance, parent, 1e-12)
+    end = compiled._shortest_path(exits, give, take, distance, parent, 1e-12)
     length, path = shortest_by_trying_all(exits, give, take)
     if not path:
         assert end == -1
@@ -91,7 +91,7 @@ def test_without_a_way_there_is_no_path():
     exits = np.full((3, 3), np.inf)
     distance, parent = np.empty(3), np.empty(3, dtype=np.int64)
     give, take = np.array([True, False, False]), np.array([False, True, True])
-    assert _compiled._shortest_path(exits, give, take, distance, parent, 0.0) == -1
+    assert compiled._shortest_path(exits, give, take, distance, parent, 0.0) == -1
 
 
 def test_a_longer_way_round_by_less_than_rounding_is_not_taken():
@@ -99,13 +99,13 @@ def test_a_longer_way_round_by_less_than_rounding_is_not_taken():
     give, take = np.array([True, False, False]), np.array([False, True, False])
     for rounding, expected in ((1e-8, 0), (1e-10, 2)):
         distance, parent = np.empty(3), np.empty(3, dtype=np.int64)
-        assert _compiled._shortest_path(exits, give, take, distance, parent, rounding) == 1
+        assert compiled._shortest_path(exits, give, take, distance, parent, rounding) == 1
         assert parent[1] == expected
 
 
 def test_whether_a_path_comes_through_a_cluster():
     parent = np.array([-1, 0, 1, -1])  # 0 → 1 → 2, and 3 apart
-    found = [[bool(_compiled._leads_to(parent, first, last)) for last in range(4)] for first in range(4)]
+    found = [[bool(compiled._leads_to(parent, first, last)) for last in range(4)] for first in range(4)]
     assert found == [
         [True, True, True, False],
         [False, True, True, False],
@@ -122,19 +122,19 @@ def test_one_row_is_handed_over_every_edge_of_a_path(path):
     parent[path[1:]] = path[:-1]
     exits, movers, touched = np.empty((4, 4)), np.empty((4, 4), dtype=np.int64), np.ones(4, dtype=bool)
     for c in range(4):
-        _compiled._cheapest_exits(cost, labels, c, exits, movers)
+        compiled._cheapest_exits(cost, labels, c, exits, movers)
     apart = [c for c in range(4) if c not in path]
     exits[apart] = 7.0  # not on the path, so not looked at again
     expected = labels.copy()
     for a, b in itertools.pairwise(path):
         expected[movers[a, b]] = b
-    _compiled._push_along(cost, labels, counts, parent, path[-1], exits, movers, touched)
+    compiled._push_along(cost, labels, counts, parent, path[-1], exits, movers, touched)
     assert labels.tolist() == expected.tolist()
     assert counts.tolist() == np.bincount(expected, minlength=4).tolist()
     assert np.flatnonzero(touched).tolist() == path
     fresh, fresh_movers = exits.copy(), movers.copy()
     for c in path:
-        _compiled._cheapest_exits(cost, labels, c, fresh, fresh_movers)
+        compiled._cheapest_exits(cost, labels, c, fresh, fresh_movers)
     np.testing.assert_array_equal(exits, fresh)
     np.testing.assert_array_equal(movers, fresh_movers)
     assert np.all(exits[apart] == 7.0)
@@ -145,12 +145,12 @@ def test_augmenting_counts_its_paths_and_pays_only_for_more_than_the_tolerance()
     labels, counts = np.zeros(4, dtype=np.int64), np.array([4, 0, 0])
     lower, upper = np.array([0, 2, 0]), np.array([3, 4, 4])
     # one row leaves the cluster that is too large, one joins that which is too small, none moves for its own sake
-    assert _compiled.augment(cost, labels, counts, lower, upper, 1e-12) == 3
+    assert compiled.augment(cost, labels, counts, lower, upper, 1e-12) == 3
     assert labels.tolist() == [1, 1, 0, 2]
     assert counts.tolist() == [1, 2, 1]
     labels, counts = np.array([1, 1, 0, 0]), np.array([2, 2, 0])
-    assert _compiled.augment(cost, labels, counts, lower, upper, 0.6) == 0
-    assert _compiled.augment(cost, labels, counts, lower, upper, 0.4) == 1
+    assert compiled.augment(cost, labels, counts, lower, upper, 0.6) == 0
+    assert compiled.augment(cost, labels, counts, lower, upper, 0.4) == 1
     assert labels.tolist() == [1, 1, 0, 2]
 
 
@@ -158,7 +158,7 @@ def test_lead_over_rivals_is_what_the_price_of_a_cluster_must_make_up_for():
     rng = np.random.default_rng(2)
     cost, prices, lead = rng.normal(size=(10, 4)), rng.normal(size=4), np.empty(10)
     for c in range(4):
-        _compiled.lead_over_rivals(cost, prices, c, lead)
+        compiled.lead_over_rivals(cost, prices, c, lead)
         others = np.delete(cost + prices, c, axis=1)
         np.testing.assert_allclose(lead, cost[:, c] - others.min(axis=1))
 
@@ -177,7 +177,7 @@ def test_exchange_takes_the_best_partner_or_move_of_each_row_in_turn(seed):
     found, counts = labels.copy(), np.bincount(labels, minlength=C)
     upper = np.maximum(upper, counts)
     P = np.ascontiguousarray((M @ codes + L).T)
-    n_exchanges, total = _compiled.exchange(M, P, found, counts, lower, upper, 1e-9, np.array([seed], dtype=np.uint64))
+    n_exchanges, total = compiled.exchange(M, P, found, counts, lower, upper, 1e-9, np.array([seed], dtype=np.uint64))
 
     def value(candidate):
         Y = np.where(np.eye(C)[candidate] == 1, 1.0, -1 / (C - 1))

@@ -12,8 +12,6 @@ from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.datasets import load_digits_tasks, make_related_tasks
 from mtclust.exceptions import UncoupledWarning
 from mtclust.selection import CouplingDecision, Selection
-from mtclust.util import progress as _progress
-from mtclust.util.progress import listening
 
 da = pytest.importorskip("dask.array")
 
@@ -122,12 +120,12 @@ def test_what_was_chosen_is_told_in_one_shape(form):
     assert chosen.selection_["lambda1"] == chosen.selection_["lambda2"]
 
 
-def test_options_of_the_search_are_honoured(form):
+def test_options_of_the_search_are_honoured(form, caplog):
     def heard(**options):
-        texts = []
-        with listening(texts.append):
+        caplog.clear()
+        with caplog.at_level("INFO", logger="mtclust"):
             form.fitted(solver_options=options)
-        return texts
+        return caplog.messages
 
     assert any("clustering together: start 1 of" in text for text in heard(n_seeds=1))
     # three tasks seed a round with one labelling each
@@ -137,9 +135,8 @@ def test_options_of_the_search_are_honoured(form):
         form.fitted(solver_options={"n_starts": 2})
 
 
-def test_verbose_tells_what_the_fit_is_doing(form, capsys, monkeypatch):
-    monkeypatch.setattr(_progress, "_SECONDS", 0.0)
-    form.fitted(verbose=1)
+def test_verbose_tells_what_the_fit_is_doing(form, capsys):
+    form.fitted(verbose=2)
     printed = capsys.readouterr().out
     assert "[DMTRC] clustering alone" in printed
     assert "[DMTRC] clustering together" in printed

@@ -8,8 +8,7 @@ import scipy.linalg as sla
 from mtclust.core.coupling import Relationship, gain_matrix, symmetric_eigen, trace_one_root
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
-from mtclust.problem.acceleration import Accelerator
-from mtclust.problem.kernel_descent import step_coupling
+from mtclust.problem.descent import Accelerator, coupling_steps
 from mtclust.problem.kernels import KernelProblem
 from tests.conftest import gaussian_tasks
 
@@ -36,7 +35,7 @@ def converged(problem, codes):
     accelerator = Accelerator()
     for _ in range(200):
         before = point.value
-        if not step_coupling(problem, point, accelerator):
+        if not coupling_steps(problem, point, accelerator, 1, 0.0):
             break
         assert point.value <= before
     return point

@@ -90,3 +90,14 @@ def test_names_that_pages_link_to_are_in_the_reference(page: str):
         _find(name)
         owner = name.rsplit(".", 1)[0] if role == "meth" else name
         assert owner in listed, f"{name} has no entry"
+
+
+@pytest.mark.parametrize("name", ["DMTRC", "DMTFC", "DSTC"])
+def test_every_parameter_of_an_estimator_is_described_in_full(name: str):
+    """Texts that the estimators share stand in one docstring and are put into the others."""
+    found = _find(f"mtclust.{name}")
+    documentation = NumpyDocString(inspect.getdoc(found) or "")
+    described = [single for entry in documentation["Parameters"] for single in entry.name.split(", ")]
+    assert sorted(described) == sorted(inspect.signature(found).parameters)
+    assert all(entry.desc for entry in documentation["Parameters"])
+    assert {"labels_", "selection_", "cluster_sizes_"} <= {entry.name for entry in documentation["Attributes"]}

@@ -18,11 +18,10 @@ import mtclust
 from mtclust import DSTC
 from mtclust.core import coupling
 from mtclust.core import kernels as features
+from mtclust.core.coupling import _inverse_of
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
-from mtclust.primal import matrix_free
-from mtclust.primal.systems import _inverse_of
-from paper.datasets._archives import read_members
+from paper.datasets.files import read_members
 from paper.experiments import transfer
 from paper.experiments.runner import Cell, Outcome, outcomes_of, run_cells
 from paper.experiments.table import RunTable, as_row
@@ -96,20 +95,6 @@ def test_workers_that_die_again_and_again_are_explained_by_their_memory():
 def test_a_system_that_cannot_be_inverted_names_what_to_raise():
     with pytest.raises(np.linalg.LinAlgError, match=r"system of the models is singular; raise lambda1 and lambda2\."):
         _inverse_of((np.zeros((2, 2)), True))
-
-
-def test_conjugate_gradients_that_do_not_converge_name_what_to_raise(monkeypatch):
-    monkeypatch.setattr(matrix_free, "_MOST_STEPS", 1)
-    matrix = np.diag([1.0, 50.0, 900.0])
-    with pytest.raises(np.linalg.LinAlgError, match=r"did not converge in 1 steps; raise lambda1 and lambda2\."):
-        matrix_free._conjugate_gradients(
-            lambda T: matrix @ T, np.ones((1, 3, 1)), np.zeros((1, 3, 1)), np.ones((1, 3, 1))
-        )
-
-
-def test_a_matrix_free_system_says_that_it_has_no_inverse():
-    with pytest.raises(NotImplementedError, match="the inverse of a matrix-free system is not formed"):
-        matrix_free.MatrixFreeSolver.blocks(types.SimpleNamespace())
 
 
 def test_an_experiment_names_columns_and_data_sets_it_does_not_know():

@@ -11,8 +11,7 @@ from mtclust.core.alignment import align, groups_of_tasks
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.metrics import macro_nmi
-from mtclust.problem.acceleration import Accelerator
-from mtclust.problem.kernel_descent import step_coupling
+from mtclust.problem.descent import Accelerator, coupling_steps
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.pool import random_labels
 from mtclust.problem.protocol import SearchOptions
@@ -44,7 +43,7 @@ def best_value(problem, labels):
     accelerator = Accelerator()
     for _ in range(60):
         before = point.value
-        if not step_coupling(problem, point, accelerator) or before - point.value < 1e-9 * before:
+        if not coupling_steps(problem, point, accelerator, 1, 0.0) or before - point.value < 1e-9 * before:
             break
     return point.value
 

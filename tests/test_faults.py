@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import mtclust
-from mtclust import DMTFC, DMTRC, DSTC, _numba
+from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.core import compiled
 from mtclust.estimators.base import unchanged_on_failure
 from tests.conftest import gaussian_tasks
 
@@ -141,8 +142,8 @@ def test_a_package_that_cannot_be_written_is_compiled_for_the_process_with_one_n
 @pytest.fixture
 def adder(tmp_path, monkeypatch):
     """A function that imports a compiled one anew, as a new process would."""
-    monkeypatch.setattr(_numba, "_noted", False)
-    (tmp_path / "adder.py").write_text("from mtclust.util.compiler import njit\n@njit\ndef add(x):\n    return x + 1\n")
+    monkeypatch.setattr(compiled, "_noted", False)
+    (tmp_path / "adder.py").write_text("from mtclust.core.compiled import njit\n@njit\ndef add(x):\n    return x + 1\n")
 
     def fresh():
         spec = importlib.util.spec_from_file_location("adder", tmp_path / "adder.py")
@@ -162,21 +163,8 @@ def test_a_damaged_cache_costs_a_note_and_not_the_result(adder):
     assert adder()(1) == 2  # from the cache
     for file in files:
         file.write_bytes(b"damaged")
-    with pytest.warns(_numba.CacheWarning, match="numba cannot keep compiled code"):
+    with pytest.warns(compiled.CacheWarning, match="numba cannot keep compiled code"):
         assert adder()(1) == 2
-
-
-def test_a_function_is_compiled_again_when_one_that_it_calls_has_changed(tmp_path, monkeypatch):
-    """In another file, which numba by itself would not look at."""
-    code = "from mtclust.util.compiler import njit\n{}\n@njit\ndef {}(x):\n    return {}\n"
-    (tmp_path / "outer.py").write_text(code.format("from inner import inner", "outer", "inner(x)"))
-    monkeypatch.syspath_prepend(tmp_path)
-    for number in (1, 20):
-        (tmp_path / "inner.py").write_text(code.format("", "inner", f"x + {number}"))
-        for name in ("inner", "outer"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
-        importlib.invalidate_caches()
-        assert importlib.import_module("outer").outer(1) == 1 + number
 
 
 def test_a_full_disk_under_the_cache_costs_a_note_and_not_the_result(adder, monkeypatch):
@@ -184,5 +172,5 @@ def test_a_full_disk_under_the_cache_costs_a_note_and_not_the_result(adder, monk
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
-    with pytest.warns(_numba.CacheWarning, match="No space left on device"):
+    with pytest.warns(compiled.CacheWarning, match="No space left on device"):
         assert adder()(1) == 2

@@ -1,13 +1,11 @@
-"""How much memory there is, and how much a fit is said to need, against what it takes."""
+"""How much memory there is, and clear errors before and after it is too little."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+import tracemalloc
 
+import numpy as np
 import pytest
 
+from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.util import memory
 
 
@@ -66,62 +64,39 @@ def test_more_used_than_allowed_is_nothing_left(groups):
     assert groups("0::/job\n", job=(100, 300, 0)) == 0
 
 
-def case(method, n, d, m, C=3, **options):
-    return {"method": method, "n": n, "d": d, "m": m, "C": C, "options": options}
-
-
-def default(method, n, m):
-    """Nothing is given but the number of clusters."""
-    return {"method": method, "n": n, "d": 10, "m": m, "C": 3, "options": None}
-
-
-RBF = {"kernel": "rbf", "width": 1.0}
-PEAKS = [
-    case("DMTRC", 60_000, 50, 3, kernel="linear"),
-    case("DMTRC", 20_000, 400, 4, kernel="linear"),
-    case("DMTRC", 1200, 10, 3, kernel="linear"),
-    case("DMTRC", 800, 10, 8, kernel="linear", sizes="auto"),
-    case("DSTC", 1500, 10, 3, kernel="linear"),
-    case("DSTC", 1200, 10, 3, kernel="rbf"),
-    case("DMTFC", 1200, 10, 3, kernel="linear"),
-    case("DMTRC", 60_000, 40, 3, **RBF),
-    case("DMTFC", 60_000, 40, 3, **RBF),
-    case("DSTC", 40_000, 40, 2, **RBF),
-    case("DSTC", 25_000, 40, 2, **RBF),
-    case("DMTRC", 60_000, 40, 3, C=8, **RBF | {"sizes": "auto"}),
-]
-DEFAULTS = [
-    *(default("DMTRC", n, m) for n in (300, 2_000, 20_000) for m in (3, 30)),
-    default("DMTRC", 200_000, 3),
-    *(default(method, n, m) for method in ("DMTFC", "DSTC") for n, m in ((500, 1), (20_000, 30))),
-]
-
-
-def may_measure():
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_no_fit_is_refused_that_would_take_less_than_it_is_said_to(method, kernel):
+    """What a fit with kernel matrices is said to need at least, against the peak of what it takes."""
+    n = 400
+    X = np.random.default_rng(0).normal(size=(n, 5)) + 9 * np.eye(5)[np.arange(n) // 3 % 3]
+    given = {"kernel": kernel, "lambda1": 0.1, "sizes": "balanced", "n_init": 1, "random_state": 0}
+    model = method(3, solver_options={"form": "dual"}, **given | ({"width": 1.0} if kernel == "rbf" else {}))
+    tracemalloc.start()
     try:
-        with open("/proc/self/clear_refs", "w") as stream:
-            stream.write("5")
-    except OSError:
-        return False
-    return True
+        model.fit(X, tasks=np.arange(n) % 3)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak >= 8 * memory.KERNEL_MATRICES * n**2
 
 
-def measured(cases):
-    """What every case is said to need, and the peak that one run of it took."""
-    script = Path(__file__).parent / "memory_peaks.py"
-    # Dask sets MALLOC_TRIM_THRESHOLD_ in the process that starts its workers, as tests before this one do: memory is
-    # then given back sooner, and peaks are up to a tenth lower than those of a process that nobody has tuned
-    plain = {key: value for key, value in os.environ.items() if not key.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
-    run = subprocess.run(
-        [sys.executable, str(script)], input="\n".join(map(json.dumps, cases)), capture_output=True, text=True,
-        env=plain | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}, check=True, timeout=280,
-    )  # fmt: skip
-    return [json.loads(line) for line in run.stdout.splitlines()]
+def test_running_out_of_memory_names_the_fit_and_what_takes_less():
+    def greedy(A, B):
+        return np.empty((2**30, 2**20))  # more than any machine has
+
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(
+        MemoryError, match=r"fit of 40 rows in 2 tasks ran out of memory.*Unable to allocate.*fewer rows"
+    ):
+        DMTRC(2, kernel=greedy).fit(X, tasks=np.arange(40) % 2)
 
 
-@pytest.mark.skipif(not may_measure(), reason="the system does not tell the peak of a process")
-@pytest.mark.parametrize("cases", [PEAKS, DEFAULTS], ids=["given", "chosen"])
-def test_what_a_fit_is_said_to_need_is_what_it_takes(cases):
-    found = zip(cases, measured(cases), strict=True)
-    wrong = [(said / took, said, took, each) for each, (said, took) in found if not 1 / 1.3 <= said / took <= 1.3]
-    assert wrong == []
+def test_an_error_of_our_own_is_left_as_it_is(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+    with pytest.raises(MemoryError) as caught, memory.memory_named("a fit"):
+        memory.require_kernel_memory(100, "Use fewer rows.")
+    assert str(caught.value) == (
+        "fit with kernel matrices of 100 rows needs at least 320.0 kB, but only 1.0 kB of memory are available. "
+        "Use fewer rows."
+    )

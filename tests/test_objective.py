@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mtclust.core import _compiled
+from mtclust.core import compiled
 from mtclust.core.coupling import Independent, Relationship, SharedFeatures
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes
@@ -93,7 +93,7 @@ def test_exchange_change_equals_objective_difference(name):
         mine = labels[rows].copy()
         counts = np.bincount(mine, minlength=C)
         bounds = (np.zeros(C, dtype=np.int64), np.full(C, 9)) if trial % 2 else (counts.copy(), counts.copy())
-        moves, change = _compiled.exchange(
+        moves, change = compiled.exchange(
             state.block(task), P, mine, counts, *bounds, 1e-12, np.array([trial], dtype=np.uint64)
         )
         after = labels.copy()

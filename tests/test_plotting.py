@@ -21,7 +21,7 @@ from mtclust.plotting import (
     plot_task_relationship,
     plot_tasks,
 )
-from mtclust.plotting._style import NEGATIVE, POSITIVE, cluster_style
+from mtclust.plotting.figures import NEGATIVE, POSITIVE, cluster_style
 from tests.conftest import gaussian_tasks
 
 mpl.use("Agg")

@@ -89,33 +89,29 @@ def test_the_files_of_the_quick_tests_exist():
     assert not [name for name in QUICK if not (TESTS / name).exists()]
 
 
-def where_things_are():
-    """Rows of the tables of CONTRIBUTING that name files of the package: the cells of each."""
+def test_everything_that_the_guide_for_contributors_names_exists():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    section = text.split("## Where things are")[1].split("| elsewhere |")[0]
-    return [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ") and "`" in line]
-
-
-def test_every_file_that_the_guide_for_contributors_names_exists():
-    package = ROOT / "src" / "mtclust"
-    names = {path.relative_to(package).as_posix() for path in package.rglob("*.py")}
-    folders = {path.relative_to(package).as_posix() + "/" for path in package.rglob("*") if path.is_dir()}
-    named = {name for row in where_things_are() for cell in row for name in re.findall(r"`([\w/*]+(?:\.py|/))`", cell)}
-    assert "choose/settings.py" in named
-    missing = [
-        name
-        for name in named - {"src/mtclust"}
-        if not any(
-            re.search(rf"(^|/){re.escape(name).replace(chr(92) + '*', '.*')}$", known) for known in names | folders
-        )
-    ]
+    named = set(re.findall(r"`(?:python )?([\w./]*(?:\.(?:py|md|toml|json)|\w/))", text))
+    assert {"core/", "tools/walk.py", "estimators/base.py"} <= named
+    places = (ROOT, ROOT / "src" / "mtclust", ROOT / ".github" / "workflows", ROOT / "src" / "mtclust" / "persistence")
+    missing = [name for name in named - {"docs/_build/"} if not any((place / name).exists() for place in places)]
     assert missing == []
+    targets = re.findall(r"`make ([\w-]+)`", text)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert not [target for target in targets if not re.search(rf"^{target}:", makefile, flags=re.MULTILINE)]
 
 
-def test_every_function_that_the_guide_follows_a_fit_through_exists():
-    steps = [cell for row in where_things_are() for cell in row[1:] if re.match(r"`[\w/]+\.py`: `", cell)]
-    assert len(steps) == 9
-    for file, functions in re.findall(r"`([\w/]+\.py)`: ((?:`[\w.]+`(?:, )?)+)", "; ".join(steps)):
-        text = (ROOT / "src" / "mtclust" / file).read_text(encoding="utf-8")
-        for name in re.findall(r"`(?:\w+\.)?(\w+)`", functions):
-            assert re.search(rf"^ *(def|class) {name}\b", text, flags=re.MULTILINE), f"{file}: {name}"
+def test_every_room_of_the_package_is_in_the_guide_for_contributors():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rooms = [path.parent.name for path in (ROOT / "src" / "mtclust").glob("*/__init__.py")]
+    assert not [room for room in rooms if f"`{room}/`" not in text]
+
+
+def test_every_module_that_mutation_changes_has_tests(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    from module_tests import DOCTESTS, TESTS
+
+    assert len(TESTS) > 20
+    files = {test for lists in TESTS.values() for some in lists for test in some if test.endswith(".py")}
+    assert all((ROOT / file).exists() for file in files)
+    assert TESTS["core/labels.py"][0][:2] == [DOCTESTS, "tests/test_labels.py"]

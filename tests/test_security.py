@@ -71,9 +71,9 @@ def test_arrays_are_never_loaded_with_pickle():
             assert "allow_pickle=False" in call, (path, call)
 
 
-@pytest.mark.parametrize("name", ["_newsgroups_corpus", "pendigits", "sentiment"])
+@pytest.mark.parametrize("name", ["newsgroups", "pendigits", "sentiment"])
 def test_every_download_is_encrypted_and_has_a_checksum_of_the_file_or_of_its_content(name):
-    from paper.datasets._files import DataFile
+    from paper.datasets.files import DataFile
 
     held = vars(importlib.import_module(f"paper.datasets.{name}"))
     groups = [value for value in held.values() if isinstance(value, tuple | list | dict)]

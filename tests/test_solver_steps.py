@@ -10,8 +10,8 @@ import scipy.linalg as sla
 from mtclust.core.assignment import assign
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import label_codes, parse_sizes
-from mtclust.problem.acceleration import Accelerator, log_matrix
-from mtclust.problem.kernel_descent import exchange_until_stable, permute, proposals, take, transfer
+from mtclust.problem.descent import Accelerator, log_matrix
+from mtclust.problem.kernel_descent import exchange_until_stable, permute, proposals, transfer
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Effort, SearchOptions, Start
 from mtclust.search import recipe
@@ -237,10 +237,10 @@ def test_coupling_takes_its_many_steps_only_in_rounds_that_change_no_label():
 def test_a_step_of_the_coupling_that_does_not_lower_the_objective_is_not_taken():
     problem = small_problem()
     point = random_point(problem)
-    assert not take(problem, point, problem.codes(point.labels), point.Z.copy())
+    assert not problem.take(point, point.Z.copy())
     best = point.fit.at.closed_form(problem.codes(point.labels))
     before = point.value
-    assert take(problem, point, problem.codes(point.labels), best)
+    assert problem.take(point, best)
     assert point.value == J(point, point.labels) < before
     np.testing.assert_array_equal(point.Z, best)
 

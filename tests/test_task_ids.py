@@ -3,6 +3,7 @@
 import datetime as dt
 import decimal
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ import pytest
 
 import mtclust
 from mtclust import DMTRC, DSTC, stack_tasks
-from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
+from mtclust.core.ids import plain_ids
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks, task_ids
 from mtclust.exceptions import ModelFileError, SmallTaskWarning
 from tests.id_types import IDS, repeated, strings
 from tests.persistence_helpers import rewrite_manifest
@@ -187,3 +189,36 @@ def test_dates_as_tasks_are_named_where_a_cluster_lies_in_one_of_them():
     days = np.repeat(np.array(["2024-01-02T03:04:05", "2024-02-02T03:04:05"], dtype="datetime64[us]"), 8)
     model = DMTRC(2, center="all").fit(rows, tasks=days)
     assert "lies in one task" in str(model.summary())
+
+
+@pytest.mark.parametrize("container", [list, lambda ids: np.array(ids, dtype=object)], ids=["list", "objects"])
+def test_long_ids_cost_what_they_are_and_not_their_length_times_the_rows(container):
+    names = [str(k) * 5000 for k in range(10)]
+    tasks = container([names[k % 10] for k in range(20_000)])
+    tracemalloc.start()
+    try:
+        index = index_tasks(tasks, len(tasks))
+        numbers = numbers_of_known_tasks(tasks, len(tasks), index.names)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert index.names.tolist() == names
+    np.testing.assert_array_equal(numbers, index.task_numbers)
+    assert peak < 5_000_000  # strings of one length would take 400 MB
+
+
+def test_a_single_long_id_for_all_rows_is_held_once():
+    tasks = task_ids("x" * 5000, 20_000)
+    assert tasks.dtype == object
+    assert len({id(name) for name in tasks}) == 1
+
+
+def test_short_ids_are_strings_of_numpy_and_those_beside_numbers_are_not():
+    assert index_tasks(["b", "a"], 2).names.dtype == "<U1"
+    assert plain_ids(["a", 1], "tasks").tolist() == ["a", 1]
+
+
+@pytest.mark.parametrize("ids", [["x" * 20_000, "y"], np.array(["x" * 20_000, "y"]), [b"x" * 20_000, b"y"]])
+def test_texts_in_the_place_of_ids_are_refused(ids):
+    with pytest.raises(ValueError, match=r"tasks has an id of 20000 characters.*a column of texts.*short names"):
+        DSTC(2, **QUICK).fit(X, tasks=[ids[0]] * (len(X) - 1) + [ids[1]])

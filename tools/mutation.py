@@ -39,7 +39,7 @@ RESULTS = ROOT / "results" / "mutation"
 Tests = dict[str, list[list[str]]]
 Keep = Callable[[Mutant, str], None]
 #: run as Python: compiling a mutant takes longer than its tests
-NOT_COMPILED = ("_compiled.py",)
+NOT_COMPILED = ("compiled.py",)
 HEAVY = ("clarabel", "cvxpy", "joblib", "numba", "pandas", "pytest", "scipy.optimize", "sklearn.cluster",
          "sklearn.feature_extraction.text")  # fmt: skip
 #: a mutant hangs if its tests take this many times as long as without it and so many seconds more, of the processor
@@ -196,7 +196,7 @@ def table(tried: list[Tried], n_mutants: Counter[str], at: str) -> str:
     lines = [
         f"Commit {at}; `python tools/mutation.py --mutants 0 --jobs 2`, or `--mutants N --seed S` for some at random."
         " What stands here is not tried again while its function stays as it is.", "",
-        "A mutant that hangs counts as noticed. `_compiled.py` is run as Python; it holds the loops of assignment and "
+        "A mutant that hangs counts as noticed. `compiled.py` is run as Python; it holds the loops of assignment and "
         "exchange. The survivors' reasons are written by hand (`reasons.csv`).", "", *quick_share(), "",
         "| module | mutants | tried | noticed | of these hung | survive |", "|---|--:|--:|--:|--:|--:|",
     ]  # fmt: skip

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 from mtclust.datasets._data import TaskData
-from paper.datasets._files import as_text
-from paper.datasets._newsgroups_corpus import VOCABULARY_SIZE, newsgroup_counts
-from paper.datasets._rows import draw_fraction
-from paper.datasets._text import TextOptions, text_features
+from paper.datasets.files import DataFile, check_content, content_hash, draw_fraction, obtain, read_members
+from paper.datasets.text import TextOptions, porter_stem, text_features
 
 #: the paper's table: the classes of tasks 1 to 6
 NEWSGROUP_TASKS = (
@@ -23,6 +29,30 @@ NEWSGROUP_TASKS = (
     ("misc.forsale", "alt.atheism", "soc.religion.christian"),
 )
 
+#: terms of the paper's matrix
+VOCABULARY_SIZE = 26_214
+REMOVABLE = ("footers", "headers", "quotes")
+VOCABULARIES = ("stems", "words")
+
+_FILES = (
+    DataFile("20news/20news-bydate.tar.xz", "bcd71af20087ecb37810f5ea1242330c59a0107f33c31f0a5f8685db008b79ce"),
+    # scikit-learn's source and checksum of the same messages
+    DataFile(
+        "20news/20news-bydate.tar.gz",
+        "8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
+        ("https://ndownloader.figshare.com/files/5975967",),
+    ),
+)
+#: of newsgroup, number and text of every message, in canonical order
+_CONTENT = "f76d599af5c630d5ad9086175fe2fa7882c6cd6712d2fd313d9c0fde241cc064"
+_MEMBER = re.compile(r"20news-bydate-(?:train|test)/([a-z.\-]+)/(\d+)")
+_MAX_BYTES = 200 * 10**6
+#: of messages: each byte is a character, so that text and bytes are one
+_ENCODING = "latin-1"
+_QUOTE = re.compile(r"writes in|writes:|wrote:|says:|said:|^In article|^Quoted from|^\||^>")
+_LETTERS = re.compile(r"[a-z]{2,}")
+_WORDS = re.compile(r"\w\w+")
+
 
 def fetch_newsgroups_tasks(
     fraction: float = 0.05,
@@ -30,16 +60,9 @@ def fetch_newsgroups_tasks(
     *,
     remove: Sequence[str] = (),
     vocabulary: str = "stems",
-    weighting: str = "tfidf",
-    sublinear_tf: bool = True,
-    idf_power: float = 1.0,
-    norm: str | None = "l2",
-    min_df: int = 1,
-    max_df: float = 1.0,
-    in_every_task: bool = False,
-    n_components: int | None = None,
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
+    **features: Any,
 ) -> TaskData:
     """The paper's job on 20 Newsgroups: six tasks of three newsgroups each.
 
@@ -72,28 +95,14 @@ def fetch_newsgroups_tasks(
         "stems": Porter stems of words of two letters or more without English stop words, the 26 214 that occur in most
         messages of the whole collection. This only **approximates** the paper's matrix of 26 214 terms, which is not
         published with it. "words": every word of two characters or more without stop words.
-    weighting : {"tfidf", "counts", "binary"}, default="tfidf"
-        Weights of the terms. The paper's scaling of each term to [0, 1] ruins every method on text and is not offered.
-    sublinear_tf : bool, default=True
-        1 + log of the count in place of the count; for "tfidf".
-    idf_power : float, default=1.0
-        Exponent of the inverse document frequency, which is fitted on the drawn rows of all tasks together; 0 for none,
-        2 to stress topics more; for "tfidf".
-    norm : {"l2", None}, default="l2"
-        Scale rows to length 1; for "tfidf" and "binary".
-    min_df, max_df : int, default=1, and float, default=1.0
-        Keep the terms in at least ``min_df`` of the drawn rows and at most the share ``max_df`` of them. ``min_df=0``
-        keeps the columns of terms that were not drawn at all.
-    in_every_task : bool, default=False
-        Keep only the terms that occur in every task.
-    n_components : int, optional
-        Project onto that many principal components of all rows together; the paper uses 100. None: all terms, sparse.
     data_home : path, optional
         A directory that holds ``20news/20news-bydate.tar.xz`` or ``.tar.gz``, and where a download goes. Without it
         the environment variable ``MTCLUST_DATA`` and the cache are searched; not what
         :func:`sklearn.datasets.fetch_20newsgroups` has stored, which is a pickle.
     download_if_missing : bool, default=True
         Whether to download what is not found (14 MB).
+    **features
+        How counts become features: fields of :class:`~paper.datasets.text.TextOptions`, such as ``n_components=100``.
 
     Returns
     -------
@@ -114,8 +123,10 @@ def fetch_newsgroups_tasks(
     >>> news.n_tasks, news.data.shape[0]  # doctest: +SKIP
     (6, 864)
     """
-    options = TextOptions(weighting, sublinear_tf, idf_power, norm, min_df, max_df, in_every_task, n_components)
-    corpus = newsgroup_counts(tuple(sorted(set(remove))), vocabulary, as_text(data_home), download_if_missing)
+    options = TextOptions(**features)
+    corpus = newsgroup_counts(
+        tuple(sorted(set(remove))), vocabulary, os.fspath(data_home) if data_home else None, download_if_missing
+    )
     names = tuple(group for task in NEWSGROUP_TASKS for group in task)
     position = {group: number for number, group in enumerate(names)}
     classes = np.array([position.get(group, -1) for group in corpus.group_names])[corpus.groups]
@@ -140,3 +151,88 @@ def fetch_newsgroups_tasks(
         ),
         rows=rows.astype(np.int64),
     )
+
+
+@dataclass(frozen=True)
+class NewsgroupCounts:
+    """Counts of terms in every message.
+
+    Attributes
+    ----------
+    counts : CSR array of shape (18846, n_terms)
+    terms : ndarray of str of shape (n_terms,)
+    groups : ndarray of shape (18846,)
+        Position in ``group_names`` of each message's newsgroup.
+    group_names : tuple of str
+    """
+
+    counts: Any
+    terms: NDArray[Any]
+    groups: NDArray[np.int64]
+    group_names: tuple[str, ...]
+
+
+# two entries: one vocabulary with and one without headers is what an experiment compares
+@lru_cache(maxsize=2)
+def newsgroup_counts(
+    remove: tuple[str, ...],
+    vocabulary: str,
+    data_home: str | None,
+    download_if_missing: bool,
+) -> NewsgroupCounts:
+    """Counts of terms in the whole collection, sorted by newsgroup and number."""
+    unknown = set(remove) - set(REMOVABLE)
+    if unknown:
+        raise ValueError(f"remove has {sorted(unknown)}; it may hold {', '.join(REMOVABLE)}.")
+    if vocabulary not in VOCABULARIES:
+        raise ValueError(f"vocabulary must be one of {', '.join(VOCABULARIES)}; got {vocabulary!r}.")
+    # what scikit-learn's loader may have stored before is not used: it is a pickle, which could execute code
+    messages = obtain(_FILES, _parse, data_home=data_home, download_if_missing=download_if_missing)
+    group_names, groups = np.unique([group for group, _, _ in messages], return_inverse=True)
+    texts = (strip_message(text.decode(_ENCODING), remove) for _, _, text in messages)
+    vectorizer = CountVectorizer(analyzer=_analyzer(vocabulary))
+    counts = sp.csr_array(vectorizer.fit_transform(texts))
+    # an object array: the longest term would set the width of every entry of a text array
+    terms = vectorizer.get_feature_names_out().astype(object)
+    if vocabulary == "stems":
+        frequency = np.bincount(counts.indices, minlength=counts.shape[1])
+        # ties in the order of the alphabet
+        frequent = np.sort(np.argsort(-frequency, kind="stable")[:VOCABULARY_SIZE])
+        counts, terms = sp.csr_array(counts[:, frequent]), terms[frequent]
+    return NewsgroupCounts(counts, terms, groups.astype(np.int64), tuple(group_names.tolist()))
+
+
+def strip_message(text: str, remove: tuple[str, ...]) -> str:
+    """A message without some of its parts, by the rules of scikit-learn's loader.
+
+    Examples
+    --------
+    >>> strip_message("Subject: x\\n\\nIn article 1:\\n> no\\nyes\\n--\\nJim", ("footers", "headers", "quotes"))
+    'yes'
+    """
+    if "headers" in remove:
+        text = text.partition("\n\n")[2]
+    if "footers" in remove:
+        lines = text.strip().split("\n")
+        # the signature begins at the last line that is blank or made of hyphens
+        start = next((i for i in range(len(lines) - 1, 0, -1) if not lines[i].strip().strip("-")), 0)
+        text = "\n".join(lines[:start]) if start > 0 else text
+    if "quotes" in remove:
+        text = "\n".join(line for line in text.split("\n") if not _QUOTE.search(line))
+    return text
+
+
+def _analyzer(vocabulary: str) -> Callable[[str], list[str]]:
+    if vocabulary == "words":
+        return lambda text: [word for word in _WORDS.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
+    stem = lru_cache(maxsize=None)(porter_stem)
+    return lambda text: [stem(word) for word in _LETTERS.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
+
+
+def _parse(path: Path) -> list[tuple[str, int, bytes]]:
+    """Newsgroup, number in the newsgroup and text of every message, in canonical order."""
+    members = read_members(path, _MEMBER, max_bytes=_MAX_BYTES)
+    messages = sorted((match[1], int(match[2]), text) for match, text in members)
+    parts = [part for group, number, text in messages for part in (group.encode(), str(number).encode(), text)]
+    check_content(content_hash(parts), _CONTENT, "20 Newsgroups", str(path))
+    return messages

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.datasets._data import TaskData, sizes_per_class
-from paper.datasets._files import DataFile, obtain
-from paper.datasets._rows import check_content, content_hash, scale_columns
+from paper.datasets.files import DataFile, check_content, content_hash, obtain, scale_columns
 
 #: the digits of tasks 1 to 3 and of tasks 4 to 6
 DIGIT_GROUPS = ((0, 3, 6, 8, 9), (1, 2, 4, 5, 7))
@@ -107,11 +106,8 @@ def fetch_pendigits_tasks(
         Rows of each digit in a task, or one number per digit of the group (in increasing order) for skewed sizes.
     scale : bool, default=True
         Map each feature to [0, 1] over the rows of the job, as the paper does; otherwise raw integers.
-    data_home : path, optional
-        A directory that holds ``pendigits/pendigits.tra`` and ``.tes``, and where a download goes. Without it the
-        environment variable ``MTCLUST_DATA`` and the cache are searched.
-    download_if_missing : bool, default=True
-        Whether to download what is not found.
+    data_home, download_if_missing
+        As in :func:`fetch_pendigits`.
 
     Returns
     -------

@@ -14,10 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.datasets._data import TaskData
-from paper.datasets._archives import read_members
-from paper.datasets._files import DataFile, as_text, obtain
-from paper.datasets._rows import check_content, content_hash, draw_fraction
-from paper.datasets._text import TextOptions, text_features
+from paper.datasets.files import DataFile, check_content, content_hash, draw_fraction, obtain, read_members
+from paper.datasets.text import TextOptions, text_features
 
 #: the tasks
 DOMAINS = ("books", "dvd", "electronics", "kitchen")
@@ -54,16 +52,9 @@ def fetch_sentiment_tasks(
     fraction: float = 0.1,
     seed: int = 0,
     *,
-    weighting: str = "tfidf",
-    sublinear_tf: bool = True,
-    idf_power: float = 1.0,
-    norm: str | None = "l2",
-    min_df: int = 1,
-    max_df: float = 1.0,
-    in_every_task: bool = False,
-    n_components: int | None = None,
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
+    **features: Any,
 ) -> TaskData:
     """Product reviews of four kinds (books, dvd, electronics, kitchen), 1000 positive and 1000 negative each.
 
@@ -74,27 +65,14 @@ def fetch_sentiment_tasks(
         of one seed are nested: those of a smaller fraction are among those of a larger one.
     seed : int, default=0
         Which draw. The same seed gives the same reviews whatever the source of the files.
-    weighting : {"tfidf", "counts", "binary"}, default="tfidf"
-        Weights of the terms, which are single words and pairs of neighbours (``not_good``).
-    sublinear_tf : bool, default=True
-        1 + log of the count in place of the count; for "tfidf".
-    idf_power : float, default=1.0
-        Exponent of the inverse document frequency, which is fitted on the drawn rows of all tasks together; 0 for none;
-        for "tfidf".
-    norm : {"l2", None}, default="l2"
-        Scale rows to length 1; for "tfidf" and "binary".
-    min_df, max_df : int, default=1, and float, default=1.0
-        Keep the terms in at least ``min_df`` of the drawn rows and at most the share ``max_df`` of them. ``min_df=0``
-        keeps all 473 856 columns; the paper has 473 853 after leaving out 3 with unrecognised characters.
-    in_every_task : bool, default=False
-        Keep only the terms that occur in every domain.
-    n_components : int, optional
-        Project onto that many principal components of all rows together; the paper uses 100. None: all terms, sparse.
     data_home : path, optional
         A directory that holds ``sentiment/processed_acl.tar.xz`` or the authors' ``.tar.gz``, and where a download
         goes. Without it the environment variable ``MTCLUST_DATA`` and the cache are searched.
     download_if_missing : bool, default=True
         Whether to download what is not found (19 MB).
+    **features
+        How counts become features: fields of :class:`~paper.datasets.text.TextOptions`. ``min_df=0`` keeps all 473 856
+        terms (single words and pairs of neighbours, ``not_good``); the paper has 473 853.
 
     Returns
     -------
@@ -115,8 +93,8 @@ def fetch_sentiment_tasks(
     >>> reviews.data.shape[0], reviews.n_tasks  # doctest: +SKIP
     (800, 4)
     """
-    options = TextOptions(weighting, sublinear_tf, idf_power, norm, min_df, max_df, in_every_task, n_components)
-    reviews = _review_counts(as_text(data_home), download_if_missing)
+    options = TextOptions(**features)
+    reviews = _review_counts(os.fspath(data_home) if data_home else None, download_if_missing)
     cells = reviews.domains * len(POLARITIES) + reviews.polarities
     rows = draw_fraction(cells, fraction, np.random.default_rng(seed))
     tasks = np.array(DOMAINS)[reviews.domains[rows]]

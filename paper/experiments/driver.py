@@ -1,27 +1,67 @@
-"""Runs an experiment from cells to page, or only draws the page again."""
+"""What an experiment is, and its way from cells to a page; or only the page again."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from mtclust import __version__
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import cannot_write
-from paper.experiments.base import Experiment
-from paper.experiments.page import Page, Picture, write_page
-from paper.experiments.runner import DataUnavailable, run_cells
+from paper.experiments.page import Page, Picture, Section, write_page
+from paper.experiments.runner import Cell, DataUnavailable, Execute, run_cells
 from paper.experiments.sections import draws_text
 from paper.experiments.table import RunTable, as_frame, key_of, read_rows, replace_file
 
 TABLE = "runs.csv"
-#: which command the directory is of
+#: which commands the directory is of
 MARK = "run.json"
 #: the figures of the page with their captions, for the page of all experiments
 PICTURES = "pictures.json"
+#: the two ways to run an experiment: nothing chosen with labels, or the letter of the paper
+OURS, AS_PRINTED = "ours", "as printed"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of the paper.
+
+    Attributes
+    ----------
+    name, title : str
+    intro : str
+        What is run and what differs from the paper, for the page.
+    repeats : int
+        Draws if the user gives no number.
+    cells : callable
+        ``cells(repeats, quick)``: all fits, in the order in which they are run.
+    execute : callable
+        Runs one cell.
+    report : callable
+        ``report(frame, directory)``: the sections of the page; figures are saved below the directory.
+    printed : callable, optional
+        What ``cells`` is, for ``--as-printed``; None where the two do not differ.
+    """
+
+    name: str
+    title: str
+    intro: str
+    repeats: int
+    cells: Callable[[int, bool], list[Cell]]
+    execute: Execute
+    report: Callable[[Any, Path], Sequence[Section]]
+    printed: Callable[[int, bool], list[Cell]] | None = None
+
+    def cells_of(self, protocol: str, repeats: int, quick: bool) -> list[Cell]:
+        """The fits of one protocol."""
+        wanted = self.printed if protocol == AS_PRINTED and self.printed is not None else self.cells
+        return wanted(repeats, quick)
 
 
 def run_experiment(
@@ -30,6 +70,7 @@ def run_experiment(
     *,
     repeats: int | None = None,
     quick: bool = False,
+    protocol: str = OURS,
     n_jobs: int = 1,
     retry_failed: bool = False,
 ) -> Path:
@@ -37,11 +78,10 @@ def run_experiment(
     directory = out / experiment.name
     wanted = repeats if repeats is not None else (1 if quick else experiment.repeats)
     with _alone_in(directory):
-        _claim(directory, experiment.name, quick, wanted, command(experiment.name, repeats, quick))
+        _claim(directory, experiment.name, quick, protocol, wanted, command(experiment.name, repeats, quick, protocol))
         table = RunTable(directory / TABLE)
         try:
-            experiment.prepare(directory, quick)
-            cells = experiment.cells(wanted, quick)
+            cells = experiment.cells_of(protocol, wanted, quick)
             run_cells(cells, experiment.execute, table, n_jobs=n_jobs, retry_failed=retry_failed)
         except DataUnavailable as error:
             raise CommandError(
@@ -63,28 +103,52 @@ def write_report(experiment: Experiment, directory: Path) -> None:
             f"{directory / TABLE} has no finished rows yet; run python -m paper reproduce {experiment.name} first."
         )
     sections = experiment.report(frame, directory)
-    intro = f"{experiment.intro}\n\n{draws_text(frame)} All rows: `{TABLE}`."
-    missing = unfinished(experiment, directory)
-    intro += f"\n\n{missing}" if missing else ""
-    write_page(Page(experiment.title, run["command"], intro, sections), directory)
+    parts = [state(experiment, directory), experiment.intro, f"{draws_text(frame)} All rows: `{TABLE}`."]
+    write_page(Page(experiment.title, run["command"], "\n\n".join(parts), sections), directory)
     found = [vars(picture) for section in sections for picture in section.pictures]
     replace_file(directory / PICTURES, json.dumps(found, indent=1, ensure_ascii=False).encode())
 
 
-def unfinished(experiment: Experiment, directory: Path) -> str:
-    """A paragraph on the cells that have no rows yet; empty if all have."""
+def state(experiment: Experiment, directory: Path) -> str:
+    """A paragraph: which version made the rows of the page, and which fits have none yet."""
+    rows = read_rows(directory / TABLE)
+    version = shown_version(rows)
+    if version != __version__:
+        return (
+            f"**Rows of mtclust {version}**, not of this version ({__version__}), which has not been run here: the "
+            "same command runs it. The text below describes what this version runs; those rows may be of fewer draws, "
+            "starts and data sets, and our models may have been given other sizes."
+        )
     run = json.loads((directory / MARK).read_text())
-    cells = experiment.cells(run["repeats"], run["quick"])
-    present = {key_of(row) for row in read_rows(directory / TABLE)}
+    cells = [
+        cell
+        for protocol, repeats in run["repeats"].items()
+        for cell in experiment.cells_of(protocol, repeats, run["quick"])
+    ]
+    present = {key_of(row) for row in rows}
     missing = [cell for cell in cells if not present.issuperset(cell.keys())]
+    text = f"Rows of mtclust {version}."
     if not missing:
-        return ""
-    counts = Counter(cell.dataset for cell in missing)
-    what = "; ".join(f"{name}: {count}" for name, count in counts.items())
+        return text
+    what = "; ".join(f"{name}: {count}" for name, count in Counter(cell.dataset for cell in missing).items())
     return (
-        f"**Not finished**: {len(missing)} of {len(cells)} fits of this command are still to be run (the same "
+        f"{text} **Not finished**: {len(missing)} of {len(cells)} fits of this command are still to be run (the same "
         f"command goes on with them), by data set: {what}."
     )
+
+
+def shown_version(rows: Sequence[dict[str, str]]) -> str:
+    """The version whose rows a page shows: this one if it has any, otherwise the newest.
+
+    Examples
+    --------
+    >>> shown_version([{"version": "0.0.9"}, {"version": "0.0.10"}])
+    '0.0.10'
+    """
+    versions = {row["version"] for row in rows}
+    if __version__ in versions or not versions:
+        return __version__
+    return max(versions, key=lambda version: [int(number) for number in re.findall(r"\d+", version)])
 
 
 def read_pictures(out: Path, name: str) -> list[Picture]:
@@ -95,16 +159,19 @@ def read_pictures(out: Path, name: str) -> list[Picture]:
 
 
 def read_frame(out: Path, name: str) -> Any:
-    """The table of an experiment, or None if it has not been run."""
+    """The rows of an experiment that a page may show, all of one version; None if it has not been run."""
     path = out / name / TABLE
-    return as_frame(read_rows(path)) if path.exists() else None
+    if not path.exists():
+        return None
+    rows = read_rows(path)
+    version = shown_version(rows)
+    return as_frame([row for row in rows if row["version"] == version])
 
 
-def command(name: str, repeats: int | None, quick: bool) -> str:
+def command(name: str, repeats: int | None, quick: bool, protocol: str = OURS) -> str:
     """The command line that makes these results."""
-    words: Sequence[str] = ["mtclust", "reproduce", name]
-    words = [*words, *(["--repeats", str(repeats)] if repeats is not None else []), *(["--quick"] if quick else [])]
-    return " ".join(words)
+    words = ["python -m paper reproduce", name, *(["--repeats", str(repeats)] if repeats is not None else [])]
+    return " ".join([*words, *(["--quick"] if quick else []), *(["--as-printed"] if protocol == AS_PRINTED else [])])
 
 
 @contextmanager
@@ -133,13 +200,15 @@ def _opened(lock: Path) -> TextIO:
         raise CommandError(f"--out {lock.parents[1]} cannot be written: {cannot_write(error)}") from error
 
 
-def _claim(directory: Path, name: str, quick: bool, repeats: int, made_by: str) -> None:
+def _claim(directory: Path, name: str, quick: bool, protocol: str, repeats: int, made_by: str) -> None:
     """Note what the directory is for; refuse to mix the rows of a quick run and of a full one."""
     mark = directory / MARK
+    before: dict[str, int] = {}
     if mark.exists():
         found = json.loads(mark.read_text())
         if found["quick"] != quick:
             kind = "a quick" if found["quick"] else "a full"
             raise CommandError(f"{directory} holds {kind} run of {name}; choose another --out, or delete it.")
-    run = {"experiment": name, "quick": quick, "repeats": repeats, "command": made_by}
+        before = found["repeats"]
+    run = {"experiment": name, "quick": quick, "repeats": before | {protocol: repeats}, "command": made_by}
     replace_file(mark, json.dumps(run).encode())

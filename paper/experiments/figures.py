@@ -77,12 +77,14 @@ def nmi_bars(
         if len(values):
             hatch = "///" if name.endswith("auto") else None
             ax.barh(row, values.mean(), color=colour(name), height=0.72, hatch=hatch, edgecolor="white", linewidth=0)
-            ax.errorbar(values.mean(), row, xerr=values.std(), color="#222222", linewidth=1, capsize=2)
+            if len(values) > 1:
+                ax.errorbar(values.mean(), row, xerr=values.std(), color="#222222", linewidth=1, capsize=2)
         best = np.asarray(tuned.get(name, ()), dtype=np.float64)
         if len(best):
             ax.plot(best.mean(), row, "D", color="white", markeredgecolor="#222222", markersize=4.5, zorder=3)
     ax.set_yticks(range(len(names)), names)
-    ax.invert_yaxis()
+    # given, not found from the bars: a method without rows would shift them against their names
+    ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlim(left=0)
     ax.set_xlabel("NMI")
     ax.set_title(title)

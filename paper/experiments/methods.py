@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.extmath import safe_sparse_dot
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose.record import SizesChoice
 from mtclust.datasets import TaskData
 from mtclust.metrics import nmi, per_task
-from paper.experiments.runner import DataUnavailable, Outcome
+from paper.experiments.runner import Cell, DataUnavailable, Outcome
 from paper.reference import REFERENCE_METHODS, ReferenceMethod
+from paper.reference.kernel_methods import WIDTHS, mean_distance, rbf_kernel
 
 OURS: Mapping[str, Any] = {"DSTC": DSTC, "DMTFC": DMTFC, "DMTRC": DMTRC}
 #: the rows one fit of DMTRC gives: the paper's model, always coupled, and our default, which may refuse to couple
 DMTRC_ROWS = ("DMTRC", "DMTRC auto")
 #: decimals of Ω in the table
 _OMEGA_DECIMALS = 4
+#: the paper's grid of λ₁ and of λ₂, and its features of kernel PCA
+PRINTED_LAMBDAS = tuple(2.0**-k for k in (2, 4, 6, 8, 10))
+PRINTED_COMPONENTS = 100
+#: the paper does not print when its solver stops
+PRINTED_CUTS = 20
 
 
 def rows_of_ours(name: str) -> tuple[str, ...]:
@@ -40,6 +49,86 @@ def load(loader: Callable[..., TaskData], *arguments: Any, **options: Any) -> Ta
 def n_classes(data: TaskData) -> int:
     """The largest number of classes of a task."""
     return max(len(np.unique(data.target[data.tasks == task])) for task in np.unique(data.tasks))
+
+
+def true_sizes(data: TaskData) -> Any:
+    """The rows of every class, as the paper gives them: "balanced", or task → sizes in the order of the classes."""
+    counts = {task: np.unique(data.target[data.tasks == task], return_counts=True)[1] for task in np.unique(data.tasks)}
+    if all(len(set(sizes.tolist())) == 1 for sizes in counts.values()):
+        return "balanced"
+    return {task: sizes.tolist() for task, sizes in counts.items()}
+
+
+def printed_options(name: str, data: TaskData, kernel: str, setting: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The kernel matrix and the arguments that make an estimator the paper's, by scales that undo its own.
+
+    The estimators divide the kernel by its mean diagonal s and λ₂ of DMTFC by r/m (r features, m tasks); with
+    ``fit_intercept=False`` nothing is centred. λ₁/s and λ₂/s, times r/m for DMTFC, are therefore the paper's λ₁ and λ₂.
+    Its DSTC is DMTRC with one task, whose ridge is λ₁ + λ₂; ours has λ₁ + mλ₂.
+
+    Parameters
+    ----------
+    setting : mapping
+        ``lambda1``, ``lambda2``, and ``width`` in units of the mean distance of all rows.
+    """
+    if kernel == "rbf":
+        K = rbf_kernel(data.data, setting["width"] * mean_distance(data.data))
+    else:
+        K = np.asarray(safe_sparse_dot(data.data, data.data.T, dense_output=True))
+    m, s = data.n_tasks, float(np.diagonal(K).mean())
+    lambda1, lambda2 = setting["lambda1"] / s, setting["lambda2"] / s
+    options: dict[str, Any] = {}
+    if name == "DSTC":
+        lambda1, lambda2 = (lambda1 + lambda2) / 2, (lambda1 + lambda2) / (2 * m)
+    elif name == "DMTRC":
+        options["coupling"] = "full"
+    else:
+        r = min(PRINTED_COMPONENTS, int(np.linalg.matrix_rank(K, hermitian=True)))
+        lambda2 *= r / m
+        options["n_components"] = r
+    options |= {"lambda1": lambda1, "lambda2": lambda2, "kernel": "precomputed", "fit_intercept": False}
+    return K, options
+
+
+def fit_printed(name: str, data: TaskData, seed: int, kernel: str, setting: Mapping[str, Any]) -> list[Outcome]:
+    """Fit a model to the letter of the paper: its scales, true class sizes, cutting planes from a given start."""
+    K, options = printed_options(name, data, kernel, setting)
+    cuts = {"max_cuts": setting["max_cuts"], "init": setting["init"], "zero_tol": 0}
+    options |= {"sizes": true_sizes(data), "solver": "cutting-plane", "solver_options": cuts}
+    return fit_ours(name, replace(data, data=K, feature_names=None), seed, **options)
+
+
+def printed_cells(common: Mapping[str, Any], kernels: Sequence[str], models: Sequence[str], quick: bool) -> list[Cell]:
+    """The paper's grid with its solver: λ₁ × λ₂, five widths of the RBF kernel, from k-means and random labels."""
+    lambdas, widths = (PRINTED_LAMBDAS[:1], WIDTHS[1:2]) if quick else (PRINTED_LAMBDAS, WIDTHS)
+    points = [
+        {"init": init, "lambda1": lambda1, "lambda2": lambda2, "max_cuts": 2 if quick else PRINTED_CUTS}
+        for init in ("k-means", "random")
+        for lambda1 in lambdas
+        for lambda2 in lambdas
+    ]
+    cells = []
+    for name, kernel in product(models, kernels):
+        for point, width in product(points, widths if kernel == "rbf" else (None,)):
+            # for DSTC only the sum counts
+            if name != "DSTC" or point["lambda1"] <= point["lambda2"]:
+                setting = point | ({"width": width} if width else {})
+                cells.append(Cell(methods=(name,), kernel=kernel, solver="cutting-plane", protocol="as printed",
+                                  setting=setting, **common))  # fmt: skip
+    return cells
+
+
+def reference_cells(common: Mapping[str, Any], names: Sequence[str], n_init: int, grid: bool) -> list[Cell]:
+    """Reference methods at their default setting, or at all points of their grids."""
+    starts = {"n_init": n_init}
+    if not grid:
+        return [Cell(methods=(name,), setting=starts, **common) for name in names]
+    return [
+        Cell(methods=(name,), protocol="grid", setting={**starts, **point}, **common)
+        for name in names
+        if REFERENCE_METHODS[name].grid
+        for point in REFERENCE_METHODS[name].settings()
+    ]
 
 
 def scores(data: TaskData, labels: Any) -> dict[str, Any]:
@@ -79,7 +168,7 @@ def fit_ours(name: str, data: TaskData, seed: int, *, keep_as: str | None = None
     arrays = {}
     if name == "DMTFC":
         D = model.feature_covariance_
-        details["off_diagonal"] = off_diagonal_share(D)
+        details["off_diagonal"], details["off_diagonal_null"] = off_diagonal_share(D)
         arrays = {keep_as: D} if keep_as else {}
     own = {"objective": model.objective_, **common, **scores(data, model.labels_)}
     if name != "DMTRC" or "coupled_labels" not in selection["coupling"]:
@@ -108,7 +197,7 @@ def labels_of_starts(
     method: ReferenceMethod, model: Any, data: TaskData, n_clusters: int, n_init: int, seed: int
 ) -> list[Any]:
     """The labels of all random starts of a fitted reference method."""
-    clusterer = getattr(model, "estimator_", model)
+    clusterer = getattr(model, "estimators_", {}).get("all", model)
     if hasattr(clusterer, "restart_labels_"):
         return list(clusterer.restart_labels_)
     # scikit-learn's k-means keeps only its best start
@@ -166,16 +255,22 @@ def _entropy(shares: NDArray[np.float64]) -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
-def off_diagonal_share(matrix: NDArray[np.float64]) -> float:
-    """Share of the squared entries of a matrix that is off its diagonal: 0 for independent features.
+def off_diagonal_share(matrix: NDArray[np.float64]) -> tuple[float, float]:
+    """Share of the squared entries of D that is off its diagonal, and what it is in random axes.
+
+    0 for independent features. In random axes, that is for QDQᵀ with Q uniform on the rotations, it only tells the
+    eigenvalues: E Σ_i D_ii² = (2|D|² + (tr D)²)/(d + 2), so a D of low rank has a large share whatever it has learned.
 
     Examples
     --------
     >>> off_diagonal_share(np.ones((2, 2)))
-    0.5
+    (0.5, 0.25)
     """
     total = float((matrix**2).sum())
-    return 1 - float((np.diag(matrix) ** 2).sum()) / total if total > 0 else 0.0
+    if not total > 0:
+        return 0.0, 0.0
+    chance = 1 - (2 + float(np.trace(matrix)) ** 2 / total) / (len(matrix) + 2)
+    return 1 - float((np.diag(matrix) ** 2).sum()) / total, chance
 
 
 def rounded(matrix: NDArray[np.float64]) -> list[list[float]]:

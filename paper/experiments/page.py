@@ -32,6 +32,11 @@ class Section:
     rows: Sequence[Sequence[str]] = ()
     pictures: Sequence[Picture] = ()
 
+    @classmethod
+    def with_pictures(cls, title: str, text: str, *found: Picture | None) -> Section:
+        """A section with the figures that could be drawn."""
+        return cls(title, text, pictures=[picture for picture in found if picture is not None])
+
 
 @dataclass(frozen=True)
 class Page:

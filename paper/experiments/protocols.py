@@ -1,8 +1,9 @@
-"""Two ways to choose hyper-parameters, side by side, and what is computed from the rows of a table.
+"""Ways to choose hyper-parameters, side by side, and what is computed from the rows of a table.
 
 *No labels*: our models choose by their own rules, reference methods run at the setting their registry calls default.
 *Oracle*: the one setting of a grid with the highest mean NMI over the draws of a data set, which needs the classes;
-this is how the paper tunes its models. No user can do it.
+this is how the paper tunes its models. No user can do it. *As printed*: the oracle over the paper's grid with the
+paper's solver and scales; its reference methods are the oracle over their grids by the mean NMI over all starts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from mtclust.util.extras import require
 from paper.experiments.table import as_json
@@ -19,9 +21,8 @@ from paper.reference import REFERENCE_METHODS
 
 pd: Any = require("pandas", "experiments")
 
-#: a difference between two means counts if it is larger than this many standard errors and than this much NMI
-CLEAR_ERRORS = 2.0
-CLEAR_NMI = 0.005
+#: probability that an interval covers the mean
+COVERAGE = 0.95
 
 _SUFFIX = {"linear": "_l", "rbf": "_r", "": ""}
 SINGLE = ("KM", "KKM", "NC")
@@ -45,13 +46,17 @@ def display_name(method: str, kernel: str = "", raw: bool = False) -> str:
 
 
 def with_names(frame: Any) -> Any:
-    """The finished rows without an error, with the column ``name`` (:func:`display_name`)."""
+    """The finished rows without an error, with the column ``name`` (:func:`display_name`, and the paper's solver)."""
     frame = frame[frame["error"] == ""].copy()
-    raw = frame["dataset"].str.endswith("raw")
-    frame["name"] = [display_name(m, k, r) for m, k, r in zip(frame["method"], frame["kernel"], raw)]
-    cutting = frame["solver"] == "cutting-plane"
-    frame.loc[cutting, "name"] += " cutting planes"
-    return frame
+    names = []
+    for row in frame.itertuples():
+        name = display_name(row.method, row.kernel, row.dataset.endswith("raw"))
+        if row.protocol == "as printed":
+            name += f" from {row.setting['init']}"
+        elif row.solver == "cutting-plane":
+            name += " cutting planes"
+        names.append(name)
+    return frame.assign(name=names)
 
 
 def without_labels(frame: Any) -> Any:
@@ -59,12 +64,12 @@ def without_labels(frame: Any) -> Any:
     return frame[frame["protocol"] == "no labels"]
 
 
-def oracle(frame: Any) -> Any:
+def oracle(frame: Any, protocol: str = "grid") -> Any:
     """Of every data set and method the rows at the setting with the highest mean NMI over draws.
 
     Methods without hyper-parameters have nothing to choose: their rows without labels, on the draws of the grids.
     """
-    grid = frame[frame["protocol"] == "grid"].copy()
+    grid = frame[frame["protocol"] == protocol].copy()
     if grid.empty:
         return grid
     pairs = grid[["dataset", "draw"]].drop_duplicates()
@@ -81,8 +86,14 @@ def oracle(frame: Any) -> Any:
     return pd.concat([*kept, fixed]) if len(fixed) else pd.concat(kept)
 
 
+def as_reported(frame: Any) -> Any:
+    """The reference methods as the paper reports them: NMI is the mean over starts, settings are tuned with labels."""
+    references = frame[frame["method"].isin(REFERENCES)]
+    return oracle(references.assign(nmi=references["nmi_of_starts"]))
+
+
 @dataclass(frozen=True)
-class Difference:
+class Estimate:
     """A mean over draws with its standard error."""
 
     mean: float
@@ -90,55 +101,43 @@ class Difference:
     n: int
 
     @property
-    def judged(self) -> bool:
-        """Whether there are draws enough for a standard error."""
-        return self.n > 1
-
-    @property
-    def sign(self) -> int:
-        """1 or −1 if the difference is clear, else 0, also for a single draw."""
-        if not self.judged:
-            return 0
-        limit = max(CLEAR_NMI, CLEAR_ERRORS * self.error)
-        return int(np.sign(self.mean)) if abs(self.mean) > limit else 0
+    def interval(self) -> tuple[float, float]:
+        """Student's interval of the mean; unbounded for a single draw."""
+        if self.n < 2:
+            return -np.inf, np.inf
+        reach = float(stats.t.ppf((1 + COVERAGE) / 2, self.n - 1)) * self.error
+        return self.mean - reach, self.mean + reach
 
     def __str__(self) -> str:
-        if not np.isfinite(self.mean):
-            return "no rows"
-        return f"{self.mean:+.3f} ± {self.error:.3f}" if np.isfinite(self.error) else f"{self.mean:+.3f}"
+        if not self.n:
+            return "not run"
+        draws = f"{self.n} draw{'s' if self.n > 1 else ''}"
+        if self.n < 2:
+            return f"{self.mean:+.3f}, {draws}"
+        low, high = self.interval
+        return f"{self.mean:+.3f} [{low:+.3f}, {high:+.3f}], {draws}"
 
 
-def difference(values: Any) -> Difference:
+def estimate(values: Any) -> Estimate:
     """Mean and standard error of values, one per draw.
 
     Examples
     --------
-    >>> difference([0.1, 0.3])
-    Difference(mean=0.2, error=0.1, n=2)
+    >>> estimate([0.1, 0.3])
+    Estimate(mean=0.2, error=0.1, n=2)
     """
     array = np.asarray(values, dtype=np.float64)
     array = array[np.isfinite(array)]
     if not len(array):
-        return Difference(float("nan"), float("nan"), 0)
+        return Estimate(float("nan"), float("nan"), 0)
     error = array.std(ddof=1) / np.sqrt(len(array)) if len(array) > 1 else float("nan")
-    return Difference(float(array.mean().round(12)), float(np.round(error, 12)), len(array))
+    return Estimate(float(array.mean().round(12)), float(np.round(error, 12)), len(array))
 
 
 def by_draw(frame: Any, dataset: str, name: str, value: str = "nmi") -> Any:
     """The value of a method on the draws of a data set, indexed by draw."""
     rows = frame[(frame["dataset"] == dataset) & (frame["name"] == name)]
     return rows.groupby("draw")[value].mean()
-
-
-def paired(frame: Any, dataset: str, first: str, second: str) -> Difference:
-    """NMI of one method minus that of another over the draws both have."""
-    return difference((by_draw(frame, dataset, first) - by_draw(frame, dataset, second)).dropna())
-
-
-def best_by_mean(frame: Any, dataset: str, names: Sequence[str]) -> str | None:
-    """The method with the highest mean NMI on a data set; None if none of them has rows."""
-    rows = frame[(frame["dataset"] == dataset) & frame["name"].isin(list(names))]
-    return None if rows.empty else str(rows.groupby("name")["nmi"].mean().idxmax())
 
 
 def summary_table(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> list[list[str]]:
@@ -151,7 +150,7 @@ def summary_table(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> 
         for dataset in datasets:
             mine = by_draw(free, dataset, name)
             tuned = by_draw(best, dataset, name) if not best.empty else mine.iloc[:0]
-            line += [_mean_text(mine), _mean_text(tuned)]
+            line += [mean_text(mine), mean_text(tuned)]
         rows = free[free["name"] == name]
         seconds = [rows[rows["dataset"] == dataset]["seconds"].median() for dataset in datasets]
         line.append(" / ".join(number_text(value, ".2g") for value in seconds))
@@ -159,10 +158,10 @@ def summary_table(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> 
     return lines
 
 
-def _mean_text(values: Any) -> str:
+def mean_text(values: Any) -> str:
     if not len(values):
         return "–"
-    found = difference(values)
+    found = estimate(values)
     return f"{found.mean:.3f}" + (f" ± {found.error:.3f}" if np.isfinite(found.error) else "")
 
 

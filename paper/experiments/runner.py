@@ -2,7 +2,8 @@
 
 A *cell* is one fit: a data set, a draw, a method and a setting. It may give several rows (DMTRC gives the labels it
 returns, the fully coupled ones and those of every task alone); they are written together, when the cell is finished. A
-cell whose rows are all in the table is not run again; rows of a cell that was cut short are dropped.
+cell whose rows are all in the table, computed by this version of the library, is not run again; rows of a cell that was
+cut short are dropped.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class Cell:
     seed: int = 0
 
     def key_columns(self, method: str) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in KEYS if name != "method"} | {"method": method}
+        own = {name: getattr(self, name) for name in KEYS if name not in ("method", "version")}
+        return own | {"method": method, "version": __version__}
 
     def keys(self) -> list[Key]:
         return [key_of(as_row(**self.key_columns(method))) for method in self.methods]
@@ -115,7 +117,7 @@ def run_cells(
     for rows, arrays in _finished(pending, execute, n_jobs):
         # first the matrices, then the rows: a cell that counts as finished has both
         for name, array in arrays.items():
-            save_array(table.path.parent, name, array)
+            save_array(table.path.parent, name, array, __version__)
         table.append(rows)
         progress.tell(rows)
     table.rewrite(table.read())
@@ -194,16 +196,16 @@ def outcomes_of(cell: Cell, execute: Execute) -> dict[str, Outcome]:
     return outcomes
 
 
-def save_array(directory: Path, name: str, array: Any) -> None:
+def save_array(directory: Path, name: str, array: Any, version_: str) -> None:
     """Keep a matrix in ``arrays/`` beside the table, in half precision: it is drawn, not computed with."""
     content = io.BytesIO()
     np.save(content, np.asarray(array, dtype=np.float16))
-    replace_file(directory / "arrays" / f"{name}.npy", content.getvalue())
+    replace_file(directory / "arrays" / version_ / f"{name}.npy", content.getvalue())
 
 
-def load_array(directory: Path, name: str) -> Any:
-    """A matrix of ``arrays/``, or None if there is none of that name."""
-    path = directory / "arrays" / f"{name}.npy"
+def load_array(directory: Path, name: str, version_: str) -> Any:
+    """A matrix that a version of the library has left, or None if there is none of that name."""
+    path = directory / "arrays" / version_ / f"{name}.npy"
     return np.load(path, allow_pickle=False).astype(np.float64) if path.exists() else None
 
 

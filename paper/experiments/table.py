@@ -1,6 +1,6 @@
 """The tidy table of an experiment: a CSV file that grows row by row and survives being killed.
 
-One row per data set, draw, method, protocol and setting. The columns are
+One row per data set, draw, method, protocol, setting and version of the library. The columns are
 
 ==================  ================================================================================================
 experiment          name of the experiment
@@ -9,8 +9,10 @@ seed                ``random_state`` of the method; draws are made with the numb
 method, kernel      the paper's name; ``linear``, ``rbf`` or empty
 solver              ``exchange`` or ``cutting-plane`` for our models, empty for the others
 protocol            ``no labels`` (nothing chosen with labels), ``grid`` (one point of a grid from which
-                    :mod:`paper.experiments.protocols` takes the oracle) or ``given`` (fixed in advance)
+                    :mod:`paper.experiments.protocols` takes the oracle), ``as printed`` (a point of the paper's grid
+                    with the paper's own solver), ``given`` (fixed in advance) or ``labels given`` (supervised)
 setting             JSON: what distinguishes the row besides the columns above
+version             of mtclust: a row of another version is another row, and no page shows two of them
 nmi                 macro NMI of the labels the method returns
 nmi_of_starts       mean of the macro NMI over random starts, as the paper reports its competitors; empty for ours
 nmi_per_task        JSON: task → NMI
@@ -22,7 +24,7 @@ versions            of Python and the packages that computed the row
 error               empty, or the error that the method ended with
 ==================  ================================================================================================
 
-The first seven and ``setting`` are the key. ``seconds`` is the only column that differs between two runs.
+The columns down to ``version`` are the key. ``seconds`` is the only column that differs between two runs.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from mtclust.util.extras import require
 
 pd: Any = require("pandas", "experiments")
 
-KEYS = ("experiment", "dataset", "draw", "seed", "method", "kernel", "solver", "protocol", "setting")
+KEYS = ("experiment", "dataset", "draw", "seed", "method", "kernel", "solver", "protocol", "setting", "version")
 VALUES = (
     "nmi",
     "nmi_of_starts",

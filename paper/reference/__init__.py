@@ -8,13 +8,12 @@ about them. LSKMTC and MBC are reconstructions.
 ['KM', 'KKM', 'NC', 'ALL KM']
 """
 
-from paper.reference.kernel_kmeans import KernelKMeans
+from paper.reference.base import PerTask, Pooled
+from paper.reference.kernel_methods import KernelKMeans, NormalizedCut
 from paper.reference.lskmtc import LSKMTC
 from paper.reference.lssmtc import LSSMTC
 from paper.reference.mbc import MBC
-from paper.reference.normalized_cut import NormalizedCut
 from paper.reference.registry import REFERENCE_METHODS, ReferenceMethod, reference_method
-from paper.reference.wrappers import PerTask, Pooled
 
 __all__ = [
     "LSKMTC",

@@ -15,14 +15,14 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils._param_validation import Interval
 
 from mtclust.core.tasks import TaskIndex
-from paper.reference._base import TaskClusterer
-from paper.reference._runs import Restarts, join_tasks
-from paper.reference.kernel_kmeans import cluster_kernel
+from paper.reference.base import Restarts, TaskClusterer, join_tasks
+from paper.reference.kernel_methods import cluster_kernel
 
 #: costs closer than this count as equal: eigenvalues that are 0 in theory come out as ±1e-16
 _COST_TOLERANCE = 1e-10
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LSKMTC(TaskClusterer):
     """Learning a spectral kernel for multitask clustering (after Gu, Li and Han 2011). **A reconstruction.**
 
@@ -43,40 +43,19 @@ class LSKMTC(TaskClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters in each task.
     mmd_weight : float, default=10.0
         λ, how much the distance between the tasks' distributions counts.
     n_eigenvectors : int or None, default=None
         p, summed over tasks; None means 2 × ``n_clusters`` × number of tasks.
     n_neighbors : int, default=10
         Neighbours of each row in its task's graph.
-    n_init : int, default=10
-        Number of random starts of kernel k-means; every task keeps its best.
-    max_iter : int, default=300
-        Largest number of reassignments of one run.
-    tol : float, default=0.0
-        Stop when the objective falls by no more than this share; 0 means when no row moves.
-    random_state : int, RandomState or None, default=None
-        Seed of the starts.
+    n_clusters, n_init, max_iter, tol, random_state
+        As in :class:`~paper.reference.base.TaskClusterer`; starts and objective are those of kernel k-means on K.
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of each row within its task, in the order of the input. Ids of different tasks have nothing to do with
-        each other.
     kernel_rank_ : int
         j*, the number of eigenvectors in the kernel.
-    objective_ : float
-        The kernel k-means objective on K, summed over tasks.
-    history_ : ndarray
-        That objective at the start and after every step of the runs that were kept.
-    n_iter_ : int
-        Steps of the longest of the runs that were kept.
-    tasks_ : ndarray of shape (m,)
-        The task ids.
-    restart_labels_, restart_objectives_ : ndarrays of shape (n_init, n) and (n_init,)
-        The outcome of every single start.
 
     Examples
     --------
@@ -95,26 +74,9 @@ class LSKMTC(TaskClusterer):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        mmd_weight: float = 10.0,
-        n_eigenvectors: int | None = None,
-        n_neighbors: int = 10,
-        n_init: int = 10,
-        max_iter: int = 300,
-        tol: float = 0.0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.mmd_weight = mmd_weight
-        self.n_eigenvectors = n_eigenvectors
-        self.n_neighbors = n_neighbors
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    mmd_weight: float = 10.0
+    n_eigenvectors: int | None = None
+    n_neighbors: int = 10
 
     def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
         least_rank = self.n_clusters * index.n_tasks

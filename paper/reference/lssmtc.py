@@ -16,8 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 
 from mtclust.core.tasks import TaskIndex
-from paper.reference._base import TaskClusterer
-from paper.reference._runs import Restarts, Run, best_of, fell_less_than
+from paper.reference.base import Restarts, Run, TaskClusterer, best_of, fell_less_than
 
 Array = NDArray[np.float64]
 
@@ -29,6 +28,7 @@ _NO_MEMBERSHIP = 1e-200
 _START_OFFSET = 0.2
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LSSMTC(TaskClusterer):
     """Learning the shared subspace for multitask clustering (Gu and Zhou 2009), with one repaired step.
 
@@ -53,8 +53,6 @@ class LSSMTC(TaskClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters in each task.
     trade_off : float in [0, 1], default=0.5
         λ: 1 clusters every task by itself, 0 only in the shared subspace.
     n_components : int, default=4
@@ -62,29 +60,8 @@ class LSSMTC(TaskClusterer):
     init : {"k-means", "random"}, default="k-means"
         Start of the memberships: 1 for the cluster of a k-means run on the rows of all tasks, plus 0.2 everywhere; or
         uniform in [0, 1].
-    n_init : int, default=10
-        Number of starts; the lowest objective is kept.
-    max_iter : int, default=1000
-        Largest number of sweeps of one run.
-    tol : float, default=1e-4
-        Stop when the objective falls by no more than this share in a sweep.
-    random_state : int, RandomState or None, default=None
-        Seed of the starts.
-
-    Attributes
-    ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of each row, in the order of the input; ids mean the same in every task.
-    objective_ : float
-        The objective.
-    history_ : ndarray
-        The objective at the start and after every sweep of the run that was kept.
-    n_iter_ : int
-        Sweeps of that run.
-    tasks_ : ndarray of shape (m,)
-        The task ids.
-    restart_labels_, restart_objectives_ : ndarrays of shape (n_init, n) and (n_init,)
-        The outcome of every single start.
+    n_clusters, n_init, max_iter, tol, random_state
+        As in :class:`~paper.reference.base.TaskClusterer`; cluster ids mean the same in every task.
 
     Examples
     --------
@@ -103,26 +80,11 @@ class LSSMTC(TaskClusterer):
         "init": [StrOptions({"k-means", "random"})],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        trade_off: float = 0.5,
-        n_components: int = 4,
-        init: str = "k-means",
-        n_init: int = 10,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.trade_off = trade_off
-        self.n_components = n_components
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    trade_off: float = 0.5
+    n_components: int = 4
+    init: str = "k-means"
+    max_iter: int = 1000
+    tol: float = 1e-4
 
     def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
         coordinates = span_coordinates(X)

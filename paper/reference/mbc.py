@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms
 
 from mtclust.core.tasks import TaskIndex
-from paper.reference._base import TaskClusterer
-from paper.reference._runs import Restarts, Run, fell_less_than, repeat_runs
+from paper.reference.base import Restarts, Run, TaskClusterer, fell_less_than, repeat_runs
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MBC(TaskClusterer):
     """Multitask Bregman clustering, pairwise (MBC-P of Zhang and Zhang 2011). **A reconstruction.**
 
@@ -36,34 +36,11 @@ class MBC(TaskClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters in each task.
     strength : float, default=1.0
         λ, how strongly the centroids of different tasks attract each other; 0 is k-means in every task.
-    n_init : int, default=10
-        Number of random starts (k-means++ in every task); the lowest J is kept.
-    max_iter : int, default=300
-        Largest number of sweeps of one run.
-    tol : float, default=1e-6
-        Stop when J falls by no more than this share in a sweep.
-    random_state : int, RandomState or None, default=None
-        Seed of the starts.
-
-    Attributes
-    ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of each row, in the order of the input. Ids follow the matching with the first task, so that they can
-        be compared across tasks.
-    objective_ : float
-        J.
-    history_ : ndarray
-        J at the start and after every sweep of the run that was kept.
-    n_iter_ : int
-        Sweeps of that run.
-    tasks_ : ndarray of shape (m,)
-        The task ids.
-    restart_labels_, restart_objectives_ : ndarrays of shape (n_init, n) and (n_init,)
-        The outcome of every single start.
+    n_clusters, n_init, max_iter, tol, random_state
+        As in :class:`~paper.reference.base.TaskClusterer`; starts are k-means++ in every task. Ids follow the matching
+        with the first task, so that they can be compared across tasks.
 
     Examples
     --------
@@ -80,22 +57,8 @@ class MBC(TaskClusterer):
         "strength": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        strength: float = 1.0,
-        n_init: int = 10,
-        max_iter: int = 300,
-        tol: float = 1e-6,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.strength = strength
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    strength: float = 1.0
+    tol: float = 1e-6
 
     def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
         tables = [X[part] for part in index.slices()]

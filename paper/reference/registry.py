@@ -10,13 +10,11 @@ from typing import Any, Literal
 from sklearn.cluster import KMeans
 from sklearn.model_selection import ParameterGrid
 
-from paper.reference.kernel_kmeans import KernelKMeans
-from paper.reference.kernels import WIDTHS
+from paper.reference.base import PerTask, Pooled
+from paper.reference.kernel_methods import WIDTHS, KernelKMeans, NormalizedCut
 from paper.reference.lskmtc import LSKMTC
 from paper.reference.lssmtc import LSSMTC
 from paper.reference.mbc import MBC
-from paper.reference.normalized_cut import NormalizedCut
-from paper.reference.wrappers import PerTask, Pooled
 
 
 @dataclass(frozen=True)
@@ -79,46 +77,31 @@ class ReferenceMethod:
         return list(ParameterGrid(dict(self.grid)))
 
 
-def _per_task_kmeans(n_clusters: int, **options: Any) -> PerTask:
-    return PerTask(KMeans(n_clusters, **options))
+def _wrapped(wrapper: Callable[[Any], Any], clusterer: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda n_clusters, **options: wrapper(clusterer(n_clusters, **options))
 
 
-def _pooled(clusterer: Callable[..., Any]) -> Callable[..., Pooled]:
-    def build(n_clusters: int, **options: Any) -> Pooled:
-        return Pooled(clusterer(n_clusters, **options))
-
-    return build
-
-
-_WIDTH = {"width": 1.0}
-_WIDTH_GRID = {"width": WIDTHS}
+_WIDTH: tuple[Any, Any] = {"width": 1.0}, {"width": WIDTHS}  # default and grid
 _STARTS_UNKNOWN = "How the paper draws its starts is not printed; k-means++ here."
 
 _METHODS = (
-    ReferenceMethod("KM", "k-means in every task", "single", _per_task_kmeans, unknown=_STARTS_UNKNOWN),
+    ReferenceMethod("KM", "k-means in every task", "single", _wrapped(PerTask, KMeans), unknown=_STARTS_UNKNOWN),
     ReferenceMethod(
-        "KKM",
-        "kernel k-means (RBF) in every task",
-        "single",
-        KernelKMeans,
-        _WIDTH,
-        _WIDTH_GRID,
-        unknown=_STARTS_UNKNOWN,
+        "KKM", "kernel k-means (RBF) in every task", "single", KernelKMeans, *_WIDTH, unknown=_STARTS_UNKNOWN
     ),
-    ReferenceMethod("NC", "normalised cut (RBF) in every task", "single", NormalizedCut, _WIDTH, _WIDTH_GRID),
-    ReferenceMethod("ALL KM", "k-means on all tasks stacked", "pooled", _pooled(KMeans), unknown=_STARTS_UNKNOWN),
+    ReferenceMethod("NC", "normalised cut (RBF) in every task", "single", NormalizedCut, *_WIDTH),
+    ReferenceMethod(
+        "ALL KM", "k-means, all tasks stacked", "pooled", _wrapped(Pooled, KMeans), unknown=_STARTS_UNKNOWN
+    ),
     ReferenceMethod(
         "ALL KKM",
-        "kernel k-means (RBF) on all tasks stacked",
+        "kernel k-means (RBF) on all rows",
         "pooled",
-        _pooled(KernelKMeans),
-        _WIDTH,
-        _WIDTH_GRID,
+        _wrapped(Pooled, KernelKMeans),
+        *_WIDTH,
         unknown=_STARTS_UNKNOWN,
     ),
-    ReferenceMethod(
-        "ALL NC", "normalised cut (RBF) on all tasks stacked", "pooled", _pooled(NormalizedCut), _WIDTH, _WIDTH_GRID
-    ),
+    ReferenceMethod("ALL NC", "normalised cut (RBF) on all rows", "pooled", _wrapped(Pooled, NormalizedCut), *_WIDTH),
     ReferenceMethod(
         "LSSMTC",
         "shared subspace (Gu and Zhou 2009), with a repaired subspace step",

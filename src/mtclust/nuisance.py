@@ -6,8 +6,7 @@ linear in columns Z the user names: X − [1 Z] B with the least-squares B of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
 
-from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
+from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.util.warning import warn_user
@@ -30,38 +29,53 @@ _RANK_TOLERANCE = 1e-10
 _CONSTANT = 1e-13
 
 
-@dataclass(frozen=True)
-class _Basis:
-    """Orthonormal basis U of the nuisance columns of one task, centred; UᵀX gives the regression on them.
+class _Regressions(NamedTuple):
+    """Least squares of X on an intercept and Z within every task: coefficients (m × q × d) and means."""
 
-    Attributes
-    ----------
-    means : ndarray of shape (q,)
-    vectors : ndarray of shape (n_i, r)
-        U; orthogonal to 1, and r < q where columns repeat each other or do not vary.
-    to_coefficients : ndarray of shape (q, r)
-        Times UᵀX: the least-squares coefficients of the centred columns; of least norm where columns repeat.
+    coef: Array
+    feature_means: Array
+    nuisance_means: Array
+
+    @classmethod
+    def of(cls, X: Any, Z: Array, index: TaskIndex, *, warn: bool = True) -> _Regressions:
+        empty, found = [], []
+        for name, part in zip(index.names.tolist(), index.slices()):
+            rows, columns = X[index.order[part]], Z[index.order[part]]
+            U, V = _basis(columns)
+            mean = np.asarray(rows.mean(axis=0)).ravel()
+            # UᵀX of the centred rows: U is orthogonal to 1 but for rounding
+            found.append((V @ (U.T @ rows - np.outer(U.sum(axis=0), mean)), mean, columns.mean(axis=0)))
+            if U.shape[1] + 1 >= len(U):
+                empty.append(name)
+        if empty and warn:
+            warn_user(
+                f"{len(empty)} of {len(found)} tasks have no more rows than nuisance has independent columns, the "
+                f"intercept counted (first: {empty[0]!r}): nothing is left of their rows. Give fewer nuisance columns.",
+                SmallTaskWarning,
+            )
+        return cls(*map(np.stack, zip(*found)))
+
+    def residuals(self, X: Any, Z: Array, numbers: NDArray[np.int64]) -> Array:
+        """X − [1 Z] B with the B of each row's task, by the numbers of the tasks."""
+        left = X.toarray() if sp.issparse(X) else X.copy()
+        for task in np.unique(numbers):
+            chosen = numbers == task
+            left[chosen] -= self.feature_means[task] + (Z[chosen] - self.nuisance_means[task]) @ self.coef[task]
+        return left
+
+
+def _basis(Z: Array) -> tuple[Array, Array]:
+    """U and V for the nuisance columns of one task, centred: VUᵀX are the least-squares coefficients.
+
+    U (n_i × r) is orthonormal and orthogonal to 1; r < q where columns repeat each other or do not vary, and the
+    coefficients are then those of least norm.
     """
-
-    means: Array
-    vectors: Array
-    to_coefficients: Array
-
-    @property
-    def saturated(self) -> bool:
-        """Whether intercept and nuisance explain any rows of this task, so that nothing can be left of them."""
-        return self.vectors.shape[1] + 1 >= self.vectors.shape[0]
-
-
-def _basis(Z: Array) -> _Basis:
-    means = Z.mean(axis=0)
-    centred = Z - means
+    centred = Z - Z.mean(axis=0)
     spread = np.linalg.norm(centred, axis=0)
-    constant = spread <= _CONSTANT * np.linalg.norm(Z, axis=0)
-    spread[constant] = np.inf
+    spread[spread <= _CONSTANT * np.linalg.norm(Z, axis=0)] = np.inf
     left, singular, right = np.linalg.svd(centred / spread, full_matrices=False)
     kept = singular > _RANK_TOLERANCE
-    return _Basis(means, left[:, kept], right[kept].T / singular[kept] / spread[:, None])
+    return left[:, kept], right[kept].T / singular[kept] / spread[:, None]
 
 
 def _read_nuisance(nuisance: Any, n_samples: int) -> Array:
@@ -95,34 +109,6 @@ def _check_dense_size(X: Any) -> None:
         )
 
 
-def _warn_saturated(names: list[Any], n_tasks: int) -> None:
-    if names:
-        warn_user(
-            f"{len(names)} of {n_tasks} tasks have no more rows than nuisance has independent columns, the intercept "
-            f"counted (first: {names[0]!r}): nothing is left of their rows. Give fewer nuisance columns.",
-            SmallTaskWarning,
-        )
-
-
-def _bases(Z: Array, tasks: Any) -> list[tuple[Any, NDArray[np.int64], _Basis]]:
-    """Name, rows and basis of each task."""
-    index = index_tasks(tasks, len(Z))
-    rows = [index.order[part] for part in index.slices()]
-    return [(name, chosen, _basis(Z[chosen])) for name, chosen in zip(index.names.tolist(), rows)]
-
-
-def _residuals(X: Any, bases: list[tuple[Any, NDArray[np.int64], _Basis]]) -> Array:
-    left = np.zeros(X.shape)
-    for _, rows, basis in bases:
-        if basis.saturated:
-            continue
-        block = X[rows].toarray() if sp.issparse(X) else X[rows]
-        block = block - block.mean(axis=0)
-        block -= basis.vectors @ (basis.vectors.T @ block)
-        left[rows] = block
-    return left
-
-
 def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     """X without what is linear in the nuisance columns, within every task.
 
@@ -150,7 +136,7 @@ def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     Warns
     -----
     SmallTaskWarning
-        If a task has no more rows than independent nuisance columns and the intercept: its residuals are all zero.
+        If a task has no more rows than independent nuisance columns and the intercept: nothing is left of its rows.
 
     See Also
     --------
@@ -168,9 +154,8 @@ def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     """
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
     _check_dense_size(rows)
-    bases = _bases(_read_nuisance(nuisance, rows.shape[0]), tasks)
-    _warn_saturated([name for name, _, basis in bases if basis.saturated], len(bases))
-    return _residuals(rows, bases)
+    columns = _read_nuisance(nuisance, rows.shape[0])
+    return NuisanceRemover().fit_transform(rows, nuisance=columns, tasks=tasks)
 
 
 def nuisance_free_kernel(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
@@ -194,11 +179,13 @@ def nuisance_free_kernel(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     [[1.0, -2.0, 1.0], [-2.0, 4.0, -2.0], [1.0, -2.0, 1.0]]
     """
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-    bases = _bases(_read_nuisance(nuisance, rows.shape[0]), tasks)
-    _warn_saturated([name for name, _, basis in bases if basis.saturated], len(bases))
+    columns = _read_nuisance(nuisance, rows.shape[0])
     product = rows @ rows.T
     # the residuals are PX with a symmetric P: their kernel is P (P XXᵀ)ᵀ
-    kernel = _residuals(_residuals(product.toarray() if sp.issparse(product) else product, bases).T, bases)
+    index = index_tasks(tasks, rows.shape[0])
+    numbers = numbers_of_known_tasks(tasks, rows.shape[0], index.names)
+    half = _Regressions.of(product, columns, index).residuals(product, columns, numbers).T
+    kernel = _Regressions.of(half, columns, index, warn=False).residuals(half, columns, numbers)
     return (kernel + kernel.T) / 2
 
 
@@ -248,16 +235,13 @@ class NuisanceRemover(TransformerMixin, BaseEstimator):
         self
         """
         rows, _ = read_rows(self, X, None, reset=True)
-        self.tasks_ = index_tasks(tasks, rows.shape[0]).names
+        index = index_tasks(tasks, rows.shape[0])
+        self.tasks_ = index.names
         self.coef_: Array | None = None
         if nuisance is None:
             return self
-        bases = _bases(_read_nuisance(nuisance, rows.shape[0]), tasks)
-        _warn_saturated([name for name, _, basis in bases if basis.saturated], len(bases))
-        parts = [(rows[chosen], basis) for _, chosen, basis in bases]
-        self.coef_ = np.stack([basis.to_coefficients @ (basis.vectors.T @ part) for part, basis in parts])
-        self._feature_means = np.stack([np.asarray(part.mean(axis=0)).ravel() for part, _ in parts])
-        self._nuisance_means = np.stack([basis.means for _, basis in parts])
+        self._regressions = _Regressions.of(rows, _read_nuisance(nuisance, rows.shape[0]), index)
+        self.coef_ = self._regressions.coef
         return self
 
     def transform(self, X: Any, *, nuisance: Any = None, tasks: Any = None) -> Any:
@@ -284,13 +268,8 @@ class NuisanceRemover(TransformerMixin, BaseEstimator):
         if columns.shape[1] != self.coef_.shape[1]:
             raise ValueError(f"nuisance has {columns.shape[1]} columns but had {self.coef_.shape[1]} in fit.")
         _check_dense_size(rows)
-        task_numbers = numbers_of_known_tasks(tasks, rows.shape[0], self.tasks_)
-        left = rows.toarray() if sp.issparse(rows) else rows.copy()
-        for code in np.unique(task_numbers):
-            chosen = task_numbers == code
-            effect = (columns[chosen] - self._nuisance_means[code]) @ self.coef_[code]
-            left[chosen] -= self._feature_means[code] + effect
-        return left
+        numbers = numbers_of_known_tasks(tasks, rows.shape[0], self.tasks_)
+        return self._regressions.residuals(rows, columns, numbers)
 
     def fit_transform(self, X: Any, y: Any = None, *, nuisance: Any = None, tasks: Any = None) -> Any:
         """Fit, and transform the same rows."""

@@ -29,7 +29,9 @@ class Small:
         return [slice(a, b) for a, b in zip(offsets[:-1], offsets[1:])]
 
 
-def small_problem(method, *, sizes="balanced", task_sizes=(8, 6), n_clusters=3, d=3, centre=False, seed=0):
+def small_problem(
+    method, *, sizes="balanced", task_sizes=(8, 6), n_clusters=3, d=3, centre=False, seed=0, lambda1=None
+):
     """Gaussian rows, linear kernel; ``method`` is "relationship", "features" or "independent"."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(task_sizes)]).astype(np.int64)
@@ -41,7 +43,8 @@ def small_problem(method, *, sizes="balanced", task_sizes=(8, 6), n_clusters=3, 
     m = len(task_sizes)
     bounds = sizes if isinstance(sizes, SizeBounds) else parse_sizes(sizes, task_sizes, n_clusters)
     features = eigen_features(kernel.matrix) if method == "features" else None
-    problem = KernelProblem(kernel.matrix, offsets, bounds, np.full(m, LAMBDA1), LAMBDA2, method, features)
+    first = np.full(m, LAMBDA1) if lambda1 is None else np.array(lambda1)
+    problem = KernelProblem(kernel.matrix, offsets, bounds, first, LAMBDA2, method, features)
     return Small(problem, problem.coupling, X / np.sqrt(kernel.scale))
 
 
@@ -78,15 +81,15 @@ def reference_optimum(small, codes, constraints):
     problem, C = small.problem, small.problem.n_clusters
     m, d = problem.n_tasks, small.features.shape[1]
     W = [cp.Variable((d, C)) for _ in range(m)]
-    squares = sum(cp.sum_squares(w) for w in W)
+    penalty = sum(0.5 * lambda1 * cp.sum_squares(w) for lambda1, w in zip(problem.lambda1, W))
     if isinstance(small.coupling, Independent):
-        penalty = 0.5 * float(problem.ridge[0]) * squares
+        penalty += 0.5 * m * LAMBDA2 * sum(cp.sum_squares(w) for w in W)
     elif isinstance(small.coupling, Relationship):
         stacked = cp.hstack([cp.reshape(w, (d * C, 1), order="F") for w in W])
-        penalty = 0.5 * LAMBDA1 * squares + 0.5 * LAMBDA2 * cp.square(cp.normNuc(stacked))
+        penalty += 0.5 * LAMBDA2 * cp.square(cp.normNuc(stacked))
     else:
         rank = small.coupling.features.rank
-        penalty = 0.5 * LAMBDA1 * squares + 0.5 * LAMBDA2 * m / rank * cp.square(cp.normNuc(cp.hstack(W)))
+        penalty += 0.5 * LAMBDA2 * m / rank * cp.square(cp.normNuc(cp.hstack(W)))
     loss = sum(
         cp.sum_squares(codes[i] - small.features[rows] @ W[i]) / (rows.stop - rows.start)
         for i, rows in enumerate(small.parts)

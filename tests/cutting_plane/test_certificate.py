@@ -5,11 +5,16 @@ import pytest
 from relaxation_helpers import small_problem
 from scipy.optimize import minimize
 
-from mtclust.core.coupling import Relationship, gain_matrix
 from mtclust.core.labels import label_codes
 from mtclust.relaxation.certificate import conjugate, water_fill
 
 METHODS = ("relationship", "features")
+#: Ω with λ₁ that differs by task has no closed form
+ALL = (*METHODS, "independent", "unequal")
+
+
+def problem_of(method):
+    return small_problem("relationship", lambda1=(0.02, 2.0)) if method == "unequal" else small_problem(method)
 
 
 def random_codes(small, rng):
@@ -38,21 +43,15 @@ def test_water_filling_is_the_maximum_over_the_simplex(b, lambdas):
     assert value >= -found.fun * (1 - 1e-9)
 
 
-def test_water_filling_without_lambda1_takes_the_largest_eigenvalue():
-    omega, value = water_fill(np.array([1.0, 3.0, 2.0]), 0.0, 0.5)
-    assert omega.tolist() == [0.0, 1.0, 0.0]
-    assert value == pytest.approx(6.0)
-
-
 def test_water_filling_of_nothing_is_uniform():
     omega, value = water_fill(np.zeros(4), 1.0, 1.0)
     assert omega.tolist() == [0.25] * 4
     assert value == 0.0
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL)
 def test_bound_holds_for_any_alpha_labels_and_coupling(method):
-    small, rng = small_problem(method), np.random.default_rng(0)
+    small, rng = problem_of(method), np.random.default_rng(0)
     size = len(small.coupling.uncoupled())
     for trial in range(40):
         root = rng.normal(size=(size, rng.integers(1, size + 1)))
@@ -64,21 +63,9 @@ def test_bound_holds_for_any_alpha_labels_and_coupling(method):
         assert bound <= state.objective(codes) * (1 + 1e-12)
 
 
-def test_bound_holds_where_lambda1_differs_by_task():
-    small, rng = small_problem("relationship"), np.random.default_rng(0)
-    lambda1 = np.array([0.02, 2.0])
-    coupling = Relationship(small.problem.kernel, small.problem.offsets, lambda1, small.problem.lambda2)
-    for _ in range(20):
-        root = rng.normal(size=(2, 2))
-        codes = random_codes(small, rng)
-        state = coupling.condition(root @ root.T / np.sum(root**2))
-        alpha = state.alpha(codes)
-        assert np.vdot(alpha, codes) - conjugate(coupling, alpha).value <= state.objective(codes)
-
-
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL)
 def test_conjugate_is_the_maximum_over_couplings(method):
-    small, rng = small_problem(method), np.random.default_rng(1)
+    small, rng = problem_of(method), np.random.default_rng(1)
     alpha = rng.normal(size=(len(small.problem.kernel), 3))
     best = conjugate(small.coupling, alpha)
     size = len(best.Z)
@@ -87,7 +74,8 @@ def test_conjugate_is_the_maximum_over_couplings(method):
     def value(Z):  # ½⟨α, M⁻¹α⟩
         return 0.5 * np.vdot(alpha, np.linalg.solve(_dense(small.coupling.condition(Z)), alpha))
 
-    assert value(best.Z) == pytest.approx(best.value, rel=1e-9)
+    assert value(best.Z) == pytest.approx(best.value, rel=1e-7)
+    assert value(best.Z) <= best.value * (1 + 1e-12)
     for _ in range(20):
         root = rng.normal(size=(size, size))
         other = root @ root.T / np.sum(root**2)
@@ -100,22 +88,11 @@ def _dense(state):
     return state.alpha(np.eye(n))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL)
 def test_gradient_of_the_conjugate_equals_differences(method):
-    small, rng = small_problem(method), np.random.default_rng(2)
+    small, rng = problem_of(method), np.random.default_rng(2)
     alpha, step = rng.normal(size=(2, len(small.problem.kernel), 3))
     found = conjugate(small.coupling, alpha)
     h = 1e-6
     difference = conjugate(small.coupling, alpha + h * step).value - conjugate(small.coupling, alpha - h * step).value
     assert difference / (2 * h) == pytest.approx(np.vdot(found.gradient, step), rel=1e-6)
-
-
-def test_penalty_is_that_of_the_models():
-    small, rng = small_problem("relationship"), np.random.default_rng(3)
-    alpha = rng.normal(size=(len(small.problem.kernel), 3))
-    found = conjugate(small.coupling, alpha)
-    coupling = small.coupling
-    G = gain_matrix(found.Z, coupling.lambda1, coupling.lambda2)
-    K = coupling.kernel * G[np.ix_(coupling.task_of, coupling.task_of)]
-    assert found.penalty == pytest.approx(0.5 * np.vdot(alpha, K @ alpha))
-    np.testing.assert_allclose(found.scores, K @ alpha, atol=1e-10)

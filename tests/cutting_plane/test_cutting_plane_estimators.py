@@ -153,6 +153,28 @@ def test_one_task_and_uncoupled_tasks_are_dstc(digits):
     assert uncoupled.selection_["coupling"]["decision"] == "none"
 
 
+def test_lambda1_may_be_a_mapping(digits):
+    X, _, tasks = digits
+    same, other = (
+        build(DMTRC, lambda1=dict(zip("abc", values))).fit(X, tasks=tasks)
+        for values in ([2**-7] * 3, [2**-9, 2**-7, 2**-5])
+    )
+    assert same.objective_ == build(DMTRC).fit(X, tasks=tasks).objective_
+    assert other.objective_ != same.objective_
+    assert other.objective_ - other.history_[-1]["pool_bound"] <= 1e-3 * other.objective_
+
+
+@pytest.mark.parametrize("reduced", ["quadratic", "level"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_both_ways_to_solve_the_reduced_problem_agree_while_pools_are_the_same(estimator, reduced, digits):
+    X, y, tasks = digits
+    options = {"init": y, "max_cuts": 1, "level_tol": 1e-7, "reduced": reduced}
+    first, second = build(estimator, solver_options=options).fit(X, tasks=tasks).history_
+    other = build(estimator, solver_options=options | {"reduced": "quadratic"}).fit(X, tasks=tasks).history_
+    assert first["objective"] == pytest.approx(other[0]["objective"], rel=1e-6)
+    assert second["objective"] == pytest.approx(other[1]["objective"], rel=1e-6)
+
+
 def test_new_tasks_can_be_clustered(digits):
     X, _, tasks = digits
     model = build(DMTRC).fit(X[tasks != "c"], tasks=tasks[tasks != "c"])
@@ -183,6 +205,8 @@ def test_sparse_rows_equal_dense_ones(digits):
         ({"init": np.zeros(90, dtype=int)}, "cluster sizes"),
         ({"init": ["x"] * 90}, "whole numbers"),
         ({"refine": "anneal"}, "refine"),
+        ({"reduced": "magic"}, "reduced"),
+        ({"single_tasks": "yes"}, "single_tasks"),
     ],
 )
 @pytest.mark.parametrize("estimator", ESTIMATORS)

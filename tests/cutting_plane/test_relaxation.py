@@ -37,7 +37,7 @@ def test_smaller_ones_are_not(given):
 
 
 def test_few_cuts_are_the_default():
-    assert CuttingPlaneOptions() == CuttingPlaneOptions("k-means", 25, 1e-4, 1e-4, 1e-3, 300, None)
+    assert CuttingPlaneOptions() == CuttingPlaneOptions("k-means", 25, 1e-4, 1e-4, "quadratic", 1e-3, 300, False, None)
 
 
 def test_shrinkage_is_the_share_of_the_norm_of_labels():

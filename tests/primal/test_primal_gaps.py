@@ -10,7 +10,7 @@ from mtclust.primal.gaps import KnownGaps
 from mtclust.primal.labelling import TaskLabels, relabel
 from mtclust.primal.rows import Data, moments
 from mtclust.primal.sources import TableRows
-from mtclust.problem.feature_descent import best_labels, point_of_labels, polish
+from mtclust.problem.feature_descent import best_labels, polish
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.protocol import Effort
 
@@ -91,7 +91,7 @@ def test_a_search_ends_in_the_same_labels_with_and_without_known_gaps(form, larg
     W = np.random.default_rng(5).normal(size=(2, 4, 3))
 
     def search():
-        point = point_of_labels(data, problem.at(problem.uncoupled()), best_labels(data, W))
+        point = problem.point(best_labels(data, W), problem.uncoupled())
         rng = np.random.default_rng(0)
         for _ in range(2):
             point = problem.descend(point, rng, Effort("", max_iter=30, tol=1e-6))

@@ -9,7 +9,7 @@ from mtclust.core.kernels import Kernel
 from mtclust.core.tasks import index_tasks
 from mtclust.primal.features import FeatureMap, feature_map, source_of
 from mtclust.primal.rows import block_rows, moments
-from mtclust.primal.sources import KernelRows, SparseRows, TableRows, held_in_memory
+from mtclust.primal.sources import MappedRows, SparseRows, TableRows, held_in_memory
 
 SIZES = (300, 5000, 77)
 
@@ -112,7 +112,7 @@ def test_kernel_rows_in_blocks_equal_features_computed_at_once():
     features = feature_map(Kernel("rbf", sigma=2.0), X, index, 40)
     assert isinstance(features, FeatureMap)
     expected = features(X)
-    rows = KernelRows(X, offsets, features.kernel, features.landmarks, features.projection)
+    rows = MappedRows(X, offsets, features)
     np.testing.assert_allclose(held_in_memory(rows).table, expected, atol=1e-9)
     np.testing.assert_allclose(rows.take(1, np.array([5, 2999])), expected[[65, 3059]], atol=1e-9)
     np.testing.assert_allclose(source_of(X, features, index, True).take(0, np.arange(60)), expected[:60], atol=1e-9)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from primal_helpers import stacked
 
 from mtclust import DMTRC, DSTC
@@ -10,7 +11,7 @@ from mtclust.core.coupling import Independent, Relationship
 from mtclust.core.kernels import Kernel, rbf_from_distances, squared_distances
 from mtclust.core.labels import label_codes
 from mtclust.core.tasks import index_tasks
-from mtclust.primal.features import default_rank, feature_map, needs_landmarks
+from mtclust.primal.features import default_rank, feature_map, rank_of
 
 X, Y, TASKS = stacked((70, 50, 60), d=4, spread=1.0)
 INDEX = index_tasks(TASKS, len(X))
@@ -73,7 +74,9 @@ def test_rank_by_default_grows_with_the_rows_within_bounds():
 
 def test_columns_serve_as_features_where_they_can():
     linear, rbf = Kernel("linear"), Kernel("rbf", sigma=1.0)
-    assert not needs_landmarks(linear, np.empty((5, 1000)), None)
-    assert needs_landmarks(linear, np.empty((5, 1001)), None)
-    assert needs_landmarks(linear, np.empty((5, 10)), 3)
-    assert needs_landmarks(rbf, np.empty((5, 10)), None)
+    assert rank_of(linear, np.empty((5, 1000)), None) is None
+    assert rank_of(linear, np.empty((5, 1001)), None) == 5
+    assert rank_of(linear, np.empty((5, 10)), 3) == 3
+    assert rank_of(rbf, np.empty((5, 10)), None) == 5
+    assert rank_of(linear, sp.csr_matrix((500, 1001)), None) == 200
+    assert rank_of(linear, sp.csr_matrix((500, 20)), 30) == 20

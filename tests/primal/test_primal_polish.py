@@ -9,7 +9,8 @@ from primal_helpers import Case, blobs, case, centred_directly, dense_form, gain
 from mtclust.core.labels import parse_sizes
 from mtclust.primal.rows import Data, moments
 from mtclust.primal.sources import TableRows
-from mtclust.problem.feature_descent import _rename, coupling_steps, point_of_labels, polish
+from mtclust.problem.descent import Accelerator, coupling_steps
+from mtclust.problem.feature_descent import polish, rename
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.protocol import Effort, SearchOptions
 from mtclust.search.recipe import solve
@@ -23,7 +24,7 @@ def begun(example, seed=0):
     """The point of the example's labels under a random coupling."""
     size = example.Phi.shape[1] if example.problem.method == "features" else example.data.n_tasks
     Z = random_coupling(size, np.random.default_rng(seed))
-    return point_of_labels(example.data, example.problem.at(Z), example.task_labels())
+    return example.problem.point(example.task_labels(), Z)
 
 
 def take(example, point):
@@ -181,11 +182,11 @@ def test_the_coupling_is_stepped_until_it_is_its_own_closed_form():
     point = begun(example)
     values = [point.value]
     for _ in range(20):
-        coupling_steps(example.problem.system, point, 1e-12, "test")
+        coupling_steps(example.problem, point, Accelerator(), 8, 1e-12)
         values.append(point.value)
     assert np.all(np.diff(values) <= 0)
     assert values[-1] < values[0]
-    target = example.problem.system.closed_form(point.fit.W)
+    target = example.problem.coupling.closed_form(point.fit.W)
     np.testing.assert_allclose(point.Z, target, atol=2e-3)
     assert point.value == pytest.approx(example.dual(point.Z).objective(example.codes), rel=1e-8)
 
@@ -200,8 +201,8 @@ def test_renaming_finds_the_best_of_all_namings_of_a_task(seed, task):
     example.labels = classes.copy()
     example.labels[rows] = (classes[rows] + 1 + seed) % 3
     Z = 0.3 * np.ones((3, 3)) / 3 + 0.7 * np.eye(3) / 3
-    point = point_of_labels(example.data, example.problem.at(Z), example.task_labels())
-    _rename(example.data, point, [task], "test")
+    point = example.problem.point(example.task_labels(), Z)
+    rename(example.data, point, [task], "test")
     assert [entry["step"] for entry in point.history] == ["rename"]
     take(example, point)
     assert point.value == pytest.approx(example.dual(Z).objective(example.codes), rel=1e-8)
@@ -210,5 +211,5 @@ def test_renaming_finds_the_best_of_all_namings_of_a_task(seed, task):
         other.labels[rows] = np.array(order)[example.labels[rows]]
         assert example.dual(Z).objective(other.codes) >= point.value - ROUNDING
     before = point.value
-    _rename(example.data, point, [task], "test")
+    rename(example.data, point, [task], "test")
     assert point.value == before

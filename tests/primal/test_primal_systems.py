@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 from primal_helpers import case, random_coupling
 
-from mtclust.core.coupling import gain_matrix, trace_one_root
-from mtclust.primal.systems import (
-    FULL_SIZE,
-    Spiked,
-    SpikedSystem,
-    TaskSystem,
-    objective,
-    relationship_system,
-    whitened,
-)
+from mtclust.core.coupling import FULL_SIZE, Relationship, Spiked, gain_matrix, objective, trace_one_root, whitened
 
 UNEQUAL = (0.001, 0.05, 0.4)
 
@@ -52,7 +43,7 @@ def test_objective_and_models_equal_the_dense_dual_form(method, lambda1, smalles
     Z = coupling_matrix(method, example, np.random.default_rng(seed), smallest)
     dual = example.dual(Z)
     b = example.b()
-    W = example.problem.system.condition(Z).models(b)
+    W = example.problem.coupling.condition(Z).models(b)
     assert objective(b, W) == pytest.approx(dual.objective(example.codes), rel=1e-8)
     expected = np.stack([example.Phi.T @ part for part in dual.predictors(example.codes)])
     np.testing.assert_allclose(W, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
@@ -63,7 +54,7 @@ def test_objective_and_models_equal_the_dense_dual_form(method, lambda1, smalles
 def test_blocks_are_those_of_the_inverse(method, smallest):
     example = case(method)
     Z = coupling_matrix(method, example, np.random.default_rng(3), smallest)
-    solver = example.problem.system.condition(Z)
+    solver = example.problem.coupling.condition(Z)
     inverse, r = dense_inverse(example, Z), example.Phi.shape[1]
     for i in range(3):
         expected = inverse[i * r : (i + 1) * r, i * r : (i + 1) * r]
@@ -75,8 +66,11 @@ def test_blocks_are_those_of_the_inverse(method, smallest):
 def many_tasks(seed=0, m=8, d=4):
     example = case(sizes=tuple(range(20, 20 + 3 * m, 3)), d=d, seed=seed)
     grams, problem = example.data.moments.normalised_gram, example.problem
-    full = TaskSystem(grams, problem.lambda1, problem.lambda2)
-    return example.b(), full, lambda rank: SpikedSystem(grams, float(problem.lambda1[0]), problem.lambda2, rank)
+
+    def relationship(rank=None):
+        return Relationship(grams, problem.offsets, float(problem.lambda1[0]), problem.lambda2, rank)
+
+    return example.b(), relationship(), relationship
 
 
 @pytest.mark.parametrize("flat", [0.05, 1e-10, 0.0])
@@ -144,18 +138,21 @@ def test_closed_form_of_models_that_vanish_is_uncoupled():
     np.testing.assert_allclose(Omega.dense(), np.eye(8) / 8, atol=1e-15)
 
 
+def equal_tasks(m, r, lambda1=None):
+    grams = np.broadcast_to(np.eye(r), (m, r, r))
+    return Relationship.of(grams, np.arange(m + 1), np.full(m, 0.1) if lambda1 is None else lambda1, 0.1)
+
+
 def test_full_omega_while_it_is_cheap_and_spiked_beyond():
     r = 20
-    for m, kind in ((FULL_SIZE // r, TaskSystem), (FULL_SIZE // r + 1, SpikedSystem)):
-        grams = np.broadcast_to(np.eye(r), (m, r, r))
-        assert isinstance(relationship_system(grams, np.full(m, 0.1), 0.1), kind)
+    for m, full in ((FULL_SIZE // r, True), (FULL_SIZE // r + 1, False)):
+        assert (equal_tasks(m, r).rank is None) == full
 
 
 def test_spiked_omega_refuses_a_lambda_by_task_and_says_why():
     m, r = 51, 20
-    grams = np.broadcast_to(np.eye(r), (m, r, r))
     with pytest.raises(ValueError, match=r"lambda1 differs by task.*51 tasks and 20 features"):
-        relationship_system(grams, np.linspace(0.1, 0.2, m), 0.1)
+        equal_tasks(m, r, np.linspace(0.1, 0.2, m))
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
@@ -177,5 +174,4 @@ def test_factors_of_singular_matrices_too():
 
 @pytest.mark.parametrize(("m", "r", "rank"), [(51, 20, 20), (12, 100, 4), (3, 500, 1)])
 def test_spiked_omega_has_as_many_directions_as_its_system_may_hold(m, r, rank):
-    system = relationship_system(np.broadcast_to(np.eye(r), (m, r, r)), np.full(m, 0.1), 0.1)
-    assert system.rank == rank
+    assert equal_tasks(m, r).rank == rank

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from paper.datasets import _files, _newsgroups_corpus, sentiment
+from paper.datasets import files, newsgroups, sentiment
 
 WriteArchive = Callable[[Path, dict[str, bytes]], Path]
 
@@ -22,8 +22,8 @@ WriteArchive = Callable[[Path, dict[str, bytes]], Path]
 def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """No data anywhere, an empty cache, nothing remembered; the value is the place of the cache."""
     cache = tmp_path / "cache"
-    monkeypatch.delenv(_files.DATA_VARIABLE, raising=False)
-    monkeypatch.setattr(_files, "_cache_directory", lambda: cache)
+    monkeypatch.delenv(files.DATA_VARIABLE, raising=False)
+    monkeypatch.setattr(files, "_cache_directory", lambda: cache)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "scikit_learn_data"))
     # a proxy of this machine must not be asked for 127.0.0.1
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -33,16 +33,16 @@ def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def _forget() -> None:
-    _newsgroups_corpus.newsgroup_counts.cache_clear()
+    newsgroups.newsgroup_counts.cache_clear()
     sentiment._review_counts.cache_clear()
 
 
 @pytest.fixture
 def real_data() -> str:
     """The directory of the real data; skips the test where there is none."""
-    directory = os.environ.get(_files.DATA_VARIABLE)
+    directory = os.environ.get(files.DATA_VARIABLE)
     if not directory:
-        pytest.skip(f"{_files.DATA_VARIABLE} is not set: no real data here")
+        pytest.skip(f"{files.DATA_VARIABLE} is not set: no real data here")
     return directory
 
 

@@ -11,7 +11,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from paper.datasets._archives import read_members
+from paper.datasets.files import read_members
 
 ANY = re.compile(r".*")
 # noise, so that a share of the compressed file is about that share of the content

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from paper.datasets import _files
-from paper.datasets._files import DataFile, obtain
+from paper.datasets import files
+from paper.datasets.files import DataFile, obtain
 
 pooch = pytest.importorskip("pooch", reason='downloads need pip install "mtclust[data]"')
 
@@ -41,7 +41,7 @@ def test_data_home_comes_before_variable_before_cache(no_data, tmp_path, monkeyp
     put(home, b"home"), put(variable, b"variable"), put(no_data, b"cache")
     file = DataFile("set/file.bin", None)
     assert get(file) == b"cache"
-    monkeypatch.setenv(_files.DATA_VARIABLE, str(variable))
+    monkeypatch.setenv(files.DATA_VARIABLE, str(variable))
     assert get(file) == b"variable"
     assert get(file, home) == b"home"
     assert get(file, str(home)) == b"home"
@@ -80,7 +80,7 @@ def test_second_address_is_tried_when_the_first_fails(no_data, server):
 def test_wrong_checksum_of_a_download_leaves_nothing_behind(no_data, server):
     url, directory = server
     (directory / "f").write_bytes(CONTENT + b"x")
-    with pytest.raises(ValueError, match=r"wrong checksum.*nothing was kept"):
+    with pytest.raises(ValueError, match="does not match the known hash"):
         get(DataFile("set/file.bin", SHA256, (f"{url}/f",)))
     assert files_below(no_data) == []
 
@@ -146,15 +146,15 @@ def test_missing_package_names_the_extra_to_install(no_data, monkeypatch, module
 
 def test_local_files_need_no_pooch(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    monkeypatch.setenv(_files.DATA_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(files.DATA_VARIABLE, str(tmp_path))
     put(tmp_path)
     assert get(DataFile("set/file.bin", SHA256)) == CONTENT
-    assert _files.search_directories(None) == [tmp_path]
+    assert files.search_directories(None) == [tmp_path]
 
 
 def test_cache_is_pooch_directory(monkeypatch):
-    monkeypatch.delenv(_files.DATA_VARIABLE, raising=False)
-    assert _files.search_directories(None) == [Path(pooch.os_cache("mtclust"))]
+    monkeypatch.delenv(files.DATA_VARIABLE, raising=False)
+    assert files.search_directories(None) == [Path(pooch.os_cache("mtclust"))]
 
 
 @pytest.mark.parametrize(
@@ -173,16 +173,16 @@ def test_an_encrypted_download_is_not_sent_on_to_an_open_line(asked, sent_on_to,
     response.status_code, response.url, response.headers["location"] = 302, asked, sent_on_to
     if refused:
         with pytest.raises(OSError, match=f"the server sends on to {sent_on_to}, which is not encrypted"):
-            _files.refuse_open_line(response)
+            files.refuse_open_line(response)
     else:
-        _files.refuse_open_line(response)
+        files.refuse_open_line(response)
 
 
 def test_the_check_is_asked_about_every_answer_on_the_way(no_data, server, monkeypatch):
     url, directory = server
     (directory / "f").write_bytes(CONTENT)
     asked = []
-    monkeypatch.setattr(_files, "refuse_open_line", lambda response, *_, **__: asked.append(response.url))
+    monkeypatch.setattr(files, "refuse_open_line", lambda response, *_, **__: asked.append(response.url))
     assert get(DataFile("set/file.bin", SHA256, (f"{url}/f",))) == CONTENT
     assert asked == [f"{url}/f"]
 
@@ -191,7 +191,7 @@ def test_the_check_is_asked_about_every_answer_on_the_way(no_data, server, monke
 def test_a_download_that_grows_too_large_is_ended_and_leaves_nothing_behind(no_data, server, monkeypatch, largest):
     url, directory = server
     (directory / "f").write_bytes(CONTENT)
-    monkeypatch.setattr(_files, "LARGEST", largest)
+    monkeypatch.setattr(files, "LARGEST", largest)
     file = DataFile("set/file.bin", SHA256, (f"{url}/f",))
     if largest >= len(CONTENT):
         assert get(file) == CONTENT
@@ -202,7 +202,7 @@ def test_a_download_that_grows_too_large_is_ended_and_leaves_nothing_behind(no_d
 
 
 def test_the_progress_bar_ends_what_grows_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(_files, "LARGEST", 5)
+    monkeypatch.setattr(files, "LARGEST", 5)
     (tmp_path / "f").write_bytes(CONTENT)
-    with _files._bounded_bar(tmp_path / "f") as bar, pytest.raises(OSError, match="it sends more than the 0 MiB"):
+    with files._bounded_bar(tmp_path / "f") as bar, pytest.raises(OSError, match="it sends more than the 0 MiB"):
         bar.update(1)

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import _twenty_newsgroups as sklearn_newsgroups
 
-from paper.datasets import _newsgroups_corpus as corpus
 from paper.datasets import fetch_newsgroups_tasks
-from paper.datasets._files import DataFile
-from paper.datasets._rows import content_hash
+from paper.datasets import newsgroups as corpus
+from paper.datasets.files import DataFile, content_hash
 from paper.datasets.newsgroups import NEWSGROUP_TASKS
 
 GROUPS = [*(group for task in NEWSGROUP_TASKS for group in task), "comp.graphics", "talk.religion.misc"]

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from paper.datasets import fetch_pendigits, fetch_pendigits_tasks, pendigits
-from paper.datasets._files import DataFile
-from paper.datasets._rows import scale_columns
+from paper.datasets.files import DataFile, scale_columns
 
 FIRST_GROUP, SECOND_GROUP = [0, 3, 6, 8, 9], [1, 2, 4, 5, 7]
 

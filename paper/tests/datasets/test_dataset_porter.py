@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paper.datasets._porter import porter_stem
+from paper.datasets.text import porter_stem
 
 # the article's examples, carried through all five steps; agrees with nltk's ORIGINAL_ALGORITHM
 EXAMPLES = """

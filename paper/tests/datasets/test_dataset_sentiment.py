@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from paper.datasets import fetch_sentiment_tasks, sentiment
-from paper.datasets._files import DataFile
-from paper.datasets._rows import content_hash
+from paper.datasets.files import DataFile, content_hash
 
 
 @pytest.fixture

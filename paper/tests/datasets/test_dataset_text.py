@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from paper.datasets._rows import draw_fraction
-from paper.datasets._text import TextOptions, text_features
+from paper.datasets.files import draw_fraction
+from paper.datasets.text import TextOptions, text_features
 
 N_ROWS, N_TERMS = 40, 30
 
@@ -94,9 +94,24 @@ def test_components_are_the_principal_ones_of_the_dense_rows(counts, tasks):
         text_features(counts, NAMES, tasks, TextOptions(n_components=35))
 
 
+def test_the_papers_unit_range_before_and_after_the_components(counts, tasks):
+    before, _ = text_features(counts, NAMES, tasks, TextOptions(weighting="counts", unit_range="before PCA"))
+    assert before.max(axis=0).toarray().min() == before.max() == 1
+    after, _ = text_features(counts, NAMES, tasks, TextOptions(n_components=5, unit_range="after PCA"))
+    np.testing.assert_array_equal([after.min(axis=0), after.max(axis=0)], [[0] * 5, [1] * 5])
+
+
 @pytest.mark.parametrize(
     "wrong",
-    [{"weighting": "tf"}, {"norm": "l1"}, {"min_df": -1}, {"max_df": 0.0}, {"max_df": 2.0}, {"n_components": 0}],
+    [
+        {"weighting": "tf"},
+        {"norm": "l1"},
+        {"min_df": -1},
+        {"max_df": 0.0},
+        {"max_df": 2.0},
+        {"n_components": 0},
+        {"unit_range": "yes"},
+    ],
 )
 def test_wrong_option_is_named(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from mtclust import __version__
 from paper.__main__ import EXPERIMENTS
-from paper.experiments.claims import judge_claims
+from paper.experiments.claims import judge_claims, verdict_of
 from paper.experiments.driver import read_frame, read_pictures
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -16,7 +17,7 @@ PAGE = (RESULTS / "claims.md").read_text(encoding="utf-8")
 
 def test_the_page_has_the_verdicts_of_the_tables():
     judged = judge_claims({name: read_frame(RESULTS, name) for name in EXPERIMENTS})
-    expected = [(claim.number, claim.verdict) for claims in judged.values() for claim in claims]
+    expected = [(claim.number, verdict_of(cases)) for claims in judged.values() for claim, cases in claims]
     shown = re.findall(r"^\| ([A-Z]\d+) \|.*\| \*\*([a-z ]+)\*\* \|$", PAGE, flags=re.MULTILINE)
     assert shown == expected
 
@@ -37,6 +38,14 @@ def test_rows_are_in_order_and_none_failed(name):
     assert frame["error"].eq("").all()
     keys = frame[["dataset", "draw", "seed", "method"]].apply(tuple, axis=1).tolist()
     assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_page_shows_the_rows_of_one_version_and_says_which(name):
+    (version,) = read_frame(RESULTS, name)["version"].unique()
+    page = (RESULTS / name / "page.md").read_text(encoding="utf-8")
+    assert f"Rows of mtclust {version}" in page
+    assert ("not of this version" in page) == (version != __version__)
 
 
 def test_pendigits_has_thirty_draws_and_the_others_five():

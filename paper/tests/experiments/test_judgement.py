@@ -1,7 +1,10 @@
 """Protocols, verdicts and the supervised counterparts do what they say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.linear_model import Ridge
 
 from mtclust.core.labels import label_codes
@@ -9,11 +12,29 @@ from mtclust.datasets import make_related_tasks
 from mtclust.exceptions import UncoupledWarning
 from mtclust.metrics import macro_nmi
 from paper.experiments import figures
-from paper.experiments.claims_digits import pendigits_claims
-from paper.experiments.judgement import DIFFERS, FAILS, HOLDS, OPEN
-from paper.experiments.methods import fast_macro_nmi, fit_ours, fit_reference
+from paper.experiments.claims import (
+    CLEAR_NMI,
+    DIFFERS,
+    FAILS,
+    HOLDS,
+    NOT_ABOVE,
+    NOT_BELOW,
+    UNDECIDED,
+    Case,
+    judge_claims,
+    verdict_of,
+)
+from paper.experiments.methods import (
+    OURS,
+    fast_macro_nmi,
+    fit_ours,
+    fit_reference,
+    off_diagonal_share,
+    printed_options,
+    true_sizes,
+)
 from paper.experiments.page import Page, Section, as_html, as_markdown
-from paper.experiments.protocols import difference, oracle, with_names
+from paper.experiments.protocols import Estimate, as_reported, estimate, oracle, with_names
 from paper.experiments.supervised import SupervisedLinear
 from paper.experiments.table import as_frame, as_row
 
@@ -28,16 +49,18 @@ def rbf(method, scores, job=1):
 
 
 def verdict(number, rows):
-    return {claim.number: claim.verdict for claim in pendigits_claims({"pendigits": as_frame(rows)})}[number]
+    judged = judge_claims({"pendigits": as_frame(rows)})["pendigits"]
+    return {claim.number: verdict_of(cases) for claim, cases in judged}[number]
 
 
 @pytest.mark.parametrize(
     ("gains", "expected"),
     [
         ({1: [0.1, 0.11, 0.1], 2: [0.05, 0.06, 0.05]}, HOLDS),
-        ({1: [0.1, 0.11, 0.1], 2: [0.0, 0.01, -0.01]}, DIFFERS),
-        ({1: [0.1, -0.11, 0.02], 2: [0.001, 0.002, 0.001]}, FAILS),
-        ({1: [0.1]}, OPEN),
+        ({1: [0.1, 0.11, 0.1], 2: [-0.05, -0.06, -0.05]}, DIFFERS),
+        ({1: [-0.1, -0.11, -0.1], 2: [0.001, 0.002, 0.001]}, FAILS),
+        ({1: [0.1, 0.11, 0.1], 2: [0.1, -0.11, 0.02]}, UNDECIDED),
+        ({1: [0.1]}, UNDECIDED),
     ],
 )
 def test_verdict_follows_the_paired_differences(gains, expected):
@@ -75,11 +98,86 @@ def test_oracle_of_a_method_without_settings_is_the_method():
     assert best[best["name"] == "KM"]["nmi"].tolist() == [0.5, 0.6]
 
 
-def test_sign_needs_two_standard_errors():
-    assert difference([0.1, 0.12, 0.11]).sign == 1
-    assert difference([0.3, -0.2, 0.1]).sign == 0
-    assert difference([-0.1, -0.12]).sign == -1
-    assert difference([0.5]).sign == 0
+def test_references_are_the_mean_over_starts_at_the_setting_that_is_best_by_it():
+    def grid(width, best, mean):
+        rows = rows_of([best] * 2, dataset="Job 1", method="NC", protocol="grid", setting={"width": width})
+        return [{**row, "nmi_of_starts": str(mean)} for row in rows]
+
+    tuned = as_reported(with_names(as_frame(grid(0.5, best=0.9, mean=0.6) + grid(1.0, best=0.8, mean=0.7))))
+    assert tuned["nmi"].tolist() == [0.7, 0.7]
+
+
+def test_interval_is_students():
+    values = np.array([0.1, 0.12, 0.17, 0.05])
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert estimate(values).interval == pytest.approx((expected.low, expected.high))
+    assert estimate([0.5]).interval == (-np.inf, np.inf)
+    assert str(estimate([])) == "not run"
+
+
+def test_equal_methods_are_not_better_and_not_worse():
+    same = Estimate(0.0, 0.0, 5)
+    assert Case("", same, low=0.0).verdict == FAILS
+    assert Case("", same, **NOT_ABOVE).verdict == HOLDS
+    assert Case("", same, **NOT_BELOW).verdict == HOLDS
+    clear = Estimate(10 * CLEAR_NMI, 0.0, 5)
+    assert Case("", clear, **NOT_ABOVE).verdict == FAILS
+
+
+def test_off_diagonal_share_in_random_axes_is_that_of_random_rotations():
+    eigenvalues = np.array([1.0, 0.4, 0.1, 0.0, 0.0])
+    rotations = stats.ortho_group.rvs(5, size=4000, random_state=0)
+    rotated = [Q @ np.diag(eigenvalues) @ Q.T for Q in rotations]
+    shares, nulls = zip(*map(off_diagonal_share, rotated))
+    total = (eigenvalues**2).sum()
+    # the denominator does not depend on the axes
+    assert np.mean(shares) == pytest.approx(nulls[0], abs=0.01)
+    assert np.ptp(nulls) < 1e-9 * total
+
+
+def test_sizes_are_given_only_where_they_differ():
+    data = make_related_tasks(2, n_samples=30, random_state=0)
+    equal = replace(data, target=np.tile(np.repeat([0, 1, 2], 10), 2))
+    assert true_sizes(equal) == "balanced"
+    skew = replace(data, target=np.concatenate([np.repeat([0, 1, 2], [16, 8, 6]), np.repeat([0, 1, 2], 10)]))
+    assert true_sizes(skew) == {0: [16, 8, 6], 1: [10, 10, 10]}
+
+
+def printed_objective(name, data, labels, setting):
+    """Objective (20) or (10) of the paper at labels: W by least squares and Ω or D in closed form, in turn."""
+    X, m = data.data, data.n_tasks
+    Y = label_codes(labels, 3)
+    d = X.shape[1]
+    task = [data.tasks == t for t in range(m)]
+    Z = np.eye(m if name == "DMTRC" else d) / (m if name == "DMTRC" else d)
+    for _ in range(200):
+        inverse = np.linalg.pinv(Z)
+        if name == "DMTRC":
+            penalty = setting["lambda1"] / 2 * np.eye(m * d) + setting["lambda2"] / 2 * np.kron(inverse, np.eye(d))
+        else:
+            penalty = setting["lambda1"] / 2 * np.eye(m * d) + setting["lambda2"] / 2 * np.kron(np.eye(m), inverse)
+        gram, right = np.zeros((m * d, m * d)), np.zeros((m * d, 3))
+        for t, rows in enumerate(task):
+            part = slice(t * d, (t + 1) * d)
+            gram[part, part] = X[rows].T @ X[rows] / rows.sum()
+            right[part] = X[rows].T @ Y[rows] / rows.sum()
+        W = np.linalg.solve(gram + penalty, right)
+        value = sum((Y[rows] ** 2).sum() / rows.sum() for rows in task) - (right * W).sum()
+        V = W.reshape(m, d, 3)
+        S = np.einsum("tdc,sdc->ts", V, V) if name == "DMTRC" else np.einsum("tdc,tec->de", V, V)
+        values, vectors = np.linalg.eigh(S)
+        root = (vectors * np.sqrt(np.maximum(values, 1e-14))) @ vectors.T
+        Z = root / np.trace(root)
+    return value
+
+
+@pytest.mark.parametrize("name", ["DMTRC", "DMTFC"])
+def test_as_printed_has_the_objective_of_the_paper(name):
+    data = make_related_tasks(3, n_samples=24, n_features=6, separation=3.0, random_state=0)
+    setting = {"lambda1": 2.0**-2, "lambda2": 2.0**-4}
+    K, options = printed_options(name, data, "linear", setting)
+    model = OURS[name](3, sizes="balanced", random_state=0, tol=1e-7, **options).fit(K, tasks=data.tasks)
+    assert model.objective_ == pytest.approx(printed_objective(name, data, model.labels_, setting), rel=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(5))

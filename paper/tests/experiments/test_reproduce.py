@@ -9,15 +9,14 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from mtclust import __version__
 from mtclust.datasets import load_digits_tasks
 from mtclust.exceptions import CommandError
 from paper.__main__ import EXPERIMENTS
 from paper.__main__ import main as reproduce_main
 from paper.experiments import load_experiment
-from paper.experiments.base import Experiment
-from paper.experiments.claims import write_claims
-from paper.experiments.driver import read_frame, run_experiment
-from paper.experiments.judgement import DIFFERS, FAILS, HOLDS, OPEN
+from paper.experiments.claims import DIFFERS, FAILS, HOLDS, UNDECIDED, write_claims
+from paper.experiments.driver import AS_PRINTED, OURS, Experiment, read_frame, run_experiment, write_report
 from paper.experiments.methods import load
 from paper.experiments.runner import Cell, DataUnavailable, Outcome
 
@@ -78,7 +77,7 @@ def assert_a_verdict_per_claim(page, numbers):
     overview = re.findall(r"^\| ([A-Z])(\d+) \|.*\| \*\*([a-z ]+)\*\* \|$", text, flags=re.MULTILINE)
     assert {letter for letter, _, _ in overview} == set(numbers)
     for letter, number, verdict in overview:
-        assert verdict in (HOLDS, DIFFERS, FAILS, OPEN)
+        assert verdict in (HOLDS, DIFFERS, FAILS, UNDECIDED)
         detail = re.search(rf"^\*\*{letter}{number}\. .*: \*\*([a-z ]+)\*\*\n\n- ", text, flags=re.MULTILINE)
         assert detail is not None, f"{letter}{number} has no figures"
         assert detail[1] == verdict
@@ -96,6 +95,10 @@ def test_quick_experiments_their_pages_and_claims(tmp_path, capsys):
     if everything:
         assert_a_verdict_per_claim(out / "claims.md", numbers="PBCNST")
         assert (out / "claims.html").read_text(encoding="utf-8").count("<img ") > 15
+        # the letter of the paper goes to the same pages
+        assert reproduce_main(["reproduce", "pendigits", "--quick", "--as-printed", "--out", str(out)]) == 0
+        assert "## As printed" in (out / "pendigits" / "page.md").read_text(encoding="utf-8")
+        assert {"no labels", "as printed"} <= set(read_frame(out, "pendigits")["protocol"])
     for name in NO_DATA_NEEDED:
         shutil.copytree(out / name, tmp_path / "few" / name)
     check_those_that_need_no_data(tmp_path / "few")
@@ -141,6 +144,27 @@ def test_two_commands_do_not_write_into_one_directory(tmp_path):
     assert read_frame(tmp_path, "toy")["error"].tolist() == [""]
 
 
+def test_rows_of_another_version_are_neither_finished_nor_shown(tmp_path, monkeypatch):
+    seen = []
+
+    def execute(cell):
+        seen.append(cell.draw)
+        return one_row(cell)
+
+    run_experiment(toy(execute), tmp_path)
+    for module in ("runner", "driver"):
+        monkeypatch.setattr(f"paper.experiments.{module}.__version__", "999.0")
+    write_report(toy(execute), tmp_path / "toy")
+    page = (tmp_path / "toy" / "page.md").read_text(encoding="utf-8")
+    assert f"**Rows of mtclust {__version__}**, not of this version (999.0)" in page
+    run_experiment(toy(execute), tmp_path)
+    assert seen == [0, 0]
+    assert read_frame(tmp_path, "toy")["version"].tolist() == ["999.0"]
+    rows = (tmp_path / "toy" / "runs.csv").read_text(encoding="utf-8")
+    assert rows.count("\ntoy,") == 2  # those of before are kept
+    assert "Rows of mtclust 999.0." in (tmp_path / "toy" / "page.md").read_text(encoding="utf-8")
+
+
 def test_reading_a_table_does_not_touch_it(tmp_path):
     run_experiment(toy(one_row), tmp_path)
     path = tmp_path / "toy" / "runs.csv"
@@ -181,8 +205,9 @@ def row_keys(cells):
 def test_no_two_cells_of_an_experiment_share_a_row(name):
     experiment = load_experiment(name)
     for quick in (True, False):
-        keys = row_keys(experiment.cells(2, quick))
-        assert len(keys) == len(set(keys))
+        for protocol in (OURS, AS_PRINTED):
+            keys = row_keys(experiment.cells_of(protocol, 2, quick))
+            assert len(keys) == len(set(keys))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

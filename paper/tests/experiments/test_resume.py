@@ -4,13 +4,16 @@ import csv
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from mtclust import __version__
 from mtclust.exceptions import CommandError
 from paper.experiments.runner import Cell, DataUnavailable, Outcome, load_array, run_cells
 from paper.experiments.table import COLUMNS, RunTable, as_row
 
+ROOT = Path(__file__).resolve().parents[3]
 #: a run of 12 slow cells, two rows each, a matrix each, one of which fails
 SCRIPT = """
 import sys, time
@@ -30,7 +33,8 @@ run_cells(cells, execute, RunTable(Path(sys.argv[1])))
 
 
 def start(script, table):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(found)}
     return subprocess.Popen([sys.executable, str(script), str(table)], stderr=subprocess.DEVNULL, env=environment)
 
 
@@ -129,7 +133,7 @@ def test_two_processes_give_the_table_of_one(tmp_path):
     for n_jobs in (1, 2):
         run_cells(cells, two_rows, RunTable(tmp_path / str(n_jobs) / "runs.csv"), n_jobs=n_jobs)
     assert without_times(tmp_path / "1" / "runs.csv") == without_times(tmp_path / "2" / "runs.csv")
-    assert load_array(tmp_path / "2", "M3").tolist() == [[0.5]]
+    assert load_array(tmp_path / "2", "M3", __version__).tolist() == [[0.5]]
 
 
 def test_a_table_of_another_version_is_not_touched(tmp_path):

@@ -9,8 +9,15 @@ from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
 
 from paper.reference import KernelKMeans
-from paper.reference.kernel_kmeans import descend, nearest_seed, reassign, seed_rows, squared_distances
-from paper.reference.kernels import mean_distance, rbf_kernel
+from paper.reference.kernel_methods import (
+    descend,
+    mean_distance,
+    nearest_seed,
+    rbf_kernel,
+    reassign,
+    seed_rows,
+    squared_distances,
+)
 
 
 def within_cluster_scatter(X, labels):

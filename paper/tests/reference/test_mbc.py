@@ -7,8 +7,8 @@ from scipy.optimize import linprog, minimize
 
 from mtclust.core.tasks import split_by_task
 from paper.reference import MBC
+from paper.reference.base import PerTask
 from paper.reference.mbc import CoupledCentroids, assign_rows, descend, match_centroids, move_centroids
-from paper.reference.wrappers import PerTask
 
 
 def objective(problem, centroids, labels, matching):

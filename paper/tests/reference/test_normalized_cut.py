@@ -6,8 +6,7 @@ from sklearn.cluster import SpectralClustering
 
 from mtclust.metrics import nmi
 from paper.reference import NormalizedCut
-from paper.reference.kernels import mean_distance, rbf_kernel
-from paper.reference.normalized_cut import normalized_cut, smooth_coordinates, without_loops
+from paper.reference.kernel_methods import mean_distance, normalized_cut, rbf_kernel, smooth_coordinates, without_loops
 
 
 def cut_by_definition(graph, labels):

@@ -8,7 +8,7 @@ from sklearn.mixture import GaussianMixture
 
 from mtclust.metrics import macro_nmi
 from paper.reference import KernelKMeans, PerTask, Pooled
-from paper.reference.wrappers import own_objective
+from paper.reference.base import own_objective
 
 
 def test_per_task_is_the_clusterer_on_each_task(noise):

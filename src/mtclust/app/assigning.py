@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mtclust.app.tables import Table, TableEncoder
 from mtclust.app.wording import advice, option
+from mtclust.core.ids import strings_of
 from mtclust.exceptions import TableError
 
 #: how a user says which task rows belong to, in Python and on the command line
@@ -47,7 +48,7 @@ def assign(
 ) -> Assigned:
     """Labels and margins of all rows of a table; ``step`` tells what is being done."""
     X, notes = encoder.transform(table)
-    tasks = table.tasks.astype(str)
+    tasks = strings_of(table.tasks)
     known = np.isin(tasks, model.tasks_)
     unknown = sorted(set(tasks[~known].tolist()))
     if unknown and not new_tasks:

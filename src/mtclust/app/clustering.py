@@ -17,6 +17,7 @@ from mtclust.app.findings import clusters_table, least_sure_rows, tasks_table
 from mtclust.app.tables import Table, TableEncoder
 from mtclust.app.tables.table import read_tables, table_of_frames
 from mtclust.app.witnesses import Witness, doubt, witnesses
+from mtclust.core.ids import strings_of
 from mtclust.core.stability import Stability
 from mtclust.estimators.facts import Facts, facts_of
 from mtclust.exceptions import TableError, TableWarning
@@ -333,7 +334,7 @@ class Clustering:
 
 def rows_of(table: Table, X: Any, model: Any) -> Rows:
     """The rows of a fitted model, with their margins."""
-    tasks = table.tasks.astype(str)
+    tasks = strings_of(table.tasks)
     codes = np.searchsorted(model.tasks_, tasks)
     return Rows(table, X, codes, row_margins(model.decision_function(X, tasks=tasks), model.labels_))
 

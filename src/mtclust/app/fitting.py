@@ -19,6 +19,7 @@ from mtclust.app.tables.spelling import task_notes
 from mtclust.app.tables.table import refuse_rows_as_tasks
 from mtclust.app.wording import option
 from mtclust.choose.n_clusters import CANDIDATES
+from mtclust.core.ids import strings_of
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.util.warning import warn_user
 
@@ -161,7 +162,7 @@ def cluster_table(
     with step("Reading the columns"):
         encoder = TableEncoder.fit(table, encoding)
         X, _ = encoder.transform(table)
-    tasks = table.tasks.astype(str)
+    tasks = strings_of(table.tasks)
     notes = [*table.notes, *task_notes(tasks), *encoder.notes]
     estimator = _estimator(_one_of("method", method.lower(), _METHODS), options)
     estimator.set_params(kernel=kernel, n_clusters=_number(n_clusters, len(tasks)))

@@ -24,12 +24,13 @@ from mtclust.choose import candidates, frames, judge
 from mtclust.choose.frames import Frame
 from mtclust.choose.views import KernelSpec, View, is_wide
 from mtclust.core.alignment import groups_of_tasks
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import eigen_features
 from mtclust.core.labels import counts_by_task, free_bounds, neutral_bounds, parse_sizes, tasks_of_rows
 from mtclust.core.order import information
+from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.outcome import Outcome, released
 from mtclust.search.recipe import first_relationship, solve
@@ -163,7 +164,7 @@ class Question:
             lambdas = self.lambdas[0].mean(keepdims=True), self.n_tasks * self.lambdas[1]
         return replace(
             self, view=view, clusters=self.clusters[:1], lambdas=lambdas, frames=(frame,), names=None,
-            method="features" if self.method == "features" else "independent",
+            method=self.method if COUPLINGS[self.method].of_features else "independent",
         )  # fmt: skip
 
     def problem(self, spec: KernelSpec, criterion: str, labels: Labels | None = None) -> KernelProblem:
@@ -177,7 +178,7 @@ class Question:
             bounds = parse_sizes("balanced" if self.sizes_open else self.sizes, sizes, self.clusters, self.names)
         lambda1, lambda2 = self.lambdas or constant_lambdas(self.n_tasks, spec, criterion)
         features = None
-        if self.method == "features":
+        if COUPLINGS[self.method].of_features:
             features = eigen_features(seen.centred.matrix, self.n_components or DIRECTIONS_OF_D)
         return KernelProblem(
             seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, criterion_named(criterion),
@@ -261,7 +262,7 @@ def choose_labels(question: Question, options: SearchOptions) -> Choice:
     spec = _best_kernel(own, best.labels)
     outcome = modelled(own, spec, best.labels, options)
     single = outcome
-    if apart is not None and frame == "task" and question.method != "independent":
+    if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
         alone = replace(question, method="independent")
         single = modelled(alone, spec, apart.labels, options)
         outcome = replace(outcome, single=single.point, few_single=single.point)
@@ -272,7 +273,7 @@ def labellings(question: Question, options: SearchOptions) -> dict[str, Labels]:
     """All candidates by name: cheap ones, and what descents make of the best of them."""
     X, tasks, C = question.X, question.tasks, question.n_clusters
     only = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
-    if np.ptp(question.clusters) > 0 or (question.method == "independent" and question.n_tasks > 1):
+    if np.ptp(question.clusters) > 0 or (not COUPLINGS[question.method].learns and question.n_tasks > 1):
         only = {"own"}
     with phase("choosing: standard methods"):
         found = candidates.propose(X, tasks, C, only if question.n_tasks > 1 else None)
@@ -308,7 +309,7 @@ def _descents(question: Question, found: dict[str, Labels], options: SearchOptio
     rough = replace(options, n_init=2, single_task_n_init=8, n_seeds=2, polish=False)
     ends: list[tuple[str, Labels]] = []
     own = [name for name in ranked if name.split(":")[0] in ("task", "own", "all" if question.n_tasks == 1 else "")]
-    frame = "own" if question.method == "independent" and question.n_tasks > 1 else "task"
+    frame = "own" if not COUPLINGS[question.method].learns and question.n_tasks > 1 else "task"
     if own:
         ends.append((f"{frame}:E", _descended(weighed, spec, found[own[0]], rough)))
         outcome = solve(weighed.problem(spec, "J"), rough, _rng())
@@ -349,7 +350,7 @@ def modelled(question: Question, spec: KernelSpec, labels: Labels, options: Sear
     effort = options.effort("models of the labels", tasks=())
     point = problem.descend(point, _rng(), effort)
     alone = problem.alone()
-    single = point if problem.method == "independent" else alone.point(labels, alone.uncoupled())
+    single = alone.point(labels, alone.uncoupled()) if problem.coupling.learns else point
     return Outcome(problem, point, single, problem, point, single, similarity, groups_of_tasks(similarity))
 
 
@@ -383,7 +384,8 @@ def _judged(
     question: Question, names: list[str], labels: Labels, aligned: Array | None = None
 ) -> list[Candidate]:  # fmt: skip
     """Candidates with different labels, highest score first."""
-    C, first = question.n_clusters, {}
+    C = question.n_clusters
+    first: dict[bytes, int] = {}
     for k, own in enumerate(labels):
         first.setdefault(own.tobytes(), k)
     kept = sorted(first.values())

@@ -26,7 +26,6 @@ Nothing is drawn at random: the same data give the same judgement.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,15 +41,15 @@ Labels = NDArray[np.int64]
 
 #: weight of every term in the score, as ``make learn-judge`` prints them
 WEIGHTS: dict[str, float] = {
-    "length": 1.0,
-    "separation": 2 / 3,
-    "shape": 1 / 3,
-    "evenness": 0.6,
-    "separation, aligned": 2 / 3,
-    "shape, aligned": 1 / 3,
-    "evenness, all": 0.6,
-    "separation, all": 0.34,
-    "agreement": 0.0,
+    "length": 0.99,
+    "separation": 0.73,
+    "shape": 0.28,
+    "evenness": 0.91,
+    "separation, aligned": 0.65,
+    "shape, aligned": 0.10,
+    "evenness, all": 1.16,
+    "separation, all": 0.12,
+    "agreement": 1.28,
 }
 _TERMS = ("separation", "shape")
 #: widths of the RBF kernels beside the linear one, in mean distances between two rows of a group; λ of the ridge
@@ -102,8 +101,9 @@ class Predictability:
     """
 
     def __init__(self, X: Array, groups: Labels) -> None:
-        parts = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
-        parts = [_some(part, _ROWS) for part in _some([part for part in parts if len(part) > 1], _GROUPS)]
+        members = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
+        members = [rows for rows in members if len(rows) > 1]
+        parts = [members[k][_some(len(members[k]), _ROWS)] for k in _some(len(members), _GROUPS)]
         distances = [cdist(X[part], X[part]) for part in parts]
         pairs = sum(len(part) * (len(part) - 1) for part in parts)
         unit = sum(float(D.sum()) for D in distances) / max(pairs, 1) or 1.0
@@ -115,7 +115,7 @@ class Predictability:
     def of(self, labels: Labels, n_clusters: int) -> tuple[Array, Array]:
         """Of labels (K × n): s_c by kernel (kernels × K × C), and the same by shape (K × C)."""
         K, C = len(labels), n_clusters
-        total, noise, shapes = np.zeros(K * C), np.zeros(K * C), np.zeros((K, C))
+        flat_total, flat_noise, shapes = np.zeros(K * C), np.zeros(K * C), np.zeros((K, C))
         errors = np.zeros((len(self._spectra), len(_LAMBDAS), K * C))
         for kernel, spectra in enumerate(self._spectra):
             for part in spectra:
@@ -131,10 +131,10 @@ class Predictability:
                 if kernel == 0:
                     spread = n * mean * (1 - mean)
                     present = np.count_nonzero(mean.reshape(K, C), axis=1)
-                    total += spread
-                    noise += spread * np.repeat(_NOISE[np.clip(present, 1, len(_NOISE)) - 1], C)
+                    flat_total += spread
+                    flat_noise += spread * np.repeat(_NOISE[np.clip(present, 1, len(_NOISE)) - 1], C)
                     shapes += quadratic_errors(_leading(part, C), z, C)
-        total, noise = total.reshape(K, C), noise.reshape(K, C)
+        total, noise = flat_total.reshape(K, C), flat_noise.reshape(K, C)
         held = total > 0
         unit = np.where(held, total, 1.0)
         level = noise / unit
@@ -151,12 +151,9 @@ class Predictability:
         return Verdict(float(by_cluster.mean()), by_cluster)
 
 
-def _some(parts: Sequence[Labels] | Labels, most: int) -> Sequence[Labels] | Labels:
-    """At most so many of them, evenly spaced."""
-    if len(parts) <= most:
-        return parts
-    chosen = np.linspace(0, len(parts) - 1, most).astype(np.int64)
-    return parts[chosen] if isinstance(parts, np.ndarray) else [parts[k] for k in chosen]
+def _some(n: int, most: int) -> Labels:
+    """Numbers below n, at most so many, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
 
 
 def _linear(X: Array) -> Array:

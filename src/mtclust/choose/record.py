@@ -176,8 +176,8 @@ class Selection(Record):
         By task where it was given so.
     lambda2 : float
     sizes : SizesChoice, or what the user gave
-    form : {"dual", "primal", "matrix-free"}
-        How the rows were held: kernel matrices, explicit features, wide sparse rows.
+    form : {"dual", "primal"}
+        How the rows were held: kernel matrices or explicit features.
     width : float or None
         Of an RBF kernel, in mean distances between two rows of one task.
     reason : str or None

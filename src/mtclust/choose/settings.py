@@ -233,7 +233,8 @@ def choose_settings(estimator: Any, given: Input, sample: Sample, options: Searc
     lambdas = _given_lambdas(estimator, index)
     question = _question(estimator, given, sample, lambdas)
     choice, view, moves = None, question.view, None
-    spec, frame, criterion = question.kernels[0], "task", "E" if question.sizes_open else "J"
+    frame: Frame = "task"
+    spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
     sizes = "free" if criterion == "E" else "given"
     if _is_open(question):
         choice = (choose_labels if question.sizes_open else choose_kernel)(

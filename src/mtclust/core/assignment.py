@@ -84,11 +84,11 @@ def _assign_two(cost: NDArray[np.float64], low: NDArray[np.int64], high: NDArray
 def _augmented(
     cost: NDArray[np.float64], labels: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    from mtclust.core import _compiled
+    from mtclust.core import compiled
 
     counts = np.bincount(labels, minlength=len(low)).astype(np.int64)
     spread = float(cost.max() - cost.min())
-    _compiled.augment(cost, labels, counts, low, high, 1e-13 * spread)
+    compiled.augment(cost, labels, counts, low, high, 1e-13 * spread)
     return labels
 
 
@@ -103,7 +103,7 @@ def _class_prices(
     cost: NDArray[np.float64], low: NDArray[np.int64], high: NDArray[np.int64], first: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Coordinate ascent on the dual: one class price at a time such that its cluster's size meets its bounds."""
-    from mtclust.core import _compiled
+    from mtclust.core import compiled
 
     n, n_clusters = cost.shape
     spread = float(cost.max() - cost.min())
@@ -112,7 +112,7 @@ def _class_prices(
     for _ in range(_MAX_SWEEPS):
         largest_change = 0.0
         for c in range(n_clusters):
-            _compiled.lead_over_rivals(cost, prices, c, lead)
+            compiled.lead_over_rivals(cost, prices, c, lead)
             size = int(np.count_nonzero(lead < 0))
             wanted = int(np.clip(size, low[c], high[c]))
             price = 0.0 if wanted == size else -_threshold(lead, wanted)

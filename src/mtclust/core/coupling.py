@@ -6,12 +6,15 @@ eliminated from its objective, (10) and (20). What is left is the maximum over �
 .. math:: J(Y) = \tfrac12 \mathrm{tr}(Y^T M Y), \quad M = (K_Z + \Lambda/2)^{-1}, \quad
           \alpha = MY = \tfrac{2}{n_i}(Y - F)
 
-K_Z is the multitask kernel, (14) or (24), and Λ holds the number of rows of each row's task. A coupling turns Z into
-this *conditioned* problem, seen task by task,
+K_Z is the multitask kernel, (14) or (24), and Λ holds the number of rows of each row's task. With explicit features Φ,
+S_i = Φ_iᵀΦ_i and b_i = 2Φ_iᵀY_i/n_i the models solve
 
-.. math:: J_i(Y_i) = \tfrac12\langle Y_i, M_{ii}Y_i\rangle + \langle Y_i, L_i\rangle, \quad L_i = (MY)_i - M_{ii}Y_i,
+.. math:: (G^{-1} \otimes I + \mathrm{blkdiag}(2S_i/n_i))\, W = b, \quad
+          J = m\tfrac{C}{C-1} - \tfrac12\langle b, W\rangle
 
-and has the closed-form step of Z for the models W that belong to given labels:
+so that what is factorised has either as many rows as there are rows (N × N) or as there are models (mr × mr). A
+coupling is made of either: of the kernel matrix (N × N; D of eigen-features of it), or of the Gram matrices 2S_i/n_i
+(m × r × r). ``condition(Z)`` factorises for one Z and, from labels or models, has the closed-form step of Z:
 
 ==================  ======================================  ==============================================
 ``Relationship``    R(W_c) = tr(W_c Ω⁻¹ W_cᵀ)               Ω ∝ (Σ_c W_cᵀ W_c)^½, G = Ω(λ₁Ω + λ₂I)⁻¹
@@ -25,8 +28,9 @@ multitask kernels (24) and (14) and of its models (25) and (15).
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Protocol
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg as sla
@@ -40,10 +44,23 @@ Array = NDArray[np.float64]
 
 #: share of the mean eigenvalue added to S before its root: an eigenvalue that is zero would stay zero for ever
 REVIVAL = 1e-8
+#: up to so many rows LAPACK finds leading eigenvectors exactly; its time grows with their cube
+EXACT_UP_TO = 1000
+#: of larger ones a block of vectors, some more than are wanted, is multiplied by the matrix so many times
+_MORE, _TIMES = 20, 4
+#: full Ω up to this many unknowns m·r; above, leading eigenvectors and one level for the rest
+FULL_SIZE = 1000
+#: size ρr of the system of a spiked Ω
+_SPIKED_SIZE = 400
+#: products of weights that are held at once
+_WEIGHTED_AT_ONCE = 2**20
 
 
 class Conditioned(Protocol):
-    """The quadratic problem in the labels for one fixed coupling matrix."""
+    """The quadratic problem in the labels for one fixed coupling matrix, from the N × N factorisation.
+
+    Seen by one task it is ½⟨Y_i, M_ii Y_i⟩ + ⟨Y_i, L_i⟩.
+    """
 
     coupling: Any
 
@@ -72,6 +89,23 @@ class Conditioned(Protocol):
 
     def predictors(self, codes: Array) -> Array:
         """Coefficients A (m × N × C): task i scores a row by its centred, scaled kernel row times A_i."""
+
+
+class Solver(Protocol):
+    """The models for one fixed coupling matrix, from the mr × mr factorisation.
+
+    What a task's rows see of the others is the block Q_i of the inverse: an exchange of rows changes J through
+    ψ = √(2/n_i) φ Q_i^½ only.
+    """
+
+    @property
+    def Z(self) -> Array: ...
+
+    def models(self, b: Array) -> Array:
+        """W (m × r × C) of b (m × r × C)."""
+
+    def blocks(self) -> Array:
+        """Q_i of all tasks (m × r × r): their own blocks of the inverse."""
 
 
 def upper_factor(matrix: Array) -> Array:
@@ -148,17 +182,110 @@ def gain_matrix(Z: Array, lambda1: Array | float, lambda2: float) -> Array:
     return 0.5 * (G + G.T)
 
 
-class Relationship:
-    """DMTRC, the paper's (20): all tasks are coupled through Ω. M is one dense N × N matrix."""
+def leading_eigenvectors(matrix: Array, k: int) -> tuple[Array, Array]:
+    """The k largest eigenvalues, rising, and their vectors (n × k).
 
-    couples_labels = True
+    A matrix of more than ``EXACT_UP_TO`` rows must have no negative eigenvalues as large as those. Block power steps
+    find the eigenvalues that stand out to rounding, and those that hardly differ from the rest roughly.
 
-    def __init__(self, kernel: Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float) -> None:
-        self.kernel = kernel
-        self.offsets = offsets
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.task_of = tasks_of_rows(offsets)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values, vectors = leading_eigenvectors(np.diag([3.0, 1.0, 2.0, 0.5]), 2)
+    >>> values.tolist(), np.abs(vectors).round(6).argmax(axis=0).tolist()
+    ([2.0, 3.0], [2, 0])
+    """
+    n = len(matrix)
+    if n <= EXACT_UP_TO or k + _MORE >= n:
+        values, vectors = sla.eigh(matrix, subset_by_index=(n - k, n - 1))
+        return values, vectors
+    block = np.random.default_rng(0).normal(size=(n, k + _MORE))
+    for _ in range(_TIMES):
+        block = sla.qr(matrix @ block, mode="economic", check_finite=False)[0]
+    values, turned = sla.eigh(block.T @ (matrix @ block))
+    return values[-k:], (block @ turned)[:, -k:]
+
+
+def root_of_gain(Z: Array, lambda1: Array | float, lambda2: float) -> Array:
+    """G^½ with G = Z(λ₁Z + λ₂I)⁻¹, through the eigenvectors of Z unless λ₁ differs by task."""
+    ridge = np.asarray(lambda1)
+    if ridge.ndim and np.any(ridge != ridge[0]):
+        return gain_root(gain_matrix(Z, lambda1, lambda2))
+    values, vectors = np.linalg.eigh(Z)
+    values = np.maximum(values, 0.0)
+    return (vectors * np.sqrt(values / (ridge.flat[0] * values + lambda2))) @ vectors.T
+
+
+def gain_root(G: Array) -> Array:
+    eigenvalues, vectors = np.linalg.eigh(G)
+    return (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T
+
+
+def objective(b: Array, W: Array) -> float:
+    """J = m·C/(C−1) − ½⟨b, W⟩; the only code of a single cluster has norm 1."""
+    m, _, C = b.shape
+    return m * (C / (C - 1) if C > 1 else 1.0) - 0.5 * float(np.vdot(b, W))
+
+
+def whitened(Q: Array) -> Array:
+    """A factor L with LLᵀ = Q; of a stack of matrices, a stack."""
+    try:
+        return np.linalg.cholesky(Q).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:  # Q is singular where the coupling is
+        if Q.ndim > 2:
+            return np.stack([whitened(part) for part in Q])
+        eigenvalues, vectors = np.linalg.eigh(Q)
+        return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+
+
+def _inverse_of(factor: tuple[Array, bool]) -> Array:
+    """The symmetric inverse from a lower Cholesky factor."""
+    lower, info = lapack.dpotri(factor[0], lower=1)
+    if info != 0:
+        raise np.linalg.LinAlgError("the system of the models is singular; raise lambda1 and lambda2.")
+    lower = np.tril(lower)
+    return lower + np.tril(lower, -1).T
+
+
+def _split(matrix: Array, n_blocks: int) -> Array:
+    """Blocks of a matrix, shape (k, k, r, r)."""
+    r = len(matrix) // n_blocks
+    return np.ascontiguousarray(matrix.reshape(n_blocks, r, n_blocks, r).transpose(0, 2, 1, 3))
+
+
+def _weighted(blocks: Array, weights: Array) -> Array:
+    """Σ_kl w_ik w_il B_kl for every row i of the weights, shape (m, r, r)."""
+    (k, _, r, _), m = blocks.shape, len(weights)
+    flat, result = blocks.reshape(k * k, r * r), np.empty((m, r * r))
+    step = max(1, _WEIGHTED_AT_ONCE // (k * k))
+    for first in range(0, m, step):
+        part = weights[first : first + step]
+        np.matmul((part[:, :, None] * part[:, None, :]).reshape(len(part), -1), flat, out=result[first : first + step])
+    return result.reshape(m, r, r)
+
+
+class BaseCoupling:
+    """One way of coupling tasks.
+
+    To add one, inherit this class, say in ``condition`` how the problem of one Z is factorised, N × N for a kernel
+    matrix (:class:`Conditioned`) and mr × mr for Gram matrices (:class:`Solver`), in ``closed_form`` which Z is best
+    for given models, and add a line to :data:`COUPLINGS`; an estimator names it in ``_method``.
+    """
+
+    #: whether the labels of one task enter the objective of another, given Z: ids of clusters are then common to all
+    #: tasks by the objective itself
+    couples_labels = False
+    #: whether there is a Z to learn
+    learns = True
+    #: whether Z is in the coordinates of features, so that a kernel matrix comes as its eigen-features
+    of_features = False
+
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Any, offsets: NDArray[np.int64], lambda1: Array, lambda2: float) -> Any:
+        """From a kernel matrix, eigen-features or Gram matrices, λ₁ by task and λ₂."""
+        raise NotImplementedError
 
     @property
     def n_tasks(self) -> int:
@@ -168,8 +295,82 @@ class Relationship:
         """Ω = I/m."""
         return np.eye(self.n_tasks) / self.n_tasks
 
-    def condition(self, Z: Array) -> RelationshipState:
-        return RelationshipState(self, Z)
+    def condition(self, Z: Any) -> Any:
+        raise NotImplementedError
+
+    def closed_form(self, W: Array) -> Any:
+        """The coupling matrix that is optimal for models W (m × r × C)."""
+        raise NotImplementedError
+
+
+class Relationship(BaseCoupling):
+    """DMTRC, the paper's (20): all tasks are coupled through Ω.
+
+    ``rows`` are the kernel matrix, or Gram matrices. With these and many tasks Ω is a multiple of I plus low rank
+    (:class:`Spiked`; ``rank`` says which), so that nothing has the size m·r.
+    """
+
+    couples_labels = True
+
+    def __init__(
+        self, rows: Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float, rank: int | None = None
+    ) -> None:
+        self.kernel = self.grams = rows  # which of the two, its shape says
+        self.offsets = offsets
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.rank = rank
+        self.task_of = tasks_of_rows(offsets)
+
+    @classmethod
+    def of(cls, rows: Array, offsets: NDArray[np.int64], lambda1: Array, lambda2: float) -> Relationship:
+        if rows.ndim == 2:
+            return cls(rows, offsets, lambda1, lambda2)
+        m, r = rows.shape[:2]
+        if m * r <= FULL_SIZE or m <= 2:
+            return cls(rows, offsets, lambda1, lambda2)
+        if np.ptp(lambda1) > 0:
+            raise ValueError(
+                f"lambda1 differs by task, which needs the full Ω; with {m} tasks and {r} features (more than "
+                f"{FULL_SIZE} unknowns) one value for all tasks is supported. Give lambda1 as a number."
+            )
+        return cls(rows, offsets, float(lambda1[0]), lambda2, max(1, min(m - 1, _SPIKED_SIZE // r)))
+
+    def condition(self, Z: Any) -> Any:
+        if self.kernel.ndim == 2:
+            return RelationshipState(self, Z)
+        if self.rank is None:
+            return TaskSolver(self, Z)
+        return SpikedSolver(self, Z if isinstance(Z, Spiked) else self.spiked(Z, self.rank))
+
+    def closed_form(self, W: Array) -> Any:
+        """Ω ∝ S^½; of a spiked one ω_k ∝ √s_k for the leading eigenvalues of S and √mean of the others for the rest:
+        the optimum of this form.
+        """
+        m = len(W)
+        if self.rank is None:
+            flat = W.reshape(m, -1)
+            return trace_one_root(flat @ flat.T)
+        vectors, singular, _ = sla.svd(W.reshape(m, -1), full_matrices=False, check_finite=False)
+        squares = np.zeros(m)
+        squares[: len(singular)] = singular**2
+        trace = float(squares.sum())
+        if not trace > 0:
+            return self.spiked(self.uncoupled(), self.rank)
+        rank = min(self.rank, vectors.shape[1])
+        squares += REVIVAL * trace / m
+        level = float(np.sqrt(squares[rank:].mean()))
+        roots = np.sqrt(squares[:rank])
+        norm = float(roots.sum()) + (m - rank) * level
+        return Spiked(level / norm, vectors[:, :rank], (roots - level) / norm)
+
+    @staticmethod
+    def spiked(Z: Array, rank: int) -> Spiked:
+        """The spiked matrix with the leading eigenvectors of Z, its trace kept."""
+        m = len(Z)
+        eigenvalues, vectors = leading_eigenvectors(Z, rank)
+        flat = max((float(np.trace(Z)) - float(eigenvalues.sum())) / max(m - rank, 1), 0.0)
+        return Spiked(flat, vectors, np.maximum(eigenvalues - flat, 0.0))
 
     def ridge_kernel(self, Z: Array) -> Array:
         """K̃ = K ∘ G[task, task] + Λ/2: the multitask kernel (24) with the ridge of the dual (13)."""
@@ -251,12 +452,104 @@ def model_products(coupling: Relationship, alpha: Array) -> Array:
     return 0.5 * (B + B.T)
 
 
-class _BlockState:
-    """Shared by couplings in which, given Z, every task stands alone: M is block-diagonal."""
+class TaskSolver:
+    """W = RT with (I + (R⊗I) blkdiag(A) (R⊗I)) T = Rb, R = G^½: one system of size mr, whose factor is held."""
 
-    def __init__(self, blocks: list[Array], offsets: NDArray[np.int64]) -> None:
-        self._blocks = blocks
-        self._slices = [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
+    def __init__(self, coupling: Relationship, Z: Array) -> None:
+        m, r = coupling.grams.shape[:2]
+        self.Z = Z
+        self.root = root_of_gain(Z, coupling.lambda1, coupling.lambda2)
+        outer = (self.root[:, None, :] * self.root[None]).reshape(m * m, m)
+        H = (outer @ coupling.grams.reshape(m, r * r)).reshape(m, m, r, r).transpose(0, 2, 1, 3).reshape(m * r, m * r)
+        H.flat[:: m * r + 1] += 1.0
+        self._factor = sla.cho_factor(H, lower=True, check_finite=False)
+        self._blocks: Array | None = None
+
+    def models(self, b: Array) -> Array:
+        m, r, C = b.shape
+        right = np.tensordot(self.root, b, axes=1).reshape(m * r, C)
+        T = sla.cho_solve(self._factor, right, check_finite=False).reshape(m, r, C)
+        return np.tensordot(self.root, T, axes=1)
+
+    def blocks(self) -> Array:
+        if self._blocks is None:
+            self._blocks = _weighted(_split(_inverse_of(self._factor), len(self.root)), self.root)
+        return self._blocks
+
+
+class Spiked(NamedTuple):
+    """Ω = flat·I + U diag(extra) Uᵀ: all but a few eigenvalues equal."""
+
+    flat: float
+    vectors: Array
+    extra: Array
+
+    def dense(self) -> Array:
+        dense: Array = (self.vectors * self.extra) @ self.vectors.T
+        dense.flat[:: len(dense) + 1] += self.flat
+        return dense
+
+
+class SpikedSolver:
+    """Solves for one spiked Ω: nothing has the size m·r.
+
+    With G = g₀I + VVᵀ, T_i = (I + g₀A_i)⁻¹ and H = I + Σ_i v_iv_iᵀ ⊗ A_iT_i (ρr × ρr) the models are
+    W_i = T_i(v_iᵀt) + g₀T_ib_i with t = H⁻¹ Σ_i v_i ⊗ T_ib_i.
+    """
+
+    def __init__(self, coupling: Relationship, spiked: Spiked) -> None:
+        self.spiked = spiked
+        lambda1, lambda2, grams = coupling.lambda1, coupling.lambda2, coupling.grams
+        m, r = grams.shape[:2]
+        rho = self.spiked.vectors.shape[1]
+        omega = self.spiked.flat + self.spiked.extra
+        self._flat_gain = self.spiked.flat / (lambda1 * self.spiked.flat + lambda2)
+        gains = omega / (lambda1 * omega + lambda2)
+        self._V = self.spiked.vectors * np.sqrt(np.maximum(gains - self._flat_gain, 0.0))
+        self._T = np.linalg.inv(np.eye(r) + self._flat_gain * grams)
+        reduced = grams @ self._T
+        sums, step = np.zeros((rho * rho, r * r)), max(1, _WEIGHTED_AT_ONCE // (rho * rho))
+        for first in range(0, m, step):
+            part = self._V[first : first + step]
+            outer = (part[:, :, None] * part[:, None, :]).reshape(len(part), rho * rho)
+            sums += outer.T @ reduced[first : first + step].reshape(len(part), r * r)
+        H = sums.reshape(rho, rho, r, r).transpose(0, 2, 1, 3).reshape(rho * r, rho * r)
+        H = 0.5 * (H + H.T)
+        H.flat[:: rho * r + 1] += 1.0
+        self._factor = sla.cho_factor(H, lower=True, check_finite=False)
+        self._blocks: Array | None = None
+
+    @cached_property
+    def Z(self) -> Array:
+        """Ω itself: of very many tasks only formed where it is asked for."""
+        return self.spiked.dense()
+
+    def models(self, b: Array) -> Array:
+        _, r, C = b.shape
+        rho = self._V.shape[1]
+        own = self._T @ b
+        right = np.tensordot(self._V.T, own, axes=1).reshape(rho * r, C)
+        t = sla.cho_solve(self._factor, right, check_finite=False).reshape(rho, r, C)
+        return self._T @ np.tensordot(self._V, t, axes=1) + self._flat_gain * own
+
+    def blocks(self) -> Array:
+        if self._blocks is None:
+            middle = _weighted(_split(_inverse_of(self._factor), self._V.shape[1]), self._V)
+            Q = self._flat_gain * self._T + self._T @ middle @ self._T.transpose(0, 2, 1)
+            self._blocks = 0.5 * (Q + Q.transpose(0, 2, 1))
+        return self._blocks
+
+
+class BlockState:
+    """Where, given Z, every task stands alone: M is block-diagonal, M_i = (K_i + (n_i/2)I)⁻¹ with its kernel K_i."""
+
+    def __init__(self, coupling: Any, Z: Array, kernels: Iterable[Array]) -> None:
+        self.coupling, self.Z = coupling, Z
+        self._slices = [slice(int(a), int(b)) for a, b in zip(coupling.offsets[:-1], coupling.offsets[1:])]
+        self._blocks = []
+        for K in kernels:
+            K.flat[:: len(K) + 1] += 0.5 * len(K)
+            self._blocks.append(symmetric_inverse(K))
 
     def block(self, task: int) -> Array:
         return self._blocks[task]
@@ -279,39 +572,59 @@ class _BlockState:
         return np.concatenate([block.diagonal() for block in self._blocks])
 
 
-class Independent:
-    """DSTC: every task alone with the ridge λ = λ₁ + mλ₂ (λ₁ may differ by task)."""
+class BlockSolver:
+    """Where, given Z, every task stands alone: W_i = R(I + R A_i R)⁻¹R b_i, R = G^½.
 
-    couples_labels = False
+    Inverses are formed when the blocks are asked for, unless they are given.
+    """
 
-    def __init__(self, kernel: Array, offsets: NDArray[np.int64], ridge: Array | float) -> None:
-        self.kernel = kernel
+    def __init__(self, Z: Array, inner: Array, root: Array, blocks: Array | None = None) -> None:
+        self.Z, self._inner, self._root, self._blocks = Z, inner, root, blocks
+
+    def models(self, b: Array) -> Array:
+        if self._blocks is not None:
+            return self._blocks @ b
+        return np.asarray(self._root @ np.linalg.solve(self._inner, self._root @ b))
+
+    def blocks(self) -> Array:
+        if self._blocks is None:
+            inverses = self._root @ np.linalg.inv(self._inner) @ self._root
+            self._blocks = 0.5 * (inverses + inverses.transpose(0, 2, 1))
+        return self._blocks
+
+
+class Independent(BaseCoupling):
+    """DSTC: every task alone with the ridge λ = λ₁ + mλ₂ (λ₁ may differ by task). ``rows`` as for Ω."""
+
+    learns = False
+
+    def __init__(self, rows: Array, offsets: NDArray[np.int64], ridge: Array | float) -> None:
+        self.kernel = self.grams = rows
         self.offsets = offsets
         self.ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), (len(offsets) - 1,))
 
-    @property
-    def n_tasks(self) -> int:
-        return len(self.offsets) - 1
+    @classmethod
+    def of(cls, rows: Array, offsets: NDArray[np.int64], lambda1: Array, lambda2: float) -> Independent:
+        return cls(rows, offsets, lambda1 + len(lambda1) * lambda2)
 
-    def uncoupled(self) -> Array:
-        return np.eye(self.n_tasks) / self.n_tasks
+    def condition(self, Z: Array) -> Any:
+        if self.kernel.ndim == 3:
+            return BlockSolver(Z, self.grams, self.grams, self._inverses)
+        parts = zip(self.ridge, self.offsets[:-1], self.offsets[1:])
+        return IndependentState(self, Z, (self.kernel[a:b, a:b] / ridge for ridge, a, b in parts))
 
-    def condition(self, Z: Array) -> IndependentState:
-        return IndependentState(self, Z)
+    def closed_form(self, W: Array) -> Array:
+        return self.uncoupled()
+
+    @cached_property
+    def _inverses(self) -> Array:
+        """(A_i + λ_i I)⁻¹, whatever Z is."""
+        ridges = self.ridge[:, None, None] * np.eye(self.grams.shape[1])
+        return np.linalg.inv(self.grams + ridges).astype(np.float64, copy=False)
 
 
-class IndependentState(_BlockState):
-    """M_i = (K_ii/λ + (n_i/2)I)⁻¹."""
-
-    def __init__(self, coupling: Independent, Z: Array) -> None:
-        blocks = []
-        for i, (a, b) in enumerate(zip(coupling.offsets[:-1], coupling.offsets[1:])):
-            K = coupling.kernel[a:b, a:b] / coupling.ridge[i]
-            K.flat[:: len(K) + 1] += 0.5 * (b - a)
-            blocks.append(symmetric_inverse(K))
-        super().__init__(blocks, coupling.offsets)
-        self.Z = Z
-        self.coupling = coupling
+class IndependentState(BlockState):
+    """K_i = K_ii/λ."""
 
     def closed_form(self, codes: Array) -> Array:
         return self.Z
@@ -324,67 +637,73 @@ class IndependentState(_BlockState):
         return coefficients
 
 
-class SharedFeatures:
+class SharedFeatures(BaseCoupling):
     """DMTFC, the paper's (8) and (10): tasks share the covariance D of their features; given D each stands alone.
 
-    The weight of D's penalty is λ₂·m/r, so that D = I/r is the uncoupled model of DMTRC.
+    ``rows`` are eigen-features of the kernel matrix, or Gram matrices. The weight of D's penalty is λ₂·m/r, so that
+    D = I/r is the uncoupled model of DMTRC.
     """
 
-    couples_labels = False
+    of_features = True
 
-    def __init__(self, features: EigenFeatures, offsets: NDArray[np.int64], lambda1: float, lambda2: float) -> None:
-        self.features = features
+    def __init__(self, rows: EigenFeatures | Array, offsets: NDArray[np.int64], lambda1: float, lambda2: float) -> None:
+        self.features: Any = rows
         self.offsets = offsets
         self.lambda1 = lambda1
-        self.lambda2 = lambda2 * (len(offsets) - 1) / features.rank
+        self.n_features = rows.shape[1] if isinstance(rows, np.ndarray) else rows.rank
+        self.lambda2 = lambda2 * (len(offsets) - 1) / self.n_features
 
-    @property
-    def n_tasks(self) -> int:
-        return len(self.offsets) - 1
+    @classmethod
+    def of(cls, rows: Any, offsets: NDArray[np.int64], lambda1: Array, lambda2: float) -> SharedFeatures:
+        return cls(rows, offsets, float(lambda1.mean()), lambda2)
 
     def uncoupled(self) -> Array:
         """D = I/r."""
-        return np.eye(self.features.rank) / self.features.rank
+        return np.eye(self.n_features) / self.n_features
+
+    def gain(self, Z: Array) -> Array:
+        """G of one D."""
+        return gain_matrix(Z, self.lambda1, self.lambda2)
 
     def gain_kernel(self, Z: Array) -> Array:
         """K_F = ΦGΦᵀ, (14); only its task blocks enter the objective."""
-        G = gain_matrix(Z, self.lambda1, self.lambda2)
-        K = self.features.values @ G @ self.features.values.T
+        K = self.features.values @ self.gain(Z) @ self.features.values.T
         return 0.5 * (K + K.T)
 
-    def condition(self, Z: Array) -> SharedFeaturesState:
-        return SharedFeaturesState(self, Z)
+    def condition(self, Z: Array) -> Any:
+        if isinstance(self.features, np.ndarray):
+            root = root_of_gain(Z, self.lambda1, self.lambda2)
+            inner = root @ self.features @ root
+            inner += np.eye(len(root))
+            return BlockSolver(Z, inner, root)
+        G = self.gain(Z)
+        kernels = ((Phi := self.features.values[a:b]) @ G @ Phi.T for a, b in zip(self.offsets[:-1], self.offsets[1:]))
+        return SharedFeaturesState(self, Z, (0.5 * (K + K.T) for K in kernels))
+
+    def closed_form(self, W: Array | list[Array]) -> Array:
+        stacked = np.concatenate(list(W), axis=1)
+        return trace_one_root(stacked @ stacked.T)
 
 
-class SharedFeaturesState(_BlockState):
-    """M_i = (Φ_i G Φ_iᵀ + (n_i/2)I)⁻¹ for one D."""
-
-    def __init__(self, coupling: SharedFeatures, Z: Array) -> None:
-        self.G = gain_matrix(Z, coupling.lambda1, coupling.lambda2)
-        blocks = []
-        for a, b in zip(coupling.offsets[:-1], coupling.offsets[1:]):
-            Phi = coupling.features.values[a:b]
-            K = Phi @ self.G @ Phi.T
-            K = 0.5 * (K + K.T)
-            K.flat[:: len(K) + 1] += 0.5 * (b - a)
-            blocks.append(symmetric_inverse(K))
-        super().__init__(blocks, coupling.offsets)
-        self.Z = Z
-        self.coupling = coupling
+class SharedFeaturesState(BlockState):
+    """K_i = Φ_i G Φ_iᵀ for one D."""
 
     def models(self, codes: Array) -> list[Array]:
         """W_i = GΦ_iᵀα_i (r × C), one per task: (15)."""
-        alpha = self.alpha(codes)
-        Phi = self.coupling.features.values
-        return [self.G @ (Phi[rows].T @ alpha[rows]) for rows in self._slices]
+        alpha, G, Phi = self.alpha(codes), self.coupling.gain(self.Z), self.coupling.features.values
+        return [G @ (Phi[rows].T @ alpha[rows]) for rows in self._slices]
 
     def closed_form(self, codes: Array) -> Array:
-        stacked = np.concatenate(self.models(codes), axis=1)
-        return trace_one_root(stacked @ stacked.T)
+        return self.coupling.closed_form(self.models(codes))
 
     def predictors(self, codes: Array) -> Array:
-        projection = self.coupling.features.projection
-        return np.stack([projection @ W for W in self.models(codes)])
+        return np.stack([self.coupling.features.projection @ W for W in self.models(codes)])
 
 
-Coupling = Relationship | Independent | SharedFeatures
+#: by Ω (DMTRC), by D (DMTFC), not at all (DSTC); how to add one: :class:`BaseCoupling`
+COUPLINGS: dict[str, type[BaseCoupling]] = {
+    "relationship": Relationship,
+    "features": SharedFeatures,
+    "independent": Independent,
+}
+Coupling = Relationship | SharedFeatures | Independent

@@ -144,11 +144,11 @@ def move_rows(
     ``labels`` change in place; cluster c keeps between ``lower[c]`` and ``upper[c]`` rows. Returns E and how many rows
     were moved.
     """
-    from mtclust.core import _compiled
+    from mtclust.core import compiled
 
     F, constant = form.linear_part(len(lower))
     weight, unit = size_weights(len(labels))
-    value, moved = _compiled.move_from(form.A, F, constant, labels, weight, unit, lower, upper, order, _SWEEPS)
+    value, moved = compiled.move_from(form.A, F, constant, labels, weight, unit, lower, upper, order, _SWEEPS)
     return float(value), int(moved)
 
 

@@ -20,6 +20,8 @@ _KEPT = (datetime, date, timedelta, Decimal, UUID, tuple)
 #: the same of pandas, and what it calls missing
 _OF_PANDAS = ("Timestamp", "Timedelta", "Period", "Interval")
 _MISSING = ("NoneType", "NAType", "NaTType", "MaskedConstant")
+#: characters of ids that are held in numpy's strings, where all take as much as the longest; and of any id
+_SHORT, _LONGEST = 64, 10_000
 _ALLOWED = (
     "allowed are numbers, strings, bytes, dates and times, tuples, Decimal, UUID, and periods and intervals of pandas"
 )
@@ -31,15 +33,17 @@ def plain_ids(ids: Any, argument: str) -> NDArray[Any]:
     if np.ma.isMaskedArray(ids) and np.ma.is_masked(ids):
         array = np.array(ids.data, dtype=object)
         array[np.ma.getmaskarray(ids)] = None
-    else:
+    elif hasattr(ids, "dtype"):
         array = np.asarray(ids)
-    if array.dtype.kind in "US" and not hasattr(ids, "dtype"):
-        # numpy has made strings of whatever stood beside strings: 1 and "1" would be one task, NaN a name
+    else:
+        # numpy makes strings of whatever stands beside strings: 1 and "1" would be one task, NaN a name
         array = np.asarray(ids, dtype=object)
         types = {type(value) for value in array.flat}
-        # a fixed length loses zeros at the end
-        if types == {str} and not any(value.endswith("\0") for value in array.flat):
-            return array.astype(str)
+        if not any(issubclass(kind, str | bytes) for kind in types):
+            array = np.asarray(ids)
+        elif types == {str}:
+            array = strings_of(array)
+    _refuse_long(array, argument)
     if array.dtype.kind == "T":  # strings of any length, with an object of the user's for missing ones
         array = array.astype(object)
     if array.dtype.kind in "Mm":
@@ -49,6 +53,37 @@ def plain_ids(ids: Any, argument: str) -> NDArray[Any]:
     if array.dtype.kind not in "biufUS":
         raise TypeError(f"{argument} has ids of type {array.dtype}; {_ALLOWED}.")
     return array
+
+
+def strings_of(ids: NDArray[Any]) -> NDArray[Any]:
+    """Ids as strings: of numpy's fixed length where all are short, otherwise as objects, which cost what they are.
+
+    Examples
+    --------
+    >>> strings_of(np.array(["a", 1], dtype=object)), strings_of(np.array(["a", "b" * 100], dtype=object)).dtype
+    (array(['a', '1'], dtype='<U1'), dtype('O'))
+    """
+    if ids.dtype.kind == "U":
+        return ids
+    strings = [str(value) for value in ids.flat]
+    # a fixed length loses zeros at the end
+    if max(map(len, strings), default=0) <= _SHORT and not any(value.endswith("\0") for value in strings):
+        return np.array(strings, dtype=str).reshape(ids.shape)
+    objects = np.empty(len(strings), dtype=object)
+    objects[:] = strings
+    return objects.reshape(ids.shape)
+
+
+def _refuse_long(ids: NDArray[Any], argument: str) -> None:
+    if ids.dtype.kind == "O":
+        longest = max((len(value) for value in ids.flat if isinstance(value, str | bytes)), default=0)
+    else:
+        longest = {"U": ids.dtype.itemsize // 4, "S": ids.dtype.itemsize}.get(ids.dtype.kind, 0)
+    if longest > _LONGEST:
+        raise ValueError(
+            f"{argument} has an id of {longest} characters, but ids have up to {_LONGEST}: this looks like a column of "
+            "texts. Give short names of the tasks."
+        )
 
 
 def in_microseconds(times: NDArray[Any]) -> NDArray[Any]:

@@ -162,7 +162,8 @@ def task_ids(tasks: Any, n_samples: int, argument: str = "tasks") -> NDArray[Any
     """
     if tasks is None:
         return np.full(n_samples, ONLY_TASK)
-    if isinstance(tasks, str | bytes) or np.ndim(tasks) == 0:
+    # not of a list, of which numpy would make an array to answer
+    if isinstance(tasks, str | bytes) or (not isinstance(tasks, list | tuple) and np.ndim(tasks) == 0):
         one: Any = np.ma.atleast_1d(tasks) if tasks is np.ma.masked else [tasks]
         ids = np.repeat(plain_ids(one, argument), n_samples)
     else:
@@ -252,7 +253,7 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
     task_numbers = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
     if (task_numbers < 0).any():
         strangers = ids[task_numbers < 0].tolist()
-        unknown = np.array(sorted({str(name) for name in strangers}))
+        unknown = np.array(sorted({str(name) for name in strangers}), dtype=object)
         if set(unknown.tolist()) <= {str(name) for name in known.tolist()}:
             kinds = ", ".join(sorted({type(name).__name__ for name in strangers}))
             raise ValueError(

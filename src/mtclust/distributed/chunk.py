@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.labels import offsets_of
-from mtclust.primal.features import FeatureMap, nystroem_rows
+from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import scores_of
 from mtclust.primal.rows import Blocks, Moments, raw_sums
-from mtclust.primal.sources import KernelRows, TableRows
+from mtclust.primal.sources import MappedRows, TableRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -50,7 +50,7 @@ def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:
     return np.ascontiguousarray(raw, dtype=reading.dtype)
 
 
-def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows | KernelRows:
+def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows | MappedRows:
     """The rows of a chunk by task."""
     rows = rows_of(raw, reading)
     counts = np.bincount(task_numbers, minlength=reading.n_tasks)
@@ -62,7 +62,7 @@ def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRo
     )
     features = reading.features
     if features is not None and features.projection is not None:
-        return nystroem_rows(features, rows, offsets, order)
+        return MappedRows(rows, offsets, features, order)
     return TableRows(rows, offsets, order, reading.shift)
 
 
@@ -214,7 +214,7 @@ class Proposed:
 
 def propose(raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, models: Models) -> Proposed:
     """Give every row the cluster of highest score − price."""
-    from mtclust.primal import _compiled
+    from mtclust.core import compiled
 
     source = source_of(raw, task_numbers, reading)
     C = models.W.shape[2]
@@ -228,8 +228,8 @@ def propose(raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Read
         gaps, sums[task] = np.empty(len(part)), np.zeros((C, source.n_features))
         for begin, end, block in source.blocks(task):
             none = np.full(end - begin, -1, dtype=np.int32)
-            _compiled.choose(scores_of(block, weights), prices, part[begin:end], gaps[begin:end], counts[task])
-            _compiled.move_sums(block, none, part[begin:end], sums[task])
+            compiled.choose(scores_of(block, weights), prices, part[begin:end], gaps[begin:end], counts[task])
+            compiled.move_sums(block, none, part[begin:end], sums[task])
         step = int(models.steps[task])
         looked_at[task], widest[task] = gaps[-int(base[task]) % step :: step].copy(), float(gaps.max())
         near[task] = _near_boundary(source, task, gaps, weights, prices, models.kept_share)
@@ -330,7 +330,7 @@ class ChunkLabels:
 
 def finish_labels(proposed: Proposed, base: Positions, changes: dict[int, Changes]) -> ChunkLabels:
     """The labels after the rows near a boundary were given theirs."""
-    from mtclust.primal import _compiled
+    from mtclust.core import compiled
 
     labels = proposed.labels.astype(np.int32)
     sums = {task: part.copy() for task, part in proposed.sums.items()}
@@ -338,7 +338,7 @@ def finish_labels(proposed: Proposed, base: Positions, changes: dict[int, Change
         near, rows = proposed.near[task], change.positions - base[task]
         features = near.features[np.searchsorted(near.rows, rows)]
         part = labels[proposed.offsets[task] : proposed.offsets[task + 1]]
-        _compiled.move_sums(features, part[rows], change.labels.astype(np.int32), sums[task])
+        compiled.move_sums(features, part[rows], change.labels.astype(np.int32), sums[task])
         part[rows] = change.labels
     return ChunkLabels(proposed.offsets, labels.astype(proposed.labels.dtype), sums)
 

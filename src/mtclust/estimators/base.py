@@ -42,6 +42,7 @@ from mtclust.exceptions import SmallTaskWarning
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
 from mtclust.search.outcome import Outcome
+from mtclust.util.memory import memory_named
 from mtclust.util.progress import reporting
 from mtclust.util.threads import one_blas_thread
 from mtclust.util.warning import warn_user
@@ -158,7 +159,7 @@ class MultitaskClusterer(AfterFit):
     def _fit_in_memory(self, rows: Any, ids: Any, hints: Hints) -> Any:
         """Fit a table in memory, with a task id for every row."""
         index = index_tasks(ids, rows.shape[0])
-        form = form_of(self, self._read_form(), rows, index.n_tasks)
+        form = form_of(self, self._read_form(), rows)
         if by_rows(self):
             index = index.by_content(rows)
         return self._fit_rows(rows, index, form, hints.of_rows(index.order, rows.shape[0]))
@@ -171,7 +172,8 @@ class MultitaskClusterer(AfterFit):
         known = hints.known
         options = self._read_search_options()
         refuse_rows_as_tasks(index)
-        with reporting(self):
+        what = f"fit of {rows.shape[0]} rows in {index.n_tasks} tasks"
+        with reporting(self), memory_named(what):
             choice = self._choose_n_clusters(rows, index, 1 if known is None else int(known.max()) + 1)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
         self._check_clusters(index, clusters)
@@ -179,7 +181,7 @@ class MultitaskClusterer(AfterFit):
         check_known(self, given)
         self.n_clusters_ = int(clusters.max())
         rng = generator_of(self.random_state)
-        with one_blas_thread(), reporting(self):
+        with one_blas_thread(), reporting(self), memory_named(what):
             prepared = prepare(self, given, form, options)
             prepared.settings.selection.update(words_of_choice(choice))
             outcome = self._solve(prepared, given, options, rng)

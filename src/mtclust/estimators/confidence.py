@@ -20,12 +20,13 @@ from mtclust.distributed import is_dask
 from mtclust.estimators.outliers import neighbour_distances, outlier_scores
 from mtclust.problem.common import rows_in_frame
 from mtclust.search.outcome import Outcome
-from mtclust.util.memory import STORED_ROWS
 
 Array = NDArray[np.float64]
 
 #: rows that are judged without taking a sample, and rows of a sample
 _JUDGED_ROWS, _SAMPLED_ROWS = 1000, 600
+#: up to this many rows a fit keeps their probabilities and outlier scores
+STORED_ROWS = 20_000
 
 
 def separation_by(model: Any, X: Any, tasks: Any) -> float:

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mtclust.choose.record import Selection
 from mtclust.core.kernels import near_zero
 from mtclust.estimators.base import MultitaskClusterer
+from mtclust.estimators.dmtrc import with_shared_texts
 from mtclust.problem.common import CommonFrame
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point
@@ -25,76 +26,38 @@ KernelArgument = str | Callable[[Any, Any], Array]
 LARGEST_FEATURE_COVARIANCE = 2000
 
 
+@with_shared_texts
 class DMTFC(MultitaskClusterer):
     """Discriminative multitask feature clustering: clusters all tasks and learns which features they share.
 
     Parameters
     ----------
-    n_clusters : int, "auto", range or mapping, default=8
-        Clusters per task; cluster ids are matched over tasks by their class means. "auto" searches 2 to 12 and a range
-        its own numbers (:func:`mtclust.selection.select_n_clusters`). A mapping
-        gives every task a number of its own: C is the largest, and the clusters of a smaller task are matched to some
-        of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
-        and zeros, says which these are.
-    kernel : {"auto", "rbf", "linear", "precomputed"} or callable, default="auto"
-        "auto" lets the linear kernel and RBF kernels of widths ½ and 1 compete, "rbf" the two widths; large sparse
-        tables are left to the linear one.
-        A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
-    width : "auto" or float, default="auto"
-        σ of the RBF kernel in units of the mean distance between two rows of one task.
+    {n_clusters kernel width}
     lambda1, lambda2 : "auto" or float, default="auto"
         Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
         diagonal; "auto" stands for constants.
-    center : {"auto", "task", "all", "aligned"}, default="auto"
-        Where the origin lies, as in :class:`DMTRC`: each task's own mean, or one for all, as they are or aligned, where
-        a task may lack clusters and all have one model.
+    {center}
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
-    sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.core.labels.parse_sizes`. "auto" searches the paper's J with
-        equal sizes, from which rows are then released, and the size-neutral criterion E
-        (:mod:`mtclust.core.criterion`), and takes what separates clusters best.
-    solver : {"exchange", "cutting-plane"}, default="exchange"
-        Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
-        whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
+    {sizes solver}
     solver_options : dict, optional
         ``single_task_n_init`` (40): random starts of every task alone.
-        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``zero_tol``, ``level_tol``, ``max_level_steps`` and
-        ``refine``: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+        For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=8
         Labellings of every task that enter the search under the shared D.
-    max_iter : int, default=40
-        Rounds of label and coupling steps of one descent.
-    tol : float, default=1e-4
-        A descent ends when a round lowers the objective by less than this (relative).
-    task_column : str or int, optional
-        Column of X that holds the task ids, instead of ``tasks=`` in ``fit`` and ``predict``.
-    random_state : int, RandomState instance or None, default=None
-        Of the search where ``sizes`` are given or nothing is left to choose; what "auto" chooses does not depend on it.
-    n_jobs : int, optional
-        Threads for restarts; the result does not depend on it.
-    verbose : int, default=0
-        1 prints what a long fit is doing, and at the end how the objective fell.
+    {max_iter tol task_column random_state n_jobs verbose}
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row; sizes obey ``sizes``.
-    task_offsets_ : ndarray of shape (m, d) or None
-        How far every task was moved where tasks are aligned (``selection_["center"]``); None elsewhere.
+    {labels_ task_offsets_}
     feature_covariance_ : ndarray of shape (d, d) or (r, r)
         D, trace 1: in the coordinates of X with the linear kernel and up to 2000 columns, otherwise in those of the
         eigen-features of the kernel.
-    single_task_labels_, tasks_, coef_, intercept_, objective_, loo_score_, cluster_sizes_, task_groups_, history_
-        As in :class:`DMTRC`; so are ``n_clusters_``, ``n_iter_``, ``converged_``, ``selection_``, ``n_features_in_``
-        ``feature_names_in_``, ``probabilities_``, ``outlier_scores_``,
-        ``cluster_scores_`` and ``stability_``.
-    relaxed_labels_, mixture_weights_, init_labels_, lower_bound_
-        Of the cutting planes only: Ỹ (n × C), the weights μ of every task's pool, the labels at the start, and a lower
-        bound of the relaxed optimum; ``objective_`` is then the relaxed value, ``history_`` has one entry per cut, and
-        ``labels_`` are the argmax of f, whatever their sizes.
+    {tasks_ single_task_labels_ probabilities_ outlier_scores_ coef_ intercept_ objective_ loo_score_}
+    {cluster_scores_ stability_ n_clusters_ cluster_sizes_ task_groups_ history_ n_iter_ selection_ n_features_in_}
+    {relaxed_labels_}
 
     Examples
     --------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from mtclust.search.outcome import Outcome
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
+T = TypeVar("T")
 
 
 class DMTRC(MultitaskClusterer):
@@ -66,8 +69,7 @@ class DMTRC(MultitaskClusterer):
         (4): labellings per task that seed a restart of the others; ``form``: "dual" solves with kernel matrices,
         "primal" with explicit features, whose cost is linear in the number of rows, "auto" (default) takes the dual
         form up to 700 rows (1500 sparse ones).
-        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``zero_tol``, ``level_tol``, ``max_level_steps`` and
-        ``refine``: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+        For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     n_components : int, optional
         Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
         otherwise 2√n, at least 100 and at most 200. Without effect on the dual form, which is exact.
@@ -86,7 +88,8 @@ class DMTRC(MultitaskClusterer):
     n_jobs : int, optional
         Threads for restarts; the result does not depend on it.
     verbose : int, default=0
-        1 prints what a long fit is doing, and at the end how the objective fell.
+        1 prints the stages of a long fit, and at the end how the objective fell; 2 the parts of the stages, too. The
+        logger "mtclust" has all of them at level INFO.
 
     Attributes
     ----------
@@ -100,7 +103,8 @@ class DMTRC(MultitaskClusterer):
         In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.estimators.outliers`); above
         ½ it belongs nowhere. Its label is kept all the same. None above 20 000 rows.
     single_task_labels_ : ndarray of shape (n,)
-        What clustering every task alone gives (DSTC), for comparison.
+        What clustering every task alone gives (DSTC), for comparison. Of cutting planes the labels at the start, unless
+        ``solver_options`` has ``single_tasks``.
     tasks_ : ndarray of shape (m,)
         Task ids, sorted; the order of everything below.
     task_covariance_, task_correlation_ : ndarray of shape (m, m)
@@ -231,3 +235,15 @@ class DMTRC(MultitaskClusterer):
     def _store_coupling(self, problem: Any, point: Point) -> None:
         self.task_covariance_ = point.Z
         self.task_correlation_ = correlation(point.Z)
+
+
+def with_shared_texts(cls: type[T]) -> type[T]:
+    """Replace a line ``{kernel width}`` of a docstring by what the docstring of :class:`DMTRC` says of these names."""
+    entries = re.finditer(r"^(\w+).*\n(?:    .*\n)*", inspect.cleandoc(DMTRC.__doc__ or ""), flags=re.MULTILINE)
+    texts = {entry[1]: entry[0].rstrip() for entry in entries}
+
+    def described(line: re.Match[str]) -> str:
+        return "\n".join(texts[name] for name in line[1].split() if name in texts)
+
+    cls.__doc__ = re.sub(r"^\{(.+)\}$", described, inspect.cleandoc(cls.__doc__ or ""), flags=re.MULTILINE)
+    return cls

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.estimators.base import MultitaskClusterer
+from mtclust.estimators.dmtrc import with_shared_texts
 from mtclust.problem.protocol import SearchOptions
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
 
 
+@with_shared_texts
 class DSTC(MultitaskClusterer):
     """Discriminative single-task clustering: every task is clustered alone, then cluster ids are matched.
 
@@ -22,61 +24,28 @@ class DSTC(MultitaskClusterer):
 
     Parameters
     ----------
-    n_clusters : int, "auto", range or mapping, default=8
-        Clusters per task; cluster ids are matched over tasks by their class means. "auto" searches 2 to 12 and a range
-        its own numbers (:func:`mtclust.selection.select_n_clusters`). A mapping
-        gives every task a number of its own: C is the largest, and the clusters of a smaller task are matched to some
-        of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
-        and zeros, says which these are.
-    kernel : {"auto", "rbf", "linear", "precomputed"} or callable, default="auto"
-        "auto" lets the linear kernel and RBF kernels of widths ½ and 1 compete, "rbf" the two widths; large sparse
-        tables are left to the linear one.
-        A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
-    width : "auto" or float, default="auto"
-        σ of the RBF kernel in units of the mean distance between two rows of one task.
+    {n_clusters kernel width}
     lambda1, lambda2 : "auto" or float, default="auto"
         Their sum is the weight of the ridge, relative to the kernel, which is scaled to unit mean diagonal;
         "auto" stands for constants. ``lambda1`` may be a mapping task → value.
-    sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.core.labels.parse_sizes`. "auto" searches the paper's J with
-        equal sizes, from which rows are then released, and the size-neutral criterion E
-        (:mod:`mtclust.core.criterion`), and takes what separates clusters best.
-    solver : {"exchange", "cutting-plane"}, default="exchange"
-        Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
-        whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
+    {sizes solver}
     solver_options : dict, optional
         ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the
         number of rows, "auto" (default) takes the dual form up to 700 rows (1500 sparse ones).
-        For cutting planes ``init``, ``max_cuts``, ``gap_tol``, ``zero_tol``, ``level_tol``, ``max_level_steps`` and
-        ``refine``: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
-    n_components : int, optional
-        Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
-        otherwise 2√n, at least 100 and at most 200. Without effect on the dual form, which is exact.
+        For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+    {n_components}
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=40
         Random starts of every task.
-    task_column : str or int, optional
-        Column of X that holds the task ids, instead of ``tasks=`` in ``fit`` and ``predict``.
-    random_state : int, RandomState instance or None, default=None
-        Of the search where ``sizes`` are given or nothing is left to choose; what "auto" chooses does not depend on it.
-    n_jobs : int, optional
-        Threads for restarts; the result does not depend on it.
-    verbose : int, default=0
-        1 prints what a long fit is doing, and at the end how the objective fell.
+    {task_column random_state n_jobs verbose}
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n,)
-        Cluster of every row; sizes obey ``sizes``.
-    tasks_, coef_, intercept_, objective_, loo_score_, cluster_sizes_, task_groups_, history_, selection_
-        As in :class:`DMTRC`; so are ``n_clusters_``, ``n_iter_``, ``converged_``, ``n_features_in_``,
-        ``feature_names_in_``, ``probabilities_``, ``outlier_scores_``,
-        ``cluster_scores_`` and ``stability_``.
-    relaxed_labels_, mixture_weights_, init_labels_, lower_bound_
-        Of the cutting planes only: Ỹ (n × C), the weights μ of every task's pool, the labels at the start, and a lower
-        bound of the relaxed optimum; ``objective_`` is then the relaxed value, ``history_`` has one entry per cut, and
-        ``labels_`` are the argmax of f, whatever their sizes.
+    {labels_}
+    {tasks_ probabilities_ outlier_scores_ coef_ intercept_ objective_ loo_score_ cluster_scores_}
+    {stability_ n_clusters_ cluster_sizes_ task_groups_ history_ n_iter_ selection_ n_features_in_}
+    {relaxed_labels_}
 
     Examples
     --------

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
 from mtclust.core.new_task import NewTask
 from mtclust.core.validation import generator_of
 from mtclust.problem.common import CommonKept
-from mtclust.problem.couplings import COUPLINGS
 from mtclust.search.new_task import cluster_new_task
 from mtclust.util.threads import one_blas_thread
 

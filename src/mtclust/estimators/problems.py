@@ -29,8 +29,9 @@ from mtclust.choose.settings import (
     sample_rows,
     sizes_left_open,
 )
-from mtclust.choose.views import View, candidate_kernels, is_wide
+from mtclust.choose.views import View, is_wide
 from mtclust.core.alignment import groups_of_tasks
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, eigen_features
 from mtclust.core.known import check_sizes, known_counts
@@ -39,13 +40,12 @@ from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
+from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernel_descent import KernelFit
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.predictability import criterion_named
 from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.search.outcome import Outcome
 from mtclust.search.recipe import solve
-from mtclust.util.memory import available_memory, bytes_with_features, require_memory
 from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
@@ -65,7 +65,7 @@ class Prepared:
     problem: Any
     settings: Settings
     sample: Sample
-    form: str  # "dual", "primal" or "matrix-free"
+    form: str  # "dual" or "primal"
 
     @property
     def is_searched(self) -> bool:
@@ -76,19 +76,16 @@ class Prepared:
 def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
-    if form == "primal":
-        _check_feature_memory(estimator, X, index, clusters)
-    elif form == "matrix-free":
-        _check_wide_memory(X, index, clusters)
-    most = _WIDE_ROWS if form == "matrix-free" else rows_to_choose_on(clusters)
+    wide = form == "primal" and is_wide(X)
+    most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= SPARED * most or not _chosen_on_few(estimator, clusters))
-    tasks = index.by_rows if sizes_left_open(estimator) and form != "matrix-free" else None
+    tasks = index.by_rows if sizes_left_open(estimator) and not wide else None
     every = _tasks_of(estimator, index, most)
     sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks, **every)
     settings = choose_settings(estimator, given, sample, options)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
-    build = {"dual": _kernel_problem, "primal": _feature_problem, "matrix-free": _wide_problem}[form]
+    build = _feature_problem if form == "primal" else _kernel_problem
     problem = build(estimator, given, settings, sample)
     settings.selection["form"] = form
     return Prepared(problem, settings, sample, form)
@@ -164,7 +161,7 @@ def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOption
     choice, sample, problem = prepared.settings.choice, prepared.sample, prepared.problem
     assert choice is not None
     few, index = choice.outcome, given.index
-    if few.problem.method == "independent":  # whatever the method is, tasks apart were chosen
+    if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
         problem = problem.alone()
     positions, labels, seen = _of_every_task(prepared, given, _labels_of(few.point))
     counts = [np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels]
@@ -180,7 +177,7 @@ def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOption
         begun.following(few.point)
     point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=[int(task) for task in tasks]))
     alone = point
-    if problem.method != "independent":
+    if problem.coupling.learns:
         single = _of_every_task(prepared, given, _labels_of(few.single))[1]
         alone = problem.alone().carried_labels(positions, np.concatenate(single), problem.alone().uncoupled())
     similarity = np.eye(index.n_tasks)
@@ -296,7 +293,7 @@ def _kernel_problem(estimator: Any, given: Input, settings: Settings, sample: Sa
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
     if sample.in_order or given.rows is sample.rows:
         return _seen_through(estimator, settings, settings.view, given, estimator.n_components)
-    given = given if settings.frame == "task" else _as_one_task(given, settings)
+    given = given if settings.frame == "task" else given.as_one_task(settings.moves)
     index = given.index
     view = View(all_rows(given.rows, index).rows, index.offsets, index.order, estimator.fit_intercept)
     rank = estimator.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
@@ -308,7 +305,7 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
     seen, index = view.through(settings.spec, settings.frame), given.index
     _warn_if_constant(seen.centred.scale)
     method = estimator._method(index.n_tasks)
-    features = eigen_features(seen.centred.matrix, rank) if method == "features" else None
+    features = eigen_features(seen.centred.matrix, rank) if COUPLINGS[method].of_features else None
     if features is not None:
         settings.selection["n_components"] = features.rank
     bounds = _bounds_of(estimator, settings, given)
@@ -319,28 +316,15 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
     )  # fmt: skip
 
 
-def _as_one_task(given: Input, settings: Settings) -> Input:
-    """All rows as those of one task; a copy of them where tasks are aligned."""
-    if settings.moves is not None:
-        n, d = given.rows.shape
-        require_memory(
-            float(given.rows.dtype.itemsize) * n * d,
-            f"a copy of {n} rows with aligned tasks",
-            'Set center="task" or "all", which need none.',
-        )
-    return given.as_one_task(settings.moves)
-
-
 def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.primal.features import feature_map, source_of
     from mtclust.primal.rows import Data
     from mtclust.problem.features import FeatureProblem
 
-    _check_feature_memory(estimator, given.rows, given.index, given.clusters, settings.kernel.kind)
     method, lambda1 = estimator._method(given.index.n_tasks), settings.lambda1
     if settings.frame != "task":
-        given = _as_one_task(given, settings)
+        given = given.as_one_task(settings.moves)
         method, lambda1 = estimator._method(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
     if settings.kernel.kind == "rbf" and estimator.fit_intercept:
@@ -349,10 +333,11 @@ def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: S
     source = source_of(X, features, index, estimator.fit_intercept)
     own = source.moments(estimator.fit_intercept)
     _warn_if_constant(own.scale)
-    kind = "the {} columns of X" if features.projection is None else "{} Nyström features"
-    settings.selection["features"] = kind.format(own.n_features)
+    settings.selection["features"] = features.described.format(own.n_features)
     data = Data(source, own, _bounds_of(estimator, settings, given))
-    return FeatureProblem(data, method, lambda1, settings.lambda2, features, criterion=settings.criterion)
+    return FeatureProblem(
+        data, method, lambda1, settings.lambda2, features, criterion=criterion_named(settings.criterion)
+    )
 
 
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
@@ -364,74 +349,6 @@ def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     source = source_of(X, FeatureMap(Kernel("linear")), index, True)
     mean = source.moments(True).mean
     return mean if source.shift is None else mean + source.shift
-
-
-def _check_feature_memory(
-    estimator: Any, X: Any, index: TaskIndex, clusters: NDArray[np.int64], chosen: str | None = None
-) -> None:
-    """What settings are chosen with, features that are held, Gram matrices, systems and per-row arrays.
-
-    X itself is there already. Asked again with the kernel that was ``chosen``: before, the cheapest is supposed.
-    """
-    from mtclust.primal.features import default_rank, held_as, needs_landmarks
-    from mtclust.problem.sample import ALL_ROWS, SAMPLED_ROWS
-
-    n, m = X.shape[0], index.n_tasks
-    here = n if index.in_memory else 0
-    kind = chosen or (estimator.kernel if isinstance(estimator.kernel, str) else "callable")
-    kind = "linear" if kind == "auto" else kind
-    nystroem = needs_landmarks(Kernel(kind), X, estimator.n_components)
-    r = (estimator.n_components or default_rank(n)) if nystroem else X.shape[1]
-    kept = held_as(n, r, available_memory()) if nystroem and here else None
-    need = bytes_with_features(
-        here, m, r, estimator._method(m),
-        sampled=0 if n <= ALL_ROWS or sizes_left_open(estimator) else SAMPLED_ROWS,
-        held=0.0 if kept is None else float(np.dtype(kept).itemsize) * n * r,
-        chosen_on=min(n, rows_to_choose_on(clusters)),
-        n_kernels=len(candidate_kernels(estimator.kernel, estimator.width, is_wide(X))),
-        sizes_open=sizes_left_open(estimator),
-    )  # fmt: skip
-    require_memory(
-        need,
-        f"fit of {n} rows in {m} tasks with {r} features",
-        "Set n_components to use fewer features (Nyström), or fit fewer tasks at a time.",
-    )
-
-
-def _check_wide_memory(X: Any, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
-    C, m, d = int(clusters.max()), index.n_tasks, X.shape[1]
-    rows = max(_WIDE_ROWS, m * _fewest_rows(C))
-    require_memory(
-        8.0 * (10 * m * d * C + 12 * rows**2) + 28.0 * X.nnz + 48.0 * X.shape[0],
-        f"fit of {m} tasks with {d} columns and {C} clusters",
-        "Use fewer columns (TaskTfidf has max_features) or n_components for Nyström features.",
-    )
-
-
-def _fewest_rows(n_clusters: int) -> int:
-    """Rows of every task that a search takes where there are very many tasks."""
-    return 2 * n_clusters + 1
-
-
-def _wide_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
-    from mtclust.primal.features import FeatureMap
-    from mtclust.primal.matrix_free import table_of
-    from mtclust.primal.rows import Data
-    from mtclust.problem.wide import WideSparseProblem
-
-    X, index, view = given.rows, given.index, settings.view
-    if len(sample.tasks) < index.n_tasks:  # settings are chosen on the largest tasks, but the search is for all
-        least = _fewest_rows(int(given.clusters.max()))
-        sample = sample_rows(X, index, _WIDE_ROWS, most_tasks=index.n_tasks, least=least)
-        order = np.arange(sample.rows.shape[0])
-        view = View(sample.rows, sample.index.offsets, order, estimator.fit_intercept)
-    few = _seen_through(estimator, settings, view, replace(given, index=sample.index), estimator.n_components)
-    source = table_of(X, index.order, index.offsets)
-    data = Data(source, source.moments(estimator.fit_intercept), _bounds_of(estimator, settings, given))
-    return WideSparseProblem(
-        data, few.method, settings.lambda1, settings.lambda2, FeatureMap(Kernel("linear")),
-        criterion=settings.criterion, sample=few, positions=sample.positions,
-    )  # fmt: skip
 
 
 def check_known(estimator: Any, given: Input) -> None:

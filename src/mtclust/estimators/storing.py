@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,12 @@ from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.confidence import separation
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import store_relaxation
-from mtclust.problem.protocol import Point, Problem, SearchOptions
+from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.search.outcome import Outcome
 from mtclust.util.warning import warn_user
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 
@@ -35,7 +38,7 @@ def store(estimator: Any, prepared: Prepared, rows: Any, index: TaskIndex, outco
         estimator._model = problem.decision(point)
     else:
         estimator._model = problem.decision(point, outcome.model_codes)  # type: ignore[call-arg]
-    estimator._kept = outcome.few.kept(outcome.few_point) if problem.judged_on_few else problem.kept(point)
+    estimator._kept = problem.kept(point)
     estimator.tasks_ = index.names
     estimator.labels_, estimator.single_task_labels_ = labels, single
     estimator.cluster_sizes_ = problem.class_counts(point)

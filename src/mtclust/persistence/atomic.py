@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-import re
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from mtclust.persistence.in_use import fresh_mark, hold, marked_here, remove_abandoned
+
+def unfinished_name() -> str:
+    """The name of a file or directory that is being written, unlike all others: ``.mtclust-….tmp``."""
+    return f".mtclust-{secrets.token_hex(4)}.tmp"
 
 
 @contextmanager
@@ -19,8 +22,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its place only when everything has been written.
 
     Until then, and if anything goes wrong (an error, Ctrl-C, a full disk), an earlier file of that name stays as it
-    was. It is flushed to the disk before it takes its place, so that this holds after a power cut as well. A process
-    that is killed leaves ``.mtclust-….tmp`` beside the file; the next one that writes there removes it.
+    was. The file is flushed to the disk before it takes its place, so that this holds after a power cut as well. A
+    process that is killed may leave ``.mtclust-….tmp`` beside the file, which can be deleted.
 
     Examples
     --------
@@ -41,17 +44,15 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileNotFoundError(
             f"path={os.fspath(path)!r}: there is no directory {os.fspath(target.parent)!r}; make it first."
         )
-    remove_abandoned(target.parent, re.compile(marked_here() + r"\.tmp"))
-    fresh = target.parent / f"{fresh_mark()}.tmp"
+    fresh = target.parent / unfinished_name()
     try:
-        with _created(fresh) as stream, _kept_locked(stream):
+        with open(fresh, "xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-            stream.close()
-            if target.exists():
-                shutil.copymode(target, fresh)
-            os.replace(fresh, target)
+        if target.exists():
+            shutil.copymode(target, fresh)
+        os.replace(fresh, target)
     except BaseException as error:
         fresh.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(fresh)):
@@ -59,27 +60,6 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
     flush_directory(target.parent)
-
-
-def _created(fresh: Path) -> BinaryIO:
-    while True:
-        stream = open(fresh, "xb")  # noqa: SIM115  (the caller closes it)
-        if hold(stream.fileno()):
-            return stream
-        stream.close()  # another process was quicker to take it for abandoned than we to lock it
-
-
-@contextmanager
-def _kept_locked(stream: BinaryIO) -> Iterator[None]:
-    """Keep the lock on a file when it is closed; where there are no locks (Windows) an open file cannot be renamed."""
-    if os.name != "posix":
-        yield
-        return
-    descriptor = os.dup(stream.fileno())
-    try:
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def flush_directory(directory: Path) -> None:

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.choose.record import Selection
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.ids import keys, missing_ids
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import SizeBounds
@@ -24,7 +25,6 @@ from mtclust.persistence.codec import check_hashes
 from mtclust.primal.features import FeatureMap
 from mtclust.primal.rows import Moments
 from mtclust.problem.common import CommonKept
-from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.feature_kept import FeatureKept
 from mtclust.problem.kept import KernelKept
 
@@ -231,11 +231,13 @@ def _check_moments(sizes: _Sizes, kept: FeatureKept) -> None:
     _of_type("features", features, FeatureMap)
     _of_type("moments", moments, Moments)
     _check_kernel(features.kernel)
-    if features.projection is not None:
+    if features.landmarks is not None:
         sizes.array("landmarks", features.landmarks, _ROWS, "landmarks", "d")
         sizes.array("projection", features.projection, _OF_ROWS, "landmarks", "r")
-    elif features.landmarks is not None or features.kernel.kind != "linear":
-        raise ValueError("it has no projection of its landmarks")
+    elif features.kernel.kind != "linear":
+        raise ValueError("it has no landmarks")
+    elif features.projection is not None:
+        sizes.array("projection", features.projection, _FLOAT, "d", "r")
     else:
         sizes.known["r"] = sizes.known["d"]
     if features.centres is not None:

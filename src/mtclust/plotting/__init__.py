@@ -1,7 +1,6 @@
 """Pictures of fitted models (matplotlib, the extra ``plot``); each function draws into given axes and returns them."""
 
-from mtclust.plotting.relationship import plot_feature_covariance, plot_task_relationship
+from mtclust.plotting.figures import plot_feature_covariance, plot_history, plot_selection, plot_task_relationship
 from mtclust.plotting.scatter import plot_tasks
-from mtclust.plotting.search import plot_history, plot_selection
 
 __all__ = ["plot_feature_covariance", "plot_history", "plot_selection", "plot_task_relationship", "plot_tasks"]

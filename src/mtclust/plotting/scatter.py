@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
-from mtclust.plotting._style import FRAME, cluster_style, column_names
+from mtclust.plotting.figures import FRAME, cluster_style, column_names
 from mtclust.util.extras import require
 from mtclust.util.names import shown_name
 
@@ -65,8 +65,6 @@ def plot_tasks(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from mtclust import DMTRC
     >>> from mtclust.datasets import make_related_tasks
     >>> X, _, tasks = make_related_tasks(random_state=0).X_y_tasks

@@ -105,7 +105,7 @@ class NearBoundary:
 
 def first_gap_rank(counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> int:
     """How many rows near the boundary are tried first, from the sizes that prices alone give."""
-    from mtclust.primal._compiled_boundary import FEWEST_UNDECIDED, UNDECIDED_PER_MISFIT
+    from mtclust.core.compiled import FEWEST_UNDECIDED, UNDECIDED_PER_MISFIT
 
     misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
     return UNDECIDED_PER_MISFIT * misfit + FEWEST_UNDECIDED
@@ -118,7 +118,7 @@ def assign_near_boundary(
 
     Returns the rows near a boundary, their labels, and prices that certify the whole.
     """
-    from mtclust.primal._compiled_boundary import ROUNDING, WIDER
+    from mtclust.core.compiled import ROUNDING, WIDER
 
     n = boundary.n_rows
     delta = boundary.gap_of_rank(first_gap_rank(counts, lower, upper))
@@ -147,61 +147,59 @@ def assign_small_task(
     Returns the prices that certify the whole; None, with labels that are not the best, where too many rows are near a
     boundary.
     """
-    from mtclust.primal import _compiled, _compiled_boundary
+    from mtclust.core import compiled
 
     n, C = scores.shape
     gaps, held, counts = np.empty(n), np.empty(n), np.zeros(C, dtype=np.int64)
-    _compiled.choose(scores, prices - constant, labels, gaps, counts)
-    optimal, misfit = _compiled_boundary.misfit_of(prices, counts, lower, upper)
+    compiled.choose(scores, prices - constant, labels, gaps, counts)
+    optimal, misfit = compiled.misfit_of(prices, counts, lower, upper)
     if optimal:
         return prices
-    room = min(n, _compiled_boundary.MOST_ROWS)
+    room = min(n, compiled.MOST_ROWS)
     undecided, cost, found = np.empty(room, dtype=np.int64), np.empty((room, C)), np.append(prices, 0.0)
-    rank = _compiled_boundary.UNDECIDED_PER_MISFIT * misfit + _compiled_boundary.FEWEST_UNDECIDED
-    delta = _compiled_boundary.gap_of_rank(gaps, rank, held)
+    rank = compiled.UNDECIDED_PER_MISFIT * misfit + compiled.FEWEST_UNDECIDED
+    delta = compiled.gap_of_rank(gaps, rank, held)
     while True:
         low, high = lower - counts, upper - counts
-        k, all_held, possible = _compiled_boundary.gather(
-            scores, constant, labels, gaps, delta, undecided, cost, low, high
-        )
+        k, all_held, possible = compiled.gather(scores, constant, labels, gaps, delta, undecided, cost, low, high)
         if not all_held:
             return None
         if not possible:
             taken = int(np.count_nonzero(gaps <= delta))
-            delta = max(2 * delta, _compiled_boundary.gap_of_rank(gaps, 2 * taken + 1, held))
+            delta = max(2 * delta, compiled.gap_of_rank(gaps, 2 * taken + 1, held))
             continue
         found[:-1], new_labels = prices, np.empty(k, dtype=np.int64)
-        _compiled_boundary.exact(cost[:k], low, high, found, new_labels)
+        compiled.exact(cost[:k], low, high, found, new_labels)
         change = (found[:-1] - prices).tolist()
         span = max(change) - min(change)
-        if k == n or span <= delta * (1 + _compiled_boundary.ROUNDING):
+        if k == n or span <= delta * (1 + compiled.ROUNDING):
             labels[undecided[:k]] = new_labels
             return found[:-1]
         # those prices would move rows further from the boundary: take these in as well
-        delta = _compiled_boundary.WIDER * max(delta, span)
+        delta = compiled.WIDER * max(delta, span)
 
 
 def exact_labels(
     cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array, recurse: bool
 ) -> tuple[NDArray[np.int64], Array]:
     """Optimal labels within the bounds and prices that prove it; many rows are settled like a whole task."""
-    from mtclust.primal import _compiled, _compiled_boundary
+    from mtclust.core import compiled
 
     n = len(cost)
-    if n <= _compiled_boundary.MOST_ROWS:
+    if n <= compiled.MOST_ROWS:
         labels, found = np.empty(n, dtype=np.int64), np.append(prices, 0.0)
-        _compiled_boundary.exact(cost, low, high, found, labels)
+        compiled.exact(cost, low, high, found, labels)
         return labels, found[:-1]
     rows = spread_positions(n, _SAMPLED_ROWS)
     share = len(rows) / n
     lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
     prices = prices.copy()
-    _compiled_boundary.newton_prices(cost[rows], lower, upper, prices)
-    _compiled_boundary.newton_prices(cost, low, high, prices)
+    compiled.newton_prices(cost[rows], lower, upper, prices)
+    compiled.newton_prices(cost, low, high, prices)
     if recurse:
         labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
         counts = np.zeros(len(low), dtype=np.int64)
-        _compiled.choose(-cost, prices, labels, gaps, counts)
+        compiled.choose(-cost, prices, labels, gaps, counts)
         if sizes_fit(prices, counts, low, high):
             return labels.astype(np.int64), prices
         boundary = HeldBoundary(labels, gaps, lambda rows: cost[rows])
@@ -212,7 +210,7 @@ def exact_labels(
     best = assign(cost, low, high, prices=prices)
     sizes = np.bincount(best, minlength=len(low))
     found = np.append(prices, 0.0)
-    _compiled.lower_prices(cost, best, sizes > low, sizes < high, found)
+    compiled.lower_prices(cost, best, sizes > low, sizes < high, found)
     return best, found[:-1] - found[-1]
 
 
@@ -230,14 +228,14 @@ def prices_agree(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int
 
 def gap_step(n: int) -> int:
     """Every how many rows a gap is looked at to estimate the gap of a rank."""
-    from mtclust.primal._compiled_boundary import SAMPLED_GAPS
+    from mtclust.core.compiled import SAMPLED_GAPS
 
     return 1 if n <= SAMPLED_GAPS else n // SAMPLED_GAPS
 
 
 def gap_of_rank(sample: Array, n: int, rank: int) -> float:
     """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps."""
-    from mtclust.primal._compiled_boundary import SAMPLED_GAPS
+    from mtclust.core.compiled import SAMPLED_GAPS
 
     if n <= SAMPLED_GAPS:
         return float(np.partition(sample, rank)[rank])

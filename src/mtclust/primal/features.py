@@ -1,4 +1,7 @@
-"""Explicit features for a kernel: the columns themselves, or Nyström features of some landmark rows.
+"""Explicit features for a kernel: the columns themselves, singular directions of wide text, or Nyström features.
+
+Sparse tables with a linear kernel and very many columns (text): φ(x) = xV with the leading right singular vectors V, so
+that models in the columns are V times those in the features.
 
 Nyström: with landmarks L drawn from the rows, φ(x) = k(x, L)·U/√s from the eigenvalues s and eigenvectors U of k(L, L):
 φ(x)ᵀφ(y) is k(x, y) exactly where x or y is a landmark and an approximation elsewhere. It differs from scikit-learn's
@@ -15,13 +18,14 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
+import scipy.sparse.linalg as spla
 from numpy.typing import NDArray
 
 from mtclust.core.kernels import Kernel
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex
 from mtclust.primal.rows import Moments, RowSource
-from mtclust.primal.sources import KernelRows, SparseRows, TableRows, held_in_memory
+from mtclust.primal.sources import MappedRows, SparseRows, TableRows, held_in_memory
 from mtclust.util.memory import available_memory
 
 Array = NDArray[np.float64]
@@ -29,7 +33,7 @@ Array = NDArray[np.float64]
 #: Nyström rank by default: this times √N, within these bounds
 _RANK_PER_ROOT = 2.0
 _FEWEST_RANK, _LARGEST_RANK = 100, 200
-#: linear kernels with more columns than this use Nyström features too
+#: linear kernels with more columns than this use fewer features than columns
 LARGEST_TABLE = 1000
 #: eigenvalues of the landmarks' kernel below this share of the largest are dropped
 _NEGLIGIBLE = 1e-8
@@ -40,7 +44,7 @@ _HELD_SHARE = 0.25
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """φ before centring and scaling: the columns of X, or k(x, landmarks)·projection."""
+    """φ before centring and scaling: the columns of X, those times a projection, or k(x, landmarks)·projection."""
 
     kernel: Kernel
     landmarks: Any = None
@@ -50,7 +54,8 @@ class FeatureMap:
     def __call__(self, rows: Any) -> NDArray[Any]:
         if self.projection is None:
             return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
-        return self.kernel(rows, self.landmarks) @ self.projection
+        values = rows if self.landmarks is None else self.kernel(rows, self.landmarks)
+        return np.asarray(values @ self.projection)
 
     def of_task(self, rows: Any, task: int) -> NDArray[Any]:
         """Features of rows of one task, whose centre is taken off first."""
@@ -59,7 +64,16 @@ class FeatureMap:
     @property
     def n_columns(self) -> int | None:
         """Columns of the rows, where the map knows them."""
-        return None if self.landmarks is None else int(self.landmarks.shape[1])
+        if self.landmarks is None:
+            return None if self.projection is None else len(self.projection)
+        return int(self.landmarks.shape[1])
+
+    @property
+    def described(self) -> str:
+        """What the features are, with a place for their number."""
+        if self.projection is None:
+            return "the {} columns of X"
+        return "{} singular directions of X" if self.landmarks is None else "{} Nyström features"
 
     def decision(
         self, moments: Moments, shift: NDArray[Any] | None, present: NDArray[np.bool_], W: Array
@@ -68,9 +82,9 @@ class FeatureMap:
         scaled = W / moments.root_scale
         centre = moments.mean if shift is None else moments.mean + shift
         intercept = -np.einsum("ir,irc->ic", centre, scaled)
-        if self.projection is None:
-            return DecisionModel(self.kernel, None, scaled.transpose(0, 2, 1).copy(), intercept, present)
-        coefficients = np.stack([self.projection @ part for part in scaled])
+        coefficients = scaled if self.projection is None else self.projection @ scaled
+        if self.landmarks is None:
+            return DecisionModel(self.kernel, None, coefficients.transpose(0, 2, 1).copy(), intercept, present)
         return DecisionModel(self.kernel, self.landmarks, coefficients, intercept, present, self.centres)
 
 
@@ -85,19 +99,25 @@ def default_rank(n_rows: int) -> int:
     return int(min(n_rows, max(_FEWEST_RANK, min(_LARGEST_RANK, round(_RANK_PER_ROOT * np.sqrt(n_rows))))))
 
 
-def needs_landmarks(kernel: Kernel, X: Any, n_components: int | None) -> bool:
-    """Whether the columns of X cannot serve as features themselves."""
-    return kernel.kind != "linear" or n_components is not None or X.shape[1] > LARGEST_TABLE
+def rank_of(kernel: Kernel, X: Any, n_components: int | None) -> int | None:
+    """How many features the rows of X get; None where its columns serve themselves."""
+    n, d = X.shape
+    if kernel.kind == "linear" and n_components is None and d <= LARGEST_TABLE:
+        return None
+    if kernel.kind == "linear" and sp.issparse(X):
+        return min(n, d, n_components or _LARGEST_RANK)
+    return default_rank(n) if n_components is None else min(n_components, n)
 
 
 def feature_map(
     kernel: Kernel, X: Any, index: TaskIndex, n_components: int | None, centres: Array | None = None
 ) -> FeatureMap:
     """Choose the features for a kernel; ``centres`` are taken off the rows of every task before it sees them."""
-    if not needs_landmarks(kernel, X, n_components):
+    n, rank = X.shape[0], rank_of(kernel, X, n_components)
+    if rank is None:
         return FeatureMap(kernel)
-    n = X.shape[0]
-    rank = default_rank(n) if n_components is None else min(n_components, n)
+    if kernel.kind == "linear" and sp.issparse(X):
+        return FeatureMap(kernel, None, singular_directions(X, rank))
     # systematic sampling of the sorted rows: every task gets its share
     positions = ((np.arange(rank) + 0.5) * (n / rank)).astype(np.int64)
     landmarks = X[index.input_rows(positions)]
@@ -113,6 +133,22 @@ def feature_map(
     return FeatureMap(kernel, landmarks, vectors[:, keep] / np.sqrt(eigenvalues[keep]), centres)
 
 
+def singular_directions(X: Any, rank: int) -> Array:
+    """The leading right singular vectors (d × rank) of a sparse table, the same for rows in any order.
+
+    Directions of negligible singular value are left out; a table of zeros has one, which is zero.
+    """
+    begin = np.asarray(abs(X).sum(axis=int(X.shape[0] < X.shape[1]))).ravel()
+    if not begin.any():
+        return np.zeros((X.shape[1], 1))
+    if rank < min(X.shape):
+        _, singular, directions = spla.svds(X, rank, v0=begin)
+    else:
+        _, singular, directions = sla.svd(X.toarray(), full_matrices=False)
+    order = np.argsort(-singular, kind="stable")
+    return np.ascontiguousarray(directions[order[singular[order] > _NEGLIGIBLE * singular.max()]].T)
+
+
 @singledispatch
 def source_of(X: Any, features: FeatureMap, index: TaskIndex, centre: bool) -> RowSource:
     """The rows of X, sorted by task, as a source of these features, which may be shifted if they are to be centred.
@@ -121,22 +157,14 @@ def source_of(X: Any, features: FeatureMap, index: TaskIndex, centre: bool) -> R
     """
     order = None if index.is_sorted else index.order
     if features.projection is not None:
-        return _held(nystroem_rows(features, X, index.offsets, order))
+        return _held(MappedRows(X, index.offsets, features, order))
     if sp.issparse(X):
         return SparseRows(X, index.offsets, order)
     rows = TableRows(X, index.offsets, order)
     return rows.kept_near_zero() if centre else rows
 
 
-def nystroem_rows(
-    features: FeatureMap, X: Any, offsets: NDArray[np.int64], order: NDArray[np.int64] | None
-) -> KernelRows:
-    """The Nyström features of rows at hand, which ``order`` sorts by task."""
-    assert features.projection is not None
-    return KernelRows(X, offsets, features.kernel, features.landmarks, features.projection, order, features.centres)
-
-
-def _held(source: KernelRows) -> RowSource:
+def _held(source: MappedRows) -> RowSource:
     """Features that fit in memory are computed once."""
     dtype = held_as(int(source.offsets[-1]), source.n_features, available_memory())
     return source if dtype is None else held_in_memory(source, dtype)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.primal.boundary import (
@@ -44,11 +43,15 @@ _FIRST_POWER = 2 / 3
 
 @dataclass
 class TaskLabels:
-    """Labels of one task, the prices that certify them, and the raw class sums that belong to them."""
+    """Labels of one task, the prices that certify them, and the raw class sums that belong to them.
+
+    ``held`` is True for rows whose labels stay.
+    """
 
     labels: NDArray[np.int32]
     prices: Array
     sums: Array
+    held: NDArray[np.bool_] | None = None
     gaps: KnownGaps | None = None  # of large tasks, from the last pass
     _known_counts: NDArray[np.int64] | None = None
 
@@ -63,10 +66,10 @@ class TaskLabels:
     @property
     def counts(self) -> NDArray[np.int64]:
         if self._known_counts is None:
-            from mtclust.primal import _compiled
+            from mtclust.core import compiled
 
             self._known_counts = np.zeros(len(self.prices), dtype=np.int64)
-            _compiled.count(self.labels, self._known_counts)
+            compiled.count(self.labels, self._known_counts)
         return self._known_counts.copy()
 
     def recount(self, counts: NDArray[np.int64] | None = None) -> None:
@@ -106,8 +109,10 @@ class TaskLabels:
 
 def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels) -> int:
     """The best labels of a task for its model W (r × C) within the bounds, in place; returns how many changed."""
-    from mtclust.primal import _compiled
+    from mtclust.core import compiled
 
+    if current.held is not None:
+        return _relabel_free(source, data, task, W, current)
     moments, lower, upper = data.moments, data.bounds.lower[task], data.bounds.upper[task]
     n, n_clusters = len(current.labels), W.shape[1]
     weights, constant = moments.on_raw(task, W)
@@ -119,7 +124,7 @@ def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels
         if found is not None:
             current.prices = found
             current.recount()
-            _compiled.move_sums(rows, before, current.labels, current.sums)
+            compiled.move_sums(rows, before, current.labels, current.sums)
             return int(np.count_nonzero(current.labels != before))
         current.labels[:] = before
     if current.gaps is not None:
@@ -136,7 +141,7 @@ def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels
         before = at_first[begin:end]
         part = current.labels[begin:end]
         scores = scores_of(block, weights)
-        changed += _compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
+        changed += compiled.choose(scores, current.prices - constant, part, gaps[begin:end], counts)
         move_sums(block, before, part, current.sums)
     current.recount(counts)
     keep_gaps = n > _AT_ONCE and 0 < moments.largest[task] < np.inf
@@ -166,11 +171,33 @@ def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels
     return changed
 
 
+def _relabel_free(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels) -> int:
+    """The same where some rows are held: the others get the best labels within the sizes that these leave."""
+    assert current.held is not None
+    free = np.flatnonzero(~current.held)
+    if len(free) == 0:
+        return 0
+    weights, constant = data.moments.on_raw(task, W)
+    step = block_rows(source.n_features, 8)
+    costs = np.concatenate(
+        [-constant - scores_of(source.take(task, free[a : a + step]), weights) for a in range(0, len(free), step)]
+    )
+    before = current.labels[free]
+    taken = current.counts - np.bincount(before, minlength=len(constant))
+    low, high = np.maximum(data.bounds.lower[task] - taken, 0), np.maximum(data.bounds.upper[task] - taken, 0)
+    labels, current.prices = exact_labels(costs, low, high, current.prices, recurse=True)
+    moved = np.flatnonzero(labels != before)
+    where, after = free[moved], labels[moved].astype(np.int32)
+    move_sums(source.take(task, where), before[moved], after, current.sums)
+    current.put(where, before[moved], after)
+    return len(moved)
+
+
 def _relabel_near(
     source: Blocks, data: Data, task: int, scorer: tuple[Array, Array], current: TaskLabels, near: NDArray[np.int64]
 ) -> int:
     """The same from the rows near a boundary alone; raises ``TooFew``, with nothing changed, where that takes more."""
-    from mtclust.primal import _compiled
+    from mtclust.core import compiled
 
     (weights, constant), known = scorer, current.gaps
     assert known is not None
@@ -181,7 +208,7 @@ def _relabel_near(
         costs[first : first + step] = scores_of(source.take(task, near[first : first + step]), weights)
     before = current.labels[near]
     labels, gaps, counts = before.copy(), np.empty(len(near)), np.zeros(C, dtype=np.int64)
-    _compiled.choose(costs, current.prices - constant, labels, gaps, counts)
+    compiled.choose(costs, current.prices - constant, labels, gaps, counts)
     counts += current.counts - np.bincount(before, minlength=C)
     prices, undecided = current.prices, np.empty(0, dtype=np.int64)
     if not sizes_fit(prices, counts, lower, upper):
@@ -202,21 +229,11 @@ def _relabel_near(
     return len(moved)
 
 
-def move_sums(block: Any, old: NDArray[np.int32], new: NDArray[np.int32], sums: Array) -> None:
-    """Class sums after the labels of raw rows (dense or CSR) changed from ``old`` (−1: none yet) to ``new``."""
-    if not sp.issparse(block):
-        from mtclust.primal import _compiled
+def move_sums(block: NDArray[Any], old: NDArray[np.int32], new: NDArray[np.int32], sums: Array) -> None:
+    """Class sums after the labels of raw rows changed from ``old`` (−1: none yet) to ``new``."""
+    from mtclust.core import compiled
 
-        _compiled.move_sums(block, old, new, sums)
-        return
-    changed = np.flatnonzero(old != new)
-    if len(changed) == 0:
-        return
-    left = changed[old[changed] >= 0]
-    signs = np.concatenate([np.ones(len(changed)), -np.ones(len(left))])
-    clusters, rows = np.concatenate([new[changed], old[left]]), np.concatenate([changed, left])
-    selector = sp.csr_matrix((signs, (clusters, rows)), shape=(len(sums), block.shape[0]))
-    sums += (selector @ block).toarray()
+    compiled.move_sums(block, old, new, sums)
 
 
 def first_prices(source: Blocks, data: Data, task: int, W: Array, prices: Array) -> Array:

@@ -47,7 +47,7 @@ def rows_near_boundary(source: Blocks, data: Data, fit: Labelled, i: int, factor
 
 def _near_by_gaps(source: Blocks, data: Data, fit: Labelled, i: int, pull: float, known: KnownGaps) -> NearRows | None:
     """The same from rows that cannot be far from a boundary, without a pass; None where these are too many."""
-    from mtclust.primal import _compiled
+    from mtclust.core import compiled
 
     moments, task = data.moments, fit.tasks[i]
     known.move_on(fit.W[i], task.prices, float(moments.largest[i]))
@@ -58,7 +58,7 @@ def _near_by_gaps(source: Blocks, data: Data, fit: Labelled, i: int, pull: float
         if len(near) > _MOST_NEAR:
             return None
         rows, wants = source.take(i, near), np.empty(len(near))
-        _compiled.eagerness(scores_of(rows, weights), task.prices - constant, task.labels[near], wants)
+        compiled.eagerness(scores_of(rows, weights), task.prices - constant, task.labels[near], wants)
         most = float(wants.max(initial=-widest))
         if most + pull <= widest:  # rows not looked at want less than −widest: no exchange with one of them gains
             keep = np.flatnonzero(wants + most + pull > 0)
@@ -69,13 +69,13 @@ def _near_by_gaps(source: Blocks, data: Data, fit: Labelled, i: int, pull: float
 
 def wants_of(source: Blocks, task: int, moments: Moments, W: Array, prices: Array, labels: NDArray[np.int32]) -> Array:
     """How much better the best other cluster is for every row of a task than its own, by score − price."""
-    from mtclust.primal import _compiled
+    from mtclust.core import compiled
 
     weights, constant = moments.on_raw(task, W)
     wants = np.empty(len(labels))
     for first, last, block in source.blocks(task):
         scores = scores_of(block, weights)
-        _compiled.eagerness(scores, prices - constant, labels[first:last], wants[first:last])
+        compiled.eagerness(scores, prices - constant, labels[first:last], wants[first:last])
     return wants
 
 

@@ -1,4 +1,4 @@
-"""Rows at hand: dense and sparse tables and Nyström features, in memory, in a mapped file or computed block by block.
+"""Rows at hand: dense and sparse tables and features of them, in memory, in a mapped file or computed block by block.
 
 A new kind of rows inherits :class:`LocalRows` and says how many features there are, what a block is and how to take
 some rows; every pass that a problem asks for is made of these.
@@ -9,15 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.kernels import Kernel
 from mtclust.primal.labelling import TaskLabels, first_prices, move_sums, relabel
 from mtclust.primal.near import rows_near_boundary
 from mtclust.primal.rows import Data, Labelled, Moments, NearRows, block_rows, far_from_zero, moments
+
+if TYPE_CHECKING:
+    from mtclust.primal.features import FeatureMap
 
 Array = NDArray[np.float64]
 
@@ -134,16 +136,18 @@ class TableRows(LocalRows):
 
 
 @dataclass(frozen=True)
-class KernelRows(LocalRows):
-    """Nyström features k(x, landmarks)·projection, computed block by block."""
+class MappedRows(LocalRows):
+    """Features of rows by a map with a projection (Nyström, singular directions), computed block by block."""
 
     table: Any
     offsets: NDArray[np.int64]
-    kernel: Kernel
-    landmarks: Any
-    projection: Array
+    features: FeatureMap
     order: NDArray[np.int64] | None = None
-    centres: Array | None = None  # (m, d), taken off the rows of every task
+
+    @property
+    def projection(self) -> Array:
+        assert self.features.projection is not None
+        return self.features.projection
 
     @property
     def n_features(self) -> int:
@@ -151,7 +155,8 @@ class KernelRows(LocalRows):
 
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
         begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        step = block_rows(max(self.n_features, self.projection.shape[0]), 8) * 4
+        kernel_values = 0 if self.features.landmarks is None else len(self.projection)
+        step = block_rows(max(self.n_features, kernel_values), 8) * 4
         for a in range(begin, end, step):
             b = min(end, a + step)
             yield a - begin, b - begin, self._features(task, np.arange(a, b))
@@ -160,10 +165,7 @@ class KernelRows(LocalRows):
         return self._features(task, positions + self.offsets[task])
 
     def _features(self, task: int, where: NDArray[np.int64]) -> Array:
-        rows = self.table[where if self.order is None else self.order[where]]
-        if self.centres is not None:
-            rows = rows - self.centres[task]
-        return self.kernel(rows, self.landmarks) @ self.projection
+        return self.features.of_task(self.table[where if self.order is None else self.order[where]], task)
 
 
 def held_in_memory(source: LocalRows, dtype: Any = np.float64) -> TableRows:

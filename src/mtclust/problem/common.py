@@ -70,8 +70,6 @@ class CommonFrame:
     few_rows: Array | None = None
 
     method: Method = "relationship"
-    #: leave-one-out scores are the judge's
-    judged_on_few = False
 
     @property
     def n_tasks(self) -> int:

@@ -1,29 +1,30 @@
-r"""Descent in labels and coupling over the rows of a source: J never rises.
+r"""The label step over the rows of a source: passes, names and polish.
 
-A round is one pass over the rows (batch step: models fixed, best labels within the sizes; then the models of the new
-labels), steps of the coupling in closed form and a renaming of whole clusters, which need no pass. On feasible labels J
-is a constant minus a convex quadratic of the class sums, so the batch step lowers it. It cannot see that a row pulls
+Under J a pass (batch step: models fixed, best labels within the sizes; then the models of the new labels) lowers the
+value: on feasible labels J is a constant minus a convex quadratic of the class sums. It cannot see that a row pulls
 its own model along; the polish can: among the few rows for which that could matter every exchange of two is tried
 exactly, and where none is left the labels are certified optimal for single exchanges.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.alignment import allowed_permutations, best_relabelling
+from mtclust.core.coupling import Solver, objective, whitened
 from mtclust.core.labels import code_scale
 from mtclust.primal.labelling import TaskLabels, move_sums
 from mtclust.primal.near import candidates
 from mtclust.primal.rows import Data, Moments, NearRows
-from mtclust.primal.systems import Solver, System, objective, whitened
-from mtclust.problem.acceleration import Accelerator
 from mtclust.problem.pool import EXCHANGE_TOLERANCE
 from mtclust.problem.protocol import Effort, Point
+
+if TYPE_CHECKING:
+    from mtclust.problem.features import FeatureProblem
 
 Array = NDArray[np.float64]
 
@@ -34,8 +35,6 @@ _STALLED = 1e-3
 #: steps of the coupling between two passes, once the labels have settled and before
 _COUPLING_STEPS = 8
 _EARLY_STEPS = 2
-#: where a change of Z is dear, the passes end after so many in which no label changed, however Z still moves
-_QUIET_PASSES = 3
 
 
 @dataclass
@@ -55,6 +54,11 @@ class FeatureFit:
     @property
     def Z(self) -> Array:
         return self.solver.Z
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Cluster sizes (m × C)."""
+        return np.stack([task.counts for task in self.tasks])
 
 
 def class_vector(moments: Moments, task: int, current: TaskLabels) -> Array:
@@ -76,92 +80,65 @@ def best_labels(data: Data, W: Array, prices: list[Array] | None = None) -> list
     return data.source.best_labels(data, W, prices)
 
 
-def point_of_labels(data: Data, solver: Solver, tasks: list[TaskLabels]) -> Point:
-    """The point of given labels under the coupling of a solver."""
-    b = class_vectors(data.moments, list(range(len(tasks))), tasks)
-    W = solver.models(b)
-    return Point(FeatureFit(tasks, solver, b, W), objective(b, W))
+def scored_by(data: Data, offset: Array | None) -> Data:
+    """The same rows, whose scores get constants of their own."""
+    return data if offset is None else replace(data, moments=replace(data.moments, offset=offset))
 
 
-def descend(data: Data, system: System, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-    """Rounds until fewer than ``FEW_CHANGES`` of the rows move and J falls by less than ``tol``, then the polish.
+class BatchLabels:
+    """One pass over the rows at a time, which finds the best labels of all of them for given models.
 
-    In place; only the tasks of the effort change their labels.
+    Passes go on until fewer than ``FEW_CHANGES`` of the rows move and the value falls by less than ``tol``; then
+    clusters are renamed and, where sizes count, the polish follows.
     """
-    fit, tol, stage = point.fit, effort.tol, effort.stage
-    tasks = list(range(data.n_tasks)) if effort.tasks is None else list(effort.tasks)
-    n_rows = int(data.moments.sizes[tasks].sum())
-    most = _EARLY_STEPS if system.iterative else _COUPLING_STEPS
-    point.converged, quiet = False, 0
-    point.record(stage, "start")
-    for _ in range(effort.max_iter):
-        before = point.value
-        changed = data.source.relabel(data, fit.W, fit.tasks, tasks)
-        quiet = 0 if changed else quiet + 1
-        fit.b[tasks] = class_vectors(data.moments, tasks, [fit.tasks[i] for i in tasks])
-        _refresh(point)
-        point.record(stage, "labels")
-        steady = changed <= FEW_CHANGES * n_rows
-        if effort.learn:
-            coupling_steps(system, point, tol, stage, most if steady else _EARLY_STEPS)
-        point.n_iter += 1
-        least = tol * abs(before) * (1.0 if steady else _STALLED)
-        if before - point.value > least and not (system.iterative and quiet == _QUIET_PASSES):
-            continue
+
+    def __init__(self, problem: FeatureProblem, point: Point, rng: np.random.Generator, effort: Effort) -> None:
+        self.problem, self.point, self.rng, self.effort = problem, point, rng, effort
+        self.tasks = list(range(problem.n_tasks)) if effort.tasks is None else list(effort.tasks)
+        self.n_rows = int(problem.data.moments.sizes[self.tasks].sum())
+        self.steady = False
+
+    def improve(self) -> bool:
+        fit, data, criterion = self.point.fit, self.problem.data, self.problem.criterion
+        models, offset = criterion.scoring(fit)
+        changed = data.source.relabel(scored_by(data, offset), models, fit.tasks, self.tasks)
+        fit.b[self.tasks] = class_vectors(data.moments, self.tasks, [fit.tasks[i] for i in self.tasks])
+        fit.W = fit.solver.models(fit.b)
+        self.point.value = criterion.value_of_models(fit)
+        self.steady = changed <= FEW_CHANGES * self.n_rows
+        return changed > 0
+
+    def coupling_steps(self) -> tuple[int, float]:
+        few = not (self.steady and self.problem.criterion.exchanges)
+        return (_EARLY_STEPS if few else _COUPLING_STEPS), self.effort.tol
+
+    def least_gain(self, before: float) -> float:
+        certain = self.problem.criterion.exchanges and not self.steady
+        return self.effort.tol * abs(before) * (_STALLED if certain else 1.0)
+
+    def once_more(self, before: float) -> bool:
         # names need the blocks of an inverse: they are looked at where the search would end
-        if system.couples_labels:
-            _rename(data, point, tasks, stage)
-        if before - point.value <= least or system.iterative:
-            point.converged = True
-            break
-    if effort.exact:
-        point.certified = polish(data, point, tasks, rng)
-        point.record(stage, "polish")
-        if effort.learn and not point.certified:
-            coupling_steps(system, point, tol, stage)
-    return point
+        if not (self.problem.couples_labels and self.problem.criterion.exchanges):
+            return False
+        rename(self.problem.data, self.point, self.tasks, self.effort.stage)
+        return before - self.point.value > self.least_gain(before)
+
+    def finish(self) -> bool:
+        if not (self.effort.exact and self.problem.criterion.exchanges):
+            return False
+        self.point.certified = polish(self.problem.data, self.point, self.tasks, self.rng)
+        self.point.record(self.effort.stage, "polish")
+        return not self.point.certified
 
 
-def _refresh(point: Point) -> None:
-    fit = point.fit
-    fit.W = fit.solver.models(fit.b)
-    point.value = objective(fit.b, fit.W)
-
-
-def coupling_steps(system: System, point: Point, tol: float, stage: str, most: int = _COUPLING_STEPS) -> None:
-    """Steps of the coupling while they lower J, accelerated where that pays; no pass over the rows."""
-    accelerator = Accelerator()
-    for _ in range(most):
-        before = point.value
-        target = system.closed_form(point.fit.W)
-        if isinstance(target, np.ndarray) and not _take(system, point, accelerator.propose(point.Z, target)):
-            accelerator.restart()
-        if point.value == before and not _take(system, point, target):
-            break
-        if before - point.value <= tol * abs(before):
-            break
-    point.record(stage, "coupling")
-
-
-def _take(system: System, point: Point, Z: Any) -> bool:
-    """Move to another coupling if that lowers J."""
-    solver, fit = system.condition(Z), point.fit
-    W = solver.models(fit.b)
-    value = objective(fit.b, W)
-    if value >= point.value:
-        return False
-    fit.solver, fit.W, point.value = solver, W, value
-    return True
-
-
-def _rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
+def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
     """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
     fit = point.fit
     renamed, blocks = False, fit.solver.blocks()
     profits = fit.b.transpose(0, 2, 1) @ (fit.W - blocks @ fit.b)
     as_they_are = np.all(profits <= np.einsum("icc->ic", profits)[:, :, None], axis=(1, 2))
     for i in tasks:
-        if as_they_are[i] and not renamed:  # every cluster has the best name for itself
+        if (as_they_are[i] and not renamed) or fit.tasks[i].held is not None:  # every cluster has its name already
             continue
         b_i = fit.b[i]
         asked_for = fit.W[i] - blocks[i] @ b_i
@@ -195,12 +172,14 @@ def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator)
 
 
 def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows, rng: np.random.Generator) -> bool:
-    from mtclust.core import _compiled
+    from mtclust.core import compiled
 
     fit, moments, n = point.fit, data.moments, int(data.moments.sizes[i])
     task = fit.tasks[i]
     a, rest = code_scale(data.bounds.n_clusters)
     keep, complete = candidates(moments, i, factor, near, data.bounds.n_clusters)
+    if task.held is not None:
+        keep = keep[~task.held[near.positions[keep]]]
     if len(keep) == 0:
         return complete
     positions, rows = near.positions[keep], near.rows[keep]
@@ -216,11 +195,12 @@ def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows
     seed = rng.integers(2**63, size=1, dtype=np.uint64)
     tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
     lower, upper = data.bounds.lower[i], data.bounds.upper[i]
-    n_exchanges, _ = _compiled.exchange(M, P, labels, task.counts, lower, upper, tolerance, seed)
+    n_exchanges, _ = compiled.exchange(M, P, labels, task.counts, lower, upper, tolerance, seed)
     if n_exchanges:
         after = labels.astype(np.int32)
         move_sums(rows, before, after, task.sums)
         task.put(positions, before, after)
         fit.b[i] = class_vector(moments, i, task)
-        _refresh(point)
+        fit.W = fit.solver.models(fit.b)
+        point.value = objective(fit.b, fit.W)
     return complete and n_exchanges == 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,14 @@ from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, Moments
 from mtclust.primal.sources import LocalRows, TableRows
-from mtclust.primal.systems import objective
+from mtclust.problem.criteria import criterion_named
 from mtclust.problem.feature_descent import FeatureFit, class_vector
 from mtclust.problem.features import FeatureProblem
 from mtclust.problem.kept import joined_bounds, last_centre
-from mtclust.problem.protocol import Method, Point, Problem, Start
+from mtclust.problem.protocol import Method, Point, Start
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 
@@ -76,14 +79,14 @@ class FeatureKept:
         new = source.moments(self.centred, self.moments.scale or None)
         alone = FeatureProblem(
             Data(source, new, bounds), "independent", self.lambda1.mean(keepdims=True), m * self.lambda2,
-            criterion=self.criterion,
+            criterion=criterion_named(self.criterion),
         )  # fmt: skip
         both = _joined_moments(self.moments, new)
         offsets = offsets_of(both.sizes)
         problem = _BesideKnown(
             Data(_LastTask(source, offsets), both, joined_bounds(self.bounds, bounds)), self.method,
             np.append(self.lambda1, self.lambda1.mean()), self.lambda2 * m / (m + 1),
-            replace(self.features, centres=last_centre(mean, m)), criterion=self.criterion, known_b=self.b,
+            replace(self.features, centres=last_centre(mean, m)), criterion=alone.criterion, known_b=self.b,
             known_counts=self.counts,
         )  # fmt: skip
         return problem, alone
@@ -145,7 +148,8 @@ class _BesideKnown(FeatureProblem):
         known = [TaskLabels.none(0, self.n_clusters, self.data.moments.n_features) for _ in range(m)]
         for gone, counts in zip(known, self.known_counts):
             gone.recount(counts)
-        return Point(FeatureFit([*known, task], solver, b, W), objective(b, W))
+        fit = FeatureFit([*known, task], solver, b, W)
+        return Point(fit, self.criterion.value_of_models(fit))
 
     def class_means(self, point: Point) -> ClassMeans:
         assert self.known_counts is not None

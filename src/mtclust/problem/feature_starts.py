@@ -8,9 +8,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mtclust.core.coupling import gain_root
 from mtclust.core.labels import code_scale, label_codes
 from mtclust.primal.rows import Data
-from mtclust.primal.systems import gain_root
 from mtclust.problem.pool import EXCHANGE_TOLERANCE, PATH, partition_key, random_labels
 from mtclust.problem.sample import take_rows
 
@@ -83,7 +83,7 @@ def _starts(
     features: _Features, lower: NDArray[np.int64], upper: NDArray[np.int64], n_init: int, seed: int
 ) -> list[NDArray[np.int64]]:
     """Distinct labels that ``n_init`` random ones end in, lowest objective first: see :mod:`mtclust.problem.pool`."""
-    from mtclust.core import _compiled
+    from mtclust.core import compiled
 
     n, rng = features.n_rows, np.random.default_rng(seed)
     forms: Any = features.forms() if len(lower) > 1 else None
@@ -102,7 +102,7 @@ def _starts(
         counts = np.bincount(labels, minlength=len(lower))
         for M, tolerance in zip(forms, tolerances):
             P = label_codes(labels, len(lower)).T @ M
-            _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, bits)
+            compiled.exchange(M, P, labels, counts, lower, upper, tolerance, bits)
         if n_init == 1:
             return [labels]
         # ½⟨Y, MY⟩ up to a factor: the codes of a row add up to 0, and so do its entries of P

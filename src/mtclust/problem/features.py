@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.class_means import ClassMeans
+from mtclust.core.coupling import SharedFeatures, Solver, objective
 from mtclust.core.labels import SizeBounds, offsets_of
 from mtclust.core.model import DecisionModel
 from mtclust.primal.boundary import prices_agree
@@ -22,12 +23,10 @@ from mtclust.primal.features import FeatureMap
 from mtclust.primal.labelling import TaskLabels
 from mtclust.primal.rows import Data, Moments
 from mtclust.primal.sources import LocalRows
-from mtclust.primal.systems import SharedSystem, Solver, System
-from mtclust.problem import feature_descent, feature_predictability
-from mtclust.problem.couplings import COUPLINGS
-from mtclust.problem.feature_descent import best_labels, point_of_labels
+from mtclust.problem.criteria import Criterion, PaperObjective
+from mtclust.problem.feature_descent import BatchLabels, FeatureFit, best_labels, class_vectors, scored_by
 from mtclust.problem.feature_starts import first_models
-from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
+from mtclust.problem.protocol import BaseProblem, Effort, Method, Point, SearchOptions, Start
 from mtclust.problem.sample import rows_at, sample_of
 from mtclust.util.progress import counted
 
@@ -38,7 +37,7 @@ _ROUGH = 10.0
 
 
 @dataclass(frozen=True)
-class FeatureProblem:
+class FeatureProblem(BaseProblem):
     """Rows with their moments, size bounds and coupling.
 
     Attributes
@@ -52,7 +51,9 @@ class FeatureProblem:
         How rows become features, for models of new rows.
     all_rows : bool
         False for the few rows of a search.
-    criterion : {"J", "E"}
+    criterion : Criterion
+    held : ndarray of shape (N,), optional
+        True for rows whose labels stay: their clusters are known.
     """
 
     data: Data
@@ -61,62 +62,37 @@ class FeatureProblem:
     lambda2: float
     features: FeatureMap | None = None
     all_rows: bool = True
-    criterion: str = "J"
+    criterion: Criterion = field(default_factory=PaperObjective)
+    held: NDArray[np.bool_] | None = None
     _last: list[tuple[Array, Solver]] = field(default_factory=list, init=False, repr=False, compare=False)
-
-    #: whether scores of labels are only known for the few rows of the search
-    judged_on_few = False
 
     @property
     def bounds(self) -> SizeBounds:
         return self.data.bounds
 
     @property
-    def n_tasks(self) -> int:
-        return self.data.n_tasks
-
-    @property
-    def n_clusters(self) -> int:
-        return self.bounds.n_clusters
-
-    @property
     def offsets(self) -> NDArray[np.int64]:
         return self.data.source.offsets
-
-    @property
-    def ridge(self) -> Array:
-        """λ₁ + mλ₂: the ridge of every task alone."""
-        return self.lambda1 + self.n_tasks * self.lambda2
-
-    @property
-    def couples_labels(self) -> bool:
-        return self.system.couples_labels
 
     @property
     def exact_search(self) -> bool:
         return self.all_rows
 
-    @cached_property
-    def system(self) -> System:
-        """The equations of the models, for every coupling matrix."""
-        grams = self.data.moments.normalised_gram
-        return COUPLINGS[self.method].with_features(grams, self.lambda1, self.lambda2)
+    def _factorised(self) -> Array:
+        return self.data.moments.normalised_gram
 
     def at(self, Z: Array) -> Solver:
         """The factorised system of one coupling matrix; the last one is kept, for restarts share it."""
         last = self._last[0] if self._last else None  # read once: restarts in several threads share this
         if last is None or last[0] is not Z:
-            last = Z, self.system.condition(Z)
+            last = Z, self.coupling.condition(Z)
             self._last[:] = [last]
         return last[1]
-
-    def uncoupled(self) -> Array:
-        return self.system.uncoupled()
 
     # -- other problems ------------------------------------------------------------------------------------------
 
     def alone(self) -> FeatureProblem:
-        return self if self.method == "independent" else self._alone
+        return self._alone if self.coupling.learns else self
 
     @cached_property
     def _alone(self) -> FeatureProblem:
@@ -136,14 +112,10 @@ class FeatureProblem:
     def carried(self, few: Any, point: Point) -> Point:
         if few.data.source is self.data.source:
             return point
-        fit = point.fit
-        if self.criterion == "E":
-            models, offset = feature_predictability.decision_models(fit)
-            found = best_labels(feature_predictability.scored_by(self.data, offset), models)
-        else:
-            # prices of the sample are near those of all rows; the models are the same functions
-            found = best_labels(self.data, fit.W, [task.prices for task in fit.tasks])
-        other = point_of_labels(self.data, self.at(point.Z), found)
+        models, offset = self.criterion.scoring(point.fit)
+        # prices of the sample are near those of all rows; the models are the same functions
+        found = best_labels(scored_by(self.data, offset), models, [task.prices for task in point.fit.tasks])
+        other = self.point(found, point.Z)
         other.n_iter = point.n_iter
         return other
 
@@ -152,7 +124,7 @@ class FeatureProblem:
         few = replace(self, data=rows_at(self.data, positions), all_rows=False)
         parts = zip(few.offsets[:-1], few.offsets[1:])
         # D of another form is in other coordinates
-        Z = few.uncoupled() if self.method == "features" else Z
+        Z = few.uncoupled() if self.coupling.of_features else Z
         return self.carried(few, few.point_of([Start(labels[a:b]) for a, b in parts], Z))
 
     def proposing(self, starts: list[list[Start]]) -> FeatureProblem:
@@ -162,8 +134,8 @@ class FeatureProblem:
 
     def starts(self, options: SearchOptions, rng: np.random.Generator, Z: Array | None = None) -> list[list[Start]]:
         if Z is not None:
-            assert isinstance(self.system, SharedSystem)
-            models = first_models(self.ridge, self.data, options.n_init, 1, rng, self.system.gain(Z))
+            assert isinstance(self.coupling, SharedFeatures)
+            models = first_models(self.ridge, self.data, options.n_init, 1, rng, self.coupling.gain(Z))
             return [[Start(None, model=W) for W in task] for task in models]
         n_init = options.single_task_n_init or options.n_init
         models = first_models(self.ridge, self.data, n_init, min(options.n_seeds, options.n_init, n_init), rng)
@@ -181,30 +153,38 @@ class FeatureProblem:
             for i in range(self.n_tasks)
         ]
 
+    def point(self, tasks: list[TaskLabels], Z: Array) -> Point:
+        """The point of given labels under a coupling matrix."""
+        solver, b = self.at(Z), class_vectors(self.data.moments, list(range(len(tasks))), tasks)
+        fit = FeatureFit(tasks, solver, b, solver.models(b))
+        return Point(fit, self.criterion.value_of_models(fit))
+
     def continued(self, point: Point, Z: Array) -> Point:
         tasks = [task.copy() for task in point.fit.tasks]
         for i, task in enumerate(tasks):
             if not prices_agree(task.prices, task.counts, self.bounds.lower[i], self.bounds.upper[i]):
                 task.prices = np.zeros_like(task.prices)  # they are of other bounds
-        return point_of_labels(self.data, self.at(Z), tasks)
+        return self.point(tasks, Z)
 
     def point_of(self, starts: Sequence[Start], Z: Array) -> Point:
         if any(start.labels is None for start in starts):
             models = [start.model for start in starts if start.model is not None]
-            return point_of_labels(self.data, self.at(Z), best_labels(self.data, np.stack(models)))
-        return point_of_labels(self.data, self.at(Z), [self._labels_of(i, start) for i, start in enumerate(starts)])
+            return self.point(best_labels(self.data, np.stack(models)), Z)
+        return self.point([self._labels_of(i, start) for i, start in enumerate(starts)], Z)
 
     def _labels_of(self, task: int, start: Start) -> TaskLabels:
         """Labels with their class sums, which cost one pass over the task."""
         assert start.labels is not None
         labels, C = start.labels.astype(np.int32), self.n_clusters
         prices = np.zeros(C) if start.prices is None else start.prices.copy()
-        return TaskLabels(labels, prices, self.data.source.class_sums(task, labels, C))
+        held = None if self.held is None else self.held[self.offsets[task] : self.offsets[task + 1]]
+        held = None if held is None or not held.any() else held
+        return TaskLabels(labels, prices, self.data.source.class_sums(task, labels, C), held)
 
     def seeded(self, task: int, start: Start, Z: Array) -> Point:
         assert start.model is not None
         W = np.broadcast_to(start.model, (self.n_tasks, *start.model.shape))
-        return point_of_labels(self.data, self.at(Z), best_labels(self.data, W))
+        return self.point(best_labels(self.data, W), Z)
 
     def starts_of(self, point: Point) -> list[Start]:
         fit = point.fit
@@ -214,15 +194,25 @@ class FeatureProblem:
             for task, gain, W in zip(fit.tasks, gains, fit.W)
         ]
 
-    def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-        if self.method == "independent":
-            effort = replace(effort, learn=False)
-        if self.criterion == "E":
-            return feature_predictability.descend(self.data, self.system, point, effort)
-        return feature_descent.descend(self.data, self.system, point, rng, effort)
+    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> BatchLabels:
+        return BatchLabels(self, point, rng, effort)
+
+    def closed_form(self, point: Point) -> Any:
+        """The coupling matrix to try next for these models."""
+        return self.coupling.closed_form(point.fit.W)
+
+    def take(self, point: Point, Z: Any) -> bool:
+        """Move to another coupling matrix if that lowers J, which is what its closed form is of."""
+        solver, fit = self.coupling.condition(Z), point.fit
+        W = solver.models(fit.b)
+        if objective(fit.b, W) >= objective(fit.b, fit.W):
+            return False
+        fit.solver, fit.W = solver, W
+        point.value = self.criterion.value_of_models(fit)
+        return True
 
     def class_counts(self, point: Point) -> NDArray[np.int64]:
-        return np.stack([task.counts for task in point.fit.tasks])
+        return point.fit.counts
 
     def class_means(self, point: Point) -> ClassMeans:
         counts = self.class_counts(point)
@@ -254,18 +244,15 @@ class FeatureProblem:
         own = self.data.moments
         return FeatureKept(
             self.features, own, point.fit.b, self.class_counts(point), self.bounds, self.method, self.lambda1,
-            self.lambda2, not np.any(own.total), self.criterion,
+            self.lambda2, not np.any(own.total), self.criterion.name,
         )  # fmt: skip
 
     def decision(self, point: Point) -> DecisionModel:
         """The model that scores new rows."""
         assert self.features is not None
-        shift = self.data.source.shift
-        if self.criterion == "J":
-            return self.features.decision(self.data.moments, shift, self.bounds.present, point.fit.W)
-        models, offset = feature_predictability.decision_models(point.fit)
-        model = self.features.decision(self.data.moments, shift, self.bounds.present, models)
-        return replace(model, intercept=model.intercept + offset)
+        models, offset = self.criterion.scoring(point.fit)
+        model = self.features.decision(self.data.moments, self.data.source.shift, self.bounds.present, models)
+        return model if offset is None else replace(model, intercept=model.intercept + offset)
 
 
 @dataclass(frozen=True)

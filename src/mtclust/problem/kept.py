@@ -8,18 +8,22 @@ the new task begins as their equal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, raw_kernel
 from mtclust.core.labels import SizeBounds
 from mtclust.core.model import KernelOrigin
+from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.predictability import criterion_named
-from mtclust.problem.protocol import Method, Problem, Start
+from mtclust.problem.protocol import Method, Start
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 
@@ -92,7 +96,7 @@ class KernelKept:
         centred = centre_kernel(raw, offsets, self.centred, scale=self.scale)
         weight = self.lambda2 * m / (m + 1)
         features = None
-        if self.method == "features":
+        if COUPLINGS[self.method].of_features:
             features = eigen_features(centred.matrix, self.rank)
             weight *= features.rank / (self.rank or 1)
         lambda1 = np.append(self.lambda1, self.lambda1.mean())

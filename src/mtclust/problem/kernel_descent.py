@@ -1,7 +1,4 @@
-"""Descent in labels and coupling together on kernel matrices: exchanges, names, transfer, closed-form steps of Z.
-
-Every step is taken only if the value falls, so the history never rises.
-"""
+"""The exact label step, on kernel matrices: exchanges, names, transfer; each is taken only if the value falls."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from scipy.linalg import lapack
 from mtclust.core.alignment import allowed_permutations, best_relabelling
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import Conditioned
+from mtclust.core.known import placed
 from mtclust.core.labels import SizeBounds
-from mtclust.problem.acceleration import Accelerator
 from mtclust.problem.criteria import TaskTerm
 from mtclust.problem.protocol import Effort, Point
 
@@ -28,7 +25,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 #: a relative change of the value below this is rounding
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 #: the last descent of coupled labels under the paper's J is carried this much further than ``tol``; under E a coupling
 #: may gain a little for hundreds of steps in which no label changes
 _POLISH = 1e-2
@@ -56,58 +53,59 @@ class KernelFit:
         return self.at.Z
 
 
-def descend(problem: KernelProblem, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-    """Lower the value until one round of label and coupling steps gains less than ``tol`` (relative).
+class ExactLabels:
+    """Exchanges or moves of single rows, names and whole labellings from elsewhere, until nothing improves.
 
-    Whole labellings from elsewhere are tried while labels change, and once more before the end.
+    Whole labellings are tried while labels change, and once more before the end.
     """
-    tasks = range(problem.n_tasks) if effort.tasks is None else effort.tasks
-    seed = rng.integers(2**63, size=1, dtype=np.uint64)
-    accelerator = Accelerator()
-    polish = effort.last and problem.couples_labels and problem.criterion.name == "J"
-    stop = effort.tol * (_POLISH if polish else 1.0)
-    learn = effort.learn and problem.method != "independent"
-    point.converged = False
-    point.record(effort.stage, "start")
-    stable = False
-    for _ in range(effort.max_iter):
-        before, labels_before = point.value, point.labels.copy()
-        exchange_until_stable(problem, point, tasks, seed)
-        if problem.couples_labels:
-            permute(problem, point, tasks)
-        proposing = not stable
-        if proposing:
-            _propose(problem, point, tasks, rng, seed)
+
+    def __init__(self, problem: KernelProblem, point: Point, rng: np.random.Generator, effort: Effort) -> None:
+        self.problem, self.point, self.rng, self.effort = problem, point, rng, effort
+        self.tasks = range(problem.n_tasks) if effort.tasks is None else effort.tasks
+        self.seed = rng.integers(2**63, size=1, dtype=np.uint64)
+        self.polish = effort.last and problem.couples_labels and problem.criterion.exchanges
+        self.stable = False
+
+    def improve(self) -> bool:
+        labels_before = self.point.labels.copy()
+        exchange_until_stable(self.problem, self.point, self.tasks, self.seed)
+        if self.problem.couples_labels:
+            permute(self.problem, self.point, self.tasks)
+        self.proposing = not self.stable
+        if self.proposing:
+            self._propose()
+        self._evaluate()
+        self.stable = np.array_equal(self.point.labels, labels_before)
+        return not self.stable
+
+    def _evaluate(self) -> None:
+        problem, point = self.problem, self.point
         point.value = problem.criterion.value(point.fit.at, problem.codes(point.labels))
-        point.record(effort.stage, "labels")
-        stable = np.array_equal(point.labels, labels_before)
-        if not stable:
-            accelerator.reset()
-        for _ in range(_POLISH_STEPS if polish and stable else 1):
-            if not (learn and step_coupling(problem, point, accelerator)):
-                break
-            point.record(effort.stage, "coupling")
-        point.n_iter += 1
-        gain = before - point.value
-        point.converged |= gain <= effort.tol * abs(before)
-        if gain <= stop * abs(before):
-            if proposing or not _propose(problem, point, tasks, rng, seed):
-                break
-            point.value = problem.criterion.value(point.fit.at, problem.codes(point.labels))
-            stable = False
-    return point
 
+    def _propose(self) -> bool:
+        """Try whole labellings of every task, then exchange rows again; whether any label changed."""
+        before = self.point.labels.copy()
+        transfer(self.problem, self.point, self.rng.permutation(np.asarray(self.tasks)), self.seed)
+        if np.array_equal(self.point.labels, before):
+            return False
+        exchange_until_stable(self.problem, self.point, self.tasks, self.seed)
+        return True
 
-def _propose(
-    problem: KernelProblem, point: Point, tasks: Sequence[int], rng: np.random.Generator, seed: NDArray[np.uint64]
-) -> bool:
-    """Try whole labellings of every task, then exchange rows again; whether any label changed."""
-    before = point.labels.copy()
-    transfer(problem, point, rng.permutation(np.asarray(tasks)), seed)
-    if np.array_equal(point.labels, before):
+    def coupling_steps(self) -> tuple[int, float]:
+        return (_POLISH_STEPS if self.polish and self.stable else 1), 0.0
+
+    def least_gain(self, before: float) -> float:
+        return self.effort.tol * (_POLISH if self.polish else 1.0) * abs(before)
+
+    def once_more(self, before: float) -> bool:
+        if self.proposing or not self._propose():
+            return False
+        self._evaluate()
+        self.stable = False
+        return True
+
+    def finish(self) -> bool:
         return False
-    exchange_until_stable(problem, point, tasks, seed)
-    return True
 
 
 def exchange_until_stable(problem: KernelProblem, point: Point, tasks: Sequence[int], seed: NDArray[np.uint64]) -> None:
@@ -125,7 +123,8 @@ def exchange_until_stable(problem: KernelProblem, point: Point, tasks: Sequence[
             rows = problem.rows(task)
             labels = fit.labels[rows].copy()
             term = problem.criterion.term(fit.at, task, codes)
-            _, moves = term.refine(labels, fit.bounds.lower[task], fit.bounds.upper[task], seed)
+            lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
+            _, moves = term.refine(labels, lower, upper, seed, problem.free_rows(task))
             if moves:
                 fit.labels[rows] = labels
                 codes[rows] = problem.codes(labels)
@@ -140,12 +139,14 @@ def permute(problem: KernelProblem, point: Point, tasks: Sequence[int]) -> None:
     """Rename the clusters of one task at a time as the criterion prefers; its own term does not change by that."""
     fit, codes = point.fit, problem.codes(point.labels)
     for task in tasks:
+        if problem.free_rows(task) is not None:  # known rows name its clusters
+            continue
         rows = problem.rows(task)
         cost = problem.criterion.term(fit.at, task, codes).cost_of_names(fit.labels[rows])
         counts = np.bincount(fit.labels[rows], minlength=problem.n_clusters)
         new_ids = best_relabelling(-cost, allowed_permutations(fit.bounds, task, counts))
         gain = np.trace(cost) - cost[np.arange(len(cost)), new_ids].sum()
-        if gain > _ROUNDING * abs(point.value):
+        if gain > ROUNDING * abs(point.value):
             fit.labels[rows] = new_ids[fit.labels[rows]]
             codes[rows] = problem.codes(fit.labels[rows])
 
@@ -157,11 +158,11 @@ def transfer(problem: KernelProblem, point: Point, order: NDArray[np.int64], see
     for task in order.tolist():
         rows = problem.rows(task)
         term = problem.criterion.term(fit.at, task, codes, alpha)
-        best = term.value(fit.labels[rows]) - _ROUNDING * abs(point.value)
+        best = term.value(fit.labels[rows]) - ROUNDING * abs(point.value)
         chosen = None
         for labels in proposals(problem, point, task, term, alpha):
             lower, upper = fit.bounds.row(task, labels)
-            value, _ = term.refine(labels, lower, upper, seed)
+            value, _ = term.refine(labels, lower, upper, seed, problem.free_rows(task))
             if value < best:
                 best, chosen = value, labels
         if chosen is not None:
@@ -175,12 +176,16 @@ def transfer(problem: KernelProblem, point: Point, order: NDArray[np.int64], see
 def proposals(problem: KernelProblem, point: Point, task: int, term: TaskTerm, alpha: Array | None) -> list[Labels]:
     """Labels for a task: what the other tasks' models say, and those it began with under the best naming.
 
-    Each once, and none that the task has already.
+    Each once, and none that the task has already. Rows that are held keep the labels they have.
     """
-    fit, rows = point.fit, problem.rows(task)
+    fit, rows, free = point.fit, problem.rows(task), problem.free_rows(task)
     found = {fit.labels[rows].tobytes(): fit.labels[rows]}
 
     def add(labels: Labels) -> None:
+        if free is not None:
+            known = fit.labels[rows].copy()
+            known[free] = -1
+            labels = placed(labels, known, *fit.bounds.row(task, labels))
         found.setdefault(labels.tobytes(), labels)
 
     if alpha is not None and term.linear_term is not None:
@@ -192,7 +197,7 @@ def proposals(problem: KernelProblem, point: Point, task: int, term: TaskTerm, a
             scores = problem.kernel[rows, problem.rows(other)] @ alpha[problem.rows(other)]
             add(assign(-scores, lower, upper))
     for labels in problem.proposed[task] if problem.proposed is not None else ():
-        if term.linear_term is None:
+        if term.linear_term is None or free is not None:
             add(labels.copy())
             continue
         counts = np.bincount(labels, minlength=problem.n_clusters)
@@ -208,23 +213,3 @@ def _senders(Omega: Array, task: int) -> list[int]:
         return others
     nearness = np.abs(Omega[task, others]) / np.sqrt(Omega.diagonal()[others])
     return sorted(others[k] for k in np.argsort(-nearness, kind="stable")[:_SENDERS])
-
-
-def step_coupling(problem: KernelProblem, point: Point, accelerator: Accelerator) -> bool:
-    """Step of Z: accelerated where that lowers the value, else in closed form; returns whether Z moved."""
-    codes = problem.codes(point.labels)
-    target = problem.criterion.closed_form(point.fit.at, codes)
-    if take(problem, point, codes, accelerator.propose(point.Z, target)):
-        return True
-    accelerator.restart()
-    return take(problem, point, codes, target)
-
-
-def take(problem: KernelProblem, point: Point, codes: Array, Z: Array) -> bool:
-    """Move to another coupling matrix if that lowers the value."""
-    at = problem.coupling.condition(Z)
-    value = problem.criterion.value(at, codes)
-    if value > point.value - _ROUNDING * abs(point.value):
-        return False
-    point.fit.at, point.value = at, value
-    return True

@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 from mtclust.core.alignment import class_mean_products
 from mtclust.core.assignment import assign
 from mtclust.core.class_means import ClassMeans
-from mtclust.core.coupling import Conditioned, Coupling, SharedFeatures
+from mtclust.core.coupling import Conditioned, SharedFeatures
 from mtclust.core.kernels import EigenFeatures
 from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model
-from mtclust.problem import kernel_descent
-from mtclust.problem.couplings import COUPLINGS
 from mtclust.problem.criteria import Criterion, PaperObjective
-from mtclust.problem.kernel_descent import KernelFit
-from mtclust.problem.protocol import Effort, Method, Point, SearchOptions, Start
+from mtclust.problem.kernel_descent import ROUNDING, ExactLabels, KernelFit
+from mtclust.problem.protocol import BaseProblem, Effort, Method, Point, SearchOptions, Start
 from mtclust.util.progress import counted
 
 Array = NDArray[np.float64]
@@ -36,7 +34,7 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True)
-class KernelProblem:
+class KernelProblem(BaseProblem):
     """Rows sorted by task, seen through their centred and scaled kernel.
 
     Attributes
@@ -55,6 +53,8 @@ class KernelProblem:
         Labellings of every task that a descent tries.
     origin : KernelOrigin, optional
         Only needed for :meth:`decision`.
+    held : ndarray of shape (N,), optional
+        True for rows whose labels stay: their clusters are known.
     """
 
     kernel: Array
@@ -67,37 +67,11 @@ class KernelProblem:
     criterion: Criterion = field(default_factory=PaperObjective)
     proposed: list[list[Labels]] | None = None
     origin: KernelOrigin | None = None
+    held: NDArray[np.bool_] | None = None
     _last: list[Conditioned] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    #: whether scores of labels are only known for the few rows of the search
-    judged_on_few = False
-
-    @property
-    def n_tasks(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def n_clusters(self) -> int:
-        return self.bounds.n_clusters
-
-    @property
-    def ridge(self) -> Array:
-        """λ₁ + mλ₂: the ridge of every task alone."""
-        return self.lambda1 + self.n_tasks * self.lambda2
-
-    @property
-    def couples_labels(self) -> bool:
-        return COUPLINGS[self.method].couples_labels
-
-    @property
-    def exact_search(self) -> bool:
-        return True
-
-    @cached_property
-    def coupling(self) -> Coupling:
-        """How the tasks are coupled, as a quadratic form for every Z."""
-        kind = COUPLINGS[self.method]
-        return kind.with_kernels(self.kernel, self.offsets, self.features, self.lambda1, self.lambda2)
+    def _factorised(self) -> Any:
+        return self.kernel if self.features is None else self.features
 
     def at(self, Z: Array) -> Conditioned:
         """The quadratic problem for one coupling matrix; the last one is kept, for restarts share it."""
@@ -110,16 +84,19 @@ class KernelProblem:
     def rows(self, task: int) -> slice:
         return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
 
+    def free_rows(self, task: int) -> Labels | None:
+        """The rows of a task whose labels may change; None where these are all."""
+        held = None if self.held is None else self.held[self.rows(task)]
+        return None if held is None or not held.any() else np.flatnonzero(~held)
+
     def codes(self, labels: Labels) -> Array:
         return self.criterion.codes(labels, self.n_clusters)
-
-    def uncoupled(self) -> Array:
-        return self.coupling.uncoupled()
 
     # -- other problems ------------------------------------------------------------------------------------------
 
     def alone(self) -> KernelProblem:
-        return self if self.method == "independent" else self._alone
+        """The same rows, every task by itself with the ridge λ₁ + mλ₂."""
+        return self._alone if self.coupling.learns else self
 
     @cached_property
     def _alone(self) -> KernelProblem:
@@ -143,9 +120,11 @@ class KernelProblem:
         return replace(self, bounds=bounds)
 
     def few(self, rng: np.random.Generator) -> KernelProblem:
+        """The rows that the search runs on: all."""
         return self
 
     def carried(self, few: Any, point: Point) -> Point:
+        """The point on all rows that continues one on ``few``."""
         return point
 
     def carried_labels(self, positions: list[NDArray[np.int64]], labels: Labels, Z: Array) -> Point:
@@ -170,11 +149,13 @@ class KernelProblem:
         return self.point(everywhere, Z if self.couples_labels else self.uncoupled())
 
     def proposing(self, starts: list[list[Start]]) -> KernelProblem:
+        """The same problem, whose descents try these labellings of whole tasks."""
         return replace(self, proposed=[[start.labels for start in task if start.labels is not None] for task in starts])
 
     # -- points --------------------------------------------------------------------------------------------------
 
     def starts(self, options: SearchOptions, rng: np.random.Generator, Z: Array | None = None) -> list[list[Start]]:
+        """For every task what it can begin with, best first; under a coupling Z, or every task alone."""
         first = int(rng.integers(2**31))
         if Z is None:
             kernel, ridge, n_init = self.kernel, self.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
@@ -201,12 +182,15 @@ class KernelProblem:
         return Point(KernelFit(labels.copy(), at, bounds), self.criterion.value(at, self.codes(labels)))
 
     def continued(self, point: Point, Z: Array) -> Point:
+        """The labels of a point, which is not changed, under the bounds of this problem and a coupling matrix."""
         return self.point(point.labels, Z)
 
     def point_of(self, starts: Sequence[Start], Z: Array) -> Point:
+        """The point of one start per task under a coupling matrix."""
         return self.point(np.concatenate([start.labels for start in starts]), Z)
 
     def seeded(self, task: int, start: Start, Z: Array) -> Point:
+        """The point in which all tasks are labelled through the model of one."""
         assert start.labels is not None
         rows = self.rows(task)
         alone = self.alone()
@@ -221,12 +205,27 @@ class KernelProblem:
         return self.point(labels, Z)
 
     def starts_of(self, point: Point) -> list[Start]:
+        """What every task has at a point."""
         return [Start(point.labels[self.rows(task)]) for task in range(self.n_tasks)]
 
-    def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-        return kernel_descent.descend(self, point, rng, effort)
+    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> ExactLabels:
+        return ExactLabels(self, point, rng, effort)
+
+    def closed_form(self, point: Point) -> Array:
+        """The coupling matrix to try next for these labels."""
+        return self.criterion.closed_form(point.fit.at, self.codes(point.labels))
+
+    def take(self, point: Point, Z: Array) -> bool:
+        """Move to another coupling matrix if that lowers the value."""
+        at = self.coupling.condition(Z)
+        value = self.criterion.value(at, self.codes(point.labels))
+        if value > point.value - ROUNDING * abs(point.value):
+            return False
+        point.fit.at, point.value = at, value
+        return True
 
     def class_counts(self, point: Point) -> NDArray[np.int64]:
+        """Cluster sizes (m × C)."""
         return counts_by_task(point.labels, self.offsets, self.n_clusters)
 
     def class_means(self, point: Point) -> ClassMeans:
@@ -235,6 +234,7 @@ class KernelProblem:
         )
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
+        """Other names (m × C) of the clusters of every task, the value unchanged; the point given is used up."""
         labels = np.concatenate([ids[point.labels[self.rows(i)]] for i, ids in enumerate(new_ids)])
         fit = KernelFit(labels, point.fit.at, self.bounds.fitted(labels, self.offsets))
         return replace(point, fit=fit)
@@ -260,6 +260,7 @@ class KernelProblem:
         return model if weights is None else replace(model, intercept=model.intercept + weights[1])
 
     def leave_one_out(self, point: Point, codes: Array | None = None) -> Array:
+        """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters."""
         from mtclust.problem.leave_one_out import scores_with_kernels
 
         return scores_with_kernels(self, point, codes)

@@ -44,7 +44,7 @@ def exchange_rows(
 
     Returns ½⟨Y, MY⟩ + ⟨Y, L⟩ at the end and the number of exchanges.
     """
-    from mtclust.core import _compiled
+    from mtclust.core import compiled
 
     n_clusters = len(lower)
     codes = label_codes(labels, n_clusters)
@@ -55,7 +55,7 @@ def exchange_rows(
     tolerance = EXCHANGE_TOLERANCE * float(M.trace()) / len(M)
     moves = 0
     if n_clusters > 1:
-        moves, _ = _compiled.exchange(M, P, labels, counts, lower, upper, tolerance, seed)
+        moves, _ = compiled.exchange(M, P, labels, counts, lower, upper, tolerance, seed)
     a, rest = code_scale(n_clusters)
     rows = np.arange(len(labels))
     value = a * float(P[labels, rows].sum()) - rest * float(P.sum())

@@ -1,26 +1,25 @@
-"""The questions a search asks: a problem is rows sorted by task, the sizes clusters may have, and a coupling.
+"""A problem is rows sorted by task, the sizes clusters may have, λ, a coupling and a criterion; and how far to search.
 
-Everything above :meth:`Problem.descend` is one recipe (:mod:`mtclust.search.recipe`); below it kernel matrices and
-explicit features differ for good reasons.
+Everything above the label step is one recipe (:mod:`mtclust.search.recipe`) and one descent
+(:mod:`mtclust.problem.descent`); below it kernel matrices and explicit features differ for good reasons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.class_means import ClassMeans
-from mtclust.core.labels import SizeBounds
-from mtclust.core.model import DecisionModel
+from mtclust.core.coupling import COUPLINGS
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: how tasks are coupled, a key of :data:`mtclust.problem.couplings.COUPLINGS`: "relationship" (by Ω, DMTRC), "features"
+#: how tasks are coupled, a key of :data:`mtclust.core.coupling.COUPLINGS`: "relationship" (by Ω, DMTRC), "features"
 #: (by D, DMTFC) or "independent"
 Method = str
 
@@ -165,104 +164,68 @@ class SearchOptions:
         return replace(Effort(stage, self.max_iter, self.tol), **changes)
 
 
-class Problem(Protocol):
-    """Rows of m tasks, sorted by task, with size bounds and a coupling."""
+class BaseProblem:
+    """Rows of m tasks, sorted by task, with size bounds, λ, a coupling and a criterion: what a search runs on.
 
-    #: whether scores of labels are only known for the few rows of the search
-    judged_on_few: bool
+    :class:`~mtclust.problem.kernels.KernelProblem` holds the rows as a kernel matrix and tries every exchange of
+    labels, :class:`~mtclust.problem.features.FeatureProblem` reads explicit features in passes; both answer the same
+    questions.
+    """
 
-    @property
-    def bounds(self) -> SizeBounds: ...
-
-    @property
-    def method(self) -> Method: ...
-
-    @property
-    def lambda1(self) -> Array: ...
-
-    @property
-    def lambda2(self) -> float: ...
+    offsets: Any  # task i holds rows offsets[i]:offsets[i + 1]
+    bounds: Any
+    method: Method
+    lambda1: Array
+    lambda2: float
 
     @property
-    def n_tasks(self) -> int: ...
+    def n_tasks(self) -> int:
+        return len(self.offsets) - 1
 
     @property
-    def offsets(self) -> NDArray[np.int64]:
-        """Task i holds rows ``offsets[i]:offsets[i + 1]``."""
+    def n_clusters(self) -> int:
+        return self.bounds.n_clusters
+
+    @property
+    def ridge(self) -> Array:
+        """λ₁ + mλ₂: the ridge of every task alone."""
+        return self.lambda1 + self.n_tasks * self.lambda2
 
     @property
     def couples_labels(self) -> bool:
         """Whether the value depends on which cluster of one task has the name of which cluster of another."""
+        return COUPLINGS[self.method].couples_labels
 
     @property
     def exact_search(self) -> bool:
-        """Whether the descents before the last try single exchanges: not where it is run on some of the rows."""
+        """Whether the descents before the last try single exchanges: not where the search runs on some of the rows."""
+        return True
+
+    @cached_property
+    def coupling(self) -> Any:
+        """How the tasks are coupled, for every Z."""
+        return COUPLINGS[self.method].of(self._factorised(), self.offsets, self.lambda1, self.lambda2)
+
+    def _factorised(self) -> Any:
+        """What a coupling is made of: a kernel matrix, eigen-features or Gram matrices."""
+        raise NotImplementedError
 
     def uncoupled(self) -> Array:
         """The coupling matrix of tasks that have nothing in common."""
-
-    def alone(self) -> Problem:
-        """The same rows, every task by itself with the ridge λ₁ + mλ₂."""
-
-    def restrict(self, tasks: NDArray[np.int64]) -> Problem:
-        """Some of the tasks, λ₂ scaled by m over their number so that the uncoupled model of each stays the same."""
-
-    def with_bounds(self, bounds: SizeBounds) -> Problem: ...
-
-    def few(self, rng: np.random.Generator) -> Problem:
-        """The rows that the search runs on; the problem itself where these are all."""
-
-    def carried(self, few: Any, point: Point) -> Point:
-        """The point on all rows that continues one on ``few``."""
-
-    def starts(self, options: SearchOptions, rng: np.random.Generator, Z: Array | None = None) -> list[list[Start]]:
-        """For every task what it can begin with, best first; under a coupling Z, or every task alone."""
-
-    def proposing(self, starts: list[list[Start]]) -> Problem:
-        """The same problem, whose descents try these labellings of whole tasks."""
-
-    def point_of(self, starts: Sequence[Start], Z: Array) -> Point:
-        """The point of one start per task under a coupling matrix."""
-
-    def continued(self, point: Point, Z: Array) -> Point:
-        """The labels of a point, which is not changed, under the bounds of this problem and a coupling matrix."""
-
-    def seeded(self, task: int, start: Start, Z: Array) -> Point:
-        """The point in which all tasks are labelled through the model of one."""
-
-    def starts_of(self, point: Point) -> list[Start]:
-        """What every task has at a point."""
+        return self.coupling.uncoupled()
 
     def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
         """Improve labels and coupling in place; the value never rises."""
+        from mtclust.problem.descent import descend
 
-    def class_means(self, point: Point) -> ClassMeans: ...
-
-    def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
-        """Other names (m × C) of the clusters of every task, the value unchanged; the point given is used up."""
-
-    def leave_one_out(self, point: Point) -> Array:
-        """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters."""
-
-    def decision(self, point: Point) -> DecisionModel:
-        """The model that scores new rows."""
-
-    def class_counts(self, point: Point) -> NDArray[np.int64]:
-        """Cluster sizes (m × C)."""
-
-    def kept(self, point: Point) -> Kept:
-        """What a fitted model keeps."""
+        return descend(self, point, rng, effort)
 
 
-class Kept(Protocol):
-    """What a fitted model keeps for later tasks and for files."""
+if TYPE_CHECKING:
+    from mtclust.problem.feature_kept import FeatureKept
+    from mtclust.problem.features import FeatureProblem
+    from mtclust.problem.kept import KernelKept
+    from mtclust.problem.kernels import KernelProblem
 
-    @property
-    def n_columns(self) -> int:
-        """Columns that rows of a new task must have."""
-
-    def starts(self) -> list[Start]:
-        """The known tasks."""
-
-    def with_task(self, rows: Any, bounds: SizeBounds) -> tuple[Problem, Problem]:
-        """All tasks with the new one as the last, and the new one alone; ``bounds`` are those of the new task."""
+    Problem: TypeAlias = "KernelProblem | FeatureProblem"
+    Kept: TypeAlias = "KernelKept | FeatureKept"

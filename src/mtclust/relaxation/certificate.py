@@ -11,45 +11,32 @@ maximum is found by water-filling: Z has the eigenvectors of B and the eigenvalu
 .. math:: \omega_k = \big[(\sqrt{b_k\lambda_2/\nu} - \lambda_2)/\lambda_1\big]_+, \quad \sum_k\omega_k = 1.
 
 Equality holds at α = M(Z)Ỹ with the optimal Z. Nothing here depends on how α was found, so a bound that was computed
-from an inexact α is still a bound.
+from an inexact α is still a bound. Where λ₁ differs by task, tr(G(Z)B) is concave in Z but has no closed maximum; it
+is searched, and the tangent at the Z that was found is a bound from above.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from mtclust.core.coupling import Relationship, SharedFeatures
+from mtclust.core.coupling import Coupling, Independent, Relationship, SharedFeatures, gain_matrix
 
 Array = NDArray[np.float64]
-Learned = Relationship | SharedFeatures
+
+#: share of I in the Z from which the maximum for unequal λ₁ is searched: directions without weight would get none
+_EVEN = 0.1
 
 
-@dataclass(frozen=True)
-class Conjugate:
-    """Φ*(α), its gradient and the coupling matrix that attains it.
-
-    Attributes
-    ----------
-    value : float
-        Φ*(α).
-    gradient : ndarray of shape (N, C)
-        (Λ/2 + K_Z)α, the labels for which α is optimal.
-    scores : ndarray of shape (N, C)
-        F = K_Zα, the fitted values.
-    penalty : float
-        ½tr(G(Z)B), the regulariser of the models W = GΦᵀα.
-    Z : ndarray
-        The maximiser.
-    """
+class Conjugate(NamedTuple):
+    """Φ*(α); its gradient (Λ/2 + K_Z)α, the labels for which α is optimal; and the Z that attains it."""
 
     value: float
     gradient: Array
-    scores: Array
-    penalty: float
     Z: Array
 
 
@@ -70,10 +57,6 @@ def water_fill(b: Array, lambda1: float, lambda2: float) -> tuple[Array, float]:
     order = np.argsort(-roots, kind="stable")
     if roots[order[0]] == 0.0:
         return np.full(len(b), 1.0 / len(b)), 0.0
-    if lambda1 == 0.0:  # linear in ω: all of it goes to the largest eigenvalue
-        omega = np.zeros(len(b))
-        omega[order[0]] = 1.0
-        return omega, float(roots[order[0]] ** 2 / lambda2)
     totals = np.cumsum(roots[order])
     counts = np.arange(1, len(b) + 1)
     p = int(np.count_nonzero(roots[order] * (lambda1 + counts * lambda2) > lambda2 * totals))
@@ -84,44 +67,70 @@ def water_fill(b: Array, lambda1: float, lambda2: float) -> tuple[Array, float]:
     return omega, float(np.sum(b * omega / (lambda1 * omega + lambda2)))
 
 
-def conjugate(coupling: Learned, alpha: Array) -> Conjugate:
+def conjugate(coupling: Coupling, alpha: Array) -> Conjugate:
     """Φ*(α) with its gradient, by one pass over the kernel or the features."""
+    rows = [slice(int(a), int(b)) for a, b in zip(coupling.offsets[:-1], coupling.offsets[1:])]
     if isinstance(coupling, Relationship):
-        maximum, scores, Z = _relationship(coupling, alpha)
+        maximum, scores, Z = _relationship(coupling, alpha, rows)
+    elif isinstance(coupling, SharedFeatures):
+        maximum, scores, Z = _shared_features(coupling, alpha, rows)
     else:
-        maximum, scores, Z = _shared_features(coupling, alpha)
+        assert isinstance(coupling, Independent)
+        parts = [coupling.kernel[part, part] @ alpha[part] / coupling.ridge[i] for i, part in enumerate(rows)]
+        scores, Z = np.concatenate(parts), coupling.uncoupled()
+        maximum = float(np.vdot(alpha, scores))
     sizes = np.diff(coupling.offsets)
     ridge = 0.5 * np.repeat(sizes, sizes)[:, None] * alpha
-    value = 0.5 * (float(np.vdot(alpha, ridge)) + maximum)
-    return Conjugate(value, ridge + scores, scores, 0.5 * maximum, Z)
+    return Conjugate(0.5 * (float(np.vdot(alpha, ridge)) + maximum), ridge + scores, Z)
 
 
-def _relationship(coupling: Relationship, alpha: Array) -> tuple[float, Array, Array]:
-    m, starts = coupling.n_tasks, coupling.offsets[:-1]
-    rows = [slice(int(a), int(b)) for a, b in zip(starts, coupling.offsets[1:])]
+def _relationship(coupling: Relationship, alpha: Array, rows: list[slice]) -> tuple[float, Array, Array]:
     parts = [coupling.kernel[:, part] @ alpha[part] for part in rows]
+    starts = coupling.offsets[:-1]
     B = np.stack([np.add.reduceat(np.einsum("nc,nc->n", alpha, part), starts) for part in parts], axis=1)
-    b, U = sla.eigh(0.5 * (B + B.T))
-    lambda1 = float(np.min(coupling.lambda1))  # the same in all tasks; if not, the smallest still gives a bound
-    omega, maximum = water_fill(b, lambda1, coupling.lambda2)
-    G = (U * (omega / (lambda1 * omega + coupling.lambda2))) @ U.T
-    scores = np.zeros_like(alpha)
-    for k in range(m):
-        scores += G[coupling.task_of, k][:, None] * parts[k]
-    return maximum, scores, (U * omega) @ U.T
+    B = 0.5 * (B + B.T)
+    b, U = sla.eigh(B)
+    lambda1 = np.broadcast_to(np.asarray(coupling.lambda1, dtype=np.float64), (len(B),))
+    omega, maximum = water_fill(b, float(lambda1.mean()), coupling.lambda2)
+    Z = (U * omega) @ U.T
+    if np.ptp(lambda1) > 0:
+        Z, maximum = _searched_maximum(B, Z, lambda1, coupling.lambda2)
+    G = gain_matrix(Z, lambda1, coupling.lambda2)
+    scores = sum((G[coupling.task_of, k][:, None] * part for k, part in enumerate(parts)), np.zeros_like(alpha))
+    return maximum, scores, Z
 
 
-def _shared_features(coupling: SharedFeatures, alpha: Array) -> tuple[float, Array, Array]:
-    Phi = coupling.features.values
-    rows = [slice(int(a), int(b)) for a, b in zip(coupling.offsets[:-1], coupling.offsets[1:])]
+def _searched_maximum(B: Array, Z: Array, lambda1: Array, lambda2: float) -> tuple[Array, float]:
+    """max_Z tr(G(Z)B) for λ₁ by task: Z = RRᵀ/|R|², R by L-BFGS; the maximum from above, by the tangent at Z.
+
+    With T = (diag(λ₁)Z + λ₂I)⁻¹ the gradient is λ₂TBTᵀ, and no Z of trace 1 is higher than its largest eigenvalue.
+    """
+    m, scale = len(B), max(float(np.trace(B)), np.finfo(float).tiny)
+
+    def value_and_slope(Z: Array) -> tuple[float, Array]:
+        T = np.linalg.inv(lambda1[:, None] * Z + lambda2 * np.eye(m))
+        return float(np.sum((Z @ T) * B)) / scale, lambda2 * T @ B @ T.T / scale
+
+    def negative(flat: Array) -> tuple[float, Array]:
+        R, square = flat.reshape(m, m), float(flat @ flat)
+        value, slope = value_and_slope(R @ R.T / square)
+        inner = float(np.sum(slope * (R @ R.T))) / square
+        return -value, (-2.0 / square * (slope @ R - inner * R)).ravel()
+
+    values, vectors = sla.eigh((1 - _EVEN) * Z + _EVEN / m * np.eye(m))
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    R = minimize(negative, root.ravel(), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-12}).x
+    Z = R.reshape(m, m) @ R.reshape(m, m).T / float(R @ R)
+    value, slope = value_and_slope(Z)
+    return Z, scale * (value + float(sla.eigh(slope, eigvals_only=True)[-1]) - float(np.sum(slope * Z)))
+
+
+def _shared_features(coupling: SharedFeatures, alpha: Array, rows: list[slice]) -> tuple[float, Array, Array]:
+    Phi, C = coupling.features.values, alpha.shape[1]
     A = np.concatenate([Phi[part].T @ alpha[part] for part in rows], axis=1)
     # B = AAᵀ has at most mC eigenvalues that are not zero; the others stay under water
     U, s, _ = sla.svd(A, full_matrices=False)
     omega, maximum = water_fill(s**2, coupling.lambda1, coupling.lambda2)
-    gain = omega / (coupling.lambda1 * omega + coupling.lambda2)
-    models = (U * gain) @ (U.T @ A)
-    n_clusters = alpha.shape[1]
-    scores = np.concatenate(
-        [Phi[part] @ models[:, i * n_clusters : (i + 1) * n_clusters] for i, part in enumerate(rows)]
-    )
+    models = (U * (omega / (coupling.lambda1 * omega + coupling.lambda2))) @ (U.T @ A)
+    scores = np.concatenate([Phi[part] @ models[:, i * C : (i + 1) * C] for i, part in enumerate(rows)])
     return maximum, scores, (U * omega) @ U.T

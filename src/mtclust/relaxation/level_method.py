@@ -1,18 +1,16 @@
-r"""The extended level method: minimise a convex Φ over a product of simplices from values and cuts.
+r"""The extended level method, the paper's own way to solve its reduced problem: ``{"reduced": "level"}``.
 
-Here Φ is the value of the paper's (31) and μ the weights of (30). Every evaluation at μ_s gives an upper bound and a
-cut Φ(μ) ≥ k_s + ⟨a_s, μ⟩. One step:
+Every evaluation of Φ at weights μ_s, a supervised problem for fixed Ỹ, gives an upper bound and a cut
+Φ(μ) ≥ k_s + ⟨a_s, μ⟩ with k_s = −Φ*(α_s) and a_s the products ⟨α_s, Y_k⟩. One step:
 
 .. math:: \underline\Phi = \min_{\mu}\max_s\, k_s + \langle a_s,\mu\rangle, \quad
           \overline\Phi = \min_s \Phi(\mu_s), \quad
           \mu_{t+1} = \mathrm{argmin}\big\{\|\mu-\mu_t\|^2 :
           k_s + \langle a_s,\mu\rangle \le \underline\Phi + \ell(\overline\Phi - \underline\Phi)\ \forall s\big\}
 
-The lower bound is a linear program (HiGHS, in SciPy), the projection a quadratic one. Clarabel solves it: an
-interior-point method, so that a projection comes with the eight digits that bounds need (operator splitting, as in
-OSQP, gives three or four), Apache-licensed, kept up by its authors, and the default of cvxpy. Neither solver is
-trusted: μ is put back on the simplices, and the lower bound is computed anew from the program's multipliers, for which
-any weights give a valid one.
+The lower bound is a linear program (HiGHS, in SciPy), the projection a quadratic one (Clarabel: an interior-point
+method, for bounds need eight digits). Neither solver is trusted: μ is put back on the simplices, and the lower bound is
+computed anew from the program's multipliers, for which any weights give a valid one.
 
 References
 ----------
@@ -22,8 +20,6 @@ Xu, Jin, King, Lyu, "An extended level method for efficient multiple kernel lear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,7 +27,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from mtclust.core.coupling import Conditioned, Coupling
+from mtclust.relaxation.mixtures import Pools, Solution, solve_mixture
+
 Array = NDArray[np.float64]
+#: α_s and Φ*(α_s): a cut of Φ on any pools
+Cut = tuple[Array, float]
 
 #: ℓ, where between the bounds the level lies; as in the extended level method, and a third of the steps of ℓ = .3
 LEVEL = 0.9
@@ -42,151 +43,92 @@ _INEXACTNESS = 0.2
 _WEIGHT = 1e-9
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Φ(μ) ≥ constant + ⟨slopes, μ⟩; ``source`` is whatever the cut was made from."""
-
-    constant: float
-    slopes: Array
-    source: Any = None
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """An upper bound of Φ at one μ and a cut that comes with it."""
-
-    value: float
-    cut: Cut
-
-
-#: Φ: the weights μ and how inexact the value may be
-Evaluate = Callable[[Array, float], Evaluation]
-
-
-@dataclass(frozen=True)
-class LevelStep:
-    """The bounds after one step: the best value so far and the lower bound, which never cross."""
-
-    upper: float
-    lower: float
-
-
-@dataclass(frozen=True)
-class LevelResult:
-    """The best weights found, their evaluation and the bounds of every step."""
-
-    mu: Array
-    best: Evaluation
-    lower: float
-    steps: list[LevelStep]
-    cuts: list[Cut]  # those that carry the lower bound
-    weights: Array  # how much each of them does; they sum to 1
-    converged: bool
-
-
-def minimise(
-    evaluate: Evaluate,
-    groups: NDArray[np.int64],
-    mu: Array,
-    *,
-    cuts: Sequence[Cut] = (),
-    tol: float = 1e-3,
-    tol_absolute: float = 0.0,
-    max_steps: int = 100,
-    enough: float = -np.inf,
-    lower: float = -np.inf,
-    level: float = LEVEL,
-) -> LevelResult:
-    """Minimise Φ over weights that are at least 0 and sum to 1 within every group.
+def solve_by_levels(
+    coupling: Coupling, pools: Pools, mu: Array, at: Conditioned, *, cuts: list[Cut], tol: float = 0.0,
+    accuracy: float = 0.0, enough: float = -np.inf, lower: float = -np.inf, max_steps: int = 300, level: float = LEVEL,
+) -> Solution:  # fmt: skip
+    """What :func:`~mtclust.relaxation.mixtures.solve_mixture` finds, by the level method; parameters as there.
 
     Parameters
     ----------
-    evaluate : callable
-        ``evaluate(mu, accuracy)``.
-    groups : ndarray of shape (K,)
-        The simplex each weight belongs to, 0, 1, ….
-    mu : ndarray of shape (K,)
-        Start.
-    cuts : sequence of Cut
-        Known cuts of the same Φ.
-    tol, tol_absolute : float
-        Stop when the bounds differ by less than ``tol`` times the upper one, or by ``tol_absolute``.
-    enough : float
-        Stop at a value that is no larger.
-    lower : float
-        A lower bound known beforehand.
+    cuts : list of (α, Φ*(α))
+        Known cuts, also of smaller pools; those that carry the lower bound are there in the end.
     level : float
         ℓ.
     """
-    bundle, steps = list(cuts), []
-    best: Evaluation | None = None
-    best_mu, converged = mu, False
-    accuracy, weights = np.inf, np.zeros(0)
+    bundle, values, converged = list(cuts), list[float](), False
+    best_mu, best_at, best, inexactness = mu, at, np.inf, np.inf
+    slopes = [pools.slopes(alpha) for alpha, _ in cuts]
     for _ in range(max_steps):
-        evaluation = evaluate(mu, accuracy)
-        bundle.append(evaluation.cut)
-        if best is None or evaluation.value < best.value:
-            best, best_mu = evaluation, mu
-        scale = max(abs(best.value), np.finfo(float).tiny)
-        A = np.stack([cut.slopes for cut in bundle]) / scale
-        k = np.array([cut.constant for cut in bundle]) / scale
-        lowest_mu, weights, bound = _lower_bound(A, k, groups)
+        fixed = Pools(coupling.offsets, pools.codes(mu))
+        found = solve_mixture(coupling, fixed, np.ones(len(pools.rows)), at, accuracy=inexactness)
+        at = found.at  # where the next search for Z begins
+        bundle.append((found.alpha, found.conjugate))
+        slopes.append(pools.slopes(found.alpha))
+        if found.value < best:
+            best_mu, best_at, best = mu, at, found.value
+        scale = max(best, np.finfo(float).tiny)
+        A, k = np.stack(slopes) / scale, np.array([-conjugate for _, conjugate in bundle]) / scale
+        lowest_mu, weights, bound = _lower_bound(A, k, pools.groups)
         # rounding alone can put a bound that is attained above the value
-        lower = min(max(lower, bound * scale), best.value)
-        gap = best.value - lower
-        steps.append(LevelStep(best.value, lower))
-        wanted = max(tol * abs(best.value), tol_absolute)
-        if gap <= wanted or best.value <= enough:
-            converged = True
+        lower = min(max(lower, bound * scale), best)
+        gap = best - lower
+        values.append(best)
+        converged = gap <= max(tol * best, accuracy) or best <= enough
+        if converged:
             break
-        accuracy = _INEXACTNESS * (1 - level) * gap
-        projected = _project(mu, A, k, groups, (lower + level * gap) / scale)
+        inexactness = _INEXACTNESS * (1 - level) * gap
+        projected = _project(mu, A, k, pools.groups, (lower + level * gap) / scale)
         mu = lowest_mu if projected is None else projected
-    assert best is not None
     carrying = np.flatnonzero(weights > _WEIGHT)
     weights = weights[carrying] / weights[carrying].sum()
-    return LevelResult(best_mu, best, lower, steps, [bundle[s] for s in carrying], weights, converged)
+    cuts[:] = [bundle[s] for s in carrying]
+    # the mixture of the cuts that carries the lower bound is a cut
+    alpha = np.tensordot(weights, np.stack([alpha for alpha, _ in cuts]), axes=1)
+    conjugate = float(weights @ np.array([conjugate for _, conjugate in cuts]))
+    return Solution(best, best_mu, best_at, alpha, conjugate, lower, tuple(values), converged)
 
 
 def _lower_bound(A: Array, k: Array, groups: NDArray[np.int64]) -> tuple[Array, Array, float]:
     """Minimum of the largest cut: where, with which weights of the cuts, and its certified value."""
     n_cuts, n = A.shape
+    sums = _sums(groups)
+    bounds = np.tile([0.0, np.inf], (n + 1, 1))
+    bounds[n, 0] = -np.inf
     found = linprog(
         np.append(np.zeros(n), 1.0),
         A_ub=np.hstack([A, -np.ones((n_cuts, 1))]),
         b_ub=-k,
-        A_eq=sp.hstack([_membership(groups), sp.csc_matrix((groups.max() + 1, 1))], format="csc"),
-        b_eq=np.ones(groups.max() + 1),
-        bounds=[(0, None)] * n + [(None, None)],
+        A_eq=np.hstack([sums, np.zeros((len(sums), 1))]),
+        b_eq=np.ones(len(sums)),
+        bounds=bounds,
         method="highs",
+        options={"presolve": False},  # takes longer than it saves
     )
     if found.x is None:  # the program is always feasible and bounded; the last cut alone is a bound, too
-        weights = np.zeros(n_cuts)
-        weights[-1] = 1.0
-        mu = np.full(n, 1.0)
+        weights = np.append(np.zeros(n_cuts - 1), 1.0)
+        mu = np.ones(n)
     else:
         weights = np.maximum(-found.ineqlin.marginals, 0.0)
         mu = found.x[:n]
     weights /= weights.sum()
-    slopes = weights @ A
-    lowest = np.full(groups.max() + 1, np.inf)
-    np.minimum.at(lowest, groups, slopes)
+    lowest = np.where(sums > 0, weights @ A, np.inf).min(axis=1)
     return _on_simplices(mu, groups), weights, float(weights @ k + lowest.sum())
 
 
 def _project(mu: Array, A: Array, k: Array, groups: NDArray[np.int64], level: float) -> Array | None:
     """The point nearest to μ where no cut exceeds the level; None where the solver gives up."""
     clarabel = _clarabel()
-    n, n_groups = len(mu), int(groups.max()) + 1
+    n, sums = len(mu), _sums(groups)
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_threads = 1  # the same digits on every machine
     solver = clarabel.DefaultSolver(
         sp.identity(n, format="csc"),
         -mu,
-        sp.vstack([_membership(groups), -sp.identity(n), sp.csc_matrix(A)], format="csc"),
-        np.concatenate([np.ones(n_groups), np.zeros(n), level - k]),
-        [clarabel.ZeroConeT(n_groups), clarabel.NonnegativeConeT(n + len(k))],
+        sp.csc_matrix(np.vstack([sums, -np.eye(n), A])),
+        np.concatenate([np.ones(len(sums)), np.zeros(n), level - k]),
+        [clarabel.ZeroConeT(len(sums)), clarabel.NonnegativeConeT(n + len(k))],
         settings,
     )
     found = solver.solve()
@@ -195,9 +137,9 @@ def _project(mu: Array, A: Array, k: Array, groups: NDArray[np.int64], level: fl
     return _on_simplices(np.asarray(found.x), groups)
 
 
-def _membership(groups: NDArray[np.int64]) -> Any:
-    n = len(groups)
-    return sp.csc_matrix((np.ones(n), (groups, np.arange(n))), shape=(int(groups.max()) + 1, n))
+def _sums(groups: NDArray[np.int64]) -> Array:
+    """One row per group, 1 at its weights."""
+    return (groups == np.arange(groups.max() + 1)[:, None]).astype(np.float64)
 
 
 def _on_simplices(mu: Array, groups: NDArray[np.int64]) -> Array:
@@ -211,7 +153,7 @@ def _clarabel() -> Any:
         import clarabel
     except ImportError as error:
         raise ImportError(
-            'solver="cutting-plane" needs the package clarabel for its quadratic programs; '
+            'solver_options={"reduced": "level"} needs the package clarabel for its quadratic programs; '
             'install it with: pip install "mtclust[cutting-plane]"'
         ) from error
     return clarabel

@@ -14,7 +14,12 @@ from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
 
-STARTS = ("k-means", "spectral", "random")
+_ALLOWED: dict[str, tuple[Any, ...]] = {
+    "init": ("k-means", "spectral", "random"),
+    "reduced": ("quadratic", "level"),
+    "single_tasks": (False, True),
+    "refine": (None, "exchange"),
+}
 #: two scores of a row that differ by less than this (the largest score there can be is about 1) are a tie
 _TIE = 1e-6
 #: below this share of |Y| the relaxed labels Ỹ are nearly zero
@@ -38,10 +43,15 @@ class CuttingPlaneOptions:
     zero_tol : float
         Stop when the value is below this share of the largest that labels can have, mC/(C−1): the relaxation has
         collapsed, and going on to 0 takes longer than all the cuts before.
+    reduced : {"quadratic", "level"}
+        How the weights of the current pools are found: together with Z, a quadratic program for every Z, or by the
+        level method, as in the paper. The second takes 20 to 100 times as long and needs Clarabel.
     level_tol : float
-        What ``gap_tol`` is, for the level method on the current pools.
+        What ``gap_tol`` is, for the weights of the current pools.
     max_level_steps : int
-        Steps of the level method per cut.
+        Steps of that per cut.
+    single_tasks : bool
+        Also solve the relaxation of every task alone, for ``single_task_labels_``; these are the start otherwise.
     refine : None or "exchange"
         Hand the labels to the exchange solver as a start.
     """
@@ -50,8 +60,10 @@ class CuttingPlaneOptions:
     max_cuts: int = 25
     gap_tol: float = 1e-4
     zero_tol: float = 1e-4
+    reduced: str = "quadratic"
     level_tol: float = 1e-3
     max_level_steps: int = 300
+    single_tasks: bool = False
     refine: str | None = None
 
     @classmethod
@@ -68,19 +80,21 @@ class CuttingPlaneOptions:
         unknown = sorted(set(given) - set(known))
         if unknown:
             raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {known}.")
-        for key, smallest in (("max_cuts", 0), ("max_level_steps", 1)):
-            value = given.get(key, smallest)
-            if not isinstance(value, Integral) or value < smallest:
-                raise ValueError(f"solver_options[{key!r}]={value!r} must be a whole number >= {smallest}.")
+        for key in ("max_cuts", "max_level_steps"):
+            smallest = int(key == "max_level_steps")
+            if key in given and (not isinstance(given[key], Integral) or given[key] < smallest):
+                raise ValueError(f"solver_options[{key!r}]={given[key]!r} must be a whole number >= {smallest}.")
         for key in ("gap_tol", "zero_tol", "level_tol"):
-            value = given.get(key, 0.0)
-            if not isinstance(value, Real) or not float(value) >= 0:
-                raise ValueError(f"solver_options[{key!r}]={value!r} must be a number >= 0.")
-        init = given.get("init", STARTS[0])
-        if isinstance(init, str) and init not in STARTS:
-            raise ValueError(f"solver_options['init']={init!r} is not known; allowed are {STARTS} or labels.")
-        if given.get("refine") not in (None, "exchange"):
-            raise ValueError(f"solver_options['refine']={given['refine']!r} must be None or \"exchange\".")
+            if key in given and (not isinstance(given[key], Real) or not float(given[key]) >= 0):
+                raise ValueError(f"solver_options[{key!r}]={given[key]!r} must be a number >= 0.")
+        for key, allowed in _ALLOWED.items():
+            named = key != "init" or isinstance(given.get(key), str)
+            if key in given and named and given[key] not in allowed:
+                names = [f'"{name}"' if isinstance(name, str) else str(name) for name in allowed]
+                names += ["labels"] if key == "init" else []
+                raise ValueError(
+                    f"solver_options[{key!r}]={given[key]!r} is not known; allowed are {', '.join(names)}."
+                )
         return cls(**given)
 
 

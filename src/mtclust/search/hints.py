@@ -72,35 +72,30 @@ def _descended(
     problem: Any, point: Point, known: Labels, names: Labels, options: SearchOptions, rng: np.random.Generator
 ) -> tuple[Any, Point]:
     """The problem under new names of its clusters, and where labels end that keep known rows."""
-    from mtclust.problem.known_rows import descend_with_known, with_known_rows  # needs what few fits do
-
     offsets = problem.offsets
     labels = np.asarray(point.labels, dtype=np.int64)
     bounds = problem.bounds.fitted(labels, offsets).renamed(names).fixed()
     bounds = with_room(bounds, known_counts(known, offsets, bounds.n_clusters), np.diff(offsets))
-    problem = problem.with_bounds(bounds)
+    problem = replace(problem.with_bounds(bounds), held=known >= 0)
     parts = list(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
     begun = [
         placed(names[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i]) for i, (a, b) in enumerate(parts)
     ]
     effort = options.effort("known rows", last=True)
-    if not isinstance(problem, KernelProblem):
-        other = problem.point_of([Start(own) for own in begun], point.Z)
-        other.n_iter = point.n_iter
-        return problem, descend_with_known(problem, other, known, effort)
-    fixed = with_known_rows(problem, known)
-    starts = [np.concatenate(begun)]
-    taught = _taught(problem, known, bounds)
+    starts = [begun]
+    taught = _taught(problem, known, bounds) if isinstance(problem, KernelProblem) else None
     if taught is not None:
-        starts.append(taught)
-    ends = [fixed.descend(fixed.point(own, point.Z), rng, effort) for own in starts]
+        starts.append([taught[a:b] for a, b in parts])
+    ends = [
+        problem.descend(problem.point_of([Start(own) for own in labels], point.Z), rng, effort) for labels in starts
+    ]
     best = ends[0]
     if len(ends) > 1:
-        right = [_probability_of_known(fixed, end, known) for end in ends]
+        right = [_probability_of_known(problem, end, known) for end in ends]
         best = ends[int(right[1] - right[0] > _MORE_RIGHT)]
     best.history, best.n_iter = list(point.history), point.n_iter + best.n_iter
     best.record("known rows", "labels")
-    return fixed, best
+    return problem, best
 
 
 def _probability_of_known(problem: KernelProblem, point: Point, known: Labels) -> float:

@@ -6,15 +6,18 @@ labels may change.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtclust.core.labels import SizeBounds
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Kept, Point, Problem, SearchOptions, Start
+from mtclust.problem.protocol import Point, SearchOptions, Start
 from mtclust.search.borrow import borrowed_labels, small_tasks
 from mtclust.search.recipe import first_relationship
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Kept, Problem
 
 
 def cluster_new_task(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.labels import free_bounds
-from mtclust.problem.protocol import Point, Problem, SearchOptions
+from mtclust.problem.protocol import Point, SearchOptions
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 
@@ -60,7 +63,7 @@ def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator)
     begun = free.continued(outcome.point, outcome.point.Z).following(outcome.point)
     point = free.descend(begun, rng, options.effort("released from balance"))
     single = point
-    if problem.method != "independent":
+    if problem.coupling.learns:
         alone = free.alone()
         begun = alone.continued(outcome.single, alone.uncoupled())
         single = alone.descend(begun, rng, options.effort("single tasks released", learn=False))
@@ -70,7 +73,7 @@ def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator)
 def polished(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """The last descent of a search that did without, where all rows were searched."""
     problem = outcome.problem
-    if problem.method == "independent" or outcome.few is not problem:
+    if not problem.coupling.learns or outcome.few is not problem:
         return outcome
     begun = problem.continued(outcome.point, outcome.point.Z).following(outcome.point)
     point = problem.descend(begun, rng, options.effort("finish", last=True))

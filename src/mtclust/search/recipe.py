@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg as sla
@@ -23,11 +24,14 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mtclust.core.alignment import allowed_permutations, best_relabelling, groups_of_tasks
+from mtclust.core.coupling import EXACT_UP_TO, leading_eigenvectors
 from mtclust.core.labels import SizeBounds
-from mtclust.core.leading import EXACT_UP_TO, leading_eigenvectors
-from mtclust.problem.protocol import Point, Problem, SearchOptions, Start
+from mtclust.problem.protocol import Point, SearchOptions, Start
 from mtclust.search.outcome import Outcome
 from mtclust.util.progress import counted, phase
+
+if TYPE_CHECKING:
+    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 
@@ -65,12 +69,12 @@ def solve(
         problem, few, starts = _with_ids_of(single, problem, few, starts)
     groups = groups_of_tasks(similarity)
     beginning = Beginning(few.starts_of(single), starts, similarity, groups)
-    if few.method == "independent":
+    if not few.coupling.learns:
         best = few.point_of(beginning.single, few.uncoupled())
     else:
         best = _coupled(few, beginning, options, rng)
     complete = few is problem
-    stage = ("single tasks" if problem.method == "independent" else "finish") if complete else "all rows"
+    stage = ("finish" if problem.coupling.learns else "single tasks") if complete else "all rows"
     with phase(stage):
         point = problem.descend(problem.carried(few, best), rng, options.effort(stage, last=options.polish))
     if not problem.couples_labels:
@@ -78,7 +82,7 @@ def solve(
         problem = problem.with_bounds(given.fitted_to(problem.class_counts(point)).fixed())
     if complete:
         few, best = problem, point
-    alone = point if problem.method == "independent" else problem.alone().carried(few.alone(), single)
+    alone = problem.alone().carried(few.alone(), single) if problem.coupling.learns else point
     return Outcome(problem, point, alone, few, best, single, similarity, groups)
 
 

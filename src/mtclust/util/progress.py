@@ -1,88 +1,79 @@
-"""What a long fit is doing at the moment, told to whoever listens.
-
-The parts of a fit say what they begin (:func:`phase`, :func:`counted`); listeners are the command line and ``verbose``.
-Nobody listening costs a few microseconds a phase.
-"""
+"""What a long fit is doing: on the logger "mtclust" at level INFO, and printed by estimators with ``verbose``."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+import logging
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
-Listener = Callable[[str], None]
+LOGGER = logging.getLogger("mtclust")
+LOGGER.addHandler(logging.NullHandler())
 
-#: seconds between two lines of ``verbose``
-_SECONDS = 1.0
 
-_listeners: list[Listener] = []
-#: the phases under way, the outermost first; every thread has its own
-_phases: ContextVar[tuple[str, ...]] = ContextVar("phases", default=())
+class _UnderWay(NamedTuple):
+    """The estimator that is being fitted, its ``verbose``, and the phases it is in, the outermost first."""
+
+    name: str = ""
+    verbose: int = 0
+    phases: tuple[str, ...] = ()
+
+    def inside(self, phase: str) -> _UnderWay:
+        """The same fit in one more phase, which is logged; ``verbose=1`` prints outermost phases, 2 all of them."""
+        phases = (*self.phases, phase)
+        text = ", ".join(phases)
+        LOGGER.info(text)
+        if self.verbose and (len(phases) == 1 or self.verbose > 1):
+            print(f"[{self.name}] {text}", flush=True)
+        return self._replace(phases=phases)
+
+
+_NO_FIT = _UnderWay()
+#: every thread has its own, so that two fits do not speak for each other
+_under_way: ContextVar[_UnderWay] = ContextVar("under_way", default=_NO_FIT)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Tell ``listener`` of every phase that begins inside the ``with`` block."""
-    _listeners.append(listener)
+def _now(under_way: _UnderWay) -> Iterator[None]:
+    token = _under_way.set(under_way)
     try:
         yield
     finally:
-        _listeners.remove(listener)
-
-
-@contextmanager
-def phase(name: str) -> Iterator[None]:
-    """A part of a fit; phases inside it are told together with it.
-
-    Examples
-    --------
-    >>> with listening(print), phase("sizes"), phase("restarts"):
-    ...     pass
-    sizes
-    sizes, restarts
-    """
-    token = _phases.set((*_phases.get(), name))
-    try:
-        text = ", ".join(_phases.get())
-        for listener in tuple(_listeners):
-            listener(text)
-        yield
-    finally:
-        _phases.reset(token)
-
-
-def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
-    """The items, each told as one of ``total`` when it is taken.
-
-    Examples
-    --------
-    >>> with listening(print):
-    ...     taken = list(counted("ab", "task", 2))
-    task 1 of 2
-    task 2 of 2
-    """
-    for k, item in enumerate(items, start=1):
-        with phase(f"{name} {k} of {total}"):
-            pass
-        yield item
+        _under_way.reset(token)
 
 
 @contextmanager
 def reporting(estimator: Any) -> Iterator[None]:
-    """Print what a fit with ``verbose`` is doing, at most once a second."""
-    last = time.monotonic()
-
-    def print_now_and_then(text: str) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _SECONDS:
-            last = time.monotonic()
-            print(f"[{type(estimator).__name__}] {text}", flush=True)
-
-    if estimator.verbose:
-        with listening(print_now_and_then):
-            yield
-    else:
+    """What happens inside the ``with`` block is the fit of this estimator."""
+    with _now(_UnderWay(type(estimator).__name__, int(estimator.verbose))):
         yield
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """A part of a fit; phases inside it are named together with it.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> with reporting(SimpleNamespace(verbose=2)), phase("sizes"), phase("restarts"):
+    ...     pass
+    [SimpleNamespace] sizes
+    [SimpleNamespace] sizes, restarts
+    """
+    with _now(_under_way.get().inside(name)):
+        yield
+
+
+def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
+    """The items, each reported as one of ``total`` when it is taken, in whichever thread takes it."""
+    under_way = _under_way.get()
+
+    def taken() -> Iterator[T]:
+        for k, item in enumerate(items, start=1):
+            under_way.inside(f"{name} {k} of {total}")
+            yield item
+
+    return taken()

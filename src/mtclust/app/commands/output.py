@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mtclust.exceptions import CommandError
-from mtclust.persistence.atomic import cannot_write, flush_directory
-from mtclust.persistence.in_use import fresh_mark, hold, marked_here, remove_abandoned
+from mtclust.persistence.atomic import cannot_write, flush_directory, unfinished_name
 
 #: what ``mtclust fit`` writes
 MODEL_FILE, LABELS_FILE, REPORT_FILE = "model.mtclust", "labels.csv", "report.html"
@@ -37,17 +36,19 @@ def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
     Where there is no ``out`` it appears with all results at once. A directory that is there stays, with its rights and
     whatever else it holds, and gets the results one whole file after the other; earlier ones are replaced with
     ``overwrite`` only. Whether it can be written is found out before anything is computed. A process that is killed
-    leaves a directory ``.….mtclust-…``, which the next run removes.
+    may leave a directory ``.mtclust-….tmp``, which can be deleted.
     """
     out = Path(os.path.realpath(out))  # a link stays a link
-    remove_abandoned(out.parent, re.compile(re.escape(f".{out.name}") + marked_here()))
-    remove_abandoned(out, re.compile(marked_here()))
     _check_free(out, overwrite)
     new_parents = [parent for parent in out.parents if not parent.exists()]
     # inside a directory that is there, since a disk may be mounted on it, and files do not move from disk to disk
-    stage = out / fresh_mark() if out.is_dir() else out.parent / f".{out.name}{fresh_mark()}"
+    stage = (out if out.is_dir() else out.parent) / unfinished_name()
     try:
-        with _made(stage, out), written_to(out, stage):
+        with written_to(out):
+            stage.mkdir(parents=True)
+            if stage.parent == out:
+                stage.chmod(stat.S_IMODE(out.stat().st_mode))  # what is private stays so while it is being made
+        with written_to(out, stage):
             yield stage
             _check_free(out, overwrite)  # a fit takes long enough for something to have appeared there
             _move_into_place(stage, out)
@@ -68,27 +69,6 @@ def written_to(out: Path, stage: Path | None = None) -> Iterator[None]:
         if error.errno is None or (stage is not None and elsewhere):
             raise
         raise CommandError(f"--out {out} cannot be written: {cannot_write(error)}") from error
-
-
-@contextmanager
-def _made(stage: Path, out: Path) -> Iterator[None]:
-    """Make a directory and hold it, so that no other run takes it for abandoned."""
-    with written_to(out):
-        stage.mkdir(parents=True)
-        if stage.parent == out:
-            stage.chmod(stat.S_IMODE(out.stat().st_mode))  # what is private stays so while it is being made
-    if os.name != "posix":
-        yield
-        return
-    descriptor = os.open(stage, os.O_RDONLY)
-    try:
-        if hold(descriptor):
-            yield
-            return
-    finally:
-        os.close(descriptor)
-    with _made(stage, out):  # another run was quicker to remove it than we to hold it
-        yield
 
 
 def _remove(directory: Path) -> None:

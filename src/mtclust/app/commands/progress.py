@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -10,12 +11,21 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from mtclust.util.extras import require
-from mtclust.util.progress import listening
+from mtclust.util.progress import LOGGER
 
 #: a step is reported once it has taken this long, in seconds
 FIRST_REPORT = 2.0
 #: and again, where the output is no terminal, after every this many seconds
 _NEXT_REPORT = 30.0
+
+
+class _Latest(logging.Handler):
+    """Keeps the part of a step that was reported last."""
+
+    part = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.part = f" ({record.getMessage()})"
 
 
 class Progress:
@@ -40,33 +50,37 @@ class Progress:
             yield
             return
         finished = threading.Event()
-        parts = [""]
-        watcher = threading.Thread(target=self._watch, args=(title, parts, finished), daemon=True)
+        latest = _Latest(logging.INFO)
+        watcher = threading.Thread(target=self._watch, args=(title, latest, finished), daemon=True)
         watcher.start()
+        level = LOGGER.level
+        LOGGER.addHandler(latest)
+        LOGGER.setLevel(logging.INFO)
         try:
-            with listening(lambda text: parts.__setitem__(0, f" ({text})")):
-                yield
+            yield
         finally:
+            LOGGER.setLevel(level)
+            LOGGER.removeHandler(latest)
             finished.set()
             watcher.join()
 
-    def _watch(self, title: str, parts: list[str], finished: threading.Event) -> None:
+    def _watch(self, title: str, latest: _Latest, finished: threading.Event) -> None:
         start = time.monotonic()
         if finished.wait(FIRST_REPORT):
             return
         if self._stream.isatty():
-            self._count_seconds(title, parts, finished, start)
+            self._count_seconds(title, latest, finished, start)
             return
-        print(f"{title}{parts[0]} …", file=self._stream, flush=True)
+        print(f"{title}{latest.part} …", file=self._stream, flush=True)
         while not finished.wait(_NEXT_REPORT):
-            print(f"{title}{parts[0]} … {time.monotonic() - start:.0f} s", file=self._stream, flush=True)
+            print(f"{title}{latest.part} … {time.monotonic() - start:.0f} s", file=self._stream, flush=True)
 
-    def _count_seconds(self, title: str, parts: list[str], finished: threading.Event, start: float) -> None:
+    def _count_seconds(self, title: str, latest: _Latest, finished: threading.Event, start: float) -> None:
         console: Any = require("rich.console", "cli").Console(file=self._stream)
         markup = require("rich.markup", "cli")
         with console.status("") as status:
             while True:
                 elapsed = time.monotonic() - start
-                status.update(f"{markup.escape(title + parts[0])} … [dim]{elapsed:.0f} s[/dim]")
+                status.update(f"{markup.escape(title + latest.part)} … [dim]{elapsed:.0f} s[/dim]")
                 if finished.wait(0.5):
                     return

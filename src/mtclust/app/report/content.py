@@ -23,6 +23,7 @@ from mtclust.app.report.sizes import MANY_TASKS, MOST_GROUPS, size_blocks
 from mtclust.app.shown import natural_order, percent
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import all_traits, value_in_words
+from mtclust.core.ids import strings_of
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.estimators.concerns import small_tasks
 from mtclust.estimators.facts import Facts, facts_of
@@ -95,7 +96,7 @@ class ReportInput:
         return cls(
             model=found.model,
             X=rows.X,
-            tasks=rows.table.tasks.astype(str),
+            tasks=strings_of(rows.table.tasks),
             features=found.encoder.features,
             margins=rows.margins,
             row_names=row_names,

@@ -28,6 +28,7 @@ from mtclust.app.tables.spelling import level_notes
 from mtclust.app.tables.table import Table
 from mtclust.app.tables.topics import TopicColumn
 from mtclust.app.wording import option
+from mtclust.core.ids import strings_of
 from mtclust.exceptions import TableError
 
 #: version of the saved form
@@ -125,7 +126,7 @@ class TableEncoder:
         incomplete = [cells for cells in learner.cells.values() if cells.missing.any()]
         if incomplete and not options.impute:
             refuse_missing(incomplete)
-        tasks = table.tasks.astype(str)
+        tasks = strings_of(table.tasks)
         encoder.columns, goes_with = informative(learner.columns, learner.cells, tasks, options.scaling)
         levels = {column.name: column.levels for column in encoder.columns if isinstance(column, CategoryColumn)}
         filled = missing_notes(learner.cells, encoder.columns, goes_with, tasks)
@@ -144,7 +145,7 @@ class TableEncoder:
         notes: list[str] = []
         blocks: list[Any] = []
         incomplete: dict[str, Cells] = {}
-        tasks = table.tasks.astype(str)
+        tasks = strings_of(table.tasks)
         for column in self.columns:
             tokens = ("",) if isinstance(column, TextColumn | TopicColumn) else self.missing
             cells = read_cells(table.frame, column.name, table.row_numbers, tokens)
@@ -221,7 +222,7 @@ class _Learner:
 
     def __init__(self, table: Table, options: EncodingOptions, *, asked_for: bool) -> None:
         self._table, self._options, self._asked_for = table, options, asked_for
-        self._tasks = table.tasks.astype(str)
+        self._tasks = strings_of(table.tasks)
         self.columns: list[Column] = []
         self.cells: dict[str, Cells] = {}
         self.left_out: dict[str, str] = {}

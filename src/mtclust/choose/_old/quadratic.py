@@ -16,8 +16,8 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from mtclust.core.coupling import leading_eigenvectors
 from mtclust.core.criterion import indicators
-from mtclust.core.leading import leading_eigenvectors
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

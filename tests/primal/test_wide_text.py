@@ -1,4 +1,4 @@
-"""Sparse tables with very many columns: the same models as with Gram matrices, and the choices of the user kept."""
+"""Sparse tables with very many columns: their singular directions are the features, models are told in the columns."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 import mtclust
-from mtclust import DMTRC, DSTC
+from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.metrics import macro_nmi
-from mtclust.primal import matrix_free
-from mtclust.primal.matrix_free import MatrixFreeSystem, SparseTable, sparse_moments
-from mtclust.primal.rows import moments
-from mtclust.primal.sources import TableRows
-from mtclust.primal.systems import TaskSystem
-from mtclust.problem import feature_descent
+from mtclust.primal.features import singular_directions
 
 SETTINGS = {"kernel": "linear", "lambda1": 2.0**-4, "lambda2": 2.0**-4, "n_init": 2, "random_state": 0}
 
@@ -30,31 +25,34 @@ def topics(sizes: dict[int, int], n_columns: int = 1200, seed: int = 0) -> tuple
     return sp.csr_matrix(counts, dtype=np.float64), y, tasks
 
 
-@pytest.mark.parametrize("centre", [True, False])
-def test_models_are_those_of_the_dense_system(centre, monkeypatch):
-    monkeypatch.setattr(matrix_free, "_TOLERANCE", 1e-9)
-    rng = np.random.default_rng(1)
-    parts = [sp.random(n, 30, density=0.3, random_state=n, format="csr") for n in (40, 25)]
-    offsets = np.array([0, 40, 65])
-    dense = moments(TableRows(np.concatenate([part.toarray() for part in parts]), offsets), centre)
-    own = sparse_moments(SparseTable(parts, offsets), centre)
-    assert own.scale == pytest.approx(dense.scale)
-    np.testing.assert_allclose(own.mean, dense.mean, atol=1e-14)
-    lambda1, b, Omega = np.array([0.02, 0.05]), rng.normal(size=(2, 30, 3)), np.array([[0.6, 0.3], [0.3, 0.4]])
-    expected = TaskSystem(dense.normalised_gram, lambda1, 0.1).condition(Omega).models(b)
-    found = MatrixFreeSystem(SparseTable(parts, offsets), own, lambda1, 0.1).condition(Omega).models(b)
-    np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
+@pytest.mark.parametrize("rank", [5, 60])
+def test_directions_are_those_of_the_dense_table_in_any_order_of_the_rows(rank):
+    X = sp.random(60, 90, density=0.2, random_state=0, format="csr")
+    expected = np.linalg.svd(X.toarray(), full_matrices=False)[2][:rank].T
+    for table in (X, X[np.random.default_rng(1).permutation(60)]):
+        found = singular_directions(table, rank)
+        np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-8)
 
 
-@pytest.mark.parametrize("estimator", [DMTRC, DSTC])
-def test_topics_are_found_and_the_objective_never_rises(estimator):
+def test_directions_that_say_nothing_are_left_out():
+    assert not singular_directions(sp.csr_matrix((30, 40)), 3).any()
+    two = np.zeros((30, 40))
+    two[:10, 3], two[10:, 7] = 2.0, 1.0
+    found = singular_directions(sp.csr_matrix(two), 5)
+    np.testing.assert_allclose(np.abs(found), np.eye(40)[:, [3, 7]], atol=1e-8)
+
+
+@pytest.mark.parametrize("estimator", [DMTRC, DMTFC, DSTC])
+def test_topics_are_found_and_models_are_told_in_the_columns(estimator):
     X, y, tasks = topics({0: 3, 1: 3})
     model = estimator(3, sizes="balanced", **SETTINGS).fit(X, tasks=tasks)
-    assert model.selection_["form"] == "matrix-free"
+    assert model.selection_["features"] == "200 singular directions of X"
     assert macro_nmi(y, model.labels_, tasks) > 0.9
     values = [entry["objective"] for entry in model.history_]
     assert np.all(np.diff(values) <= 1e-9)
     assert model.cluster_sizes_.tolist() == [[700, 700, 700]] * 2
+    scores = np.stack([X[j] @ model.coef_[tasks[j]].T + model.intercept_[tasks[j]] for j in range(20)])
+    np.testing.assert_allclose(scores.reshape(20, 3), model.decision_function(X[:20], tasks=tasks[:20]), atol=1e-10)
 
 
 def test_the_number_of_clusters_that_was_chosen_is_used():
@@ -77,7 +75,6 @@ def test_sizes_left_open_follow_the_sample():
     X, y, tasks = X[keep], y[keep], tasks[keep]
     X, y, tasks = sp.vstack([X, X]).tocsr(), np.tile(y, 2), np.tile(tasks, 2)
     model = DSTC(3, **SETTINGS).fit(X, tasks=tasks)
-    assert model.selection_["form"] == "matrix-free"
     assert model.cluster_sizes_.min() < 0.5 * model.cluster_sizes_.max()
     assert macro_nmi(y, model.labels_, tasks) > 0.9
 
@@ -94,7 +91,6 @@ def test_more_tasks_than_settings_are_chosen_on(estimator, tmp_path):
     X = sp.csr_matrix((np.ones(words.size), (np.repeat(np.arange(m * n), 35), words.ravel())), shape=(m * n, 1500))
     few_rounds = {"max_iter": 2} if estimator is DMTRC else {}
     model = estimator(C, kernel="linear", sizes="balanced", n_init=1, random_state=0, **few_rounds).fit(X, tasks=tasks)
-    assert model.selection_.form == "matrix-free"
     assert "60 tasks" in model.selection_.chosen_on
     assert model.cluster_sizes_.shape == (m, C)
     assert macro_nmi(y, model.labels_, tasks) > 0.8
@@ -102,22 +98,3 @@ def test_more_tasks_than_settings_are_chosen_on(estimator, tmp_path):
     loaded = mtclust.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(X, tasks=tasks), model.predict(X, tasks=tasks))
     np.testing.assert_array_equal(loaded.fit_task(X[:30]).labels_, model.fit_task(X[:30]).labels_)
-
-
-def test_passes_end_once_labels_stay_however_the_coupling_still_moves(monkeypatch):
-    changes, original = [], SparseTable.relabel
-
-    def relabel(*args):
-        changes.append(original(*args))
-        return changes[-1]
-
-    def always_gain(system, point, *rest):
-        point.value = 1.0 / len(changes)
-
-    monkeypatch.setattr(SparseTable, "relabel", relabel)
-    monkeypatch.setattr(feature_descent, "coupling_steps", always_gain)
-    X, _, tasks = topics({0: 3, 1: 3})
-    model = DMTRC(3, sizes="balanced", **SETTINGS).fit(X, tasks=tasks)
-    assert model.converged_
-    assert any(changes[:-4])
-    assert changes[-4:-1] == [0, 0, 0]  # the last pass is that of the tasks alone

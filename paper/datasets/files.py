@@ -1,0 +1,268 @@
+"""The files of the paper's data: where they are found, how they are downloaded, read and checked.
+
+A file is looked for in ``data_home``, in the directory named by the environment variable ``MTCLUST_DATA``, in the
+cache, and only then downloaded by pooch: into ``data_home`` if given, else into the cache. Members of a tar archive are
+read into memory and never written, so that names such as ``../../x``, links and devices can do no harm; what comes out
+of a download or a decompression is counted while it is read, so that a small file cannot unfold into more than the data
+set could be.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import os
+import re
+import tarfile
+import urllib.parse
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: the environment variable that names a directory of data files
+DATA_VARIABLE = "MTCLUST_DATA"
+#: bytes that a download may have: all files of the data sets are far below
+LARGEST = 200 * 2**20
+#: seconds without an answer after which a download is given up
+_TIMEOUT = 30
+
+Parsed = TypeVar("Parsed")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a data set.
+
+    Attributes
+    ----------
+    path : str
+        Its place below a data directory, e.g. ``"pendigits/pendigits.tra"``.
+    sha256 : str or None
+        Its checksum; None for a file that is judged by its parsed content alone.
+    urls : tuple of str
+        Where it can be downloaded, tried in order; empty for a file that is only looked for.
+    """
+
+    path: str
+    sha256: str | None
+    urls: tuple[str, ...] = ()
+
+
+def search_directories(data_home: str | os.PathLike[str] | None) -> list[Path]:
+    """The directories a file is looked for in, in order."""
+    given = [data_home, os.environ.get(DATA_VARIABLE), _cache_directory()]
+    return [Path(directory).expanduser() for directory in given if directory]
+
+
+def _cache_directory() -> Path | None:
+    """Where downloads go without a ``data_home``; nowhere without pooch, which is needed to fill it."""
+    try:
+        import pooch
+    except ImportError:
+        return None
+    return Path(pooch.os_cache("mtclust"))
+
+
+def obtain(
+    files: Sequence[DataFile],
+    parse: Callable[[Path], Parsed],
+    *,
+    data_home: str | os.PathLike[str] | None,
+    download_if_missing: bool,
+) -> Parsed:
+    """Find or download one of several interchangeable files, check it and return ``parse`` of it.
+
+    ``parse`` must raise ``ValueError`` on content that is not right; a download that it refuses is not kept.
+    """
+    directories = search_directories(data_home)
+    for directory in directories:
+        for file in files:
+            path = directory / file.path
+            if path.is_file():
+                _check_sha256(path, file)
+                return parse(path)
+    failures = []
+    if download_if_missing:
+        target = Path(data_home).expanduser() if data_home else directories[-1] if directories else Path()
+        for wanted, url in ((file, url) for file in files for url in file.urls):
+            try:
+                path = _download(wanted, url, target)
+            except OSError as error:
+                failures.append(f"{url}: {error}")
+                continue
+            try:
+                return parse(path)
+            except ValueError:
+                path.unlink()
+                raise
+    names = " or ".join(file.path for file in files)
+    reason = "could not be downloaded: " + "; ".join(failures) if failures else "was not to be downloaded"
+    raise FileNotFoundError(
+        f"{names} was not found in any of: {', '.join(map(str, directories))}. It {reason}.\n"
+        f"Get it from {' or '.join(url for file in files for url in file.urls)}, put it below a directory of yours "
+        f"under that name, and pass the directory as data_home or in the environment variable {DATA_VARIABLE}."
+    )
+
+
+def _download(file: DataFile, url: str, target: Path) -> Path:
+    """Let pooch download a file, check it under a temporary name and move it into place."""
+    try:
+        import pooch
+        import tqdm  # noqa: F401  (pooch draws its progress bar with it)
+    except ImportError as error:
+        raise ImportError(
+            'Downloading data needs pooch and tqdm: pip install "mtclust[data]". Without a network, point data_home or '
+            f"the environment variable {DATA_VARIABLE} to a directory that holds the files."
+        ) from error
+    final = target / file.path
+    known = file.sha256 and f"sha256:{file.sha256}"
+    pooch.retrieve(url, known, final.name, final.parent, downloader=_bounded_download)
+    return final
+
+
+def _bounded_download(url: str, path: str, pooch_: Any) -> None:
+    import pooch
+
+    hooks = {"response": refuse_open_line}
+    pooch.HTTPDownloader(progressbar=_bounded_bar(Path(path)), timeout=_TIMEOUT, hooks=hooks)(url, path, pooch_)
+
+
+def _bounded_bar(path: Path) -> Any:
+    """A progress bar, as pooch has it, that ends a download when what was written of it grows too large."""
+    import tqdm
+
+    class Bounded(tqdm.tqdm):
+        def update(self, n: float | None = 1) -> Any:
+            # of the file, not of what was sent: a server may send a little that unfolds into a lot
+            if path.stat().st_size > LARGEST:
+                raise OSError(f"it sends more than the {LARGEST // 2**20} MiB that a file may have")
+            return super().update(n)
+
+    return Bounded(total=1, ncols=79, unit="B", unit_scale=True, leave=True)  # the total is set by pooch
+
+
+def refuse_open_line(response: Any, *_: Any, **__: Any) -> None:
+    """Refuse a server that sends an encrypted request on to an address without encryption."""
+    if not response.is_redirect:
+        return
+    target = urllib.parse.urljoin(response.url, response.headers["location"])
+    if response.url.startswith("https:") and not target.startswith("https:"):
+        raise OSError(f"the server sends on to {target}, which is not encrypted")
+
+
+def _check_sha256(path: Path, file: DataFile) -> None:
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if file.sha256 not in (None, digest):
+        raise ValueError(
+            f"{path} has the wrong checksum: sha256 {digest}, expected {file.sha256}. It is damaged or another "
+            "version: delete it to have it downloaded again."
+        )
+
+
+#: how compressed files begin, and how they are read
+_FORMATS: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda stream: gzip.GzipFile(fileobj=stream),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+}
+
+
+class _Bounded:
+    """A stream that gives no more than so many bytes."""
+
+    def __init__(self, stream: IO[bytes], path: Path, max_bytes: int) -> None:
+        self._stream, self._path, self._max_bytes, self._given = stream, path, max_bytes, 0
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._given += len(data)
+        if self._given > self._max_bytes:
+            raise ValueError(
+                f"{self._path.name} holds more than {self._max_bytes // 10**6} MB, more than this data set has: "
+                "it is not the archive it should be. Delete it to have it downloaded again."
+            )
+        return data
+
+
+def read_members(path: Path, name: re.Pattern[str], *, max_bytes: int) -> list[tuple[re.Match[str], bytes]]:
+    """The regular files of an archive whose whole name matches ``name``: the match and the content of each.
+
+    It may be compressed by gzip, bzip2 or xz, or not at all. A broken archive, or one of more than ``max_bytes``, is a
+    ``ValueError``.
+    """
+    members = []
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(6)
+            file.seek(0)
+            known = [read for start, read in _FORMATS.items() if beginning.startswith(start)]
+            bounded: Any = _Bounded(known[0](file) if known else file, path, max_bytes)
+            archive = tarfile.open(fileobj=bounded, mode="r|")  # noqa: SIM115  (the file below it is closed)
+            for member in archive:
+                match = name.fullmatch(member.name.removeprefix("./"))
+                if match is None or not member.isreg():
+                    continue
+                stream = archive.extractfile(member)
+                content = stream.read() if stream is not None else b""
+                if len(content) != member.size:
+                    raise EOFError(f"{member.name} ends early")
+                members.append((match, content))
+    except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
+        if isinstance(error, FileNotFoundError | PermissionError):
+            raise
+        raise ValueError(
+            f"{path.name} is a broken archive ({type(error).__name__}: {error}). Delete it to have it downloaded again."
+        ) from error
+    return members
+
+
+def draw_fraction(target: NDArray[np.int64], fraction: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows of a random ``fraction`` of each class, sorted; at least one row of every class.
+
+    A smaller fraction drawn with the same generator state is a subset of a larger one.
+    """
+    if not 0 < fraction <= 1:
+        raise ValueError(f"fraction must be in (0, 1]; got {fraction}.")
+    chosen = []
+    for label in np.unique(target):
+        rows = rng.permutation(np.flatnonzero(target == label))
+        chosen.append(rows[: max(1, round(fraction * len(rows)))])
+    return np.sort(np.concatenate(chosen)).astype(np.int64)
+
+
+def scale_columns(data: NDArray[Any]) -> NDArray[np.float64]:
+    """Each column mapped to [0, 1] over the given rows; a constant column becomes 0."""
+    low, high = data.min(axis=0), data.max(axis=0)
+    width = np.where(high > low, high - low, 1)
+    return np.asarray((data - low) / width, dtype=np.float64)
+
+
+def check_content(digest: str, expected: str, what: str, source: str) -> None:
+    """Compare a hash of parsed rows with the one of the canonical data set.
+
+    The bytes of a file may differ between sources (compression, extra members); the rows, in canonical order, may not:
+    otherwise one seed would mean different draws in different places.
+    """
+    if digest != expected:
+        raise ValueError(
+            f"{what} read from {source} is not the expected data set: "
+            f"its rows have the sha256 {digest}, not {expected}. "
+            "The file is damaged or another version: delete it to have it downloaded again."
+        )
+
+
+def content_hash(parts: Sequence[bytes]) -> str:
+    """sha256 of byte strings, each preceded by its length so that no two sequences share one stream."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()

@@ -1,0 +1,235 @@
+"""From messages to features: Porter's stems, which terms, which weights, how many dimensions."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import MaxAbsScaler, normalize
+from threadpoolctl import threadpool_limits
+
+from mtclust.text import fit_weights, kept_terms
+from paper.datasets.files import scale_columns
+
+WEIGHTINGS = ("tfidf", "counts", "binary")
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How counts become features: the options of the two loaders of text.
+
+    Attributes
+    ----------
+    weighting : {"tfidf", "counts", "binary"}, default="tfidf"
+        Weights of the terms.
+    sublinear_tf : bool, default=True
+        1 + log of the count in place of the count; for "tfidf".
+    idf_power : float, default=1.0
+        Exponent of the inverse document frequency, which is fitted on the drawn rows of all tasks together; 0 for none,
+        2 to stress topics more; for "tfidf".
+    norm : {"l2", None}, default="l2"
+        Scale rows to length 1; for "tfidf" and "binary".
+    min_df, max_df : int, default=1, and float, default=1.0
+        Keep the terms in at least ``min_df`` of the drawn rows and at most the share ``max_df`` of them. ``min_df=0``
+        keeps the columns of terms that were not drawn at all.
+    in_every_task : bool, default=False
+        Keep only the terms that occur in every task.
+    n_components : int, optional
+        Project onto that many principal components of all rows together; the paper uses 100. None: all terms, sparse.
+    unit_range : {None, "before PCA", "after PCA"}, default=None
+        Map every column to [0, 1] over the drawn rows, as the paper says it does; before or after PCA.
+    """
+
+    weighting: str = "tfidf"
+    sublinear_tf: bool = True
+    idf_power: float = 1.0
+    norm: str | None = "l2"
+    min_df: int = 1
+    max_df: float = 1.0
+    in_every_task: bool = False
+    n_components: int | None = None
+    unit_range: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.weighting not in WEIGHTINGS:
+            raise ValueError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {self.weighting!r}.")
+        if self.norm not in ("l2", None):
+            raise ValueError(f"norm must be 'l2' or None; got {self.norm!r}.")
+        if self.min_df < 0:
+            raise ValueError(f"min_df must be a number of rows, 0 or more; got {self.min_df}.")
+        if not 0 < self.max_df <= 1:
+            raise ValueError(f"max_df must be a share of the rows in (0, 1]; got {self.max_df}.")
+        if self.unit_range not in (None, "before PCA", "after PCA"):
+            raise ValueError(f"unit_range must be None, 'before PCA' or 'after PCA'; got {self.unit_range!r}.")
+        if self.n_components is not None and self.n_components < 1:
+            raise ValueError(f"n_components must be None or at least 1; got {self.n_components}.")
+
+
+def text_features(
+    counts: Any, names: NDArray[Any], tasks: NDArray[Any], options: TextOptions
+) -> tuple[Any, NDArray[Any] | None]:
+    """Features and their names (None after PCA) from the counts of the drawn rows.
+
+    Terms are chosen and weighted over the rows of all tasks together (:func:`mtclust.text.fit_weights` says why).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> counts = sp.csr_array(np.array([[1, 2, 0], [1, 0, 3]]))
+    >>> X, names = text_features(counts, np.array(["a", "b", "c"]), np.array([0, 0]), TextOptions(min_df=2))
+    >>> X.toarray().tolist(), names.tolist()
+    ([[1.0], [1.0]], ['a'])
+    """
+    keep = _kept_terms(counts, tasks, options)
+    X = _weight(sp.csr_array(counts[:, keep], dtype=np.float64), options)
+    if options.unit_range == "before PCA":  # a term is missing from some row: its smallest weight is 0
+        X = sp.csr_array(MaxAbsScaler().fit_transform(X))
+    if options.n_components is None:
+        return X, names[keep]
+    if options.n_components >= min(X.shape):
+        raise ValueError(
+            f"n_components={options.n_components} must be less than the number of rows and of terms; X is {X.shape}."
+        )
+    # ARPACK keeps X sparse and makes many small products, where threads cost far more than they give (10 s for .5 s on
+    # a busy machine); one thread and a fixed start vector also give the same numbers everywhere
+    with threadpool_limits(limits=1):
+        components = PCA(options.n_components, svd_solver="arpack", random_state=0).fit_transform(X)
+    return scale_columns(components) if options.unit_range == "after PCA" else components, None
+
+
+def _kept_terms(counts: Any, tasks: NDArray[Any], options: TextOptions) -> NDArray[np.int64]:
+    # here min_df is always a number of rows and max_df always a share
+    chosen_by = tasks if options.in_every_task else None
+    return kept_terms(counts, math.ceil(options.min_df), float(options.max_df), chosen_by)
+
+
+def _weight(X: Any, options: TextOptions) -> Any:
+    if options.weighting == "counts":
+        return X
+    if options.weighting == "binary":
+        X.data[:] = 1.0
+        return normalize(X, norm="l2", copy=False) if options.norm == "l2" else X
+    weights = fit_weights(X, sublinear_tf=options.sublinear_tf, idf_power=options.idf_power, norm=options.norm)
+    return sp.csr_array(weights.transform(X, copy=False))
+
+
+# Porter's stemmer (M. F. Porter, An algorithm for suffix stripping, Program 14(3), 1980), as published. The paper's 20
+# Newsgroups matrix was made of Porter stems; the algorithm is short and fixed, so that it stands here instead of a
+# dependency.
+
+# each rule: suffix, what replaces it; of the suffixes that fit the longest counts, whether or not its condition holds
+_STEP2 = {
+    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "abli": "able", "alli": "al",
+    "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al",
+    "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
+}  # fmt: skip
+_STEP3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
+_STEP4_FEW_LETTERS = ("al", "er", "ic", "ou", "ant", "ent", "ion", "ism", "ate", "iti", "ous", "ive", "ize")
+_STEP4 = dict.fromkeys((*_STEP4_FEW_LETTERS, "ance", "ence", "able", "ible", "ment", "ement"), "")
+#: letters of the longest suffix above
+_LONGEST = 7
+_PLAIN = re.compile(r"[a-z]{3,}")
+
+
+def porter_stem(word: str) -> str:
+    """The stem of a lower-case English word.
+
+    Examples
+    --------
+    >>> [porter_stem(word) for word in ["relational", "hopping", "ponies", "electricity"]]
+    ['relat', 'hop', 'poni', 'electr']
+    """
+    if not _PLAIN.fullmatch(word):
+        return word
+    word = _step1(word)
+    word = _replace_suffix(word, _STEP2, more_than=0)
+    word = _replace_suffix(word, _STEP3, more_than=0)
+    word = _replace_suffix(word, _STEP4, more_than=1)
+    return _step5(word)
+
+
+def _shape(stem: str) -> str:
+    """The word as c (consonant) and v (vowel); y is a vowel after a consonant."""
+    shape = ""
+    for letter in stem:
+        is_vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))
+        shape += "v" if is_vowel else "c"
+    return shape
+
+
+def _measure(stem: str) -> int:
+    """Porter's m: how often a vowel is followed by a consonant."""
+    return _shape(stem).count("vc")
+
+
+def _has_vowel(stem: str) -> bool:
+    return "v" in _shape(stem)
+
+
+def _ends_double_consonant(word: str) -> bool:
+    return len(word) > 1 and word[-1] == word[-2] and _shape(word)[-1] == "c"
+
+
+def _ends_cvc(word: str) -> bool:
+    return _shape(word).endswith("cvc") and word[-1] not in "wxy"
+
+
+def _step1(word: str) -> str:
+    # 1a: plurals
+    if word.endswith(("sses", "ies")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    # 1b: -eed, -ed, -ing
+    if word.endswith("eed"):
+        if _measure(word[:-3]) > 0:
+            word = word[:-1]
+    else:
+        for suffix in ("ed", "ing"):
+            if word.endswith(suffix) and _has_vowel(word[: -len(suffix)]):
+                word = _tidy(word[: -len(suffix)])
+                break
+    # 1c: final y
+    if word.endswith("y") and _has_vowel(word[:-1]):
+        word = word[:-1] + "i"
+    return word
+
+
+def _tidy(word: str) -> str:
+    """Restore the end of a word that has lost -ed or -ing."""
+    if word.endswith(("at", "bl", "iz")):
+        return word + "e"
+    if _ends_double_consonant(word) and word[-1] not in "lsz":
+        return word[:-1]
+    if _measure(word) == 1 and _ends_cvc(word):
+        return word + "e"
+    return word
+
+
+def _replace_suffix(word: str, rules: dict[str, str], more_than: int) -> str:
+    for length in range(min(_LONGEST, len(word)), 1, -1):
+        suffix = word[-length:]
+        if suffix in rules:
+            stem = word[:-length]
+            # -ion goes only after s or t
+            allowed = suffix != "ion" or stem.endswith(("s", "t"))
+            return stem + rules[suffix] if allowed and _measure(stem) > more_than else word
+    return word
+
+
+def _step5(word: str) -> str:
+    if word.endswith("e"):
+        stem = word[:-1]
+        measure = _measure(stem)
+        if measure > 1 or (measure == 1 and not _ends_cvc(stem)):
+            word = stem
+    if _ends_double_consonant(word) and word.endswith("l") and _measure(word) > 1:
+        word = word[:-1]
+    return word

@@ -1,0 +1,747 @@
+"""The loops that need a compiler: sequential exchanges and moves, exact assignment, passes over rows.
+
+Imported only when first needed, since importing numba takes a while. Plain loops on arrays of one type each: sorting,
+partitioning and dot products, operations on whole arrays, slices, min and max stay outside, they are what makes
+compilation slow. Results do not depend on threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numba
+import numpy as np
+
+from mtclust.util.warning import warn_user
+
+_noted = False
+
+
+class CacheWarning(UserWarning):
+    """Compiled code cannot be kept for the next process."""
+
+
+def _note(reason: object) -> None:
+    global _noted
+    if not _noted:
+        _noted = True
+        warn_user(
+            f"numba cannot keep compiled code ({reason}): every new process compiles it again, which takes some "
+            "seconds. Set the environment variable NUMBA_CACHE_DIR to a directory that can be written.",
+            CacheWarning,
+        )
+
+
+def _noted_failure(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a cache whose failures cost time, not the result: the disk may be full, a file damaged."""
+
+    @wraps(method)
+    def forgiving(*args: Any) -> Any:
+        try:
+            return method(*args)
+        except Exception as error:  # a damaged file can fail in any way while it is unpickled
+            _note(error)
+            return None
+
+    return forgiving
+
+
+def njit(function: Callable[..., Any]) -> Any:
+    """Compile a function when it is first called, without the interpreter's lock, and keep the result if possible."""
+    try:
+        compiled: Any = numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError as error:  # there is no place for a cache
+        _note(error)
+        return numba.njit(nogil=True)(function)
+    cache = getattr(compiled, "_cache", None)  # None under NUMBA_DISABLE_JIT
+    if cache is not None:
+        cache.load_overload, cache.save_overload = map(_noted_failure, (cache.load_overload, cache.save_overload))
+    return compiled
+
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+
+#: rows near a boundary that are solved exactly, per row too many or too few, and at least
+UNDECIDED_PER_MISFIT = 9
+FEWEST_UNDECIDED = 64
+#: where these were too few, the gap is widened by this factor
+WIDER = 1.2
+#: the gap that sets them apart is estimated from this many rows
+SAMPLED_GAPS = 4096
+#: certificates hold up to this share of the spread of the scores
+ROUNDING = 1e-12
+#: more rows than this are left to the caller
+MOST_ROWS = 2000
+#: steps towards prices that fit the sizes; below so many rows exact paths are as quick; steps in units of the gap
+#: within which rows were counted
+_NEWTON_STEPS = 8
+_ENOUGH = 64
+_LONGEST_STEP = 4.0
+#: share of the largest degree that keeps clusters without rivals from making a Laplacian singular
+_SINGULAR = 1e-9
+#: a path pays if it is shorter than this share of the spread of the costs
+_PATH_TOLERANCE = 1e-13
+
+
+@njit
+def _next(state):  # type: ignore[no-untyped-def]
+    """One step of splitmix64: 64 random bits; ``state`` is an array of one uint64."""
+    state[0] += _GOLDEN
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * _MIX1
+    z = (z ^ (z >> np.uint64(27))) * _MIX2
+    return z ^ (z >> np.uint64(31))
+
+
+@njit
+def _shuffle(order, state):  # type: ignore[no-untyped-def]
+    for j in range(len(order) - 1, 0, -1):
+        k = np.int64(_next(state) % np.uint64(j + 1))
+        held = order[j]
+        order[j] = order[k]
+        order[k] = held
+
+
+@njit
+def exchange(M, P, labels, counts, lower, upper, tolerance, state):  # type: ignore[no-untyped-def]
+    """Swap and move rows of one task until no single exchange lowers ½⟨Y, MY⟩ + ⟨Y, L⟩; rows in random order.
+
+    ``M`` is n×n symmetric, ``P`` is C×n and holds (MY + L)ᵀ; ``P``, ``labels`` and ``counts`` are changed in place.
+    Every step takes the best partner (or move) of one row. With a = C/(C−1), swapping j (cluster p) and k (cluster q)
+    changes the objective by a(P_qj − P_pj + P_pk − P_qk) + a²(M_jj + M_kk − 2M_jk), moving j alone by
+    a(P_qj − P_pj) + a²M_jj.
+    Returns the number of exchanges and the change of the objective.
+    """
+    n = M.shape[0]
+    C = P.shape[0]
+    a = C / (C - 1.0)
+    own = np.empty(n)
+    for j in range(n):
+        own[j] = P[labels[j], j]
+    order = np.arange(n)
+    n_exchanges = 0
+    total = 0.0
+    improved = True
+    while improved:
+        improved = False
+        _shuffle(order, state)
+        for position in range(n):
+            j = order[position]
+            p = labels[j]
+            Mjj = M[j, j]
+            best = -tolerance
+            partner = -1
+            target = -1
+            if counts[p] > lower[p]:
+                for q in range(C):
+                    if q != p and counts[q] < upper[q]:
+                        delta = P[q, j] - own[j] + a * Mjj
+                        if delta < best:
+                            best = delta
+                            target = q
+            for k in range(n):
+                q = labels[k]
+                if q != p:
+                    delta = P[q, j] - own[j] + P[p, k] - own[k] + a * (Mjj + M[k, k] - 2.0 * M[j, k])
+                    if delta < best:
+                        best = delta
+                        partner = k
+                        target = q
+            if target < 0:
+                continue
+            improved = True
+            n_exchanges += 1
+            total += a * best
+            labels[j] = target
+            if partner >= 0:
+                labels[partner] = p
+                for k in range(n):
+                    change = a * (M[j, k] - M[partner, k])
+                    P[target, k] += change
+                    P[p, k] -= change
+            else:
+                counts[p] -= 1
+                counts[target] += 1
+                for k in range(n):
+                    change = a * M[j, k]
+                    P[target, k] += change
+                    P[p, k] -= change
+            for k in range(n):
+                own[k] = P[labels[k], k]
+    return n_exchanges, total
+
+
+@njit
+def _cheapest_exits(cost, labels, a, exits, movers):  # type: ignore[no-untyped-def]
+    """For cluster a: the cheapest row to hand to each other cluster, and its price."""
+    C = cost.shape[1]
+    for b in range(C):
+        exits[a, b] = np.inf
+        movers[a, b] = -1
+    for j in range(cost.shape[0]):
+        if labels[j] == a:
+            for b in range(C):
+                price = cost[j, b] - cost[j, a]
+                if price < exits[a, b]:
+                    exits[a, b] = price
+                    movers[a, b] = j
+    exits[a, a] = np.inf
+
+
+@njit
+def _leads_to(parent, first, last):  # type: ignore[no-untyped-def]
+    """Whether the path that ends in ``last`` comes through ``first``."""
+    node = last
+    while node >= 0:
+        if node == first:
+            return True
+        node = parent[node]
+    return False
+
+
+@njit
+def _shortest_path(exits, may_give, may_take, distance, parent, rounding):  # type: ignore[no-untyped-def]
+    """Bellman–Ford from all clusters that may give to the nearest that may take; returns its number or −1.
+
+    ``rounding`` is that of the costs, in their unit.
+    """
+    C = exits.shape[0]
+    for c in range(C):
+        distance[c] = 0.0 if may_give[c] else np.inf
+        parent[c] = -1
+    for _ in range(C - 1):
+        changed = False
+        for a in range(C):
+            if distance[a] == np.inf:
+                continue
+            for b in range(C):
+                reach = distance[a] + exits[a, b]
+                # a shorter way must be shorter by more than rounding, or zero-length circles would never settle; among
+                # equal rows circles can come out shorter by more than that, and must not enter a path
+                if reach < distance[b] - rounding - 1e-14 * abs(reach) and not _leads_to(parent, b, a):
+                    distance[b] = reach
+                    parent[b] = a
+                    changed = True
+        if not changed:
+            break
+    end = -1
+    for c in range(C):
+        if may_take[c] and parent[c] >= 0 and (end < 0 or distance[c] < distance[end]):
+            end = c
+    return end
+
+
+@njit
+def _push_along(cost, labels, counts, parent, end, exits, movers, touched):  # type: ignore[no-untyped-def]
+    """Hand one row over every edge of the path that ends in ``end``; refresh the clusters on it."""
+    C = cost.shape[1]
+    for c in range(C):
+        touched[c] = False
+    node = end
+    steps = 0
+    touched[end] = True
+    while parent[node] >= 0 and steps < C:
+        giver = parent[node]
+        touched[giver] = True
+        labels[movers[giver, node]] = node
+        counts[giver] -= 1
+        counts[node] += 1
+        node = giver
+        steps += 1
+    for c in range(C):
+        if touched[c]:
+            _cheapest_exits(cost, labels, c, exits, movers)
+
+
+@njit
+def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-untyped-def]
+    """Turn labels that are optimal for their own cluster sizes into the optimum within [lower, upper], in place.
+
+    Shortest augmenting paths on the graph of clusters, whose edge a→b is the cheapest row of a to hand to b: first
+    rows leave clusters that are too large, then they reach clusters that are too small, at last sizes move inside their
+    bounds while that pays by more than ``tolerance``. No negative circle is left, so the result is optimal. Returns the
+    number of paths.
+    """
+    C = cost.shape[1]
+    exits = np.empty((C, C))
+    movers = np.empty((C, C), dtype=np.int64)
+    distance = np.empty(C)
+    parent = np.empty(C, dtype=np.int64)
+    may_give = np.empty(C, dtype=np.bool_)
+    may_take = np.empty(C, dtype=np.bool_)
+    touched = np.empty(C, dtype=np.bool_)
+    for a in range(C):
+        _cheapest_exits(cost, labels, a, exits, movers)
+    n_paths = 0
+    for phase in range(3):
+        while True:
+            any_give = False
+            any_take = False
+            for c in range(C):
+                if phase == 0:
+                    may_give[c] = counts[c] > upper[c]
+                    may_take[c] = counts[c] < upper[c]
+                elif phase == 1:
+                    may_give[c] = counts[c] > lower[c]
+                    may_take[c] = counts[c] < lower[c]
+                else:
+                    may_give[c] = counts[c] > lower[c]
+                    may_take[c] = counts[c] < upper[c]
+                any_give = any_give or may_give[c]
+                any_take = any_take or may_take[c]
+            if not (any_give and any_take):
+                break
+            end = _shortest_path(exits, may_give, may_take, distance, parent, 0.1 * tolerance)
+            if end < 0 or (phase == 2 and distance[end] >= -tolerance):
+                break
+            _push_along(cost, labels, counts, parent, end, exits, movers, touched)
+            n_paths += 1
+    return n_paths
+
+
+@njit
+def lead_over_rivals(cost, prices, c, lead):  # type: ignore[no-untyped-def]
+    """lead_j = cost_jc − min over k ≠ c of (cost_jk + price_k): row j prefers c while lead_j + price_c < 0."""
+    n, C = cost.shape
+    for j in range(n):
+        rival = np.inf
+        for k in range(C):
+            if k != c:
+                value = cost[j, k] + prices[k]
+                if value < rival:
+                    rival = value
+        lead[j] = cost[j, c] - rival
+
+
+@njit
+def move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps):  # type: ignore[no-untyped-def]
+    """Move single rows of one task while that raises Σ_c weight[n_c] − unit[n_c]·‖e_c‖²; rows in the order given.
+
+    ``A`` is n×n symmetric and ‖e_c‖² = zᵀAz + 2zᵀF + const; ``P`` is C×n and holds (Az + F)ᵀ. A row j that leaves p
+    changes ‖e_p‖² by A_jj − 2P_pj, one that enters q changes ‖e_q‖² by A_jj + 2P_qj. ``P``, ``labels``, ``counts`` and
+    ``errors`` are changed in place. Returns the number of moves.
+    """
+    n = A.shape[0]
+    C = P.shape[0]
+    n_moves = 0
+    for _ in range(sweeps):
+        moved = False
+        for position in range(order.shape[0]):
+            j = order[position]
+            p = labels[j]
+            if counts[p] <= lower[p]:
+                continue
+            left = errors[p] - 2.0 * P[p, j] + A[j, j]
+            lost = weight[counts[p] - 1] - unit[counts[p] - 1] * left - weight[counts[p]] + unit[counts[p]] * errors[p]
+            best = 1e-10
+            target = -1
+            for q in range(C):
+                if q != p and counts[q] < upper[q]:
+                    entered = errors[q] + 2.0 * P[q, j] + A[j, j]
+                    gain = lost + weight[counts[q] + 1] - unit[counts[q] + 1] * entered
+                    gain += unit[counts[q]] * errors[q] - weight[counts[q]]
+                    if gain > best:
+                        best = gain
+                        target = q
+            if target < 0:
+                continue
+            moved = True
+            n_moves += 1
+            errors[p] = left
+            errors[target] += 2.0 * P[target, j] + A[j, j]
+            labels[j] = target
+            counts[p] -= 1
+            counts[target] += 1
+            for k in range(n):
+                P[p, k] -= A[j, k]
+                P[target, k] += A[j, k]
+        if not moved:
+            break
+    return n_moves
+
+
+@njit
+def move_from(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # type: ignore[no-untyped-def]
+    """:func:`move` from labels alone: F (C×n) is what the other tasks add, and
+    ``constant`` is ‖e_c‖² without the labels of the task.
+
+    Returns Σ_c weight[n_c] − unit[n_c]·‖e_c‖² at the end and the number of moves.
+    """
+    n = A.shape[0]
+    P = F.copy()
+    errors = constant.copy()
+    C = P.shape[0]
+    counts = np.zeros(C, dtype=np.int64)
+    for j in range(n):
+        p = labels[j]
+        counts[p] += 1
+        for k in range(n):
+            P[p, k] += A[j, k]
+    for j in range(n):
+        errors[labels[j]] += P[labels[j], j] + F[labels[j], j]
+    n_moves = 0
+    if C > 1:
+        n_moves = move(A, P, labels, counts, errors, weight, unit, lower, upper, order, sweeps)
+    value = 0.0
+    for c in range(C):
+        value += weight[counts[c]] - unit[counts[c]] * errors[c]
+    return value, n_moves
+
+
+@njit
+def choose(scores, prices, labels, gaps, counts):  # type: ignore[no-untyped-def]
+    """Give every row the cluster of highest score − price; gaps to the second best; returns how many labels changed.
+
+    ``labels`` and ``gaps`` are written, ``counts`` added to.
+    """
+    n, C = scores.shape
+    changed = 0
+    for j in range(n):
+        best = scores[j, 0] - prices[0]
+        second = -np.inf
+        winner = 0
+        # selections, no branches: which cluster wins is unpredictable, and wrong guesses of the processor cost more
+        for c in range(1, C):
+            value = scores[j, c] - prices[c]
+            higher = value > best
+            rival = best if higher else value
+            second = rival if rival > second else second
+            winner = c if higher else winner
+            best = value if higher else best
+        gaps[j] = best - second
+        counts[winner] += 1
+        changed += 1 if labels[j] != winner else 0
+        labels[j] = winner
+    return changed
+
+
+@njit
+def move_sums(rows, old, new, sums):  # type: ignore[no-untyped-def]
+    """Class sums (C × r) after the labels of these rows changed from ``old`` (−1: none yet) to ``new``."""
+    n, r = rows.shape
+    for j in range(n):
+        p = old[j]
+        q = new[j]
+        if p == q:
+            continue
+        for k in range(r):
+            sums[q, k] += rows[j, k]
+        if p >= 0:
+            for k in range(r):
+                sums[p, k] -= rows[j, k]
+
+
+@njit
+def two_best(cost, prices, first, second, gaps):  # type: ignore[no-untyped-def]
+    """The two clusters of lowest cost + price of every row, and how far they are apart."""
+    n, C = cost.shape
+    for j in range(n):
+        best = cost[j, 0] + prices[0]
+        next_best = np.inf
+        winner = 0
+        rival = 0
+        for c in range(1, C):
+            value = cost[j, c] + prices[c]
+            lower = value < best
+            loser = best if lower else value
+            who = winner if lower else c
+            nearer = loser < next_best
+            rival = who if nearer else rival
+            next_best = loser if nearer else next_best
+            winner = c if lower else winner
+            best = value if lower else best
+        first[j] = winner
+        second[j] = rival
+        gaps[j] = next_best - best
+
+
+@njit
+def count(labels, counts):  # type: ignore[no-untyped-def]
+    """Add the number of rows of every cluster to ``counts``."""
+    for j in range(len(labels)):
+        counts[labels[j]] += 1
+
+
+@njit
+def eagerness(scores, prices, labels, wants):  # type: ignore[no-untyped-def]
+    """How much better than its own the best other cluster is for every row, by score − price."""
+    n, C = scores.shape
+    for j in range(n):
+        p = labels[j]
+        best = -np.inf
+        for c in range(C):
+            value = scores[j, c] - prices[c]
+            value = -np.inf if c == p else value
+            best = value if value > best else best
+        wants[j] = best - (scores[j, p] - prices[p])
+
+
+@njit
+def lower_prices(cost, labels, may_give, may_take, prices):  # type: ignore[no-untyped-def]
+    """Change prices so that every row has its cheapest cluster by cost + price; returns whether that was possible.
+
+    Difference constraints q_a ≤ q_b + min over rows of a of (cost_b − cost_a), relaxed from the given prices down. The
+    last price is that of "no constraint": a cluster that may take rows costs no more, one that may give no less.
+    """
+    n, C = cost.shape
+    exits = np.empty((C + 1, C + 1))
+    for a in range(C + 1):
+        for b in range(C + 1):
+            exits[a, b] = np.inf
+    for j in range(n):
+        a = labels[j]
+        for b in range(C):
+            price = cost[j, b] - cost[j, a]
+            if price < exits[a, b]:
+                exits[a, b] = price
+    for c in range(C):
+        exits[c, c] = 0.0
+        if may_take[c]:
+            exits[c, C] = 0.0
+        if may_give[c]:
+            exits[C, c] = 0.0
+    for _ in range(C + 2):
+        changed = False
+        for a in range(C + 1):
+            for b in range(C + 1):
+                reach = prices[b] + exits[a, b]
+                if reach < prices[a] - 1e-13 * (1.0 + abs(reach)):
+                    prices[a] = reach
+                    changed = True
+        if not changed:
+            return True
+    return False
+
+
+@njit
+def smallest(values, size, rank):  # type: ignore[no-untyped-def]
+    """The value of this rank (0: the least) among the first ``size``, which are reordered."""
+    low = 0
+    high = size - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i = low
+        j = high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                held = values[i]
+                values[i] = values[j]
+                values[j] = held
+                i += 1
+                j -= 1
+        if rank <= j:
+            high = j
+        elif rank >= i:
+            low = i
+        else:
+            break
+    return values[rank]
+
+
+@njit
+def _solve(matrix, right):  # type: ignore[no-untyped-def]
+    """Solve by elimination, in place: ``right`` becomes x. The matrix must be one for which no pivots are needed."""
+    size = len(right)
+    for k in range(size):
+        for i in range(k + 1, size):
+            factor = matrix[i, k] / matrix[k, k]
+            for j in range(k, size):
+                matrix[i, j] -= factor * matrix[k, j]
+            right[i] -= factor * right[k]
+    for k in range(size - 1, -1, -1):
+        for j in range(k + 1, size):
+            right[k] -= matrix[k, j] * right[j]
+        right[k] /= matrix[k, k]
+
+
+@njit
+def newton_prices(cost, low, high, best):  # type: ignore[no-untyped-def]
+    """Change prices (``best``) so that the cluster sizes nearly meet the bounds.
+
+    Raising a price by ε moves about as many rows to each rival as have it second best within ε: with these numbers per
+    ε as weights, sizes answer to prices like a graph Laplacian, which is solved for the rows too many or too few.
+    """
+    n, C = cost.shape
+    if n <= _ENOUGH:
+        return
+    prices = np.empty(C)
+    for c in range(C):
+        prices[c] = best[c]
+    first = np.empty(n, dtype=np.int64)
+    second = np.empty(n, dtype=np.int64)
+    gaps = np.empty(n)
+    held = np.empty(n)
+    counts = np.empty(C, dtype=np.int64)
+    step = np.empty(C)
+    laplacian = np.empty((C, C))
+    fewest = 2 * n + 1
+    for _ in range(_NEWTON_STEPS):
+        two_best(cost, prices, first, second, gaps)
+        for c in range(C):
+            counts[c] = 0
+        for j in range(n):
+            counts[first[j]] += 1
+            held[j] = gaps[j]
+        misfit = 0
+        all_active = True
+        for c in range(C):
+            # a price is 0 unless its cluster is held at a bound
+            goal = counts[c]
+            if prices[c] > 0.0 or counts[c] > high[c]:
+                goal = high[c]
+            elif prices[c] < 0.0 or counts[c] < low[c]:
+                goal = low[c]
+            step[c] = counts[c] - goal
+            misfit += counts[c] - goal if counts[c] > goal else goal - counts[c]
+            all_active = all_active and (step[c] != 0.0 or prices[c] != 0.0 or low[c] == high[c])
+        if misfit < fewest:
+            for c in range(C):
+                best[c] = prices[c]
+            fewest = misfit
+        elif misfit > 2 * fewest:
+            return
+        if misfit <= 2 * C:
+            return
+        rank = 2 * misfit if 2 * misfit > _ENOUGH else _ENOUGH
+        delta = smallest(held, n, rank if rank < n else n - 1)
+        if not delta > 0.0:
+            return
+        for p in range(C):
+            for q in range(C):
+                laplacian[p, q] = 0.0
+        for j in range(n):
+            if gaps[j] <= delta:
+                p = first[j]
+                q = second[j]
+                laplacian[p, q] -= 0.5 / delta
+                laplacian[q, p] -= 0.5 / delta
+                laplacian[p, p] += 0.5 / delta
+                laplacian[q, q] += 0.5 / delta
+        largest = 0.0
+        for c in range(C):
+            largest = laplacian[c, c] if laplacian[c, c] > largest else largest
+        if not largest > 0.0:
+            return
+        # prices that all rise alike change nothing: that direction is made stiff
+        stiff = largest / C if all_active else 0.0
+        for p in range(C):
+            moves = step[p] != 0.0 or prices[p] != 0.0 or low[p] == high[p]
+            for q in range(C):
+                laplacian[p, q] = laplacian[p, q] + stiff if moves else 0.0
+            laplacian[p, p] += _SINGULAR * largest if moves else largest
+        _solve(laplacian, step)
+        longest = _LONGEST_STEP * delta
+        for c in range(C):
+            change = step[c] if step[c] < longest else longest
+            prices[c] += change if change > -longest else -longest
+
+
+@njit
+def exact(cost, low, high, prices, labels):  # type: ignore[no-untyped-def]
+    """Optimal ``labels`` within the bounds, from prices and with ``prices`` that prove it; both are written.
+
+    The last of the C + 1 prices is that of no constraint, 0.
+    """
+    n, C = cost.shape
+    newton_prices(cost, low, high, prices)
+    counts = np.zeros(C, dtype=np.int64)
+    least = np.inf
+    most = -np.inf
+    for j in range(n):
+        best = np.inf
+        winner = 0
+        for c in range(C):
+            value = cost[j, c]
+            least = value if value < least else least
+            most = value if value > most else most
+            value += prices[c]
+            winner = c if value < best else winner
+            best = value if value < best else best
+        labels[j] = winner
+        counts[winner] += 1
+    augment(cost, labels, counts, low, high, _PATH_TOLERANCE * (most - least))
+    may_give = np.empty(C, dtype=np.bool_)
+    may_take = np.empty(C, dtype=np.bool_)
+    for c in range(C):
+        may_give[c] = counts[c] > low[c]
+        may_take[c] = counts[c] < high[c]
+    prices[C] = 0.0
+    lower_prices(cost, labels, may_give, may_take, prices)
+    for c in range(C):
+        prices[c] -= prices[C]
+    prices[C] = 0.0
+
+
+@njit
+def misfit_of(prices, counts, lower, upper):  # type: ignore[no-untyped-def]
+    """Whether the labels that prices alone give are optimal, and how many rows too many and too few they have.
+
+    They are if sizes are within bounds and the prices belong to them: above 0 only at the upper bound, below 0 only at
+    the lower.
+    """
+    fits = True
+    misfit = 0
+    for c in range(len(counts)):
+        if counts[c] > upper[c]:
+            misfit += counts[c] - upper[c]
+        elif counts[c] < lower[c]:
+            misfit += lower[c] - counts[c]
+        elif (counts[c] > lower[c] and prices[c] < 0.0) or (counts[c] < upper[c] and prices[c] > 0.0):
+            fits = False
+    return fits and misfit == 0, misfit
+
+
+@njit
+def gap_of_rank(gaps, rank, held):  # type: ignore[no-untyped-def]
+    """A gap that about ``rank`` rows do not exceed, from every so many of many rows; ``held`` is overwritten."""
+    n = len(gaps)
+    if rank >= n:
+        widest = gaps[0]
+        for j in range(1, n):
+            widest = gaps[j] if gaps[j] > widest else widest
+        return widest
+    step = 1 if n <= SAMPLED_GAPS else n // SAMPLED_GAPS
+    size = (n + step - 1) // step
+    for j in range(size):
+        held[j] = gaps[j * step]
+    if n > SAMPLED_GAPS:
+        rank = -(-rank * size // n)
+        rank = rank if rank < size else size - 1
+    return smallest(held, size, rank)
+
+
+@njit
+def gather(scores, constant, labels, gaps, delta, undecided, cost, low, high):  # type: ignore[no-untyped-def]
+    """The rows with at most this gap, with their costs; ``low`` and ``high``, room without rows, become theirs.
+
+    Returns how many they are, whether ``undecided`` had room for all of them, and whether they can meet the bounds.
+    """
+    C = len(constant)
+    k = 0
+    for j in range(len(gaps)):
+        if gaps[j] <= delta:
+            if k == len(undecided):
+                return k, False, False
+            undecided[k] = j
+            low[labels[j]] += 1
+            high[labels[j]] += 1
+            for c in range(C):
+                cost[k, c] = -constant[c] - scores[j, c]
+            k += 1
+    fewest = 0
+    most = 0
+    for c in range(C):
+        if high[c] < 0:
+            return k, True, False
+        low[c] = low[c] if low[c] > 0 else 0
+        fewest += low[c]
+        most += high[c]
+    return k, True, fewest <= k and k <= most

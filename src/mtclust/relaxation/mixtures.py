@@ -1,0 +1,287 @@
+r"""The reduced problem, the paper's (30) and (31): weights μ of given labellings, models W and coupling matrix Z.
+
+With Ỹ(μ) = Σ_k μ_kY_k, one simplex of weights per task, the models eliminated and Z fixed,
+
+.. math:: \Phi(\mu, Z) = \tfrac12\sum_{kl}\mu_k\mu_l\,\langle Y_k, M(Z)Y_l\rangle
+
+is a quadratic in μ: a small program, solved exactly by an active set. For fixed μ two steps in Z are known:
+
+- the closed form, Ω ∝ (Σ_c W_cᵀW_c)^½ or D ∝ (Σ_c W_cW_cᵀ)^½, the minimiser of J(Ỹ, W, Z) for the models W of the
+  present Z: the paper's printed update. Φ never rises, but it can stop short: a direction whose eigenvalue of Z is zero
+  gets no weight in W and never comes back, and after one step D has at most m(C−1) directions of r
+- the water-filling Z of the dual (:mod:`mtclust.relaxation.certificate`), which revives directions. On the labellings
+  that have weight the dual problem is smooth,
+
+  .. math:: \max_\alpha\; \langle\alpha, \tilde Y\rangle - \Phi^*(\alpha) \quad\text{where}\quad
+            \langle\alpha^i, Y_k\rangle \text{ is the same for all } k \text{ of task } i \text{ with } \mu_k > 0,
+
+  and α = MỸ of an optimal μ obeys these equations. So L-BFGS goes on from there in z, α = Lz, LLᵀ = M(Z), with the
+  gradient projected on them: labellings and coupling are found together
+
+Both take turns with the program in μ; a Z that does not lower Φ is not kept. With one labelling per task, whatever it
+is, μ = 1 and this is the paper's innermost problem for fixed Ỹ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from scipy.optimize import minimize
+
+from mtclust.core.coupling import Conditioned, Coupling, Independent, RelationshipState
+from mtclust.relaxation.certificate import Conjugate, conjugate
+
+Array = NDArray[np.float64]
+
+#: a way to find Z is given up when a step leaves more than this share of the gap: the closed form for the dual ascent,
+#: and this for one that is sharper
+_WORTHWHILE = 0.5
+#: L-BFGS ends when a step gains less than this share of the gap that is wanted; a sharper ascent, of that of the last
+_ASCENT = 0.01
+#: pairs that L-BFGS remembers
+_MEMORY = 15
+#: relative differences below this are rounding
+_ROUNDING = 1e-14
+
+
+class Pools:
+    """Labellings of every task, as codes: the first of each, to begin with."""
+
+    def __init__(self, offsets: NDArray[np.int64], codes: Array) -> None:
+        self.rows = [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
+        self._shape = codes.shape
+        self.members = [codes[part].reshape(1, -1) for part in self.rows]  # row k is Y_k of a task, flattened
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(members) for members in self.members]
+
+    @property
+    def groups(self) -> NDArray[np.int64]:
+        """The task each weight belongs to."""
+        return np.repeat(np.arange(len(self.members)), self.sizes)
+
+    def split(self, mu: Array) -> list[Array]:
+        """The weights of every task."""
+        return np.split(mu, np.cumsum(self.sizes)[:-1])
+
+    def codes(self, mu: Array) -> Array:
+        """Ỹ = Σ_k μ_kY_k."""
+        return np.concatenate([w @ Y for w, Y in zip(self.split(mu), self.members)]).reshape(self._shape)
+
+    def slopes(self, alpha: Array) -> Array:
+        """⟨αⁱ, Yⁱ_k⟩ of every labelling."""
+        return np.concatenate([Y @ alpha[part].ravel() for part, Y in zip(self.rows, self.members)])
+
+    def bound(self, alpha: Array, conjugate: float) -> float:
+        """Σ_i min_k ⟨αⁱ, Yⁱ_k⟩ − Φ*(α): no mixture has a lower value."""
+        return sum(float(slopes.min()) for slopes in self.split(self.slopes(alpha))) - conjugate
+
+    def gram(self, at: Conditioned) -> Array:
+        """⟨Y_k, MY_l⟩ of all pairs of labellings."""
+        columns = []
+        for task, (part, Y) in enumerate(zip(self.rows, self.members)):
+            side_by_side = Y.T.reshape(part.stop - part.start, -1)
+            P = at.alpha_after(np.zeros((self._shape[0], side_by_side.shape[1])), task, side_by_side)
+            columns.append(np.concatenate([X @ P[r].reshape(X.shape[1], -1) for X, r in zip(self.members, self.rows)]))
+        H = np.concatenate(columns, axis=1)
+        return 0.5 * (H + H.T)
+
+    def add(self, codes: Array, mu: Array) -> Array | None:
+        """Add one labelling per task, those that are new; returns μ with zeros for them, None if none was."""
+        weights, grown = self.split(mu), False
+        for task, part in enumerate(self.rows):
+            labelling = codes[part].reshape(1, -1)
+            if not np.any(np.all(self.members[task] == labelling, axis=1)):
+                self.members[task] = np.vstack([self.members[task], labelling])
+                weights[task] = np.append(weights[task], 0.0)
+                grown = True
+        return np.concatenate(weights) if grown else None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Weights, models and coupling, with bounds on both sides.
+
+    Attributes
+    ----------
+    value : float
+        ½⟨Ỹ, M(Z)Ỹ⟩ ≥ Φ(Ỹ).
+    mu : ndarray of shape (K,)
+        The weights.
+    at : Conditioned
+        The problem for the Z that was found (``at.Z``).
+    alpha : ndarray of shape (N, C)
+        The dual variable that certifies the lower bound.
+    conjugate : float
+        Φ*(α): Φ(Y) ≥ ⟨α, Y⟩ − Φ*(α) for all Y.
+    lower : float
+        No mixture of the labellings has a lower value.
+    values : tuple of float
+        The value after every step; never rises.
+    converged : bool
+        Whether the bounds came as close as was wanted.
+    """
+
+    value: float
+    mu: Array
+    at: Conditioned
+    alpha: Array
+    conjugate: float
+    lower: float
+    values: tuple[float, ...]
+    converged: bool
+
+    def bound(self, codes: Array) -> float:
+        """The certified lower bound of Φ at any label codes."""
+        return float(np.vdot(self.alpha, codes)) - self.conjugate
+
+
+def smallest_mixture(H: Array, groups: NDArray[np.int64], mu: Array) -> Array:
+    """Minimise ½μᵀHμ over weights that are at least 0 and sum to 1 within every group, by an active set.
+
+    Parameters
+    ----------
+    H : ndarray of shape (K, K)
+        Positive semidefinite.
+    groups : ndarray of shape (K,)
+        The simplex each weight belongs to, 0, 1, ….
+    mu : ndarray of shape (K,)
+        Weights to begin with.
+
+    Examples
+    --------
+    >>> H = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, 1.0], [-1.0, 1.0, 9.0]])
+    >>> smallest_mixture(H, np.array([0, 0, 1]), np.array([0.5, 0.5, 1.0]))
+    array([1., 0., 1.])
+    """
+    sums = (groups == np.arange(groups.max() + 1)[:, None]).astype(np.float64)  # Aμ = 1
+    scale = float(np.mean(np.diag(H))) or 1.0
+    P = H / scale + sums.T @ sums  # AᵀA adds a constant and makes P definite where H is along the simplices
+    P.flat[:: len(P) + 1] += _ROUNDING
+    support = mu > 0
+    for _ in range(10 * len(mu)):  # finite; every pass adds or drops a labelling
+        S = np.flatnonzero(support)
+        A = sums[:, S]
+        factor, info = lapack.dpotrf(P[np.ix_(S, S)], lower=0)
+        if info != 0:
+            break
+        X = lapack.dpotrs(factor, A.T, lower=0)[0]
+        target = X @ np.linalg.solve(A @ X, np.ones(len(A)))  # the minimum where only sums are kept
+        now = mu[S]
+        if target.min() < 0:  # go as far as the first weight that becomes zero, and drop it
+            steps = np.where(target < 0, now / np.maximum(now - target, np.finfo(float).tiny), np.inf)
+            mu = mu.copy()
+            mu[S] = np.where(steps > steps.min(), now + steps.min() * (target - now), 0.0)
+            support[S[steps <= steps.min()]] = False
+            continue
+        mu = np.zeros_like(mu)
+        mu[S] = target
+        gradient = H @ mu
+        multipliers = sums @ (mu * gradient)
+        violation = sums * np.minimum(gradient - multipliers[groups] + _ROUNDING * scale, 0.0)
+        violation[:, support] = 0.0
+        worst = violation.argmin(axis=1)[violation.min(axis=1) < 0]  # one labelling of every group
+        if len(worst) == 0:
+            break
+        support[worst] = True
+    mu = np.maximum(mu, 0.0)
+    return mu / np.bincount(groups, weights=mu)[groups]
+
+
+def solve_mixture(
+    coupling: Coupling, pools: Pools, mu: Array, at: Conditioned, *, tol: float = 0.0, accuracy: float = 0.0,
+    enough: float = -np.inf, lower: float = -np.inf, max_steps: int = 300,
+) -> Solution:  # fmt: skip
+    """Minimise Φ over μ and Z, from the μ given and the Z of ``at``.
+
+    It ends at a certified gap of ``tol`` times the value or of ``accuracy``, at a value of ``enough``, or where no step
+    is worthwhile; the bounds hold in any case.
+
+    Parameters
+    ----------
+    lower : float
+        A lower bound known beforehand.
+    """
+    best: Conditioned = at
+    best_mu, value, values = mu, np.inf, list[float]()
+    certificate, lower_here, gap = (np.zeros(0), np.inf), -np.inf, np.inf
+    ascent_tol, ascending, converged = 0.0, False, False
+
+    def certified(alpha: Array, dual: Conjugate) -> None:
+        nonlocal certificate, lower_here
+        bound = pools.bound(alpha, dual.value)
+        if bound > lower_here:
+            certificate, lower_here = (alpha, dual.value), bound
+
+    for _ in range(max_steps):
+        new = smallest_mixture(pools.gram(at), pools.groups, best_mu)
+        codes = pools.codes(new)
+        alpha = at.alpha(codes)
+        certified(alpha, conjugate(coupling, alpha))
+        reached = 0.5 * float(np.vdot(alpha, codes))
+        if reached < value:
+            best, best_mu, value = at, new, reached
+            values.append(value)
+        gap, before = value - max(lower, lower_here), gap
+        wanted = max(tol * value, accuracy, _ROUNDING * value)
+        converged = gap <= wanted or value <= enough
+        if converged or isinstance(coupling, Independent):
+            break
+        if gap > _WORTHWHILE * before:
+            if ascending:
+                ascent_tol *= _ASCENT
+            ascending = True
+        if not ascending:
+            at = coupling.condition(best.closed_form(pools.codes(best_mu)))
+            continue
+        ascent_tol = ascent_tol or max(_ASCENT * wanted / value, _ROUNDING)
+        if ascent_tol < _ROUNDING:
+            break
+        alpha, dual = _ascend(coupling, pools, best_mu, best, value, ascent_tol)
+        certified(alpha, dual)
+        at = coupling.condition(dual.Z)
+    # rounding alone can put a bound that is attained above the value
+    lower = min(max(lower, lower_here), value)
+    return Solution(value, best_mu, best, *certificate, lower, tuple(values), converged)
+
+
+def _ascend(
+    coupling: Coupling, pools: Pools, mu: Array, at: Conditioned, value: float, tol: float
+) -> tuple[Array, Conjugate]:
+    """Maximise the dual on the labellings that have weight, from α = MỸ; its α and Φ*."""
+    codes = pools.codes(mu)
+    # M by the blocks that it falls into
+    parts = [slice(0, len(codes))] if isinstance(at, RelationshipState) else pools.rows
+    blocks = [at.M] if isinstance(at, RelationshipState) else [at.block(task) for task in range(len(parts))]
+    factors = [sla.cholesky(block, lower=True) for block in blocks]
+
+    def transposed(x: Array) -> Array:
+        return np.concatenate([L.T @ x[part] for L, part in zip(factors, parts)])
+
+    def alpha_of(z: Array) -> Array:
+        return np.concatenate([L @ z.reshape(codes.shape)[part] for L, part in zip(factors, parts)])
+
+    equal = []  # Lᵀ(Y_k − Y_0) of the labellings with weight: ⟨α, Y_k − Y_0⟩ = 0
+    for weights, Y, part in zip(pools.split(mu), pools.members, pools.rows):
+        used = Y[weights > 0]
+        difference = np.zeros((len(codes), codes.shape[1] * (len(used) - 1)))
+        difference[part] = (used[1:] - used[0]).T.reshape(part.stop - part.start, -1)
+        equal.append(transposed(difference).reshape(codes.size, -1))
+    Q = np.linalg.qr(np.concatenate(equal, axis=1))[0]
+
+    def negative_dual(z: Array) -> tuple[float, Array]:
+        alpha = alpha_of(z)
+        dual = conjugate(coupling, alpha)
+        slope = transposed(dual.gradient - codes).ravel()
+        # L-BFGS takes changes below 1e-15 for none, and values fall by many orders of magnitude
+        return (dual.value - float(np.vdot(alpha, codes))) / value, (slope - Q @ (Q.T @ slope)) / value
+
+    start = transposed(codes).ravel()  # L⁻¹α = LᵀỸ
+    options = {"maxcor": _MEMORY, "ftol": tol, "gtol": 0.0}
+    alpha = alpha_of(minimize(negative_dual, start, jac=True, method="L-BFGS-B", options=options).x)
+    return alpha, conjugate(coupling, alpha)
