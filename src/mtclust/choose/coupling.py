@@ -47,7 +47,7 @@ def decide_coupling(
     C = outcome.problem.bounds.n_clusters
     both = np.stack([sample.labels_of(point, index) for point in (outcome.point, outcome.single)])
     tasks = sample.index.task_numbers
-    together, apart = Predictability(X, tasks).of(both, C)[0].mean(axis=(0, 2))
+    together, apart = Predictability(X, tasks).of(both, C).mean(axis=(0, 2))
     loss = float(apart - together)
     decision = {
         "decision": "full" if loss <= LARGEST_LOSS else "none",
@@ -99,7 +99,7 @@ def _by_task(X: Array, tasks: NDArray[np.int64], both: NDArray[np.int64], n_clus
     for task, name in enumerate(names):
         rows = np.flatnonzero(tasks == task)
         if len(rows) > 1:
-            of_task = Predictability(X[rows], np.zeros(len(rows), dtype=np.int64)).of(both[:, rows], n_clusters)[0]
+            of_task = Predictability(X[rows], np.zeros(len(rows), dtype=np.int64)).of(both[:, rows], n_clusters)
             together, apart = of_task.mean(axis=(0, 2))
             found[name] = float(apart - together)
     return found

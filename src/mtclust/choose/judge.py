@@ -14,12 +14,11 @@ that are clustered is ever used. The terms of all candidates are computed at onc
   where b is what the best clusters of structureless rows get with as many clusters. The mean of s_c over clusters and
   kernels, each at its best λ of a grid, is 1 for membership that is predicted perfectly, about 0 for the best clusters
   of structureless rows, and what people are shown as separation.
-- *shape*: the same with a quadratic discriminant, each row left out: clusters that touch may have shapes of their own
 - *length*: the shortest description of the rows over all frames (:mod:`mtclust.choose.frames`)
-- *evenness*: H(π)/log C of the cluster sizes, within tasks and over all rows
+- *evenness*: H(π)/log C of the cluster sizes over all rows
 - *agreement*: information shared with the other candidates given the task, over the root of the entropies
 
-Separation and shape are taken within tasks, over all rows, and over all rows after tasks were aligned.
+Separation is taken within tasks, over all rows, and over all rows after tasks were aligned.
 
 Nothing is drawn at random: the same data give the same judgement.
 """
@@ -41,23 +40,18 @@ Labels = NDArray[np.int64]
 
 #: weight of every term in the score, as ``make learn-judge`` prints them
 WEIGHTS: dict[str, float] = {
-    "length": 0.99,
-    "separation": 0.73,
-    "shape": 0.28,
-    "evenness": 0.91,
-    "separation, aligned": 0.65,
-    "shape, aligned": 0.10,
-    "evenness, all": 1.16,
-    "separation, all": 0.12,
-    "agreement": 1.28,
+    "length": 0.913,
+    "separation": 0.864,
+    "separation, aligned": 0.611,
+    "separation, all": 0.221,
+    "evenness": 1.952,
+    "agreement": 1.341,
 }
-_TERMS = ("separation", "shape")
 #: widths of the RBF kernels beside the linear one, in mean distances between two rows of a group; λ of the ridge
 _WIDTHS = (0.5, 1.0, 2.0)
 _LAMBDAS = 2.0 ** np.arange(3, -12, -2)
-#: R² that the best 1 … 12 clusters of Gaussian rows reach, and under the quadratic discriminant
+#: R² that the best 1 … 12 clusters of Gaussian rows reach
 _NOISE = np.array((0.0, 0.75, 0.70, 0.66, 0.63, 0.60, 0.57, 0.54, 0.52, 0.50, 0.48, 0.46))
-_SHAPE_NOISE = 0.85
 #: rows of a group, and groups, that are judged
 _ROWS, _GROUPS = 250, 60
 #: eigenvalues below this are far below the smallest nλ/2 that they are compared to
@@ -112,10 +106,10 @@ class Predictability:
             kernels = _scaled([np.exp(-0.5 * (D / (width * unit)) ** 2) for D in distances])
             self._spectra.append([_spectrum(part, K) for part, K in zip(parts, kernels)])
 
-    def of(self, labels: Labels, n_clusters: int) -> tuple[Array, Array]:
-        """Of labels (K × n): s_c by kernel (kernels × K × C), and the same by shape (K × C)."""
+    def of(self, labels: Labels, n_clusters: int) -> Array:
+        """s_c of labels (K × n) by kernel, labelling and cluster (kernels × K × C)."""
         K, C = len(labels), n_clusters
-        flat_total, flat_noise, shapes = np.zeros(K * C), np.zeros(K * C), np.zeros((K, C))
+        flat_total, flat_noise = np.zeros(K * C), np.zeros(K * C)
         errors = np.zeros((len(self._spectra), len(_LAMBDAS), K * C))
         for kernel, spectra in enumerate(self._spectra):
             for part in spectra:
@@ -133,7 +127,6 @@ class Predictability:
                     present = np.count_nonzero(mean.reshape(K, C), axis=1)
                     flat_total += spread
                     flat_noise += spread * np.repeat(_NOISE[np.clip(present, 1, len(_NOISE)) - 1], C)
-                    shapes += quadratic_errors(_leading(part, C), z, C)
         total, noise = flat_total.reshape(K, C), flat_noise.reshape(K, C)
         held = total > 0
         unit = np.where(held, total, 1.0)
@@ -141,13 +134,11 @@ class Predictability:
         r_squared = 1.0 - errors.reshape(len(self._spectra), -1, K, C) / unit
         best = (r_squared * held).sum(axis=3).argmax(axis=1)
         r_squared = np.take_along_axis(r_squared, best[:, None, :, None], axis=1)[:, 0]
-        separation = np.where(held, (r_squared - level) / (1.0 - level), 0.0)
-        shape = np.maximum((1.0 - shapes / unit - _SHAPE_NOISE) / (1.0 - _SHAPE_NOISE), -1.0)
-        return separation, np.where(held, shape, 0.0)
+        return np.where(held, (r_squared - level) / (1.0 - level), 0.0)
 
     def verdict(self, labels: Labels, n_clusters: int) -> Verdict:
         """How well the clusters of one labelling are separated."""
-        by_cluster = self.of(labels[None], n_clusters)[0].mean(axis=0)[0]
+        by_cluster = self.of(labels[None], n_clusters).mean(axis=0)[0]
         return Verdict(float(by_cluster.mean()), by_cluster)
 
 
@@ -177,51 +168,6 @@ def _spectrum(rows: Labels, kernel: Array) -> _Spectrum:
     return _Spectrum(rows, s, U, filters, np.maximum(1.0 - 1.0 / n - (U**2) @ filters.T, SMALLEST_RESIDUAL))
 
 
-def _leading(part: _Spectrum, n_clusters: int) -> Array:
-    """Coordinates of a group's rows in the directions that it has rows enough for."""
-    n = len(part.rows)
-    if len(part.s) == 0:
-        return np.zeros((n, 1))
-    r = max(1, min(frames.DIRECTIONS, len(part.s), n // (frames.ROWS_PER_DIRECTION * n_clusters)))
-    return np.asarray(part.U[:, -r:] * np.sqrt(part.s[-r:]))
-
-
-def quadratic_errors(Y: Array, z: Array, n_clusters: int) -> Array:
-    r"""‖z_c − p_c‖² of one-hot labels z (n × KC) against the probabilities of a quadratic discriminant, rows left out.
-
-    Cluster c with n_c rows has the mean μ_c and the covariance A/(n_c + ν), A = S_c + νS, with S_c its scatter, S the
-    covariance within all clusters and ν = r + 2, so that small clusters borrow their shape from the others. Leaving row
-    j out, with d = y_j − μ_c, q = dᵀA⁻¹d and k = n_c/(n_c − 1),
-
-    .. math:: d_{-j}^T A_{-j}^{-1} d_{-j} = \frac{k^2q}{1 - kq}, \qquad \det A_{-j} = \det A\,(1 - kq)
-    """
-    (n, r), C = Y.shape, n_clusters
-    K = z.shape[1] // C
-    counts = z.sum(axis=0)
-    means = z.T @ Y / np.maximum(counts, 1.0)[:, None]
-    scatter = (z.T @ (Y[:, :, None] * Y[:, None, :]).reshape(n, r * r)).reshape(K * C, r, r)
-    scatter -= counts[:, None, None] * means[:, :, None] * means[:, None, :]
-    free = np.maximum(n - np.count_nonzero(counts.reshape(K, C), axis=1), 1)
-    within = scatter.reshape(K, C, r, r).sum(axis=1) / free[:, None, None]
-    within += (1e-6 * np.vdot(Y, Y) / (n * r) + np.finfo(float).tiny) * np.eye(r)
-    prior = r + 2.0
-    factors = np.linalg.cholesky(scatter + prior * np.repeat(within, C, axis=0))
-    inverse = np.linalg.inv(factors)
-    log_det = 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-    apart = (inverse.reshape(K * C * r, r) @ Y.T).reshape(K * C, r, n) - inverse @ means[:, :, None]
-    q, rows = np.einsum("krn,krn->nk", apart, apart), counts + prior
-    with np.errstate(divide="ignore"):
-        density = np.log(counts) - 0.5 * (log_det - r * np.log(rows) + rows * q)
-    k = counts / np.maximum(counts - 1.0, 1.0)
-    left = np.maximum(1.0 - k * q, SMALLEST_RESIDUAL)
-    without = log_det + np.log(left) - r * np.log(rows - 1.0) + (rows - 1.0) * k * k * q / left
-    density = np.where(z > 0, np.log(np.maximum(counts - 1.0, 0.5)) - 0.5 * without, density).reshape(n, K, C)
-    chance = np.exp(density - density.max(axis=2, keepdims=True))
-    chance /= chance.sum(axis=2, keepdims=True)
-    difference = z.reshape(n, K, C) - chance
-    return np.asarray(np.einsum("nkc,nkc->kc", difference, difference))
-
-
 def terms(X: Array, tasks: Labels, labels: Labels, n_clusters: int, aligned: Array | None = None) -> dict[str, Array]:
     """Every term of the score for labels (K × n) of rows that are sorted by task.
 
@@ -243,16 +189,14 @@ def terms(X: Array, tasks: Labels, labels: Labels, n_clusters: int, aligned: Arr
     Y = frames.directions(X, tasks, C)
     found = {
         "length": np.array([-min(frames.lengths(Y, tasks, own, C).values()) for own in labels]),
-        "evenness": np.array([_evenness(own, tasks, C) for own in labels]),
-        "evenness, all": np.array([_evenness(own, one, C) for own in labels]),
+        "separation": Predictability(X, tasks).of(labels, C).mean(axis=(0, 2)),
+        "evenness": np.array([_evenness(own, C) for own in labels]),
     }
-    views = {"": (X, tasks), ", aligned": (X if aligned is None else aligned, one), ", all": (X, one)}
-    for name, (rows, groups) in views.items():
-        if (name == ", all" and aligned is None and "separation, aligned" in found) or (tasks.max() == 0 and name):
-            found |= {f"{term}{name}": found[f"{term}{', aligned' if name == ', all' else ''}"] for term in _TERMS}
-            continue
-        separation, shape = Predictability(rows, groups).of(labels, C)
-        found[f"separation{name}"], found[f"shape{name}"] = separation.mean(axis=(0, 2)), shape.mean(axis=1)
+    found["separation, all"] = found["separation, aligned"] = found["separation"]
+    if tasks.max() > 0:
+        found["separation, all"] = Predictability(X, one).of(labels, C).mean(axis=(0, 2))
+        moved = found["separation, all"] if aligned is None else Predictability(aligned, one).of(labels, C).mean((0, 2))
+        found["separation, aligned"] = moved
     found["agreement"] = _agreement(tasks, labels, C)
     return {name: found[name] for name in WEIGHTS}
 
@@ -267,11 +211,10 @@ def score_of(found: dict[str, Array]) -> Array:
     return np.asarray(sum(weight * found[name] for name, weight in WEIGHTS.items()))
 
 
-def _evenness(labels: Labels, groups: Labels, n_clusters: int) -> float:
-    """H(π)/log C, the mean over groups."""
-    counts = np.bincount(groups * n_clusters + labels, minlength=(int(groups.max()) + 1) * n_clusters)
-    shares = counts.reshape(-1, n_clusters) / np.maximum(np.bincount(groups), 1)[:, None]
-    return float(_entropy(shares).mean() / np.log(max(n_clusters, 2)))
+def _evenness(labels: Labels, n_clusters: int) -> float:
+    """H(π)/log C: 1 for equal sizes, 0 if one cluster has all rows."""
+    shares = np.bincount(labels, minlength=n_clusters) / len(labels)
+    return float(_entropy(shares) / np.log(max(n_clusters, 2)))
 
 
 def _agreement(tasks: Labels, labels: Labels, n_clusters: int) -> Array:
