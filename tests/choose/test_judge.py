@@ -51,6 +51,8 @@ def test_terms_of_several_labellings_are_those_of_each_alone():
     for k in range(3):
         alone = terms(X, tasks, labels[k : k + 1], 3, X + tasks[:, None])
         for name, values in together.items():
+            if name == "agreement":  # which is of one candidate with the others
+                continue
             assert values[k] == pytest.approx(alone[name][0], abs=1e-9), name
 
 

@@ -172,10 +172,12 @@ def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOption
     elif sample.complete:
         Z = few.point.Z
     begun = problem.carried_labels(positions, np.concatenate(labels), Z)
-    tasks = () if sample.complete else np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
     if sample.complete:
-        begun.following(few.point)
-    point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=[int(task) for task in tasks]))
+        point = begun.following(few.point)
+        point.converged = few.point.converged
+    else:
+        tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
+        point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=tasks.tolist()))
     alone = point
     if problem.coupling.learns:
         single = _of_every_task(prepared, given, _labels_of(few.single))[1]
