@@ -31,7 +31,7 @@ def test_the_highest_score_is_taken_and_all_are_kept_in_order(question):
     found = choose_labels(question, SearchOptions())
     scores = [own.score for own in found.tried]
     assert scores == sorted(scores, reverse=True)
-    assert found.best.score >= scores[0] - choice.LARGEST_LOSS
+    assert found.best.score >= scores[0] - choice.CLEAR_LEAD
     assert found.reason.startswith(f"{found.best.name}: highest score of {len(found.tried)} candidates")
     np.testing.assert_array_equal(found.outcome.point.labels, found.best.labels)  # labels are not moved by their models
 
@@ -65,7 +65,7 @@ def test_known_rows_speak_for_the_labels_that_keep_them(question, monkeypatch):
 def test_labels_of_tasks_apart_are_taken_only_where_they_lead_clearly(question, monkeypatch):
     together, apart = np.tile(np.arange(3), 30), np.repeat(np.tile(np.arange(3), 3), 10)
     monkeypatch.setattr(choice, "labellings", lambda *given: {"all:x": together, "own:y": apart})
-    for lead, name in ((choice.LARGEST_LOSS / 2, "all:x"), (2 * choice.LARGEST_LOSS, "own:y")):
+    for lead, name in ((choice.CLEAR_LEAD / 2, "all:x"), (2 * choice.CLEAR_LEAD, "own:y")):
         monkeypatch.setattr(choice.judge, "score_of", lambda found, lead=lead: np.array([0.0, lead]))
         found = choose_labels(question, SearchOptions())
         assert found.best.name == name

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mtclust.choose.choice import LARGEST_LOSS
-from mtclust.choose.coupling import decide_coupling
+from mtclust.choose.coupling import LARGEST_LOSS, decide_coupling
 from mtclust.choose.settings import all_rows
 from mtclust.choose.views import KernelSpec, View
 from mtclust.core.labels import parse_sizes

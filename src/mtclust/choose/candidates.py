@@ -47,7 +47,9 @@ _STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours 10", "own:k-mean
 _SWEEPS = 4
 
 
-def propose(X: Array, tasks: Labels, n_clusters: int, only: Iterable[str] | None = None) -> dict[str, Labels]:
+def propose(
+    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, only: Iterable[str] | None = None
+) -> dict[str, Labels]:
     """Labels by the name of their frame and method, such as ``"all:k-means"``.
 
     Parameters
@@ -55,7 +57,8 @@ def propose(X: Array, tasks: Labels, n_clusters: int, only: Iterable[str] | None
     X : ndarray of shape (n, d)
     tasks : ndarray of shape (n,)
         Numbers 0 … m−1 of the tasks.
-    n_clusters : int
+    clusters : int or ndarray of shape (m,)
+        Number of clusters, of all tasks or of each; then only the frame "own" knows them.
     only : iterable of str, optional
         Frames to look in; all by default.
 
@@ -67,7 +70,7 @@ def propose(X: Array, tasks: Labels, n_clusters: int, only: Iterable[str] | None
     >>> sorted(found)[:2], found["all:k-means"].reshape(3, 8).ptp(axis=1).tolist() if hasattr(X, "ptp") else [0, 0, 0]
     (['all:gaussians', 'all:k-means'], [0, 0, 0])
     """
-    m = int(tasks.max()) + 1
+    m, n_clusters = int(tasks.max()) + 1, int(np.max(clusters))
     wanted = {"all", "task", "aligned", "own"} if only is None else set(only)
     if m == 1:
         return _named("all", pooled(X, n_clusters))
@@ -78,7 +81,7 @@ def propose(X: Array, tasks: Labels, n_clusters: int, only: Iterable[str] | None
     if wanted & {"task", "aligned"}:
         found |= _named("task", pooled(around, n_clusters))
     if wanted & {"own", "aligned"}:
-        found |= _named("own", alone(X, tasks, n_clusters))
+        found |= _named("own", alone(X, tasks, clusters))
     if wanted & {"all", "aligned"}:
         Y = frames.directions(X, tasks, n_clusters)
         starts = [found[name] for name in _STARTS_OF_EM if name in found]
@@ -120,15 +123,16 @@ ALONE: dict[str, Callable[[Array, int], Labels]] = {
 }
 
 
-def alone(X: Array, tasks: Labels, n_clusters: int) -> dict[str, Labels]:
+def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> dict[str, Labels]:
     """Labels of every task alone, the ids of the clusters matched."""
+    m, most = int(tasks.max()) + 1, int(np.max(clusters))
     found = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE}
-    for task in range(int(tasks.max()) + 1):
+    for task, number in enumerate(np.broadcast_to(clusters, m).tolist()):
         rows = np.flatnonzero(tasks == task)
-        C = min(n_clusters, len(rows) - 1)
+        C = min(number, len(rows) - 1)
         for name, method in ALONE.items() if C > 1 else ():
             found[name][rows] = method(X[rows], C)
-    return {name: matched(X, tasks, labels, n_clusters) for name, labels in found.items()}
+    return {name: matched(X, tasks, labels, most) for name, labels in found.items()}
 
 
 def matched(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Labels:

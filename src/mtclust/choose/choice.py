@@ -27,7 +27,7 @@ from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import eigen_features
-from mtclust.core.labels import counts_by_task, free_bounds, neutral_bounds, parse_sizes, tasks_of_rows
+from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, parse_sizes, tasks_of_rows
 from mtclust.core.order import information
 from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
@@ -47,8 +47,8 @@ NARROW = KernelSpec("rbf", 0.5)
 DIRECTIONS_OF_D = 100
 #: coordinates of rows that are only known through a kernel, or are a wide sparse table
 _COORDINATES = 100
-#: labels of every task alone are taken only where they lead by more than this: tasks that share a model explain more
-LARGEST_LOSS = 0.05
+#: labels of every task alone are taken only where their score leads by more than this
+CLEAR_LEAD = 1.0
 #: frames in which a candidate of that name may stand
 _FRAMES_OF: dict[str, set[str]] = {"task": {"task", "own"}, "all": {"all"}, "aligned": {"aligned"}}
 
@@ -171,7 +171,7 @@ class Question:
         """The problem of these rows through one kernel; with labels, clusters are where these have them."""
         seen, offsets, sizes = self.view.through(spec, "task"), self.view.offsets, np.diff(self.view.offsets)
         if labels is not None:
-            bounds = free_bounds(sizes, counts_by_task(labels, offsets, self.n_clusters) > 0)
+            bounds = bounds_of_labels(sizes, counts_by_task(labels, offsets, self.n_clusters), self.clusters)
         elif criterion == "E":
             bounds = neutral_bounds(sizes, self.clusters)
         else:
@@ -233,6 +233,13 @@ def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: floa
     return np.full(n_tasks, value), value
 
 
+def bounds_of_labels(sizes: NDArray[np.int64], counts: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
+    """No cluster that a task has loses its last row; one that it lacks may still come, unless numbers were given."""
+    if np.ptp(clusters) > 0:
+        return free_bounds(sizes, counts > 0)
+    return SizeBounds((counts > 0).astype(np.int64), np.repeat(sizes[:, None], counts.shape[1], axis=1))
+
+
 def choose_kernel(question: Question, options: SearchOptions) -> Choice:
     """With sizes given: J under every kernel that is open, and the labels of the highest score."""
     found: list[tuple[str, KernelSpec, Outcome]] = []
@@ -254,7 +261,7 @@ def choose_labels(question: Question, options: SearchOptions) -> Choice:
     best = tried[0]
     if best.is_apart and question.coupling_open:
         together = next((candidate for candidate in tried if not candidate.is_apart), best)
-        best = together if best.score - together.score <= LARGEST_LOSS else best
+        best = together if best.score - together.score <= CLEAR_LEAD else best
     frame, offsets = _frame(question, best)
     own = question.in_frame(frame, offsets)
     if best.is_apart and question.coupling_open:
@@ -271,12 +278,12 @@ def choose_labels(question: Question, options: SearchOptions) -> Choice:
 
 def labellings(question: Question, options: SearchOptions) -> dict[str, Labels]:
     """All candidates by name: cheap ones, and what descents make of the best of them."""
-    X, tasks, C = question.X, question.tasks, question.n_clusters
+    X, tasks = question.X, question.tasks
     only = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
     if np.ptp(question.clusters) > 0 or (not COUPLINGS[question.method].learns and question.n_tasks > 1):
         only = {"own"}
     with phase("choosing: standard methods"):
-        found = candidates.propose(X, tasks, C, only if question.n_tasks > 1 else None)
+        found = candidates.propose(X, tasks, question.clusters, only if question.n_tasks > 1 else None)
     descents = _descents(question, found, options)
     with phase("choosing: descents"):
         for name, labels in descents:
@@ -289,12 +296,12 @@ def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
     frame, method = name.split(":")
     if question.n_tasks == 1:
         frame = "all"
-    X, tasks, C = question.X, question.tasks, question.n_clusters
+    X, tasks = question.X, question.tasks
     if method in ("E", "J", "J released", "em"):
         found = labellings(question, options)
         names = [own for own in found if own.endswith(f":{method}")]
         return found[names[0]] if names else next(iter(found.values()))
-    found = candidates.propose(X, tasks, C, (frame,))
+    found = candidates.propose(X, tasks, question.clusters, (frame,))
     return found[f"{frame}:{method}"] if f"{frame}:{method}" in found else next(iter(found.values()))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.choose.choice import LARGEST_LOSS, Choice
+from mtclust.choose.choice import Choice
 from mtclust.choose.judge import Predictability
 from mtclust.choose.settings import Sample
 from mtclust.core.tasks import TaskIndex
@@ -23,6 +23,9 @@ from mtclust.search.outcome import Outcome, shrunk, uncoupled
 from mtclust.util.warning import warn_user
 
 Array = NDArray[np.float64]
+
+#: with sizes given, coupled labels are kept up to this loss of separation within tasks
+LARGEST_LOSS = 0.05
 
 
 def decide_coupling(

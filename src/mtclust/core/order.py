@@ -86,6 +86,8 @@ def content_order(X: Any) -> ContentOrder:
 def _statistics(X: Any) -> tuple[Array, Array, Array]:
     """Mean and deviation of every column, and three numbers (d × 3) that tell columns apart."""
     n, d = X.shape
+    if sp.issparse(X) and d <= _MOST_COLUMNS:
+        X = X.toarray()
     if sp.issparse(X):
         mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
         powers = [np.asarray(X.power(k).mean(axis=0), dtype=np.float64).ravel() for k in (2, 3, 4)]

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.choice import DIRECTIONS_OF_D, Choice, modelled
+from mtclust.choose.choice import DIRECTIONS_OF_D, Choice, bounds_of_labels, modelled
 from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.settings import (
     Input,
@@ -165,7 +165,7 @@ def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOption
         problem = problem.alone()
     positions, labels, seen = _of_every_task(prepared, given, _labels_of(few.point))
     counts = [np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels]
-    problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), np.stack(counts) > 0))
+    problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), np.stack(counts), given.clusters))
     Z = problem.uncoupled()
     if problem.couples_labels:
         Z = _coupling_of_all(few.point.Z, seen)
