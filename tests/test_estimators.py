@@ -216,8 +216,8 @@ def test_precomputed_and_callable_kernels_equal_the_built_in_one(method):
 
 
 def test_polynomial_kernel_as_callable():
-    model = DMTRC(3, kernel=polynomial_kernel, random_state=0).fit(X, tasks=TASKS)
-    assert macro_nmi(Y, model.labels_, TASKS) == 1
+    model = DMTRC(3, kernel=polynomial_kernel, sizes="balanced", random_state=0).fit(X, tasks=TASKS)
+    assert macro_nmi(Y, model.labels_, TASKS) > 0.95
 
 
 @pytest.mark.parametrize("method", ALL)
