@@ -145,7 +145,8 @@ FITTED: dict[str, Array | Number | Text | Of] = {
 }
 #: those that not every model has, or that are None in some
 OPTIONAL = {
-    "feature_names_in_", "spread_columns_", "init_labels_", "lower_bound_", "cluster_scores_", "coef_", "task_covariance_",
+    "feature_names_in_", "spread_columns_", "init_labels_", "lower_bound_", "cluster_scores_", "coef_",
+    "task_covariance_",
     "task_correlation_", "feature_covariance_", "relaxed_labels_", "mixture_weights_", "probabilities_",
     "outlier_scores_", "stability_",
 }  # fmt: skip
