@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from mtclust import DMTRC, DSTC
 from mtclust.choose import candidates, choice
 from mtclust.choose.choice import Candidate, Question, choose_labels, constant_lambdas, labellings
+from mtclust.choose.judge import Judge
 from mtclust.choose.views import KernelSpec, View, candidate_kernels
 from mtclust.core.hints import Hints
 from mtclust.exceptions import UncoupledWarning
@@ -37,7 +38,7 @@ def test_the_highest_score_is_taken_and_all_are_kept_in_order(question):
 
 
 def test_candidates_stand_as_they_are_and_descended_in_every_frame(question):
-    names = set(labellings(question, SearchOptions()))
+    names = set(labellings(question, SearchOptions())[0])
     assert {"all:k-means", "task:k-means", "aligned:k-means", "own:k-means", "own:ward", "all:em"} <= names
     descents = {name for name in names if name.split(":")[1] in ("E", "J", "J released")}
     assert len(descents) <= 4
@@ -47,16 +48,17 @@ def test_candidates_stand_as_they_are_and_descended_in_every_frame(question):
 def test_frames_that_are_asked_for_are_the_only_ones(question):
     for frames, allowed in ((("task",), {"task", "own"}), (("all",), {"all"}), (("aligned",), {"aligned"})):
         asked = replace(question, frames=frames)
-        assert {name.split(":")[0] for name in labellings(asked, SearchOptions())} <= allowed
+        assert {name.split(":")[0] for name in labellings(asked, SearchOptions())[0]} <= allowed
         assert choose_labels(asked, SearchOptions()).frame == frames[0]
     alone = replace(question, method="independent", frames=("task",))
-    assert {name.split(":")[0] for name in labellings(alone, SearchOptions())} == {"own"}
+    assert {name.split(":")[0] for name in labellings(alone, SearchOptions())[0]} == {"own"}
 
 
 def test_known_rows_speak_for_the_labels_that_keep_them(question, monkeypatch):
     right, wrong = np.tile(np.arange(3), 30), np.repeat(np.tile(np.arange(3), 3), 10)
-    monkeypatch.setattr(choice, "labellings", lambda *given: {"all:right": right, "all:wrong": wrong})
-    monkeypatch.setattr(choice.judge, "score_of", lambda found: np.array([0.0, 0.3]))
+    found = {"all:right": right, "all:wrong": wrong}
+    monkeypatch.setattr(choice, "labellings", lambda *given: (found, Judge(question.X, question.tasks, 3)))
+    monkeypatch.setattr(Judge, "scores", lambda self, labels: np.array([0.0, 0.3]))
     assert choose_labels(question, SearchOptions()).best.name == "all:wrong"
     known = replace(question, hints=Hints(known=right))
     assert choose_labels(known, SearchOptions()).best.name == "all:right"
@@ -64,9 +66,10 @@ def test_known_rows_speak_for_the_labels_that_keep_them(question, monkeypatch):
 
 def test_labels_of_tasks_apart_are_taken_only_where_they_lead_clearly(question, monkeypatch):
     together, apart = np.tile(np.arange(3), 30), np.repeat(np.tile(np.arange(3), 3), 10)
-    monkeypatch.setattr(choice, "labellings", lambda *given: {"all:x": together, "own:y": apart})
+    labels = {"all:x": together, "own:y": apart}
+    monkeypatch.setattr(choice, "labellings", lambda *given: (labels, Judge(question.X, question.tasks, 3)))
     for lead, name in ((choice.CLEAR_LEAD / 2, "all:x"), (2 * choice.CLEAR_LEAD, "own:y")):
-        monkeypatch.setattr(choice.judge, "score_of", lambda found, lead=lead: np.array([0.0, lead]))
+        monkeypatch.setattr(Judge, "scores", lambda self, labels, lead=lead: np.array([0.0, lead]))
         found = choose_labels(question, SearchOptions())
         assert found.best.name == name
         assert found.outcome.problem.method == ("independent" if name == "own:y" else found.question.method)

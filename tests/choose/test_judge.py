@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mtclust.choose import judge
-from mtclust.choose.judge import Predictability, scores, terms
+from mtclust.choose.judge import Judge, Predictability
 from tests.test_criterion import refitted_residuals
 
 ONE = np.zeros
@@ -30,7 +30,7 @@ def thirds(X, tasks):
 
 def test_unequal_clusters_that_are_there_score_above_equal_ones_that_are_not():
     X, y, tasks = blobs([(0.8, 0.15, 0.05)] * 3)
-    right, wrong = scores(X, tasks, np.stack([y, thirds(X, tasks)]), 3)
+    right, wrong = Judge(X, tasks, 3).scores(np.stack([y, thirds(X, tasks)]))
     assert right > wrong + 0.3
     assert Predictability(X, tasks).verdict(y, 3).separation > 0.6
 
@@ -46,10 +46,10 @@ def test_within_tasks_shifts_scale_and_names_of_clusters_change_nothing():
 def test_terms_of_several_labellings_are_those_of_each_alone():
     X, y, tasks = blobs([(0.5, 0.3, 0.2), (0.2, 0.4, 0.4)])
     labels = np.stack([y, thirds(X, tasks), np.random.default_rng(0).integers(3, size=len(y))])
-    together = terms(X, tasks, labels, 3, X + tasks[:, None])
-    assert list(together) == list(judge.WEIGHTS)
+    together = Judge(X, tasks, 3, X + tasks[:, None]).terms(labels)
+    assert set(together) == set(judge.WEIGHTS)
     for k in range(3):
-        alone = terms(X, tasks, labels[k : k + 1], 3, X + tasks[:, None])
+        alone = Judge(X, tasks, 3, X + tasks[:, None]).terms(labels[k : k + 1])
         for name, values in together.items():
             if name == "agreement":  # which is of one candidate with the others
                 continue

@@ -20,8 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.choose import candidates, frames, judge
+from mtclust.choose import candidates, frames
 from mtclust.choose.frames import Frame
+from mtclust.choose.judge import Judge
 from mtclust.choose.views import KernelSpec, View, is_wide
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
@@ -247,7 +248,8 @@ def choose_kernel(question: Question, options: SearchOptions) -> Choice:
         with phase(f"choosing: J, {spec.name}"):
             found.append((f"task:J, {spec.name}", spec, solve(question.problem(spec, "J"), options, _rng())))
     names = [name for name, _, _ in found]
-    tried = _judged(question, names, np.stack([_labels(outcome) for _, _, outcome in found]))
+    judge = Judge(question.X, question.tasks, question.n_clusters)
+    tried = _judged(question, judge, {name: _labels(outcome) for name, _, outcome in found})
     best = tried[0]
     _, spec, outcome = found[names.index(best.name)]
     return Choice(best, tried, "task", spec, "J", "given", outcome, _reason(tried), question)
@@ -255,8 +257,8 @@ def choose_kernel(question: Question, options: SearchOptions) -> Choice:
 
 def choose_labels(question: Question, options: SearchOptions) -> Choice:
     """With sizes open: the labels of the highest score, and models of them."""
-    labels = labellings(question, options)
-    tried = _judged(question, list(labels), np.stack(list(labels.values())), _aligned(question, labels))
+    labels, judge = labellings(question, options)
+    tried = _judged(question, judge, labels)
     apart = next((candidate for candidate in tried if candidate.is_apart), None)
     best = tried[0]
     if best.is_apart and question.coupling_open:
@@ -276,19 +278,17 @@ def choose_labels(question: Question, options: SearchOptions) -> Choice:
     return Choice(best, tried, frame, spec, "E", "free", outcome, _reason(tried, best), own, offsets, apart)
 
 
-def labellings(question: Question, options: SearchOptions) -> dict[str, Labels]:
-    """All candidates by name: cheap ones, and what descents make of the best of them."""
+def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, Labels], Judge]:
+    """All candidates by name: cheap ones, and what descents make of the best of them; and their judge."""
     X, tasks = question.X, question.tasks
     only = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
     if np.ptp(question.clusters) > 0 or (not COUPLINGS[question.method].learns and question.n_tasks > 1):
         only = {"own"}
     with phase("choosing: standard methods"):
         found = candidates.propose(X, tasks, question.clusters, only if question.n_tasks > 1 else None)
-    descents = _descents(question, found, options)
+    judge = Judge(X, tasks, question.n_clusters, _aligned(question, found))
     with phase("choosing: descents"):
-        for name, labels in descents:
-            found[name] = labels
-    return found
+        return found | _descents(question, judge, found, options), judge
 
 
 def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
@@ -298,38 +298,38 @@ def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
         frame = "all"
     X, tasks = question.X, question.tasks
     if method in ("E", "J", "J released", "em"):
-        found = labellings(question, options)
+        found, _ = labellings(question, options)
         names = [own for own in found if own.endswith(f":{method}")]
         return found[names[0]] if names else next(iter(found.values()))
     found = candidates.propose(X, tasks, question.clusters, (frame,))
     return found[f"{frame}:{method}"] if f"{frame}:{method}" in found else next(iter(found.values()))
 
 
-def _descents(question: Question, found: dict[str, Labels], options: SearchOptions) -> list[tuple[str, Labels]]:
+def _descents(
+    question: Question, judge: Judge, found: dict[str, Labels], options: SearchOptions
+) -> dict[str, Labels]:  # fmt: skip
     """What E makes of the best labels in tasks' own frames and in one frame, and J of tasks' own frames."""
-    names = list(found)
-    labels = np.stack(list(found.values()))
-    score = judge.scores(question.X, question.tasks, labels, question.n_clusters, _aligned(question, found))
-    ranked = [names[k] for k in np.argsort(-score.round(6), kind="stable")]
+    score = judge.scores(np.stack(list(found.values())))
+    ranked = [list(found)[k] for k in np.argsort(-score.round(6), kind="stable")]
     spec = NARROW if NARROW in question.kernels else question.kernels[0]
     weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
-    rough = replace(options, n_init=2, single_task_n_init=8, n_seeds=2, polish=False)
-    ends: list[tuple[str, Labels]] = []
-    own = [name for name in ranked if name.split(":")[0] in ("task", "own", "all" if question.n_tasks == 1 else "")]
-    frame = "own" if not COUPLINGS[question.method].learns and question.n_tasks > 1 else "task"
+    rough = replace(options, n_init=1, single_task_n_init=8, n_seeds=1, polish=False)
+    ends: dict[str, Labels] = {}
+    several = question.n_tasks > 1
+    own = [name for name in ranked if not several or name.split(":")[0] in ("task", "own")]
+    frame = "task" if COUPLINGS[question.method].learns or not several else "own"
     if own:
-        ends.append((f"{frame}:E", _descended(weighed, spec, found[own[0]], rough)))
+        ends[f"{frame}:E"] = _descended(weighed, spec, found[own[0]], rough)
         outcome = solve(weighed.problem(spec, "J"), rough, _rng())
-        ends.append((f"{frame}:J", _labels(outcome)))
-        ends.append((f"{frame}:J released", _labels(released(outcome, rough, _rng()))))
-    one = [name for name in ranked if name.split(":")[0] in ("all", "aligned")] if question.n_tasks > 1 else []
+        ends[f"{frame}:J"] = _labels(outcome)
+        ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()))
+    one = [name for name in ranked if several and name.split(":")[0] in ("all", "aligned")]
     if one:
-        name = one[0].split(":")[0]
+        common: Frame = "aligned" if one[0].startswith("aligned:") else "all"
         offsets = None
-        if name == "aligned":
+        if common == "aligned":
             offsets = frames.offsets_of_tasks(question.X, question.tasks, found[one[0]], question.n_clusters)
-        end = _descended(weighed.in_frame("all" if offsets is None else "aligned", offsets), spec, found[one[0]], rough)
-        ends.append((f"{name}:E", end))
+        ends[f"{common}:E"] = _descended(weighed.in_frame(common, offsets), spec, found[one[0]], rough)
     return ends
 
 
@@ -387,20 +387,15 @@ def _best_kernel(question: Question, labels: Labels) -> KernelSpec:
     return question.kernels[int(np.round(values, 6).argmin())]
 
 
-def _judged(
-    question: Question, names: list[str], labels: Labels, aligned: Array | None = None
-) -> list[Candidate]:  # fmt: skip
+def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[Candidate]:
     """Candidates with different labels, highest score first."""
-    C = question.n_clusters
-    first: dict[bytes, int] = {}
-    for k, own in enumerate(labels):
-        first.setdefault(own.tobytes(), k)
-    kept = sorted(first.values())
-    labels, names = labels[kept], [names[k] for k in kept]
-    X, tasks = question.X, question.tasks
-    terms = judge.terms(X, tasks, labels, C, aligned)
-    score = judge.score_of(terms) + np.array([question.hints.agreement(own, C) for own in labels])
-    separation = terms["separation"]
+    first: dict[bytes, str] = {}
+    for name, own in found.items():
+        first.setdefault(own.tobytes(), name)
+    names = list(first.values())
+    labels = np.stack([found[name] for name in names])
+    hints = np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
+    score, separation = judge.scores(labels) + hints, judge.terms(labels)["separation"]
     order = np.argsort(-score.round(6), kind="stable")
     return [Candidate(names[k], labels[k], float(score[k]), float(separation[k])) for k in order]
 

@@ -168,47 +168,52 @@ def _spectrum(rows: Labels, kernel: Array) -> _Spectrum:
     return _Spectrum(rows, s, U, filters, np.maximum(1.0 - 1.0 / n - (U**2) @ filters.T, SMALLEST_RESIDUAL))
 
 
-def terms(X: Array, tasks: Labels, labels: Labels, n_clusters: int, aligned: Array | None = None) -> dict[str, Array]:
-    """Every term of the score for labels (K × n) of rows that are sorted by task.
+class Judge:
+    """Terms and scores of labels of the same rows; what was computed of a labelling is kept.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
+        Rows sorted by task.
     tasks : ndarray of shape (n,)
-    labels : ndarray of shape (K, n)
     n_clusters : int
     aligned : ndarray of shape (n, d), optional
-        Rows after every task was moved back by its offset; X itself by default.
-
-    Returns
-    -------
-    dict
-        Name of a term → its value for each of the K labellings.
+        The rows after every task was moved back by its offset; X itself by default.
     """
-    C, one = n_clusters, np.zeros(len(X), dtype=np.int64)
-    Y = frames.directions(X, tasks, C)
-    found = {
-        "length": np.array([-min(frames.lengths(Y, tasks, own, C).values()) for own in labels]),
-        "separation": Predictability(X, tasks).of(labels, C).mean(axis=(0, 2)),
-        "evenness": np.array([_evenness(own, C) for own in labels]),
-    }
-    found["separation, all"] = found["separation, aligned"] = found["separation"]
-    if tasks.max() > 0:
-        found["separation, all"] = Predictability(X, one).of(labels, C).mean(axis=(0, 2))
-        moved = found["separation, all"] if aligned is None else Predictability(aligned, one).of(labels, C).mean((0, 2))
-        found["separation, aligned"] = moved
-    found["agreement"] = _agreement(tasks, labels, C)
-    return {name: found[name] for name in WEIGHTS}
 
+    def __init__(self, X: Array, tasks: Labels, n_clusters: int, aligned: Array | None = None) -> None:
+        self._tasks, self._n_clusters = tasks, n_clusters
+        self._Y = frames.directions(X, tasks, n_clusters)
+        one = np.zeros(len(X), dtype=np.int64)
+        within = Predictability(X, tasks)
+        all_rows = within if tasks.max() == 0 else Predictability(X, one)
+        self._views = {
+            "separation": within, "separation, all": all_rows,
+            "separation, aligned": all_rows if aligned is None else Predictability(aligned, one),
+        }  # fmt: skip
+        self._known: dict[bytes, dict[str, float]] = {}
 
-def scores(X: Array, tasks: Labels, labels: Labels, n_clusters: int, aligned: Array | None = None) -> Array:
-    """The score of every labelling; only differences count."""
-    return score_of(terms(X, tasks, labels, n_clusters, aligned))
+    def terms(self, labels: Labels) -> dict[str, Array]:
+        """Name of every term → its value for each of the labellings (K × n)."""
+        keys = [own.tobytes() for own in labels]
+        first = {key: k for k, key in reversed(list(enumerate(keys))) if key not in self._known}
+        if first:
+            self._describe(labels[sorted(first.values())])
+        found = {name: np.array([self._known[key][name] for key in keys]) for name in self._known[keys[0]]}
+        return found | {"agreement": _agreement(self._tasks, labels, self._n_clusters)}
 
+    def _describe(self, labels: Labels) -> None:
+        C, Y, tasks = self._n_clusters, self._Y, self._tasks
+        by_view = {view: view.of(labels, C).mean(axis=(0, 2)) for view in set(self._views.values())}
+        for k, own in enumerate(labels):
+            self._known[own.tobytes()] = {
+                "length": -min(frames.lengths(Y, tasks, own, C).values()), "evenness": _evenness(own, C),
+            } | {name: float(by_view[view][k]) for name, view in self._views.items()}  # fmt: skip
 
-def score_of(found: dict[str, Array]) -> Array:
-    """The weighted sum of terms."""
-    return np.asarray(sum(weight * found[name] for name, weight in WEIGHTS.items()))
+    def scores(self, labels: Labels) -> Array:
+        """The score of every labelling: the weighted sum of its terms. Only differences count."""
+        found = self.terms(labels)
+        return np.asarray(sum(weight * found[name] for name, weight in WEIGHTS.items()))
 
 
 def _evenness(labels: Labels, n_clusters: int) -> float:
