@@ -11,7 +11,7 @@ TABLES_STAMP := $(TABLES)/.installed
 
 WORKFLOWS := $(wildcard .github/workflows/*.yml)
 
-.PHONY: help demo quick test test-lowest fuzz kill messages coverage mutation lint reproduce bench bench-tables bench-quick docs clean
+.PHONY: help demo quick test test-lowest fuzz kill messages coverage mutation lint reproduce bench bench-tables learn-judge bench-quick docs clean
 
 help:
 	@echo "make demo   cluster real handwriting on 14 sheets: report, k-means beside it (no download)"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench-quick  a few times and scores beside those of the last release"
 	@echo "make bench  run the benchmarks (minutes; real data from MTCLUST_DATA)"
 	@echo "make bench-tables  ordinary tables against other methods (more packages, in .venv-tables)"
+	@echo "make learn-judge  the weights of the score that candidates are compared by, from public labelled tables"
 	@echo "make docs   build the documentation, run its examples, check its links"
 
 $(BIN)/python:
@@ -119,6 +120,9 @@ $(TABLES_STAMP): pyproject.toml
 bench-tables: $(TABLES_STAMP)
 	$(TABLES)/bin/python benchmarks/tables.py
 	$(TABLES)/bin/python benchmarks/how_sure.py
+
+learn-judge: $(TABLES_STAMP)
+	$(TABLES)/bin/python benchmarks/learn_judge.py
 
 bench-quick: $(DEV_STAMP)
 	$(BIN)/python benchmarks/watch.py

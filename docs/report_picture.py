@@ -1,6 +1,6 @@
 """Take the pictures of reports that the pages show: ``python docs/report_picture.py``.
 
-``images/report.png`` (README, first page) is of a made table of customers, ``images/tutorial_report.png`` of the
+``images/report.png`` (README, first page) is of a synthetic table of customers, ``images/tutorial_report.png`` of the
 tutorial's patients. Needs Chromium and playwright (the extra ``dev``).
 """
 

@@ -2,9 +2,9 @@
 Choosing the number of clusters
 ===============================
 
-How many clusters? :func:`~mtclust.selection.select_n_clusters` clusters the data with every number, and Gaussian
-noise of the same mean and covariance as well. It takes the median of three votes and says whether there are clusters
-at all.
+How many clusters? :func:`~mtclust.selection.select_n_clusters` compares what every number of clusters explains with
+what it explains in rows that have the same columns and correlations, but no clusters. It also says where half-samples
+do not agree, and whether there are clusters at all.
 """
 
 # %%
@@ -22,7 +22,7 @@ print(digits.reason)
 
 # %%
 # The same on generated tasks with three clusters that overlap a good deal, and on noise without any clusters. There the
-# curves of data and noise lie on each other: some number always has the largest gap, but it is a tiny one.
+# gap stays near 0: some number always has the largest one, but it is a tiny one.
 X, _, tasks = make_related_tasks(3, n_samples=60, separation=4.0, random_state=0).X_y_tasks
 linear = DMTRC(kernel="linear", random_state=0)
 three = select_n_clusters(linear, X, tasks=tasks, candidates=range(2, 6))
@@ -36,11 +36,11 @@ figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
 titles = ("five digits", "three overlapping clusters", "no clusters")
 for ax, choice, title in zip(axes, (digits, three, nothing), titles):
     choice.plot(ax)
-    ax.set_title(f"{title}\nlargest gap {choice.gap.max():.2f}, with {choice.n_clusters}")
+    ax.set_title(f"{title}\nlargest gap {choice.gap.max():.2f}, chosen {choice.n_clusters}")
     ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
 # ``DMTRC(n_clusters="auto")`` does this inside ``fit``. The number of clusters is the least certain of all choices;
-# look at the curve before trusting it. If no number separates the data better than noise, ``fit`` warns.
+# look at the curve before trusting it. If the data do not decide, or there are no clusters, ``fit`` warns.
 # ``benchmarks/number_of_clusters.py`` says how often it was right on real data.

@@ -67,3 +67,22 @@ def gaussian_tasks(n_tasks=3, rows=30, n_clusters=3, d=4, spread=0.3, seed=0, sh
         y.append(labels)
         tasks.append(np.full(rows, task))
     return np.concatenate(X), np.concatenate(y), np.concatenate(tasks)
+
+
+def clustering_of(model, X, tasks, *, scale=1.0, offset=0.0, task_column=None, files=()):
+    """A fitted estimator as if its rows had been a table of numbers: ``offset + scale · X``."""
+    import pandas as pd
+
+    from mtclust.app.clustering import Clustering, Rows, row_margins
+    from mtclust.app.tables import Table, TableEncoder
+    from mtclust.app.tables.columns import NumberColumn
+    from mtclust.app.tables.values import NumberForm
+
+    frame = pd.DataFrame(offset + scale * np.asarray(X), columns=[f"f{k}" for k in range(X.shape[1])])
+    form = NumberForm().to_dict()
+    columns = [NumberColumn(name, offset, scale, offset, {}, form) for name in frame.columns]
+    names = np.asarray(tasks).astype(str).astype(object)
+    table = Table(frame, names, np.arange(1, len(frame) + 1), files, task_column)
+    numbers = np.searchsorted(model.tasks_, np.asarray(tasks))
+    rows = Rows(table, X, numbers, row_margins(model.decision_function(X, tasks=tasks), model.labels_))
+    return Clustering(model, TableEncoder(columns, task_column=task_column), _rows=rows)

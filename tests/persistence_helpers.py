@@ -5,6 +5,7 @@ import os
 import struct
 import zipfile
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +15,8 @@ TIMES = int(os.environ.get("MTCLUST_DAMAGED", "1"))
 
 
 def assert_same(a, b):
-    """Same types, same values, same bits."""
+    """Same types, same values, same bits; numbers of numpy come back as plain ones."""
+    a, b = (value.item() if isinstance(value, np.generic) else value for value in (a, b))
     assert type(a) is type(b)
     if isinstance(a, np.ndarray):
         assert a.dtype == b.dtype
@@ -31,13 +33,15 @@ def assert_same(a, b):
     elif isinstance(a, Mapping):
         assert_same(list(a), list(b))
         assert_same(list(a.values()), list(b.values()))
+    elif is_dataclass(a):
+        assert_same(vars(a), vars(b))
     elif isinstance(a, list | tuple):
         assert len(a) == len(b)
         for x, y in zip(a, b):
             assert_same(x, y)
     elif isinstance(a, np.random.RandomState):
         assert_same(a.get_state(legacy=False), b.get_state(legacy=False))
-    elif isinstance(a, float | np.generic) and a != a:
+    elif isinstance(a, float) and a != a:
         assert b != b
     elif isinstance(a, float):
         assert struct.pack("d", a) == struct.pack("d", b)  # 0.0 is not -0.0

@@ -171,12 +171,14 @@ def test_errors_under_another_name_are_those_of_the_renamed_cluster() -> None:
             assert own.errors_by_name(z)[c, d] == pytest.approx(own.errors(renamed)[d], abs=1e-12)
 
 
-def test_a_cluster_that_is_empty_or_fills_the_task_decides_nothing() -> None:
-    scale, offset = decision_weights(np.array([0.0, 0.3, 1.0]), np.array([0.5, 0.5, 0.5]))
-    assert scale[[0, 2]].tolist() == [0.0, 0.0]
-    assert offset[[0, 2]].tolist() == [0.0, 0.0]
-    assert scale[1] == pytest.approx((4 * 0.21) ** GAMMA / 0.21)
-    assert offset[1] == pytest.approx(-scale[1] * 0.5 * (1 - GAMMA) * 0.4 * 0.5)
+def test_a_cluster_that_a_task_lacks_is_weighed_as_in_the_others_and_one_that_all_lack_decides_nothing() -> None:
+    shares = np.array([[0.0, 0.0, 0.3, 1.0], [0.4, 0.0, 0.6, 1.0]])
+    scale, offset = decision_weights(shares, np.full((2, 4), 0.5))
+    assert scale[:, [1, 3]].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert not offset[:, [1, 3]].any()
+    assert scale[0, 2] == pytest.approx((4 * 0.21) ** GAMMA / 0.21)
+    assert offset[0, 2] == pytest.approx(-scale[0, 2] * 0.5 * (1 - GAMMA) * 0.4 * 0.5)
+    assert (scale[0, 0], offset[0, 0]) == (scale[1, 0], offset[1, 0])
 
 
 def test_a_row_that_fits_any_label_of_its_own_keeps_residuals_finite() -> None:

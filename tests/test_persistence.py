@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections import OrderedDict
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 
 import joblib
 import numpy as np
@@ -198,8 +200,8 @@ class _Stranger:
     "value",
     [
         {1, 2}, OrderedDict(a=1), len, int, object(), 1j, np.array([1, {2}], dtype=object), sp.csc_matrix((2, 2)),
-        np.ma.array([1]), np.zeros(2, dtype="i4,f4"), np.void(b"x"), np.random.default_rng(0),
-        np.random.RandomState(np.random.PCG64(0)), _Stranger(), pd.Series([1]),
+        np.ma.array([1]), np.zeros(2, dtype="i4,f4"), np.void(b"x"), np.complex64(1), np.random.default_rng(0),
+        np.random.RandomState(np.random.PCG64(0)), _Stranger(), pd.Series([1]), date(2024, 1, 1), Decimal(1),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
@@ -226,6 +228,14 @@ def test_a_file_holds_parameters_public_attributes_and_a_documented_state(tmp_pa
     assert not hasattr(loaded, "_notes")
     private = {name for name in vars(model) if name.startswith("_")} - {"_notes"}
     assert private == {"_model", "_kept"}
+
+
+def test_a_fitted_attribute_that_the_schema_does_not_know_is_named(tmp_path):
+    model = DSTC(3, **QUICK).fit(X)
+    model.mood_ = "good"
+    with pytest.raises(TypeError, match=r"mood_ cannot be saved: it has no line in mtclust\.persistence\.schema"):
+        model.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])

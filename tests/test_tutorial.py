@@ -62,8 +62,8 @@ def test_commands_print_what_the_tutorial_shows(tmp_path, monkeypatch):
 def test_the_reference_of_the_command_line_states_the_limits_of_the_code():
     from mtclust.app.commands.output import RESULT_FILES
     from mtclust.app.tables.encoding import MOST_LEVELS
-    from mtclust.app.tables.parsing import MISSING
-    from mtclust.choose.n_clusters import CANDIDATES, ROWS
+    from mtclust.app.tables.values import MISSING
+    from mtclust.choose.number import CANDIDATES, ROWS
 
     text = " ".join((TUTORIAL.parent / "command_line.md").read_text(encoding="utf-8").split())
     assert f"{CANDIDATES[0]} to {CANDIDATES[-1]}, on at most {ROWS} rows" in text

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 #: extras whose packages the tests use; the tools of development, and what the tests compare with, may be of any version
-EXTRAS = ("plot", "cli", "report", "data", "cutting-plane", "dev")
+EXTRAS = ("plot", "cli", "report", "data", "dev")
 TOOLS = {
     "pytest", "pytest-xdist", "pytest-cov", "hypothesis", "ruff", "mypy", "build", "pip-audit", "cvxpy-base",
     "check-jsonschema",

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from paper.experiments.driver import Experiment
 
 #: experiment → the module that has it
-_MODULES = {
-    "pendigits": "digits", "balance": "digits", "newsgroups": "texts", "sentiment": "texts",
-    "complexity": "complexity", "transfer": "transfer",
-}  # fmt: skip
+_MODULES = dict.fromkeys(("pendigits", "newsgroups", "sentiment"), "comparison") | {
+    name: name for name in ("balance", "complexity", "transfer")
+}
 
 
 def load_experiment(name: str) -> Experiment:

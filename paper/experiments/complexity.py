@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,53 +33,38 @@ _QUICK_ROWS_IN_ALL = 60
 MANY_ROWS = 5000
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """One panel: the letter that grows, and the values it takes."""
-
-    letter: str
-    values: tuple[int, ...]
-    quick: tuple[int, ...]
-    cutting: tuple[int, ...] = ()  # values at which the paper's solver is run too
-
-    def shape(self, value: int, rows_in_all: int = ROWS_IN_ALL) -> tuple[int, int, int]:
-        """n, d, m as in the paper."""
-        if self.letter == "d":
-            return 100, value, 3
-        if self.letter == "m":
-            return rows_in_all // value, 10, value
-        return value, 3, 3
-
-
-SWEEPS = {
-    "n": Sweep("n", (25, 50, 100, 200, 400), (25, 50), (25, 50, 100, 200)),
-    "d": Sweep("d", (3, 10, 30, 100, 300, 1000), (3, 10), (3, 10, 30, 100, 300)),
-    "m": Sweep("m", (2, 3, 5, 10, 20, 30), (3, 5), (2, 3, 5, 10, 20, 30)),
+#: panel → the values that its first letter takes, those of a quick run, and those at which the paper's solver runs, too
+SWEEPS: dict[str, tuple[tuple[int, ...], ...]] = {
+    "n": ((25, 50, 100, 200, 400), (25, 50), (25, 50, 100, 200)),
+    "d": ((3, 10, 30, 100, 300, 1000), (3, 10), (3, 10, 30, 100, 300)),
+    "m": ((2, 3, 5, 10, 20, 30), (3, 5), (2, 3, 5, 10, 20, 30)),
     # rows of each of 3 tasks; the estimators hold matrices of all rows with all rows up to 700 rows in all, none above
-    "n, beyond": Sweep("n", (600, 1_000, 10_000, 100_000, 300_000), (60, 80)),
+    "n, beyond": ((600, 1_000, 10_000, 100_000, 300_000), (60, 80), ()),
 }
 
 
 def cells(repeats: int, quick: bool) -> list[Cell]:
     """Every sweep, value, method and solver; quick ones first."""
     found = []
-    for name, sweep in SWEEPS.items():
-        for value in sweep.quick if quick else sweep.values:
-            n, d, m = sweep.shape(value, _QUICK_ROWS_IN_ALL if quick else ROWS_IN_ALL)
+    in_all = _QUICK_ROWS_IN_ALL if quick else ROWS_IN_ALL
+    for name, (values, quick_values, cutting) in SWEEPS.items():
+        for value in quick_values if quick else values:
+            # as in the paper
+            n, d, m = {"n": (value, 3, 3), "d": (100, value, 3), "m": (in_all // value, 10, value)}[name[0]]
             draws = {"exchange": 1 if n * m > MANY_ROWS else repeats, "cutting-plane": min(repeats, CUTTING_DRAWS)}
-            for solver in SOLVERS if value in sweep.cutting[: 1 if quick else None] else SOLVERS[:1]:
+            for solver in SOLVERS if value in cutting[: 1 if quick else None] else SOLVERS[:1]:
                 found += [
                     Cell(NAME, f"{name}: n={n} d={d} m={m}", draw, (method,), "linear", solver, "given", {}, seed=draw)
                     for draw in range(draws[solver])
                     for method in METHODS
                 ]
-    return sorted(found, key=_cost)
 
+    def cost(cell: Cell) -> float:
+        """Roughly how long a cell takes: an interrupted run then has as many rows as can be."""
+        shape = shape_of(cell.dataset)
+        return (shape["n"] * shape["m"]) ** 2 * (30.0 if cell.solver == "cutting-plane" else 1.0)
 
-def _cost(cell: Cell) -> float:
-    """Roughly how long a cell takes, to run quick ones first: an interrupted run then has as many rows as can be."""
-    shape = shape_of(cell.dataset)
-    return (shape["n"] * shape["m"]) ** 2 * (30.0 if cell.solver == "cutting-plane" else 1.0)
+    return sorted(found, key=cost)
 
 
 def shape_of(dataset: str) -> dict[str, int]:
@@ -104,7 +88,8 @@ def execute(cell: Cell) -> Sequence[Outcome]:
     if cell.methods[0] == "DMTRC":
         options["coupling"] = "full"
     if cell.solver == "cutting-plane":
-        options["solver_options"] = {"max_cuts": CUTS, "init": "k-means", "zero_tol": 0}
+        # the level method, as in the paper, for its time
+        options["solver_options"] = {"max_cuts": CUTS, "init": "k-means", "zero_tol": 0, "reduced": "level"}
     return fit_ours(cell.methods[0], data, cell.seed, **options)
 
 
@@ -121,19 +106,11 @@ def report(frame: Any, directory: Path) -> list[Section]:
         series = {
             n: [rows[(rows["name"] == n) & (rows["value"] == v)]["seconds"].to_numpy() for v in values] for n in names
         }
-        figures.lines(ax, values, series, spread=False, dashed=[n for n in names if "cutting" in n])
-        middle = min(np.median(columns[0]) for columns in series.values() if len(columns[0]))
-        if len(values) > 1:
-            figures.guide(ax, values, middle, 2, "O(x²)")
-            figures.guide(ax, values, middle, 3, "O(x³)")
-        top = float(rows["seconds"].max())
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_ylim(float(rows["seconds"].min()) / 2, top * 3)
-        ax.set_xticks(values, [str(v) for v in values], fontsize=7)
-        ax.minorticks_off()
+        lowest = min(np.median(columns[0]) for columns in series.values() if len(columns[0]))
+        dashed = [n for n in names if "cutting" in n]
+        figures.times(ax, values, series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, [str(v) for v in values])
+        ax.set_ylim(float(rows["seconds"].min()) / 2, float(rows["seconds"].max()) * 3)
         ax.set_xlabel(sweep)
-        ax.set_ylabel("CPU seconds")
         fixed = shape_of(rows["dataset"].iloc[0])
         in_all = f"n = {fixed['n'] * fixed['m']}/m" if sweep == "m" else f"n = {fixed['n']}"
         others = {"n": in_all, "d": f"d = {fixed['d']}", "m": f"m = {fixed['m']}"}
@@ -167,7 +144,7 @@ def report(frame: Any, directory: Path) -> list[Section]:
 def with_sweeps(named: Any) -> Any:
     """The rows with the columns ``sweep`` and ``value``."""
     sweeps = [text.split(":")[0] for text in named["dataset"]]
-    values = [shape_of(text)[SWEEPS[sweep].letter] for text, sweep in zip(named["dataset"], sweeps)]
+    values = [shape_of(text)[sweep[0]] for text, sweep in zip(named["dataset"], sweeps)]
     return named.assign(sweep=sweeps, value=values)
 
 

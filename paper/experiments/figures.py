@@ -165,6 +165,21 @@ def guide(ax: Any, x: Sequence[float], y0: float, power: int, label: str) -> Non
     ax.plot(at, y0 * (at / at[0]) ** power, ":" if power == 2 else "-.", color="#888888", linewidth=1, label=label)
 
 
+def times(
+    ax: Any, x: Sequence[float], series: Mapping[str, Any], dashed: Sequence[str], y0: float, guides: Mapping[int, str],
+    ticks: Sequence[str],
+) -> None:  # fmt: skip
+    """Seconds against x on logarithmic axes, with lines y ∝ xᵖ through (x[0], y0) for every guide p."""
+    lines(ax, x, series, spread=False, dashed=dashed)
+    for power, label in guides.items():
+        guide(ax, x, y0, power, label)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xticks(x, ticks, fontsize=7)
+    ax.minorticks_off()
+    ax.set_ylabel("CPU seconds")
+
+
 def legend_below(figure: Any, ax: Any, columns: int) -> None:
     """One legend for all panels, under them."""
     handles, labels = ax.get_legend_handles_labels()

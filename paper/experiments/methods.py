@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,20 +16,17 @@ from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose.record import SizesChoice
 from mtclust.datasets import TaskData
 from mtclust.metrics import nmi, per_task
-from paper.experiments.runner import Cell, DataUnavailable, Outcome
+from paper.experiments.runner import DataUnavailable, Outcome
 from paper.reference import REFERENCE_METHODS, ReferenceMethod
-from paper.reference.kernel_methods import WIDTHS, mean_distance, rbf_kernel
+from paper.reference.kernel_methods import mean_distance, rbf_kernel
 
 OURS: Mapping[str, Any] = {"DSTC": DSTC, "DMTFC": DMTFC, "DMTRC": DMTRC}
 #: the rows one fit of DMTRC gives: the paper's model, always coupled, and our default, which may refuse to couple
 DMTRC_ROWS = ("DMTRC", "DMTRC auto")
 #: decimals of Ω in the table
 _OMEGA_DECIMALS = 4
-#: the paper's grid of λ₁ and of λ₂, and its features of kernel PCA
-PRINTED_LAMBDAS = tuple(2.0**-k for k in (2, 4, 6, 8, 10))
+#: the paper's features of kernel PCA
 PRINTED_COMPONENTS = 100
-#: the paper does not print when its solver stops
-PRINTED_CUTS = 20
 
 
 def rows_of_ours(name: str) -> tuple[str, ...]:
@@ -96,39 +92,6 @@ def fit_printed(name: str, data: TaskData, seed: int, kernel: str, setting: Mapp
     cuts = {"max_cuts": setting["max_cuts"], "init": setting["init"], "zero_tol": 0}
     options |= {"sizes": true_sizes(data), "solver": "cutting-plane", "solver_options": cuts}
     return fit_ours(name, replace(data, data=K, feature_names=None), seed, **options)
-
-
-def printed_cells(common: Mapping[str, Any], kernels: Sequence[str], models: Sequence[str], quick: bool) -> list[Cell]:
-    """The paper's grid with its solver: λ₁ × λ₂, five widths of the RBF kernel, from k-means and random labels."""
-    lambdas, widths = (PRINTED_LAMBDAS[:1], WIDTHS[1:2]) if quick else (PRINTED_LAMBDAS, WIDTHS)
-    points = [
-        {"init": init, "lambda1": lambda1, "lambda2": lambda2, "max_cuts": 2 if quick else PRINTED_CUTS}
-        for init in ("k-means", "random")
-        for lambda1 in lambdas
-        for lambda2 in lambdas
-    ]
-    cells = []
-    for name, kernel in product(models, kernels):
-        for point, width in product(points, widths if kernel == "rbf" else (None,)):
-            # for DSTC only the sum counts
-            if name != "DSTC" or point["lambda1"] <= point["lambda2"]:
-                setting = point | ({"width": width} if width else {})
-                cells.append(Cell(methods=(name,), kernel=kernel, solver="cutting-plane", protocol="as printed",
-                                  setting=setting, **common))  # fmt: skip
-    return cells
-
-
-def reference_cells(common: Mapping[str, Any], names: Sequence[str], n_init: int, grid: bool) -> list[Cell]:
-    """Reference methods at their default setting, or at all points of their grids."""
-    starts = {"n_init": n_init}
-    if not grid:
-        return [Cell(methods=(name,), setting=starts, **common) for name in names]
-    return [
-        Cell(methods=(name,), protocol="grid", setting={**starts, **point}, **common)
-        for name in names
-        if REFERENCE_METHODS[name].grid
-        for point in REFERENCE_METHODS[name].settings()
-    ]
 
 
 def scores(data: TaskData, labels: Any) -> dict[str, Any]:
@@ -218,41 +181,13 @@ def fit_reference(
     every_start = labels_of_starts(method, model, data, n_clusters, n_init, seed)
     outcome = Outcome(
         name,
-        nmi_of_starts=float(np.mean([fast_macro_nmi(data.target, labels, data.tasks) for labels in every_start])),
+        nmi_of_starts=float(np.mean([scores(data, labels)["nmi"] for labels in every_start])),
         objective=float(model.objective_),
         seconds=seconds,
         chosen={**method.default, **(setting or {}), "n_init": n_init},
         **scores(data, model.labels_),
     )
     return [outcome]
-
-
-def fast_macro_nmi(classes: NDArray[Any], labels: NDArray[Any], tasks: NDArray[Any]) -> float:
-    """:func:`mtclust.metrics.macro_nmi` without scikit-learn's checks, which would take longer than the clustering.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fast_macro_nmi(np.array([0, 1, 0, 1]), np.array([0, 1, 1, 1]), np.array(["a", "a", "b", "b"]))
-    0.5
-    """
-    values = []
-    for task in np.unique(tasks):
-        truth = np.unique(classes[tasks == task], return_inverse=True)[1]
-        found = np.unique(labels[tasks == task], return_inverse=True)[1]
-        counts = np.zeros((truth.max() + 1, found.max() + 1))
-        np.add.at(counts, (truth, found), 1)
-        joint = counts / counts.sum()
-        entropies = [_entropy(joint.sum(axis=axis)) for axis in (1, 0)]
-        information = max(sum(entropies) - _entropy(joint.ravel()), 0.0)
-        one_class = max(entropies) == 0
-        values.append(1.0 if one_class else information / np.sqrt(np.prod(entropies)) if min(entropies) > 0 else 0.0)
-    return float(np.mean(values))
-
-
-def _entropy(shares: NDArray[np.float64]) -> float:
-    shares = shares[shares > 0]
-    return float(-(shares * np.log(shares)).sum())
 
 
 def off_diagonal_share(matrix: NDArray[np.float64]) -> tuple[float, float]:

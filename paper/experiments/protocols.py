@@ -8,7 +8,6 @@ paper's solver and scales; its reference methods are the oracle over their grids
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,26 +69,30 @@ def oracle(frame: Any, protocol: str = "grid") -> Any:
     Methods without hyper-parameters have nothing to choose: their rows without labels, on the draws of the grids.
     """
     grid = frame[frame["protocol"] == protocol].copy()
-    if grid.empty:
-        return grid
-    pairs = grid[["dataset", "draw"]].drop_duplicates()
-    fixed = without_labels(frame).merge(pairs, on=["dataset", "draw"])
-    fixed = fixed[fixed["method"].isin([name for name, method in REFERENCE_METHODS.items() if not method.grid])]
     grid["point"] = [as_json(setting) for setting in grid["setting"]]
-    kept = []
+    kept = [grid.iloc[:0]]
     for _, part in grid.groupby(["dataset", "name"], sort=False):
         by_point = part.groupby("point")["nmi"]
         counts = by_point.count()
         # settings that were not run on all draws cannot be compared
         means = by_point.mean()[counts == counts.max()]
         kept.append(part[part["point"] == means.idxmax()])
-    return pd.concat([*kept, fixed]) if len(fixed) else pd.concat(kept)
+    if protocol == "grid":
+        fixed = without_labels(frame).merge(grid[["dataset", "draw"]].drop_duplicates(), on=["dataset", "draw"])
+        kept.append(fixed[fixed["method"].isin([name for name in REFERENCES if not REFERENCE_METHODS[name].grid])])
+    return pd.concat([part for part in kept if len(part)] or kept[:1])
 
 
 def as_reported(frame: Any) -> Any:
     """The reference methods as the paper reports them: NMI is the mean over starts, settings are tuned with labels."""
     references = frame[frame["method"].isin(REFERENCES)]
     return oracle(references.assign(nmi=references["nmi_of_starts"]))
+
+
+def as_printed(frame: Any) -> Any:
+    """The letter of the paper: its models at the best point of its grid, beside its references; maybe no rows."""
+    ours = oracle(frame, "as printed")
+    return pd.concat([as_reported(frame), ours]) if len(ours) else ours
 
 
 @dataclass(frozen=True)
@@ -138,24 +141,6 @@ def by_draw(frame: Any, dataset: str, name: str, value: str = "nmi") -> Any:
     """The value of a method on the draws of a data set, indexed by draw."""
     rows = frame[(frame["dataset"] == dataset) & (frame["name"] == name)]
     return rows.groupby("draw")[value].mean()
-
-
-def summary_table(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> list[list[str]]:
-    """Lines of a table: method, then per data set mean NMI ± standard error, both protocols, and seconds."""
-    best = oracle(frame)
-    free = without_labels(frame)
-    lines = []
-    for name in names:
-        line = [name]
-        for dataset in datasets:
-            mine = by_draw(free, dataset, name)
-            tuned = by_draw(best, dataset, name) if not best.empty else mine.iloc[:0]
-            line += [mean_text(mine), mean_text(tuned)]
-        rows = free[free["name"] == name]
-        seconds = [rows[rows["dataset"] == dataset]["seconds"].median() for dataset in datasets]
-        line.append(" / ".join(number_text(value, ".2g") for value in seconds))
-        lines.append(line)
-    return lines
 
 
 def mean_text(values: Any) -> str:

@@ -8,11 +8,9 @@ cut short are dropped.
 
 from __future__ import annotations
 
-import inspect
 import io
 import os
 import platform
-import sys
 import threading
 import time
 import warnings
@@ -28,8 +26,10 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from mtclust import __version__
+from mtclust.util.extras import require
 from paper.experiments.table import KEYS, Key, Row, RunTable, as_row, key_of, replace_file
 
+tqdm: Any = require("tqdm", "experiments")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -113,13 +113,17 @@ def run_cells(
         Where progress is told; standard error by default.
     """
     pending = _pending(cells, table, retry_failed)
-    progress = _Progress(len(cells), len(cells) - len(pending), stream or sys.stderr)
-    for rows, arrays in _finished(pending, execute, n_jobs):
-        # first the matrices, then the rows: a cell that counts as finished has both
-        for name, array in arrays.items():
-            save_array(table.path.parent, name, array, __version__)
-        table.append(rows)
-        progress.tell(rows)
+    failed = 0
+    with tqdm.tqdm(total=len(cells), initial=len(cells) - len(pending), unit="cell", file=stream) as progress:
+        for rows, arrays in _finished(pending, execute, n_jobs):
+            # first the matrices, then the rows: a cell that counts as finished has both
+            for name, array in arrays.items():
+                save_array(table.path.parent, name, array, __version__)
+            table.append(rows)
+            failed += bool(rows[0]["error"])
+            what = f"{rows[0]['dataset']}, draw {rows[0]['draw']}, {rows[0]['method']}"
+            progress.set_postfix_str(f"{failed} failed, last: {what}" if failed else f"last: {what}", refresh=False)
+            progress.update()
     table.rewrite(table.read())
 
 
@@ -146,11 +150,9 @@ def _finished(cells: Sequence[Cell], execute: Execute, n_jobs: int) -> Iterator[
     with warnings.catch_warnings():
         # joblib's comment on a run that was interrupted: the cells it names are run when the command is given again
         warnings.filterwarnings("ignore", message="[0-9]+ tasks which were still being processed")
-        options: dict[str, Any] = {"n_jobs": n_jobs, "return_as": "generator_unordered"}
-        if "backend_kwargs" in inspect.signature(Parallel).parameters:
-            # joblib 1.5; workers of earlier versions outlive a killed command by minutes
-            options |= {"initializer": _end_with, "initargs": (os.getpid(),)}
-        yield from Parallel(**options)(delayed(_rows_of)(cell, execute) for cell in cells)
+        options: dict[str, Any] = {"initializer": _end_with, "initargs": (os.getpid(),)}
+        parallel = Parallel(n_jobs, return_as="generator_unordered", **options)
+        yield from parallel(delayed(_rows_of)(cell, execute) for cell in cells)
 
 
 def _end_with(master: int) -> None:
@@ -214,36 +216,3 @@ def versions() -> str:
     """Versions of Python and the packages that compute, for the table."""
     own = [f"python {platform.python_version()}", f"mtclust {__version__}"]
     return "; ".join([*own, *(f"{name} {version(name)}" for name in _PACKAGES)])
-
-
-class _Progress:
-    """One line that says how many cells are done and how long the others will take."""
-
-    def __init__(self, total: int, done: int, stream: TextIO) -> None:
-        self.total, self.done, self.stream = total, done, stream
-        self.first, self.begin = done, time.monotonic()
-        self.failed = 0
-        if done:
-            self._write(f"{done} of {total} cells were finished before; going on")
-
-    def tell(self, rows: list[Row]) -> None:
-        self.done += 1
-        self.failed += bool(rows[0]["error"])
-        passed = time.monotonic() - self.begin
-        left = passed / (self.done - self.first) * (self.total - self.done)
-        row = rows[0]
-        what = f"{row['dataset']}, draw {row['draw']}, {row['method']}"
-        failed = f", {self.failed} failed" if self.failed else ""
-        self._write(f"{self.done} of {self.total} cells{failed}; about {_duration(left)} left; last: {what}")
-
-    def _write(self, text: str) -> None:
-        # on a terminal one line that is written over, in a file one line per cell
-        end = "" if self.stream.isatty() and self.done < self.total else "\n"
-        begin = "\r\033[K" if self.stream.isatty() else ""
-        print(begin + text, end=end, file=self.stream, flush=True)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

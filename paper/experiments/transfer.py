@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from paper.experiments.methods import OURS, fit_ours, fit_reference, load, rows_
 from paper.experiments.page import Picture, Section
 from paper.experiments.protocols import by_draw, estimate, with_names
 from paper.experiments.runner import Cell, Outcome
-from paper.experiments.sections import failures
+from paper.experiments.sections import failures, table
 from paper.experiments.supervised import KINDS, SupervisedLinear
 
 NAME = "transfer"
@@ -180,39 +182,31 @@ def _held_out(cell: Cell) -> Outcome:
 
 
 def _subset(data: TaskData, rows: np.ndarray) -> TaskData:
-    return TaskData(
-        data.data[rows], data.target[rows], data.tasks[rows], data.target_names, data.feature_names, data.description
-    )
-
-
-COUPLED = ("DMTFC", "DMTRC", "DMTRC auto")
+    return replace(data, data=data.data[rows], target=data.target[rows], tasks=data.tasks[rows], rows=None)
 
 
 def report(frame: Any, directory: Path) -> list[Section]:
     """All sections for which there are rows."""
     named = with_names(frame)
-    return [
-        *_gain_against_rows(named, directory),
-        *_gain_against_relatedness(named, directory),
-        *_supervised_section(named, directory),
-        *_stability_section(named),
-        *failures(frame),
-    ]
+    return [*_gain_section(named, directory), *_supervised_section(named, directory), *_stability_section(named),
+            *failures(frame)]  # fmt: skip
 
 
-def sweep_values(named: Any, prefix: str, suffix: str = "") -> dict[float, str]:
-    """Value → data set of the data sets named prefix + value + suffix."""
-    found = {}
-    for dataset in named["dataset"].unique():
-        if dataset.startswith(prefix) and dataset.endswith(suffix):
-            number = dataset[len(prefix) : len(dataset) - len(suffix)]
-            if number.replace(".", "", 1).isdigit():
-                found[float(number)] = dataset
-    return dict(sorted(found.items()))
+#: what grows → the names of its data sets before and after the number, and the kernel
+SWEEPS = {
+    "synthetic, rows per task": ("samples ", "", "l"),
+    "pendigits Job 1, rows per digit": ("Job 1, ", " per class", "r"),
+    "pendigits Job 2, rows per digit": ("Job 2, ", " per class", "r"),
+    "synthetic, correlation between tasks": ("correlation ", "", "l"),
+}
 
 
-def coupled_names(kernel: str) -> list[str]:
-    return [f"{name.split()[0]}_{kernel}" + (" auto" if name.endswith("auto") else "") for name in COUPLED]
+def sweep_values(named: Any, label: str) -> dict[float, str]:
+    """Value → data set of a sweep."""
+    before, after, _ = SWEEPS[label]
+    pattern = re.compile(rf"{before}([\d.]+){after}")
+    matches = [pattern.fullmatch(dataset) for dataset in named["dataset"].unique()]
+    return dict(sorted((float(match[1]), match[0]) for match in matches if match))
 
 
 def gains(named: Any, dataset: str, name: str, alone: str) -> Any:
@@ -220,47 +214,20 @@ def gains(named: Any, dataset: str, name: str, alone: str) -> Any:
     return (by_draw(named, dataset, name) - by_draw(named, dataset, alone)).dropna()
 
 
-def _gain_against_rows(named: Any, directory: Path) -> list[Section]:
-    sweeps: list[tuple[str, dict[float, str], str]] = [
-        ("synthetic, rows per task", sweep_values(named, "samples "), "l"),
-        ("pendigits Job 1, rows per digit", sweep_values(named, "Job 1, ", " per class"), "r"),
-        ("pendigits Job 2, rows per digit", sweep_values(named, "Job 2, ", " per class"), "r"),
-    ]
-    return _gain_section(
-        named, directory, sweeps, "gain_rows", "Gain against the number of rows",
-        "Coupling can only help where a task's own rows do not settle its clusters.", log=True,
-    )  # fmt: skip
-
-
-def _gain_against_relatedness(named: Any, directory: Path) -> list[Section]:
-    sweeps = [("synthetic, correlation between tasks", sweep_values(named, "correlation "), "l")]
-    return _gain_section(
-        named, directory, sweeps, "gain_relatedness", "Gain against relatedness",
-        "The tasks' cluster centres are made with a chosen correlation: at 0 they have nothing in common.", log=False,
-    )  # fmt: skip
-
-
-def _gain_section(
-    named: Any,
-    directory: Path,
-    sweeps: Sequence[tuple[str, dict[float, str], str]],
-    stem: str,
-    title: str,
-    text: str,
-    log: bool,
-) -> list[Section]:
-    shown = [(label, values, kernel) for label, values, kernel in sweeps if values]
+def _gain_section(named: Any, directory: Path) -> list[Section]:
+    shown = {label: values for label in SWEEPS if (values := sweep_values(named, label))}
     if not shown:
         return []
     figure, axes = figures.panels(len(shown), width=3.4, height=2.9)
     rows = []
-    for ax, (label, values, kernel) in zip(axes[0], shown):
-        alone = f"DSTC_{kernel}"
-        names = coupled_names(kernel)
-        series = {name: [gains(named, d, name, alone).to_numpy() for d in values.values()] for name in names}
-        figures.lines(ax, list(values), series)
+    for ax, (label, values) in zip(axes[0], shown.items()):
+        kernel = SWEEPS[label][2]
+        alone, names = f"DSTC_{kernel}", (f"DMTFC_{kernel}", f"DMTRC_{kernel}", f"DMTRC_{kernel} auto")
+        figures.lines(
+            ax, list(values), {n: [gains(named, d, n, alone).to_numpy() for d in values.values()] for n in names}
+        )
         ax.axhline(0, color="#444444", linewidth=0.8)
-        if log:
+        if "rows" in label:
             ax.set_xscale("log")
             ax.set_xticks(list(values), [f"{value:g}" for value in values])
             ax.minorticks_off()
@@ -268,79 +235,55 @@ def _gain_section(
         ax.set_ylabel(f"NMI minus that of {alone}")
         ax.legend(fontsize=7, frameon=False)
         for value, d in values.items():
-            base = by_draw(named, d, alone)
-            rows.append(
-                [
-                    label,
-                    f"{value:g}",
-                    str(len(base)),
-                    f"{base.mean():.3f}",
-                    *(str(estimate(gains(named, d, n, alone))) for n in names),
-                ]
-            )
-    picture = Picture(
-        figures.save(figure, directory, stem),
-        "Gain over clustering every task alone: mean and standard error over draws.",
+            estimates = (str(estimate(gains(named, d, name, alone))) for name in names)
+            rows.append([label, f"{value:g}", f"{by_draw(named, d, alone).mean():.3f}", *estimates])
+    caption = "Gain over clustering every task alone: mean and standard error over draws."
+    picture = Picture(figures.save(figure, directory, "gain"), caption)
+    text = (
+        "Coupling can only help where a task's own rows do not settle its clusters. The synthetic tasks' cluster "
+        "centres have a chosen correlation: at 0 they have nothing in common."
     )
-    header = ("data", "value", "draws", "NMI of DSTC", "DMTFC − DSTC", "DMTRC − DSTC", "DMTRC auto − DSTC")
-    return [Section(title, text, header, rows, [picture])]
+    header = ("data", "value", "NMI of DSTC", "DMTFC − DSTC", "DMTRC − DSTC", "DMTRC auto − DSTC")
+    return [Section("Gain against rows and relatedness", text, header, rows, [picture])]
 
 
 def _supervised_section(named: Any, directory: Path) -> list[Section]:
-    datasets = [d for d in named["dataset"].unique() if d.endswith("held out")]
+    datasets = sorted(d for d in named["dataset"].unique() if d.endswith("held out"))
     if not datasets:
         return []
-    datasets = sorted(datasets)
     names = ("STL_l", "MTFL_l", "MTRL_l", "DSTC_l", "DMTFC_l", "DMTRC_l")
     figure, axes = figures.panels(len(datasets), width=3.0, height=2.3)
-    rows = []
-    for column, (ax, d) in enumerate(zip(axes[0], datasets)):
+    for ax, d in zip(axes[0], datasets):
         figures.nmi_bars(ax, {name: by_draw(named, d, name).to_numpy() for name in names}, {}, d)
-        if column:
-            ax.set_yticklabels([])
-        for name in names:
-            mine = named[(named["dataset"] == d) & (named["name"] == name)]
-            found = estimate(mine["nmi"])
-            accuracy = [details["accuracy"] for details in mine["details"] if "accuracy" in details]
-            rows.append(
-                [d, name, str(found.n), f"{found.mean:.3f}", f"{np.mean(accuracy):.3f}" if accuracy else "–",
-                 f"{mine['seconds'].median():.2g}"]
-            )  # fmt: skip
-    picture = Picture(
-        figures.save(figure, directory, "supervised"),
+    caption = (
         "NMI on rows that were held out: with the labels of the drawn rows (STL, MTFL, MTRL) and without any (DSTC, "
-        "DMTFC, DMTRC).",
+        "DMTFC, DMTRC)."
     )
     text = (
         "STL, MTFL and MTRL are our core with the labels of the drawn rows given; DSTC, DMTFC and DMTRC (always "
-        "coupled) get the same rows without labels. All are scored on the rows that were not drawn. Terms are "
-        "weighted over all reviews; MTFL and DMTFC see the 200 leading features."
+        "coupled) get the same rows without labels. All are scored on the rows that were not drawn: NMI → accuracy of "
+        "the former. Terms are weighted over all reviews; MTFL and DMTFC see the 200 leading features."
     )
-    header = ("data", "method", "draws", "NMI", "accuracy", "seconds")
-    return [Section("Supervised counterparts", text, header, rows, [picture])]
+    scored = named.assign(accuracy=[details.get("accuracy", float("nan")) for details in named["details"]])
+    (section,) = table("Supervised counterparts", text, datasets, names, (scored, "nmi"), (scored, "accuracy"))
+    return [replace(section, pictures=[Picture(figures.save(figure, directory, "supervised"), caption)])]
 
 
 def _stability_section(named: Any) -> list[Section]:
-    datasets = sorted(d for d in named["dataset"].unique() if d.endswith("other seeds"))
     rows = []
-    for d in datasets:
-        of = named[named["dataset"] == d]
-        for name in of["name"].unique():
-            mine = of[of["name"] == name]
-            seeds = mine.groupby("draw")["nmi"].std(ddof=1)
-            across = mine.groupby("draw")["nmi"].mean().std(ddof=1)
-            rows.append(
-                [d.split(",")[0], name, f"{mine['nmi'].mean():.3f}", f"{seeds.mean():.3f}", f"{across:.3f}",
-                 str(mine["seed"].nunique()), str(mine["draw"].nunique())]
-            )  # fmt: skip
-    if not rows:
-        return []
+    seeds = named[named["dataset"].str.endswith("other seeds")]
+    for (d, name), mine in seeds.groupby(["dataset", "name"]):
+        by = mine.groupby("draw")["nmi"]
+        rows.append(
+            [d.split(",")[0], name, f"{mine['nmi'].mean():.3f}", f"{by.std(ddof=1).mean():.3f}",
+             f"{by.mean().std(ddof=1):.3f}", str(mine["seed"].nunique()), str(mine["draw"].nunique())]
+        )  # fmt: skip
     text = (
         "The same rows with other seeds of the search, settings fixed (RBF, width ½, λ = 2⁻¹⁰; KM, NC and MBC with 10 "
         "starts): standard deviation over seeds, mean of the draws, beside that of the means over draws."
     )
     header = ("data", "method", "NMI", "SD over seeds", "SD over draws", "seeds", "draws")
-    return [Section("Stability", text, header, rows)]
+    return [Section("Stability", text, header, rows)] if rows else []
 
 
 EXPERIMENT = Experiment(

@@ -13,7 +13,7 @@ from paper.reference.kernel_methods import KernelKMeans, NormalizedCut
 from paper.reference.lskmtc import LSKMTC
 from paper.reference.lssmtc import LSSMTC
 from paper.reference.mbc import MBC
-from paper.reference.registry import REFERENCE_METHODS, ReferenceMethod, reference_method
+from paper.reference.registry import REFERENCE_METHODS, ReferenceMethod
 
 __all__ = [
     "LSKMTC",
@@ -25,5 +25,4 @@ __all__ = [
     "PerTask",
     "Pooled",
     "ReferenceMethod",
-    "reference_method",
 ]

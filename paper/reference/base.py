@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -17,25 +18,14 @@ from sklearn.utils._param_validation import HasMethods, Interval
 
 from mtclust.core.tasks import TaskIndex, index_tasks
 from mtclust.core.validation import read_rows
-from mtclust.util.warning import warn_user
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of an alternating method from one random start.
+    """One run of an alternating method from one random start, on one task or on all of them.
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n,)
-        The cluster of each row.
-    objective : float
-        What the method minimises, at the end of the run.
-    history : tuple of float
-        The objective at the start and after every step; its last entry is ``objective``.
-    n_iter : int
-        Number of steps.
-    converged : bool
-        Whether the run stopped by itself, not by ``max_iter``.
+    ``history`` has the objective at the start and after every step, so that its last entry is ``objective``;
+    ``converged`` says whether the run stopped by itself, not by ``max_iter``.
     """
 
     labels: NDArray[np.int64]
@@ -43,33 +33,6 @@ class Run:
     history: tuple[float, ...]
     n_iter: int
     converged: bool
-
-
-@dataclass(frozen=True)
-class Restarts:
-    """The runs of all random starts and the one to keep."""
-
-    best: Run
-    runs: tuple[Run, ...]
-
-
-def best_of(runs: Sequence[Run]) -> Restarts:
-    """Keep the run with the lowest objective; the first one if several are equal."""
-    return Restarts(min(runs, key=lambda run: run.objective), tuple(runs))
-
-
-def repeat_runs(run_once: Callable[[np.random.RandomState], Run], n_init: int, rng: np.random.RandomState) -> Restarts:
-    """Run ``n_init`` times from starts drawn one after the other."""
-    return best_of([run_once(rng) for _ in range(n_init)])
-
-
-def join_tasks(restarts: Sequence[Restarts]) -> Restarts:
-    """Put the restarts of separately clustered tasks side by side.
-
-    The best is chosen for each task by itself, which is what makes the sum of the objectives smallest.
-    """
-    runs = [_side_by_side(same_start) for same_start in zip(*(task.runs for task in restarts))]
-    return Restarts(_side_by_side([task.best for task in restarts]), tuple(runs))
 
 
 def _side_by_side(runs: Sequence[Run]) -> Run:
@@ -171,26 +134,29 @@ class TaskClusterer(ClusterMixin, BaseEstimator):
                     f"{where} n_samples={size}, fewer than n_clusters={self.n_clusters}; "
                     "every task needs a row per cluster."
                 )
-        restarts = self._cluster(X[index.order], index, check_random_state(self.random_state))
-        best = restarts.best
+        parts = self._cluster(X[index.order], index, check_random_state(self.random_state))
+        # the best of each part makes the sum of the objectives smallest
+        best = _side_by_side([min(runs, key=lambda run: run.objective) for runs in parts])
+        restarts = [_side_by_side(same_start) for same_start in zip(*parts)]
         self.tasks_ = index.names
         self.labels_ = index.to_input_order(best.labels)
         self.objective_ = best.objective
         self.history_ = np.array(best.history)
         self.n_iter_ = best.n_iter
-        self.restart_labels_ = np.stack([index.to_input_order(run.labels) for run in restarts.runs])
-        self.restart_objectives_ = np.array([run.objective for run in restarts.runs])
+        self.restart_labels_ = np.stack([index.to_input_order(run.labels) for run in restarts])
+        self.restart_objectives_ = np.array([run.objective for run in restarts])
         if not best.converged:
-            warn_user(
+            warnings.warn(
                 f"{type(self).__name__} had not converged after max_iter={self.max_iter} steps; "
                 f"raise max_iter or tol (now {self.tol}).",
                 ConvergenceWarning,
+                stacklevel=3,  # scikit-learn's check of parameters stands between
             )
         return self
 
     @abstractmethod
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
-        """Cluster rows that are sorted by task."""
+    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
+        """Cluster rows that are sorted by task: a run per start, for all tasks together or for each by itself."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -213,21 +179,7 @@ class _Wrapper(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, *, tasks: Any = None) -> _Wrapper:
-        """Fit copies of the clusterer.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n, d)
-            The rows of all tasks, in any order; sparse only if the clusterer takes it.
-        y : ignored
-            For scikit-learn's pipelines.
-        tasks : array-like of shape (n,), optional
-            The task id of each row; without it all rows are one task.
-
-        Returns
-        -------
-        self
-        """
+        """Fit copies of the clusterer; arguments as in :meth:`TaskClusterer.fit`, sparse rows only if it takes them."""
         sparse_allowed = get_tags(self.estimator).input_tags.sparse
         X, tasks = read_rows(self, X, tasks, reset=True, accept_sparse=sparse_allowed)
         index = index_tasks(tasks, X.shape[0])

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 
 from mtclust.core.tasks import TaskIndex
-from paper.reference.base import Restarts, Run, TaskClusterer, fell_less_than, join_tasks, repeat_runs
+from paper.reference.base import Run, TaskClusterer, fell_less_than
 
 #: the multiples w the paper searches
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -95,7 +95,7 @@ class KernelKMeans(TaskClusterer):
     kernel: str = "rbf"
     width: float = 1.0
 
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
+    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
         # one width for all tasks: the kernel is then the same function everywhere
         sigma = self.width * mean_distance(X) if self.kernel == "rbf" else 0.0
         tasks = []
@@ -103,7 +103,7 @@ class KernelKMeans(TaskClusterer):
             rows = X[part]
             K = rbf_kernel(rows, sigma) if self.kernel == "rbf" else _linear_kernel(rows)
             tasks.append(cluster_kernel(K, self.n_clusters, self.n_init, self.max_iter, self.tol, rng))
-        return join_tasks(tasks)
+        return tasks
 
 
 def _linear_kernel(X: Any) -> NDArray[np.float64]:
@@ -113,13 +113,10 @@ def _linear_kernel(X: Any) -> NDArray[np.float64]:
 
 def cluster_kernel(
     K: NDArray[np.float64], n_clusters: int, n_init: int, max_iter: int, tol: float, rng: np.random.RandomState
-) -> Restarts:
+) -> list[Run]:
     """Kernel k-means on a kernel matrix from several starts."""
-
-    def run_once(rng: np.random.RandomState) -> Run:
-        return descend(K, nearest_seed(K, seed_rows(K, n_clusters, rng)), n_clusters, max_iter, tol)
-
-    return repeat_runs(run_once, n_init, rng)
+    starts = (nearest_seed(K, seed_rows(K, n_clusters, rng)) for _ in range(n_init))
+    return [descend(K, labels, n_clusters, max_iter, tol) for labels in starts]
 
 
 def seed_rows(K: NDArray[np.float64], n_clusters: int, rng: np.random.RandomState) -> NDArray[np.int64]:
@@ -234,21 +231,20 @@ class NormalizedCut(TaskClusterer):
     width: float = 1.0
     tol: float = 1e-4
 
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
+    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
         sigma = self.width * mean_distance(X)
         graphs = (without_loops(rbf_kernel(X[part], sigma)) for part in index.slices())
-        return join_tasks([self._cluster_graph(graph, rng) for graph in graphs])
+        return [self._cluster_graph(graph, rng) for graph in graphs]
 
-    def _cluster_graph(self, K: NDArray[np.float64], rng: np.random.RandomState) -> Restarts:
+    def _cluster_graph(self, K: NDArray[np.float64], rng: np.random.RandomState) -> list[Run]:
         coordinates = smooth_coordinates(K, self.n_clusters)
-
-        def run_once(rng: np.random.RandomState) -> Run:
+        runs = []
+        for _ in range(self.n_init):
             kmeans = KMeans(self.n_clusters, n_init=1, max_iter=self.max_iter, tol=self.tol, random_state=rng)
             labels = kmeans.fit_predict(coordinates).astype(np.int64)
             cut = normalized_cut(K, labels)
-            return Run(labels, cut, (cut,), int(kmeans.n_iter_), kmeans.n_iter_ < self.max_iter)
-
-        return repeat_runs(run_once, self.n_init, rng)
+            runs.append(Run(labels, cut, (cut,), int(kmeans.n_iter_), kmeans.n_iter_ < self.max_iter))
+        return runs
 
 
 def without_loops(K: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils._param_validation import Interval
 
 from mtclust.core.tasks import TaskIndex
-from paper.reference.base import Restarts, TaskClusterer, join_tasks
+from paper.reference.base import Run, TaskClusterer
 from paper.reference.kernel_methods import cluster_kernel
 
 #: costs closer than this count as equal: eigenvalues that are 0 in theory come out as ±1e-16
@@ -78,7 +78,7 @@ class LSKMTC(TaskClusterer):
     n_eigenvectors: int | None = None
     n_neighbors: int = 10
 
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
+    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
         least_rank = self.n_clusters * index.n_tasks
         n_eigenvectors = 2 * least_rank if self.n_eigenvectors is None else self.n_eigenvectors
         if n_eigenvectors < least_rank:
@@ -90,9 +90,7 @@ class LSKMTC(TaskClusterer):
         rank = best_rank(spectrum.costs(float(self.mmd_weight)), least_rank)
         self.kernel_rank_ = rank
         kernels = spectrum.task_kernels(rank)
-        return join_tasks(
-            [cluster_kernel(K, self.n_clusters, self.n_init, self.max_iter, self.tol, rng) for K in kernels]
-        )
+        return [cluster_kernel(K, self.n_clusters, self.n_init, self.max_iter, self.tol, rng) for K in kernels]
 
 
 @dataclass(frozen=True)

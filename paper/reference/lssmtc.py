@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 
 from mtclust.core.tasks import TaskIndex
-from paper.reference.base import Restarts, Run, TaskClusterer, best_of, fell_less_than
+from paper.reference.base import Run, TaskClusterer, fell_less_than
 
 Array = NDArray[np.float64]
 
@@ -86,13 +86,13 @@ class LSSMTC(TaskClusterer):
     max_iter: int = 1000
     tol: float = 1e-4
 
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
+    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
         coordinates = span_coordinates(X)
         problem = SharedSubspace([coordinates[part] for part in index.slices()], float(self.trade_off))
         shape = (self.n_init, index.offsets[-1], self.n_clusters)
         memberships = rng.uniform(size=shape) if self.init == "random" else kmeans_memberships(coordinates, shape, rng)
         start = start_from([memberships[:, part] for part in index.slices()], problem, self.n_components)
-        return best_of(descend(problem, start, self.max_iter, self.tol))
+        return [descend(problem, start, self.max_iter, self.tol)]
 
 
 def span_coordinates(X: Any) -> Array:

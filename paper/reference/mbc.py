@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms
 
 from mtclust.core.tasks import TaskIndex
-from paper.reference.base import Restarts, Run, TaskClusterer, fell_less_than, repeat_runs
+from paper.reference.base import Run, TaskClusterer, fell_less_than
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -60,16 +60,16 @@ class MBC(TaskClusterer):
     strength: float = 1.0
     tol: float = 1e-6
 
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> Restarts:
+    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
         tables = [X[part] for part in index.slices()]
         problem = CoupledCentroids(tables, self.n_clusters, float(self.strength))
 
-        def run_once(rng: np.random.RandomState) -> Run:
+        runs = []
+        for _ in range(self.n_init):
             seeds = [kmeans_plusplus(table, self.n_clusters, random_state=rng)[0] for table in tables]
             centroids = np.stack([_dense(rows) for rows in seeds])
-            return descend(problem, centroids, self.max_iter, self.tol)
-
-        return repeat_runs(run_once, self.n_init, rng)
+            runs.append(descend(problem, centroids, self.max_iter, self.tol))
+        return [runs]
 
 
 @dataclass(frozen=True)

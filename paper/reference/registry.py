@@ -140,19 +140,3 @@ _METHODS = (
 
 #: name → method, in the order of the paper
 REFERENCE_METHODS: Mapping[str, ReferenceMethod] = MappingProxyType({method.name: method for method in _METHODS})
-
-
-def reference_method(name: str) -> ReferenceMethod:
-    """The method with this name; an unknown name is an error that lists the known ones.
-
-    Examples
-    --------
-    >>> from paper.reference import reference_method
-    >>> reference_method("ALL NC").kind
-    'pooled'
-    """
-    try:
-        return REFERENCE_METHODS[name]
-    except KeyError:
-        known = ", ".join(REFERENCE_METHODS)
-        raise ValueError(f"{name!r} is not a reference method; known are: {known}.") from None

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 if _TYPE_CHECKING:
+    from mtclust.app.cluster import cluster, load
     from mtclust.app.clustering import Clustering
-    from mtclust.app.fitting import cluster
-    from mtclust.app.saved import load
     from mtclust.core.tasks import split_by_task, stack_tasks
     from mtclust.estimators import DMTFC, DMTRC, DSTC
     from mtclust.scoring import task_scorer
@@ -20,7 +19,7 @@ __all__ = [
 
 #: imported when first asked for: a model needs no tables, and the version and the help of the command line no model
 _LATER = {
-    "Clustering": "mtclust.app.clustering", "cluster": "mtclust.app.fitting", "load": "mtclust.app.saved",
+    "Clustering": "mtclust.app.clustering", "cluster": "mtclust.app.cluster", "load": "mtclust.app.cluster",
     "DMTFC": "mtclust.estimators.dmtfc", "DMTRC": "mtclust.estimators.dmtrc", "DSTC": "mtclust.estimators.dstc",
     "split_by_task": "mtclust.core.tasks", "stack_tasks": "mtclust.core.tasks", "task_scorer": "mtclust.scoring",
 }  # fmt: skip

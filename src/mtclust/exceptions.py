@@ -74,7 +74,7 @@ class DegenerateSolutionWarning(UserWarning):
 
 
 class ClusterNumberWarning(UserWarning):
-    """There may be no clusters, or the number that was chosen stands at the end of the range that was tried.
+    """There may be no clusters, the data do not decide on their number, or it stands at the end of its range.
 
     Examples
     --------

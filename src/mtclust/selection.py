@@ -3,8 +3,7 @@
 What else is left open is chosen by :mod:`mtclust.choose`.
 """
 
-from mtclust.choose.n_clusters import select_n_clusters
-from mtclust.choose.number_choice import ClusterNumberChoice
+from mtclust.choose.number import ClusterNumberChoice, select_n_clusters
 from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection, SizesChoice, Tried
 
 __all__ = [

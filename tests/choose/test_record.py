@@ -8,10 +8,7 @@ import pytest
 
 from mtclust.selection import CouplingDecision, NumberOfClusters, Selection, SizesChoice, Tried
 
-CANDIDATE = {
-    "name": "linear, J", "kernel": "linear", "criterion": "J", "sizes": "balanced", "center": "task", "score": 0.6,
-    "separation": 0.5,
-}  # fmt: skip
+CANDIDATE = {"name": "task:k-means", "score": 0.6, "separation": 0.5}
 ENTRIES = {
     "kernel": "linear", "criterion": "J", "center": "task", "lambda1": 0.1, "lambda2": 0.2, "form": "dual",
     "sizes": {"chosen": "balanced", "reason": "equal sizes separate best"},

@@ -11,9 +11,8 @@ import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
 import mtclust
-from mtclust.app.summary import compared_in_words
 from mtclust.app.tables.columns import Feature
-from mtclust.app.words import value_in_words
+from mtclust.app.words import compared_in_words, value_in_words
 from mtclust.exceptions import ModelFileError, TableError, TableWarning
 from mtclust.metrics import nmi
 
@@ -48,7 +47,7 @@ def test_the_table_of_clusters(frame, found):
     assert table.index.tolist() == [0, 1, 2]
     assert table["rows"].tolist() == [20, 20, 20]
     np.testing.assert_allclose(table["share in Rome"], 1 / 3)
-    assert (table["silhouette"] > 0.5).all()
+    assert (table["separation"] > 0.5).all()
     for cluster in range(3):
         assert all(found.labels[name] == cluster for name in table.loc[cluster, "exemplars"])
     (wide,) = set(found.labels[frame["truth"] == 0])
@@ -104,7 +103,7 @@ def test_a_cluster_in_the_middle_is_described_by_what_tells_the_others_apart(tmp
     frame = pd.DataFrame({"shop": rng.choice(["a", "b"], 300), "age": 20.0 * kind + 20 + rng.normal(size=300)})
     found = mtclust.cluster(frame, "shop", 3, kernel="linear")
     (middle,) = set(found.labels[kind == 1])
-    assert found.clusters.loc[middle, "characterised_by"].startswith("in between: age 40")
+    assert found.clusters.loc[middle, "characterised_by"].startswith("in between: age (40")
     assert sum("in between" in words for words in found.clusters["characterised_by"]) == 1
     assert "In between the other clusters" in found.report(tmp_path / "r.html", stability=False).read_text("utf-8")
 
@@ -161,7 +160,7 @@ def test_a_new_task_is_refused_or_clustered(found):
 
 
 def test_new_levels_are_told(frame, found):
-    with pytest.warns(TableWarning, match=r"Column colour has values that were not there in fit \(pink\)"):
+    with pytest.warns(TableWarning, match=r"Column colour has values that were not in the fitted table \(pink\)"):
         found.predict(frame.assign(colour="pink"))
 
 

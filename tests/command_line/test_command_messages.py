@@ -118,7 +118,7 @@ def test_dates_with_cells_that_are_none(tmp_path, fit, capsys):
     assert fit(path, *COMMON, "--columns", "day", "--clusters", 2) == 1
     error = said(capsys)
     assert (
-        "column 'day' holds dates, but 1 cells cannot be read as such (first: 'soon' in row 41; most are ISO8601)"
+        "column 'day' holds dates, but 1 cell cannot be read as such (first: 'soon' in row 41; most are ISO8601)"
         in error
     )
     assert "--date-format" in error
@@ -138,7 +138,7 @@ def test_columns_that_hold_something_else_than_in_fit(model, tmp_path, column, k
     rows = [{**row, "day": "2024-01-05", column: "x"} for row in shop_rows(rows=3)]
     assert run_cli("predict", model, write_table(tmp_path / "new.csv", rows)) == 1
     assert (
-        f"column {column!r} holds {kind} in the model, but not in {where} (first: 'x' in row 1). Mend the column, "
+        f"column {column!r} holds {kind} in the model, but not in {where} (first: 'x' in row 1). Correct the column, "
         "or fit again with these data." in said(capsys)
     )
 
@@ -155,7 +155,7 @@ def test_a_new_task_that_cannot_be_clustered(model, tmp_path, capsys):
 
 
 def test_an_extra_that_is_not_installed():
-    with pytest.raises(ImportError, match=r'^nothing_of_that_name is needed here; .* pip install "mtclust\[plot\]"$'):
+    with pytest.raises(ImportError, match=r'^nothing_of_that_name is needed here; .* pip install "\.\[plot\]"$'):
         require("nothing_of_that_name.part", "plot")
 
 

@@ -10,14 +10,14 @@ import pytest
 from table_helpers import run_cli
 
 import mtclust
-from mtclust.app.fitting import read_any
+from mtclust.app.cluster import read_any
 from mtclust.app.tables import EncodingOptions, TableEncoder
 
 #: settings that make a fit quick; what is read does not depend on them
 QUICK = {"kernel": "linear", "sizes": 1.0}
 ONE_NAME = "a name or code, another one in nearly every row"
-TASKS_APART = "the same in all rows of a task, so that it only tells tasks apart"
-COIN = "goes with no other column, so that it says nothing about kinds of rows"
+TASKS_APART = "the same in all rows of a task"
+COIN = "not associated with any other column, so that it tells nothing about kinds of rows"
 
 #: of every table that came with the benchmarks: its task column, the columns in words, what is left out and why
 REAL = {
@@ -44,8 +44,8 @@ REAL = {
 
 
 def left_out(notes):
-    (said,) = [note for note in notes if note.startswith("Columns left out: ")] or [""]
-    return said.removeprefix("Columns left out: ").removesuffix(".")
+    (said,) = [note for note in notes if note.startswith("Columns ignored: ")] or [""]
+    return said.removeprefix("Columns ignored: ").removesuffix(".")
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -150,7 +150,7 @@ def tickets(home, rng):
     )
     frame.to_csv(home / "tickets.tsv.gz", sep="\t", index=False)
     return ["tickets.tsv.gz"], {"task": "product"}, kind, "1 number, 1 text", [
-        "distinct values; a name?", f"priority ({COIN})", "The text message counts by its main topics",
+        "distinct values; a name?", f"priority ({COIN})", "The text message is used by its main topics",
     ]  # fmt: skip
 
 

@@ -78,7 +78,7 @@ def test_values_not_seen_in_fit_are_named(fitted, tmp_path, capsys):
     rows[0]["colour"] = "mauve"
     path = write_table(tmp_path / "rows.csv", rows)
     assert run_cli("predict", fitted / "result", path) == 0
-    assert "Column colour has values that were not there in fit (mauve)" in capsys.readouterr().err
+    assert "Column colour has values that were not in the fitted table (mauve)" in capsys.readouterr().err
 
 
 def test_missing_values_are_refused_or_filled_in_with_those_of_fit(fitted, tmp_path, capsys):

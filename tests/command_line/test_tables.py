@@ -153,7 +153,9 @@ def test_absence_counts_only_where_it_goes_with_another_column():
     untold = np.where(rng.random(300) < 0.2, np.nan, rng.normal(size=300))
     encoder, _ = encode(table_of(size=size, told=told, untold=untold))
     assert [feature.name for feature in encoder.features] == ["size", "told", "untold", "told is missing"]
-    assert any("counts as something known of the row: told with size." in note for note in encoder.notes)
+    assert any(
+        "associated with another column are used as information: told with size." in note for note in encoder.notes
+    )
 
 
 def test_no_usable_column_is_refused_with_the_reasons():
@@ -271,7 +273,7 @@ def test_text_beside_other_columns_counts_as_one_number_by_its_topics():
     assert X[:, 1:].var(axis=0).sum() == pytest.approx(1.0)
     np.testing.assert_allclose(X[:, 1:].mean(axis=0), 0, atol=1e-9)
     assert max(abs(np.corrcoef(column, np.arange(60) % 2)[0, 1]) for column in X[:, 1:].T) > 0.9
-    told = "The text review counts by its main topics, as much as one number; text_column=review uses it alone."
+    told = "The text review is used by its main topics, weighted as one number; text_column=review uses it alone."
     assert told in encoder.notes
     again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
     np.testing.assert_allclose(again.transform(table)[0], X)

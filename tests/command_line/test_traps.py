@@ -8,7 +8,6 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from table_helpers import run_cli, write_table
 
 import mtclust
-from mtclust.app.report import ReportInput
 from mtclust.app.report.content import report_content
 from mtclust.app.tables import EncodingOptions, TableEncoder, table_of_frames
 from mtclust.app.words import value_in_words
@@ -44,6 +43,7 @@ def shops():
         ("n", lambda rng: np.arange(120), "counts the rows"),
         ("visit", lambda rng: np.tile(np.arange(1, 41), 3), "counts the rows of each task"),
         ("shuffled", lambda rng: np.concatenate([rng.permutation(40) for _ in range(3)]), "counts the rows of each"),
+        ("sample", lambda rng: rng.permutation(np.r_[1:31, 1:51, 1:41]), "counts rows, beginning anew"),
         ("code", lambda rng: [f"X{k}" for k in rng.permutation(120)], "a name or code"),
     ],
 )
@@ -59,6 +59,40 @@ def test_measured_whole_numbers_are_kept(shops, name):
     rng = np.random.default_rng(1)
     shops[name] = {"year": rng.integers(1990, 2020, 120)}.get(name, np.rint(rng.lognormal(10, 0.5, 120)))
     assert used(shops)[0] == ["size", name]
+
+
+def test_counts_of_things_are_no_sequence_numbers():
+    rng = np.random.default_rng(0)
+    for draw in range(40):
+        counts = [rng.integers(1, 60, 400), rng.geometric(0.05, 400), rng.poisson(9, 400), rng.binomial(40, 0.5, 400)]
+        frame = pd.DataFrame({"shop": np.repeat(["a", "b"], 200), "size": rng.normal(size=400)})
+        frame = frame.assign(**{f"x{k}": values for k, values in enumerate(counts)})
+        assert "beginning anew" not in used(frame)[1], draw
+
+
+def test_numbers_of_the_samples_of_a_study_do_not_hide_the_species(data_home):
+    frame = pd.read_csv(f"{data_home}/tables/penguins_raw.csv")
+    found = mtclust.cluster(frame.sample(frac=1.0, random_state=0), "Island", 3)
+    assert "Sample Number (counts rows, beginning anew several times)" in " ".join(found.notes)
+    assert adjusted_rand_score(frame["Species"], found.labels.sort_index()) > 0.9
+
+
+def test_dates_that_are_all_of_one_day_of_the_year_have_no_season(data_home):
+    encoder, X = encode(pd.read_csv(f"{data_home}/tables/cars.csv"), "Origin")
+    assert [feature.kind for feature in encoder.features if feature.column == "Year"] == ["date"]
+    assert X.std(axis=0).min() > 0.1
+
+
+def test_a_word_among_a_few_whole_numbers_makes_them_a_category():
+    frame = pd.DataFrame({"shop": "a", "cylinders": ["4", "6", "8"] * 6 + ["rotary"], "power": np.arange(19.0) ** 2})
+    encoder, _ = encode(frame)
+    assert encoder.columns[0].levels == ["4", "6", "8", "rotary"]
+    assert "Read as categories, since not all cells are numbers: cylinders ('rotary' in row 19)" in " ".join(
+        encoder.notes
+    )
+    frame["power"] = [*map(str, range(18)), "strong"]
+    with pytest.raises(TableError, match="but 1 cell is something else"):
+        encode(frame)
 
 
 def test_identifiers_that_are_asked_for_are_used(shops):
@@ -173,7 +207,7 @@ def test_categories_that_say_something_still_do():
     frame = pd.DataFrame({"shop": "a", **told, "coin": rng.choice(["x", "y"], 300)})
     encoder, X = encode(frame)
     assert [column.name for column in encoder.columns] == list(told)
-    assert "coin (goes with no other column" in " ".join(encoder.notes)
+    assert "coin (not associated with any other column" in " ".join(encoder.notes)
     assert adjusted_rand_score(truth, KMeans(2, n_init=10, random_state=0).fit_predict(X)) > 0.8
 
 
@@ -225,7 +259,7 @@ def test_three_columns_are_not_drowned_by_a_hundred_that_say_nothing():
     assert {"x", "y", "z", "peaks"} <= set(columns)
     assert len(columns) < 10
     assert "n0, n1" in notes
-    assert " more (goes with no other column" in notes
+    assert " more (not associated with any other column" in notes
     few = used(frame[["shop", "n0", "n1", "n2"]])[0]
     assert few == ["n0", "n1", "n2"], "of a few numbers none is left out"
     found = mtclust.cluster(frame, "shop", 3)
@@ -252,7 +286,7 @@ def test_unequal_and_absent_clusters_are_found_with_the_same_ids_everywhere(shar
     frame["shop"] = np.repeat(list("abc"), 150)[: len(truth)]
     found = mtclust.cluster(frame, "shop", 3)
     assert adjusted_rand_score(truth, found.labels) > 0.99
-    assert not found.facts.doubtful
+    assert found.facts.standing == "apart"
 
 
 def test_words_that_all_texts_of_a_task_share_are_no_topic():
@@ -278,7 +312,7 @@ def test_what_is_the_same_in_all_rows_of_a_task_is_left_out(shops, values):
     shops["where"] = np.repeat(values, 40)
     columns, notes = used(shops)
     assert columns == ["size"]
-    assert "where (the same in all rows of a task, so that it only tells tasks apart)" in notes
+    assert "where (the same in all rows of a task)" in notes
     assert used(shops, columns=["size", "where"])[0] == ["size", "where"]
 
 
@@ -297,10 +331,10 @@ def test_clusters_of_nothing_are_called_so(seed):
         shop=rng.choice(list("abc"), 300), news=rng.choice(["y", "n"], 300), sex=rng.choice(["f", "m"], 300)
     )
     found = mtclust.cluster(frame, "shop", 4, kernel="linear", sizes="balanced", lambda1=0.05, lambda2=0.05, n_init=2)
-    assert found.facts.doubtful
+    assert found.facts.standing != "apart"
     said = " ".join(str(found.summary()).split())
-    assert "The clusters are cuts through a continuum" in said or "The clusters are no clearer than" in said
-    headline = report_content(ReportInput.of(found))["headline"]
+    assert "The clusters overlap" in said or "The clusters are no clearer than" in said
+    headline = report_content(found)["headline"]
     assert headline.startswith("300 rows in 3 tasks (shop) were cut into 4 clusters")
 
 
@@ -311,5 +345,5 @@ def test_clusters_of_something_are_not_doubted(apart):
     frame = pd.DataFrame(apart * np.eye(3)[truth] + rng.normal(size=(300, 3)), columns=list("xyz"))
     frame = frame.assign(shop=rng.choice(list("abc"), 300), news=rng.choice(["y", "n"], 300))
     found = mtclust.cluster(frame, "shop", 3, kernel="linear", sizes=0.5, lambda1=0.05, lambda2=0.05, n_init=2)
-    assert not found.facts.doubtful
-    assert report_content(ReportInput.of(found))["headline"] == "300 rows in 3 tasks (shop) fall into 3 clusters."
+    assert found.facts.standing == "apart"
+    assert report_content(found)["headline"] == "300 rows in 3 tasks (shop) fall into 3 clusters."

@@ -23,9 +23,14 @@ ASYMMETRIC = {
 SYMMETRIC = {"balanced": (3, "balanced", True), "l = 0.3": (3, 0.3, False), "two clusters": (2, 0.5, False)}
 
 
-def cases(names, of_independent):
-    """Every case for the coupled methods, one for independent tasks, whose problem is a part of theirs."""
-    return [(method, name) for method in METHODS for name in names if method != "independent" or name == of_independent]
+def cases(names, by_levels):
+    """Every case for the coupled methods, one for independent tasks, whose problem is a part of theirs.
+
+    The level method, which is slow, has one per method.
+    """
+    independent = by_levels["independent"]
+    coupled = [(method, name, "quadratic") for method in METHODS[:2] for name in names]
+    return [*coupled, ("independent", independent, "quadratic"), *((*case, "level") for case in by_levels.items())]
 
 
 def solve(small, options=EXACT, seed=1):
@@ -33,8 +38,10 @@ def solve(small, options=EXACT, seed=1):
     return solve_relaxation(small.problem, small.coupling, labels, options)
 
 
-@pytest.mark.parametrize("reduced", ["quadratic", "level"])
-@pytest.mark.parametrize(("method", "case"), cases(ASYMMETRIC, "two clusters"))
+@pytest.mark.parametrize(
+    ("method", "case", "reduced"),
+    cases(ASYMMETRIC, {"relationship": "three clusters", "features": "intervals", "independent": "two clusters"}),
+)
 def test_asymmetric_bounds_without_intercept_equal_cvxpy(method, case, reduced):
     n_clusters, sizes = ASYMMETRIC[case]
     small = small_problem(method, sizes=sizes, n_clusters=n_clusters)
@@ -51,8 +58,10 @@ def test_asymmetric_bounds_without_intercept_equal_cvxpy(method, case, reduced):
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")  # cvxpy, at a value of 1e-28
-@pytest.mark.parametrize("reduced", ["quadratic", "level"])
-@pytest.mark.parametrize(("method", "case"), cases(SYMMETRIC, "balanced"))
+@pytest.mark.parametrize(
+    ("method", "case", "reduced"),
+    cases(SYMMETRIC, {"relationship": "l = 0.3", "features": "two clusters", "independent": "balanced"}),
+)
 def test_symmetric_bounds_have_the_value_zero(method, case, reduced):
     n_clusters, sizes, centre = SYMMETRIC[case]
     small = small_problem(method, sizes=sizes, n_clusters=n_clusters, centre=centre, task_sizes=(9, 6))

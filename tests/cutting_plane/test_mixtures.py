@@ -1,7 +1,5 @@
 """The reduced problem: weights of given labellings, models and coupling."""
 
-import builtins
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from test_certificate import METHODS, random_codes
 
 from mtclust.core.labels import label_codes
 from mtclust.problem.pool import random_labels
-from mtclust.relaxation.level_method import solve_by_levels
+from mtclust.relaxation.level_method import _project, solve_by_levels
 from mtclust.relaxation.mixtures import Pools, smallest_mixture, solve_mixture
 
 #: λ₁ that differs by task is for Ω
@@ -120,21 +118,19 @@ def test_bounds_of_the_level_method_hold_when_it_is_stopped_and_its_cuts_are_car
     assert len(again.values) < len(first.values) / 2
 
 
-def test_level_method_without_clarabel_names_the_extra(monkeypatch):
-    real = builtins.__import__
-
-    def no_clarabel(name, *args, **kwargs):
-        if name == "clarabel":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    small = small_problem("relationship")
-    pools, mu, _ = random_pools(small, np.random.default_rng(5))
-    at = small.coupling.condition(small.coupling.uncoupled())
-    monkeypatch.setattr(builtins, "__import__", no_clarabel)
-    assert solve_mixture(small.coupling, pools, mu, at, tol=1e-6).converged
-    with pytest.raises(ImportError, match=r"mtclust\[cutting-plane\]"):
-        solve_by_levels(small.coupling, pools, mu, at, cuts=[], tol=1e-6)
+@pytest.mark.parametrize("seed", range(4))
+def test_projection_on_the_level_set_equals_cvxpy(seed):
+    rng = np.random.default_rng(seed)
+    groups = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2])
+    mu, inside = (weights / np.bincount(groups, weights=weights)[groups] for weights in rng.random((2, 9)))
+    A, k = rng.normal(size=(6, 9)), rng.normal(size=6)
+    level = np.max(A @ inside + k) + 0.01
+    nu = cp.Variable(9, nonneg=True)
+    sums = [cp.sum(nu[np.flatnonzero(groups == g)]) == 1 for g in range(3)]
+    program = cp.Problem(cp.Minimize(cp.sum_squares(nu - mu)), [*sums, A @ nu + k <= level])
+    program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    np.testing.assert_allclose(_project(mu, A, k, groups, level), nu.value, atol=1e-6)
+    assert _project(mu, A, k, groups, level=-100.0) is None
 
 
 def test_pools_grow_by_new_labellings_only_and_these_begin_without_weight():

@@ -67,7 +67,8 @@ def write_shops(path):
 
 
 def fit_command(data, out, *more):
-    options = ["--task-column", "shop", "--clusters", "3", "--kernel", "linear", "--sizes", "balanced", "--quiet"]
+    options = ["--task-column", "shop", "--clusters", "3", "--kernel", "linear", "--sizes", "balanced", "--quiet",
+               "--no-stability"]  # fmt: skip
     return ["fit", str(data), *options, "--out", str(out), *more]
 
 

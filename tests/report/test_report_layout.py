@@ -131,7 +131,7 @@ def test_the_first_screen_needs_no_glossary(visit, clinic_report):
     assert head.bounding_box()["height"] < 900
     text = head.inner_text()
     assert "480 rows in 3 tasks (clinic) fall into 8 clusters." in text
-    assert "0 what data without clusters reach" in text
+    assert "from 0, as in data without clusters, to 1" in text
     assert "refits on 50 % of the rows" in text
     assert "young and fit" in text
     for word in ("leave-one-out", "R²", "NMI", "silhouette", "λ", "coupling"):

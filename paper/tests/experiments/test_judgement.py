@@ -10,7 +10,6 @@ from sklearn.linear_model import Ridge
 from mtclust.core.labels import label_codes
 from mtclust.datasets import make_related_tasks
 from mtclust.exceptions import UncoupledWarning
-from mtclust.metrics import macro_nmi
 from paper.experiments import figures
 from paper.experiments.claims import (
     CLEAR_NMI,
@@ -26,7 +25,6 @@ from paper.experiments.claims import (
 )
 from paper.experiments.methods import (
     OURS,
-    fast_macro_nmi,
     fit_ours,
     fit_reference,
     off_diagonal_share,
@@ -178,14 +176,6 @@ def test_as_printed_has_the_objective_of_the_paper(name):
     K, options = printed_options(name, data, "linear", setting)
     model = OURS[name](3, sizes="balanced", random_state=0, tol=1e-7, **options).fit(K, tasks=data.tasks)
     assert model.objective_ == pytest.approx(printed_objective(name, data, model.labels_, setting), rel=1e-3)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_fast_nmi_is_the_nmi_of_the_metrics(seed):
-    rng = np.random.default_rng(seed)
-    classes, labels, tasks = (rng.integers(0, high, 60) for high in (4, 3, 2))
-    labels[tasks == 1] %= 1 + seed % 3
-    assert fast_macro_nmi(classes, labels, tasks) == pytest.approx(macro_nmi(classes, labels, tasks), abs=1e-12)
 
 
 def test_one_fit_of_dmtrc_gives_the_coupled_and_the_default_labels(monkeypatch):

@@ -150,8 +150,10 @@ def test_wrong_arguments_are_named(model, message, noise):
 
 def test_too_few_steps_are_reported(noise):
     X, tasks = noise
-    with pytest.warns(ConvergenceWarning, match="LSSMTC had not converged after max_iter=1 steps; raise max_iter"):
+    message = r"LSSMTC had not converged after max_iter=1 steps; raise max_iter or tol \(now"
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
         LSSMTC(3, max_iter=1, random_state=0).fit(X, tasks=tasks)
+    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("model", [KernelKMeans(3, random_state=0), PerTask(KMeans(3, n_init=1, random_state=0))])

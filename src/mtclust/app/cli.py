@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from mtclust import __version__
-from mtclust.app.commands import demo, fit, predict
-from mtclust.app.wording import on_command_line
+from mtclust.app import demo
+from mtclust.app.commands import fit, predict
 from mtclust.exceptions import CommandError
-from mtclust.persistence.atomic import cannot_write
+from mtclust.util.wording import on_command_line
 
 _COMMANDS = (demo, fit, predict)
 #: what the system says when something cannot be written
@@ -86,6 +86,8 @@ def _discard_output() -> None:
 def _in_words(error: Exception) -> str:
     """What the user can mend is said as it is; anything else is our mistake."""
     if isinstance(error, OSError) and error.errno in _OF_WRITING:
+        from mtclust.persistence.atomic import cannot_write
+
         return f"{error.filename or 'the standard output'} cannot be written: {cannot_write(error)}"
     if isinstance(error, CommandError | ImportError | OSError):
         return str(error)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,21 +14,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.app.assigning import assign, row_margins
-from mtclust.app.findings import clusters_table, least_sure_rows, tasks_table
-from mtclust.app.tables import Table, TableEncoder
-from mtclust.app.tables.table import read_tables, table_of_frames
-from mtclust.app.witnesses import Witness, doubt, witnesses
+from mtclust.app.findings import Findings, typical_rows
+from mtclust.app.tables import Table, TableEncoder, read_tables, table_of_frames
+from mtclust.app.words import (
+    cluster_in_words,
+    comparable_differences,
+    compared_in_words,
+    difference_in_words,
+    ids_in_words,
+    natural_order,
+    percent,
+    tasks_in_words,
+    trait_in_words,
+)
+from mtclust.choose.record import SizesChoice
 from mtclust.core.ids import strings_of
 from mtclust.core.stability import Stability
-from mtclust.estimators.facts import Facts, facts_of
+from mtclust.estimators.facts import Facts, cautions, facts_of, likeness_of_tasks
+from mtclust.estimators.summary import CLUSTERS_SHOWN, TASKS_SHOWN, Summary, sizes_table
 from mtclust.exceptions import TableError, TableWarning
-from mtclust.problem.common import rows_in_frame
 from mtclust.util.extras import require
+from mtclust.util.names import shown_name, spelled_out
 from mtclust.util.warning import warn_user
+from mtclust.util.wording import advice, option
 
 #: what of a clustering is saved beside the model
 SAVED_FORMAT = 1
+#: sentences of a summary that compare tasks
+_COMPARED = 4
+#: what is told while it is being done
+Step = Callable[[str], AbstractContextManager[None]]
+#: how a user says which task rows belong to, in Python and on the command line
+_TASK_GIVEN = ("give the task of every row (task=[...])", "name the task of all rows (--task NAME)")
 
 
 @dataclass(frozen=True)
@@ -112,28 +131,30 @@ class Clustering:
     def clusters(self) -> Any:
         """A table with a row per cluster.
 
-        Its columns: ``rows``, ``share`` of all rows, the share in every task, what it is ``characterised_by``,
-        ``silhouette`` and ``separation`` (1: clear-cut, 0: not), the mean ``probability`` of its rows, ``stability``
-        once it was asked for, and ``exemplars``, the index of typical rows.
+        Its columns: ``rows``, ``share`` of all rows, the share in every task, what it is ``characterised_by`` (averages
+        of its rows), its ``separation`` (1: it touches no other, 0: as in data without clusters), the mean
+        ``probability`` of its rows, ``stability`` once it was asked for, and ``exemplars``, the index of typical rows.
         """
-        return self._frame(clusters_table(self) if self._rows is not None else self._kept_table("clusters"))
+        return self._frame(self._clusters_table() if self._rows is not None else self._kept_table("clusters"))
 
     @cached_property
     def tasks(self) -> Any:
         """A table with a row per task: rows, the share of every cluster, the closest task, and what is particular."""
-        return self._frame(tasks_table(self) if self._rows is not None else self._kept_table("tasks"))
+        return self._frame(self._tasks_table() if self._rows is not None else self._kept_table("tasks"))
 
     @property
     def facts(self) -> Facts:
-        """How far the clusters can be trusted: separation, stability, rows that belong nowhere, other methods."""
-        return facts_of(self.model, "" if self._rows is None else doubt(self.witnesses))
+        """How far the clusters can be trusted: separation, stability, rows that belong nowhere."""
+        return facts_of(self.model)
 
     @cached_property
-    def witnesses(self) -> list[Witness]:
-        """k-means and a Gaussian mixture on the same rows, judged by the same score, the best first."""
-        rows, common = self.rows("witnesses"), self.model.selection_.center != "task"
-        X = rows_in_frame(self.model._kept, rows.X, rows.task_numbers)
-        return witnesses(X, rows.task_numbers, np.asarray(self.model.labels_), self.n_clusters, common)
+    def findings(self) -> Findings:
+        """What sets the clusters apart, and whether they mean the same in all tasks."""
+        rows, model = self.rows("findings"), self.model
+        return Findings(
+            rows.X, rows.task_numbers, np.asarray(model.labels_), (len(model.tasks_), self.n_clusters),
+            self.encoder.features, common=model.selection_.get("center") == "all", known=self.encoder.known(rows.table),
+        )  # fmt: skip
 
     def stability(self, n_refits: int = 10) -> Stability | None:
         """Cluster subsamples anew and see what stays the same; found once, and kept with the model.
@@ -161,8 +182,48 @@ class Clustering:
         n : int, default=10
             How many.
         """
-        self.rows("least_sure")
-        return self._frame(least_sure_rows(self, n))
+        model, rows = self.model, self.rows("least_sure")
+        chosen = np.argsort(rows.margins, kind="stable")[:n]
+        columns = {
+            "task": [str(task) for task in model.tasks_[rows.task_numbers[chosen]]],
+            "cluster": self.named(model.labels_[chosen]),
+            "next": self.named(self.next_clusters(chosen)),
+            "margin": rows.margins[chosen],
+        }
+        columns |= {name: values[chosen] for name, values in self.row_columns().items() if name != "alone"}
+        used = dict.fromkeys(column.name for column in self.encoder.columns)
+        columns |= {name: rows.table.frame[name].to_numpy()[chosen] for name in used}
+        return self._frame(require("pandas", "cli").DataFrame(columns, index=self._index()[chosen]))
+
+    def next_clusters(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cluster that each of some rows would be in if it were not in its own."""
+        model, rows = self.model, self.rows("next_clusters")
+        scores = np.array(model.decision_function(rows.X[chosen], tasks=model.tasks_[rows.task_numbers[chosen]]))
+        scores[np.arange(len(chosen)), model.labels_[chosen]] = -np.inf
+        return np.asarray(scores.argmax(axis=1), dtype=np.int64)
+
+    def row_columns(self) -> dict[str, Any]:
+        """What is known of every row beside its cluster: how sure that is, and its cluster in its task alone."""
+        model = self.model
+        columns: dict[str, Any] = {}
+        if model.probabilities_ is not None:
+            columns["probability"] = model.probabilities_[np.arange(len(model.labels_)), model.labels_]
+        if getattr(model, "stability_", None) is not None:
+            columns["stability"] = model.stability_.rows
+        if model.outlier_scores_ is not None:
+            columns["outlier"] = model.outlier_scores_
+        columns["alone"] = self.named(model.single_task_labels_)
+        return columns
+
+    def exemplars(self) -> list[list[int]]:
+        """Positions of a few typical rows of every cluster."""
+        rows = self.rows("exemplars")
+        return typical_rows(rows.X, rows.task_numbers, np.asarray(self.model.labels_), self.n_clusters)
+
+    @cached_property
+    def task_words(self) -> list[str]:
+        """What sentences call the tasks."""
+        return tasks_in_words(self.model.tasks_, self.encoder.task_column)
 
     def rename(self, names: Mapping[int, str]) -> Clustering:
         """The same clusters with names, which then stand in labels, tables, predictions, the report and saved files.
@@ -199,7 +260,7 @@ class Clustering:
         found = assign(self.model, self.encoder, read, new_tasks=new_tasks)
         for note in found.notes:
             warn_user(note, TableWarning)
-        polars = replace(self, _polars=_is_polars(table))
+        polars = replace(self, _polars=is_polars(table))
         named = self.named(found.labels)
         if not details:
             return polars._series(named, read.index, "cluster")
@@ -214,17 +275,58 @@ class Clustering:
             return read_tables([Path(table)], task)
         return table_of_frames(table, None if isinstance(table, Mapping) else task)
 
-    def summary(self) -> Any:
+    def summary(self) -> Summary:
         """What was clustered, what was found and what to be careful about; ``print`` it."""
-        from mtclust.app.summary import summarise
+        model, facts = self.model, self.facts
+        of = f" ({self.encoder.task_column})" if self.encoder.task_column else ""
+        title = (
+            f"{facts.n_rows:,} rows in {facts.n_tasks} task{'s' if facts.n_tasks != 1 else ''}{of}, by "
+            f"{self.encoder.describe()}: {self.n_clusters} cluster{'s' if self.n_clusters != 1 else ''} with "
+            f"{type(model).__name__}, {model.selection_.kernel} kernel"
+        )
+        header, table = sizes_table(model)
+        table = [table[task] for task in natural_order(model.tasks_)]
+        kept = self._rows is not None or "clusters" in self._kept
+        lines = replace(self, _polars=False).clusters.iterrows() if kept else ()
+        clusters = [
+            (spelled_out(shown_name(self.name(c), 40)), f"{percent(row['share'])}, {row['characterised_by']}")
+            for c, (_, row) in enumerate(lines)
+        ]
+        ids = ids_in_words(self) if self._rows is not None else ""
+        compared = compared_in_words(self, _COMPARED) if self._rows is not None else []
+        found = [("separation", facts.separated), ("stability", facts.stable), *(("tasks", text) for text in compared)]
+        careful = [caution for caution in cautions(model, self.warned, self.names) if caution.text != facts.separated]
+        return Summary(
+            spelled_out(title),
+            header,
+            table[:TASKS_SHOWN],
+            [],
+            [
+                ("Clusters", clusters),
+                ("Found", [(name, text) for name, text in found if text]),
+                ("Chosen", self._reasons()),
+                ("The table", [("note", note) for note in self.notes]),
+            ],
+            careful,
+            [ids] if ids else [],
+            max(len(table) - TASKS_SHOWN, 0),
+        )
 
-        return summarise(self)
+    def _reasons(self) -> list[tuple[str, str]]:
+        chosen, reasons = self.model.selection_, []
+        number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
+        if number is not None:
+            reasons.append(("number of clusters", f"{number['reason']}."))
+        if coupling is not None and len(self.model.tasks_) > 1:
+            reasons.append(("coupling", f"{coupling['decision']}: {coupling['reason']}."))
+        if isinstance(sizes, SizesChoice):
+            reasons.append(("cluster sizes", f"{sizes['chosen']}: {sizes['reason']}."))
+        return reasons
 
     def report(
         self, path: str | os.PathLike[str], *, row_names: Any = None, command: str = "", stability: bool = True
     ) -> Path:
         """Write the report, one HTML page that loads nothing, and return its path.
-
 
         Parameters
         ----------
@@ -236,12 +338,12 @@ class Clustering:
         stability : bool, default=True
             Say how stable the clusters are, which takes about as long as finding them (:meth:`stability`).
         """
-        from mtclust.app.report import ReportInput, write_report
+        from mtclust.app.report import write_report
 
         self.rows("report")
         if stability:
             self.stability()
-        write_report(ReportInput.of(self, row_names, command), Path(path))
+        write_report(self, Path(path), row_names, command)
         return Path(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -286,12 +388,64 @@ class Clustering:
         return f"<Clustering: {n:,} rows of {m} task{'s' * (m > 1)} in {C} cluster{'s' * (C > 1)}>"
 
     def _repr_html_(self) -> str:
-        from mtclust.app.summary import clustering_html
-
-        return clustering_html(self)
+        if self._rows is None and not self._kept:
+            return self.summary()._repr_html_()
+        tables, plain = "", replace(self, _polars=False)
+        for title, frame in (("Clusters", plain.clusters), ("Tasks", plain.tasks)):
+            shares = [column for column in frame.columns if column.startswith("share")]
+            shown = frame.assign(**{column: frame[column].map(percent) for column in shares})
+            if len(shares) > CLUSTERS_SHOWN:
+                shown = shown.drop(columns=shares[1:] if title == "Clusters" else shares)
+            table = shown.to_html(border=0, float_format=lambda value: f"{value:.2f}", max_rows=TASKS_SHOWN)
+            tables += f"<details open><summary>{title}</summary><div style='overflow-x: auto'>{table}</div></details>"
+        return self.summary()._repr_html_() + tables
 
     def _as_polars(self) -> Clustering:
         return replace(self, _polars=True)
+
+    # -- tables --------------------------------------------------------------------------------------------------------
+
+    def _clusters_table(self) -> Any:
+        pandas = require("pandas", "cli")
+        model, sizes = self.model, np.asarray(self.model.cluster_sizes_)
+        C, index = self.n_clusters, self._index()
+        columns: dict[str, Any] = {"rows": sizes.sum(axis=0), "share": sizes.sum(axis=0) / sizes.sum()}
+        for task in natural_order(model.tasks_):
+            columns[f"share in {model.tasks_[task]}"] = sizes[task] / sizes[task].sum()
+        columns["characterised_by"] = [cluster_in_words(self, c) for c in range(C)]
+        columns["separation"] = model.cluster_scores_
+        sure = self.row_columns().get("probability")
+        if sure is not None:
+            means = pandas.Series(sure).groupby(np.asarray(model.labels_)).mean()
+            columns["probability"] = means.reindex(range(C)).to_numpy()
+        if getattr(model, "stability_", None) is not None:
+            columns["stability"] = model.stability_.clusters
+        columns["exemplars"] = [[index[row] for row in own] for own in self.exemplars()]
+        return pandas.DataFrame(columns, index=pandas.Index(self.named(np.arange(C)), name="cluster"))
+
+    def _tasks_table(self) -> Any:
+        pandas = require("pandas", "cli")
+        model, sizes = self.model, np.asarray(self.model.cluster_sizes_)
+        columns: dict[str, Any] = {"rows": sizes.sum(axis=1)}
+        for c, name in enumerate(self.named(np.arange(self.n_clusters))):
+            columns[f"share of {name}"] = sizes[:, c] / sizes.sum(axis=1)
+        kind, matrix = likeness_of_tasks(model)
+        if len(sizes) > 1 and matrix is not None:
+            away = np.where(np.eye(len(sizes), dtype=bool), -np.inf, matrix)
+            columns["closest"] = [str(model.tasks_[k]) for k in away.argmax(axis=1)]
+            columns["correlation" if kind == "correlation" else "similarity"] = away.max(axis=1)
+        words: list[list[str]] = [[] for _ in sizes]
+        for difference in comparable_differences(self):
+            if len(words[difference.task]) < 2:
+                said = difference_in_words(difference, "this task", self.name(difference.cluster))
+                words[difference.task].append(said)
+        for cluster, own in enumerate(self.findings.traits):
+            for trait in own:
+                if trait.task is not None:
+                    words[trait.task].append(f"{self.name(cluster)}: {trait_in_words(trait)}")
+        columns["particular"] = ["; ".join(own) for own in words]
+        frame = pandas.DataFrame(columns, index=pandas.Index([str(name) for name in model.tasks_], name="task"))
+        return frame.iloc[natural_order(model.tasks_)]
 
     # -- rows, names and kinds of tables -------------------------------------------------------------------------------
 
@@ -302,7 +456,7 @@ class Clustering:
         return self._rows
 
     def _index(self) -> Any:
-        index = None if self._rows is None else self._rows.table.index
+        index = None if self._rows is None or self._polars else self._rows.table.index
         return require("pandas", "cli").RangeIndex(len(self.model.labels_)) if index is None else index
 
     def named(self, labels: NDArray[np.int64]) -> Any:
@@ -339,7 +493,75 @@ def rows_of(table: Table, X: Any, model: Any) -> Rows:
     return Rows(table, X, codes, row_margins(model.decision_function(X, tasks=tasks), model.labels_))
 
 
-def _is_polars(table: Any) -> bool:
+@dataclass(frozen=True)
+class Assigned:
+    """Clusters of rows, how clear they are, and what the user should know."""
+
+    labels: NDArray[np.int64]
+    margins: NDArray[np.float64]
+    notes: list[str]
+
+
+def row_margins(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How much the score of a row's own cluster exceeds the best other one; negative where sizes forced the row out."""
+    own = scores[np.arange(len(labels)), labels]
+    others = scores.copy()
+    others[np.arange(len(labels)), labels] = -np.inf
+    best = others.max(axis=1) if scores.shape[1] > 1 else np.full(len(labels), -np.inf)
+    return np.where(np.isfinite(best), own - best, np.inf)
+
+
+def assign(
+    model: Any,
+    encoder: TableEncoder,
+    table: Table,
+    *,
+    new_tasks: bool,
+    step: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
+) -> Assigned:
+    """Labels and margins of all rows of a table; ``step`` tells what is being done."""
+    X, notes = encoder.transform(table)
+    tasks = strings_of(table.tasks)
+    known = np.isin(tasks, model.tasks_)
+    unknown = sorted(set(tasks[~known].tolist()))
+    if unknown and not new_tasks:
+        raise TableError(
+            f"the model has no task {', '.join(map(repr, unknown[:5]))}{' …' if len(unknown) > 5 else ''}; it knows "
+            f"{', '.join(map(repr, model.tasks_.tolist()[:10]))}{' …' if len(model.tasks_) > 10 else ''}. Cluster "
+            f"new tasks with {option('new_tasks')}, or {advice(*_TASK_GIVEN)}."
+        )
+    labels = np.zeros(len(tasks), dtype=np.int64)
+    margins = np.zeros(len(tasks))
+    if known.any():
+        scores = model.decision_function(X[known], tasks=tasks[known])
+        labels[known] = scores.argmax(axis=1)
+        margins[known] = row_margins(scores, labels[known])
+    for name in unknown:
+        rows = tasks == name
+        with step(f"Clustering the new task {name}"), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                new = model.fit_task(X[rows])
+            except ValueError as error:
+                raise TableError(f"task {name!r} cannot be clustered: {error}") from error
+        notes += [str(entry.message) for entry in caught if issubclass(entry.category, UserWarning)]
+        labels[rows] = new.labels_
+        margins[rows] = row_margins(new.decision_function(X[rows]), new.labels_)
+        notes.append(_describe_new(name, new, model.tasks_))
+    return Assigned(labels, margins, notes)
+
+
+def _describe_new(name: str, new: Any, known: Any) -> str:
+    sizes = ", ".join(f"{c}: {n}" for c, n in zip(*np.unique(new.labels_, return_counts=True)))
+    text = f"New task {name}: {len(new.labels_)} rows (cluster {sizes})"
+    if new.task_correlation_ is None or np.all(new.task_correlation_ == 1):  # with one model all are alike
+        return text + "."
+    nearest = int(np.argmax(new.task_correlation_[:-1]))
+    return f"{text}; closest to {known[nearest]} (correlation {new.task_correlation_[nearest]:.2f})."
+
+
+def is_polars(table: Any) -> bool:
+    """Whether a table, or the tables of a mapping, are of polars."""
     frame = next(iter(table.values()), None) if isinstance(table, Mapping) else table
     return type(frame).__module__.startswith("polars")
 

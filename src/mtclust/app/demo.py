@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-
-from mtclust.app.commands.output import written_to
-from mtclust.persistence.atomic import atomic_write
 from mtclust.util.extras import require
 
-Labels = NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-#: what the command is told beside files and columns; pixels share a scale
+    Labels = NDArray[np.int64]
+
+#: options of the command beside files and columns; pixels share a scale
 OPTIONS = ("--clusters", "10", "--scale", "none")
 #: first images of the sheets: every sheet asks for the same 130 digits, so that one begins where these begin anew
 SHEETS = (0, 130, 256, 386, 516, 646, 776, 905, 1029, 1157, 1287, 1415, 1545, 1667)
 
 
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "demo", help="cluster real handwriting: labels, model, report, k-means beside it; nothing is downloaded"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", default=Path("mtclust-demo"), help="directory for table and results"
+    )
+    parser.set_defaults(run=run)
+
+
 def handwriting() -> Any:
     """1797 handwritten digits on 14 sheets: the sheet, the digit, and 64 pixels of every image."""
+    import numpy as np
     from sklearn.datasets import load_digits
 
     pandas = require("pandas", "cli")
@@ -38,8 +47,13 @@ def handwriting() -> Any:
     return frame
 
 
-def run_demo(out: Path, run_command: Callable[[list[str]], int]) -> int:
+def run(options: argparse.Namespace) -> int:
     """Write the table, run ``mtclust fit`` on it, and compare its clusters with those of k-means."""
+    from mtclust.app.cli import main
+    from mtclust.app.commands.output import written_to
+    from mtclust.persistence.atomic import atomic_write
+
+    out: Path = options.out
     require("pandas", "cli")
     require("jinja2", "report")
     frame = handwriting()
@@ -56,7 +70,7 @@ def run_demo(out: Path, run_command: Callable[[list[str]], int]) -> int:
         "each in\none hand: the sheets are the tasks. No method is told which digit an image shows; the table\n"
         f"knows, so that this can judge them.\n\n$ mtclust {shlex.join(command)}\n"
     )
-    code = run_command(command)
+    code = main(command)
     if code != 0:
         _clear_up(out, table, new)
         return code
@@ -74,6 +88,8 @@ def _clear_up(out: Path, table: Path, new: bool) -> None:
 
 def _compare(frame: Any, result: Path) -> None:
     """How many images are named right when clusters are named by their most frequent digit, beside k-means."""
+    import numpy as np
+
     labels = require("pandas", "cli").read_csv(result / "labels.csv")
     found, alone = labels["cluster"].to_numpy(), labels["alone"].to_numpy()
     sheets, digits = frame["sheet"].to_numpy(), frame["digit"].to_numpy()
@@ -99,11 +115,15 @@ def _compare(frame: Any, result: Path) -> None:
         print(f"  {name:<32}{once:>20.1f} %{anew:>16.1f} %")
     print(
         "\nThe first column needs clusters that mean the same on every sheet; k-means on each sheet numbers\n"
-        "them as they come. The second asks for a look at every cluster of every sheet."
+        "them as they come. The second asks for a look at every cluster of every sheet. 'Each sheet alone'\n"
+        "has the kernel and criterion that suit all sheets together, which need not suit a single sheet."
     )
 
 
 def _kmeans(X: NDArray[np.float64], n_clusters: int) -> Labels:
+    import numpy as np
+    from sklearn.cluster import KMeans
+
     return KMeans(min(n_clusters, len(X)), n_init=10, random_state=0).fit_predict(X).astype(np.int64)
 
 
@@ -117,6 +137,8 @@ def _named_right(truth: Labels, labels: Labels, groups: NDArray[Any]) -> float:
     >>> _named_right(truth, labels, np.zeros(4)), _named_right(truth, labels, np.array([0, 0, 1, 1]))
     (0.75, 1.0)
     """
+    import numpy as np
+
     right = 0
     for group in np.unique(groups):
         for cluster in np.unique(labels[groups == group]):

@@ -1,125 +1,518 @@
-"""Tables of what was found: one row per cluster, one row per task, and the rows that are least sure."""
+"""What the clusters of a table are: what sets each apart, whether it is the same in every task, how tasks differ.
+
+**Effects.** The effect of a feature on a cluster in a task is the mean of the cluster's rows minus the mean of the
+task's other rows, in standard deviations of the task. It is shared if it points the same way in all tasks.
+
+**Averages** that are printed are those of the rows: of all rows of the cluster whose value is known.
+
+**Do ids mean the same?** u is the profile of a cluster in a task: its mean there minus the mean of the other clusters
+there. v is the same contrast in the other tasks, each moved by an offset of its own; where all tasks have one frame, u
+and v are taken from one origin instead. Their agreement
+
+    2⟨u, v⟩ / (|u|² + |v|²),  |u|² and |v|² less what chance adds to them,
+
+is 1 for the same profile, 0 for unrelated ones, −1 for opposite ones. Were ids of rows permuted within the task, ⟨u, v⟩
+would vary about 0 as the difference of means of Xv does, which tells what chance reaches in one case of twenty. A
+cluster is said to differ in a task if its rows there are nearer to another cluster of the other tasks, beyond what
+chance reaches in one case of twenty, and its agreement is below ½ (or no case of all cells together would be chance).
+Of clusters 2 to 6 standard deviations apart with 20 to 200 rows a task, right ids are doubted in .4 % of 1 714 cells
+and in 5 of 96 tables, ids that were exchanged in one task noticed in 96 % (tasks with offsets) and 86 % (one frame); of
+the true classes of the digits of ``mtclust demo`` 1.4 % of 280 and 99 %.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.stats import norm
 
-from mtclust.app.comparison import shares_were_given, tasks_in_words
-from mtclust.app.quality import clarity, exemplars
-from mtclust.app.relationship import task_relationship
-from mtclust.app.shown import natural_order
-from mtclust.app.words import all_traits, cluster_in_words, trait_in_words
-from mtclust.util.extras import require
+from mtclust.app.tables.columns import Feature
 
-if TYPE_CHECKING:
-    from mtclust.app.clustering import Clustering, Rows
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
-
-def clusters_table(found: Clustering) -> Any:
-    """Size, shares, what characterises it, quality and typical rows of every cluster."""
-    pandas = require("pandas", "cli")
-    model, rows = found.model, _rows(found)
-    sizes = np.asarray(model.cluster_sizes_)
-    C = int(model.n_clusters_)
-    clear = clarity(rows.X, rows.task_numbers, model.labels_, C)
-    traits = all_traits(rows.X, rows.task_numbers, model, found.encoder.features)
-    index = found.labels.index if not found._polars else np.arange(len(model.labels_))
-    columns: dict[str, Any] = {"rows": sizes.sum(axis=0), "share": sizes.sum(axis=0) / sizes.sum()}
-    for task in natural_order(model.tasks_):
-        columns[f"share in {model.tasks_[task]}"] = sizes[task] / sizes[task].sum()
-    columns["characterised_by"] = [cluster_in_words(traits[c]) for c in range(C)]
-    columns["silhouette"] = [_mean(clear.silhouette[model.labels_ == c]) for c in range(C)]
-    columns["separation"] = model.cluster_scores_
-    sure = own_probabilities(model)
-    if sure is not None:
-        columns["probability"] = [_mean(sure[model.labels_ == c]) for c in range(C)]
-    stability = getattr(model, "stability_", None)
-    if stability is not None:
-        columns["stability"] = stability.clusters
-    chosen = [exemplars(clear, rows.task_numbers, model.labels_, c) for c in range(C)]
-    columns["exemplars"] = [[index[row] for row in own] for own in chosen]
-    return pandas.DataFrame(columns, index=pandas.Index(found.named(np.arange(C)), name="cluster"))
+#: features listed per cluster: shared by the tasks, particular to one
+SHARED, PARTICULAR = 6, 4
+#: smaller effects are not listed, in standard deviations
+LEAST_EFFECT = 0.3
+#: an effect particular to one task exceeds the other tasks' by this much
+LEAST_EXCESS = 0.6
+#: and by this many standard errors, since many features are looked at
+_SURE = 3.5
+#: numbers of sums of features by task and cluster that are kept at once
+_MOST_SUMS = 20_000_000
+#: kinds of features of which a cluster can lie in between
+_MEASURED = ("number", "year", "date")
+#: features of a cluster that lies in between the others, or that nothing sets apart
+_FEW = 3
+#: agreement from which a cluster means the same, and rows below which nothing is said
+SAME, LEAST_ROWS = 0.5, 5
+#: standard deviations that chance exceeds once in twenty
+_ONE_IN_TWENTY = 1.645
+#: rounds of the additive fit of clusters and offsets of tasks
+_ROUNDS = 20
+#: smaller differences of shares, and those whose interval nearly holds none, are not worth a sentence
+_LEAST_RATIO, _CERTAIN = 1.3, 1.1
+#: chance of an error over all intervals together
+_CHANCE = 0.05
 
 
-def tasks_table(found: Clustering) -> Any:
-    """Rows, shares of the clusters, the closest task and what is particular to every task."""
-    pandas = require("pandas", "cli")
-    model, rows = found.model, _rows(found)
-    sizes = np.asarray(model.cluster_sizes_)
-    m = len(model.tasks_)
-    order = natural_order(model.tasks_)
-    columns: dict[str, Any] = {"rows": sizes.sum(axis=1)}
-    for c, name in enumerate(found.named(np.arange(found.n_clusters))):
-        columns[f"share of {name}"] = sizes[:, c] / sizes.sum(axis=1)
-    relationship = task_relationship(model, all_tasks=True)
-    if relationship is not None:
-        place = np.argsort(relationship.shown)
-        matrix = relationship.matrix[np.ix_(place, place)].astype(float)
-        np.fill_diagonal(matrix, -np.inf)
-        columns["closest"] = [str(model.tasks_[k]) for k in matrix.argmax(axis=1)]
-        columns[relationship.quantity] = matrix.max(axis=1)
-    given = shares_were_given(model)
-    words = [""] * m if given else tasks_in_words(sizes, lambda t: str(model.tasks_[t]), found.name)
-    traits = all_traits(rows.X, rows.task_numbers, model, found.encoder.features)
-    for cluster, own in enumerate(traits):
-        for trait, feature in own:
-            if trait.task is not None:
-                more = f"{found.name(cluster)}: {trait_in_words(trait, feature)}"
-                words[trait.task] = "; ".join(part for part in (words[trait.task], more) if part)
-    columns["particular"] = words
-    frame = pandas.DataFrame(columns, index=pandas.Index([str(name) for name in model.tasks_], name="task"))
-    return frame.iloc[order]
+@dataclass(frozen=True)
+class Trait:
+    """A feature that characterises a cluster.
+
+    Attributes
+    ----------
+    feature : Feature
+    effects : ndarray of shape (m,)
+        Per task; NaN where the task lacks the cluster or consists of it.
+    inside, outside : float
+        Mean of X over the rows inside and outside the cluster; for words the share of rows that have it.
+    scope : {"all", "most", "between", "rows", "task"}
+        It holds in all tasks; in most; it tells other clusters apart, between which this one lies; in all rows together
+        only; or in one task, whose rows ``inside`` and ``outside`` are then of.
+    task : int or None
+        Which task.
+    effect : float
+        In standard deviations, the mean over tasks.
+    """
+
+    feature: Feature
+    effects: Array
+    inside: float
+    outside: float
+    effect: float
+    scope: str = "all"
+    task: int | None = None
 
 
-def least_sure_rows(found: Clustering, n: int) -> Any:
-    """The rows with the smallest margins: task, cluster, the next cluster, margin and the columns used."""
-    model, rows = found.model, _rows(found)
-    pandas = require("pandas", "cli")
-    chosen = np.argsort(rows.margins, kind="stable")[:n]
-    tasks = model.tasks_[rows.task_numbers[chosen]]
-    scores = model.decision_function(rows.X[chosen], tasks=tasks).copy()
-    scores[np.arange(len(chosen)), model.labels_[chosen]] = -np.inf
-    columns = {
-        "task": [str(task) for task in tasks],
-        "cluster": found.named(model.labels_[chosen]),
-        "next": found.named(scores.argmax(axis=1)),
-        "margin": rows.margins[chosen],
-    }
-    columns |= {name: values[chosen] for name, values in row_columns(found).items() if name != "alone"}
-    used = dict.fromkeys(column.name for column in found.encoder.columns)
-    values = {name: rows.table.frame[name].to_numpy()[chosen] for name in used}
-    index = rows.table.index if rows.table.index is not None else np.arange(len(rows.margins))
-    return pandas.DataFrame(columns | values, index=index[chosen])
+@dataclass(frozen=True)
+class Moments:
+    """Sums of X by task and cluster.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (m, C)
+    sums : ndarray of shape (m, C, d)
+    spreads : ndarray of shape (m, d)
+        Standard deviations within the tasks.
+    within : ndarray of shape (d,)
+        Variance within clusters and tasks.
+    """
+
+    counts: Array
+    sums: Array
+    spreads: Array
+    within: Array
+
+    @classmethod
+    def of(cls, X: Any, tasks: Labels, labels: Labels, m: int, n_clusters: int) -> Moments:
+        """Of rows with the numbers of their tasks and clusters."""
+        cell = tasks * n_clusters + labels
+        counts = np.bincount(cell, minlength=m * n_clusters).reshape(m, n_clusters).astype(float)
+        sums = _sums(X, cell, m * n_clusters).reshape(m, n_clusters, X.shape[1])
+        squares = _sums(X.multiply(X) if sp.issparse(X) else X**2, tasks, m)
+        n = np.maximum(counts.sum(axis=1), 1.0)[:, None]
+        spreads = np.sqrt(np.maximum(squares / n - (sums.sum(axis=1) / n) ** 2, 0.0))
+        between = np.sum(sums**2 / np.maximum(counts, 1.0)[:, :, None], axis=(0, 1))
+        freedom = max(len(labels) - np.count_nonzero(counts), 1)
+        return cls(counts, sums, spreads, np.maximum(squares.sum(axis=0) - between, 0.0) / freedom)
+
+    @property
+    def means(self) -> Array:
+        """Of every task and cluster; 0 where there are no rows."""
+        return self.sums / np.maximum(self.counts, 1.0)[:, :, None]
+
+    def effects(self, cluster: int) -> tuple[Array, Array]:
+        """Effects (m × d; NaN rows where there is nothing to compare) and their standard errors (m,)."""
+        inside = self.counts[:, cluster]
+        outside = self.counts.sum(axis=1) - inside
+        some = (inside > 0) & (outside > 0)
+        a, b = np.where(some, inside, 1.0)[:, None], np.where(some, outside, 1.0)[:, None]
+        own = self.sums[:, cluster]
+        difference = own / a - (self.sums.sum(axis=1) - own) / b
+        largest = np.maximum(1.0, self.spreads.max(axis=1, initial=0.0))[:, None]
+        flat = self.spreads <= 1e-12 * largest
+        effects = np.where(flat, 0.0, difference / np.where(flat, 1.0, self.spreads))
+        return np.where(some[:, None], effects, np.nan), np.where(some, np.sqrt(1 / a + 1 / b)[:, 0], np.nan)
 
 
-def own_probabilities(model: Any) -> Any:
-    """Of every row the probability of the cluster it is in; None where the rows are too many to have been kept."""
-    if model.probabilities_ is None:
-        return None
-    return model.probabilities_[np.arange(len(model.labels_)), model.labels_]
+def _sums(X: Any, groups: Labels, n_groups: int) -> Array:
+    rows = np.arange(len(groups))
+    total = sp.csr_matrix((np.ones(len(rows)), (groups, rows)), shape=(n_groups, len(rows))) @ X
+    return total.toarray() if sp.issparse(total) else np.asarray(total)
 
 
-def row_columns(found: Clustering) -> dict[str, Any]:
-    """What is known of every row beside its cluster: how sure it is, whether it belongs anywhere, its cluster alone."""
-    model = found.model
-    columns: dict[str, Any] = {}
-    sure, stability = own_probabilities(model), getattr(model, "stability_", None)
-    if sure is not None:
-        columns["probability"] = sure
-    if stability is not None:
-        columns["stability"] = stability.rows
-    if model.outlier_scores_ is not None:
-        columns["outlier"] = model.outlier_scores_
-    columns["alone"] = found.named(model.single_task_labels_)
-    return columns
+class Findings:
+    """What is found about the clusters of rows.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    tasks, labels : ndarray of shape (n,)
+        Number of the task and cluster of every row.
+    shape : (int, int)
+        How many tasks and clusters there are.
+    features : sequence of Feature
+        What the columns of X mean.
+    common : bool
+        Whether all tasks have one frame.
+    known : ndarray of bool of shape (n, d), optional
+        Values that were known; the others were filled in and do not count in averages.
+
+    Attributes
+    ----------
+    moments : Moments
+    traits : list of list of Trait
+        Of every cluster.
+    agreement, chance : ndarray of shape (m, C)
+        How far the profile of a cluster in a task agrees with its profile elsewhere, and what chance reaches; NaN where
+        that cannot be told.
+    differs : ndarray of bool of shape (m, C)
+        Whether it cannot be taken for the same cluster.
+    """
+
+    def __init__(
+        self, X: Any, tasks: Labels, labels: Labels, shape: tuple[int, int], features: Sequence[Feature], *,
+        common: bool = False, known: NDArray[np.bool_] | None = None,
+    ) -> None:  # fmt: skip
+        m, C = shape
+        kept = np.arange(X.shape[1])
+        most = max(1, _MOST_SUMS // (m * C))
+        if len(kept) > most:  # of very many words those that carry the most weight
+            weight = np.asarray(X.multiply(X).sum(axis=0)).ravel() if sp.issparse(X) else np.sum(X**2, axis=0)
+            kept = np.sort(np.argsort(-weight, kind="stable")[:most])
+            X = X[:, kept]
+        self._features = [features[f] for f in kept]
+        self._words = bool(self._features) and self._features[0].kind == "word"
+        self.moments = Moments.of(X, tasks, labels, m, C)
+        cell = tasks * C + labels
+        if self._words:
+            self._sums, self._counts = _sums(X != 0, cell, m * C), self.moments.counts.reshape(-1, 1)
+        elif known is None:
+            self._sums, self._counts = self.moments.sums.reshape(m * C, -1), self.moments.counts.reshape(-1, 1)
+        else:
+            self._sums = _sums(np.where(known[:, kept], X, 0.0), cell, m * C)
+            self._counts = _sums(known[:, kept].astype(float), cell, m * C)
+        self.traits = self._all_traits()
+        self.agreement, self.chance, self.differs = id_agreement(X, tasks, self.moments, common=common)
+
+    def differing(self, cluster: int) -> list[int]:
+        """The tasks where a cluster cannot be taken for the cluster of the same id elsewhere, the worst first."""
+        differs = np.flatnonzero(self.differs[:, cluster])
+        return sorted(differs.tolist(), key=lambda task: float(self.agreement[task, cluster]))
+
+    def same_everywhere(self) -> list[int]:
+        """The clusters that mean the same in all tasks, as far as can be told."""
+        return [c for c in range(self.agreement.shape[1]) if not self.differing(c)]
+
+    def in_task(self, cluster: int, task: int) -> list[Trait]:
+        """What sets a cluster apart in one task, the strongest first."""
+        effects, _ = self.moments.effects(cluster)
+        strength = np.abs(effects[task]) if not self._words else effects[task]
+        best = [f for f in np.argsort(-np.nan_to_num(strength), kind="stable")[:SHARED] if strength[f] >= LEAST_EFFECT]
+        return [self._trait(cluster, int(f), effects, "task", task) for f in best]
+
+    def _trait(self, cluster: int, f: int, effects: Array, scope: str, task: int | None = None) -> Trait:
+        effect = float(np.nanmean(effects[:, f]) if task is None else effects[task, f])
+        return Trait(self._features[f], effects[:, f], *self._averages(cluster, f, task), effect, scope, task)
+
+    def _averages(self, cluster: int, f: int, task: int | None) -> tuple[float, float]:
+        """Means of the known values of a feature over the rows inside and outside a cluster, of one task or of all."""
+        m, C = self.moments.counts.shape
+        sums = self._sums[:, f].reshape(m, C)
+        counts = self._counts[:, min(f, self._counts.shape[1] - 1)].reshape(m, C)
+        own = np.arange(C) == cluster
+        rows = slice(None) if task is None else slice(task, task + 1)
+        pairs = [(sums[rows, part].sum(), counts[rows, part].sum()) for part in (own, ~own)]
+        inside, outside = (float(total / count) if count else float("nan") for total, count in pairs)
+        return inside, outside
+
+    def _all_traits(self) -> list[list[Trait]]:
+        """What sets every cluster apart: in all tasks, else between others, else in most, else in all rows together."""
+        C = self.moments.counts.shape[1]
+        found = [self._shared(c) for c in range(C)]
+        told = Counter(
+            trait.feature.name
+            for own in found
+            for trait in own
+            if trait.scope != "task" and trait.feature.kind in _MEASURED
+        )
+        often = [name for name, _ in told.most_common(_FEW)]
+        for c, own in enumerate(found):
+            if C > 1 and all(trait.scope == "task" for trait in own):
+                own[:0] = self._between(c, often) or self._in_most(c) or self._of_rows(c)
+        return found
+
+    def _shared(self, cluster: int) -> list[Trait]:
+        effects, errors = self.moments.effects(cluster)
+        present = ~np.isnan(errors)
+        if not present.any():
+            return []
+        traits = self._in_all(cluster, effects, errors, present)
+        return traits + (self._particular(cluster, effects, errors, present) if present.sum() > 1 else [])
+
+    def _in_all(self, cluster: int, effects: Array, errors: Array, present: NDArray[np.bool_]) -> list[Trait]:
+        here = effects[present]
+        mean = here.mean(axis=0)
+        certain = np.abs(mean) - (here.std(axis=0) if len(here) > 1 else 0.0)
+        error = np.sqrt(np.sum(errors[present] ** 2)) / present.sum()
+        good = np.all(np.sign(here) == np.sign(mean), axis=0) & (np.abs(mean) >= max(LEAST_EFFECT, _SURE * error))
+        return self._best(cluster, effects, good, certain, "all", mean)
+
+    def _in_most(self, cluster: int) -> list[Trait]:
+        """Effects that point one way in the tasks that hold most of the cluster's rows."""
+        effects, errors = self.moments.effects(cluster)
+        present = ~np.isnan(errors)
+        if not present.any():
+            return []
+        here, weight = (
+            effects[present],
+            self.moments.counts[present, cluster] / self.moments.counts[present, cluster].sum(),
+        )
+        mean = weight @ here
+        error = np.sqrt(np.sum((weight * errors[present]) ** 2))
+        agree = weight @ (np.sign(here) == np.sign(mean))
+        good = (agree > 0.5) & (np.abs(mean) >= max(LEAST_EFFECT, _SURE * error))
+        return self._best(cluster, effects, good, np.abs(mean) * agree, "most", mean)[:_FEW]
+
+    def _best(
+        self, cluster: int, effects: Array, good: NDArray[np.bool_], rank: Array, scope: str, mean: Array
+    ) -> list[Trait]:
+        if self._words:  # that a word is missing says little
+            good = good & (mean > 0)
+        best = [int(f) for f in np.argsort(-np.where(good, rank, -np.inf), kind="stable")[:SHARED] if good[f]]
+        return [replace(self._trait(cluster, f, effects, scope), effect=float(mean[f])) for f in best]
+
+    def _between(self, cluster: int, names: Sequence[str]) -> list[Trait]:
+        """Features that tell other clusters apart, and in which this one lies between them."""
+        effects, _ = self.moments.effects(cluster)
+        places = {feature.name: f for f, feature in enumerate(self._features)}
+        rows = np.maximum(self.moments.counts.sum(axis=0), 1.0)
+        found = []
+        for f in [] if np.isnan(effects[:, :1]).all() else [places[name] for name in names]:
+            means = self.moments.sums[:, :, f].sum(axis=0) / rows
+            if means.min() < means[cluster] < means.max():
+                found.append(self._trait(cluster, f, effects, "between"))
+        return found
+
+    def _of_rows(self, cluster: int) -> list[Trait]:
+        """What differs most between the rows inside and outside a cluster, whatever their tasks."""
+        counts, total = self.moments.counts, self.moments.sums.sum(axis=(0, 1))
+        n, own = counts.sum(), self.moments.sums[:, cluster].sum(axis=0)
+        inside = counts[:, cluster].sum()
+        if inside in (0, n):
+            return []
+        spread = np.sqrt(np.mean(self.moments.spreads**2, axis=0))
+        strength = (own / inside - (total - own) / (n - inside)) / np.where(spread > 0, spread, np.inf)
+        effects, _ = self.moments.effects(cluster)
+        best = np.argsort(-(strength if self._words else np.abs(strength)), kind="stable")[:_FEW]
+        found = []
+        for f in best:
+            trait = Trait(self._features[f], effects[:, f], *self._averages(cluster, int(f), None), strength[f], "rows")
+            found.append(trait)
+        strong = [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT]
+        return strong or found[:1]
+
+    def _particular(self, cluster: int, effects: Array, errors: Array, present: NDArray[np.bool_]) -> list[Trait]:
+        """Effects of one task that the others do not have, the most striking first, a feature once."""
+        tasks = np.flatnonzero(present)
+        total = effects[tasks].sum(axis=0)
+        candidates = []
+        for task in tasks:
+            elsewhere = (total - effects[task]) / (len(tasks) - 1)
+            excess = (effects[task] - elsewhere) * np.sign(effects[task])
+            good = (np.abs(effects[task]) >= 2 * LEAST_EFFECT) & (excess >= max(LEAST_EXCESS, _SURE * errors[task]))
+            if self._words:
+                good &= effects[task] > 0
+            candidates += [(float(excess[f]), int(task), int(f)) for f in np.flatnonzero(good)]
+        owners: dict[int, int] = {}
+        for _, owner, f in sorted(candidates, reverse=True):
+            if len(owners) < PARTICULAR:
+                owners.setdefault(f, owner)
+        return [self._trait(cluster, f, effects, "task", task) for f, task in owners.items()]
 
 
-def _rows(found: Clustering) -> Rows:
-    return found.rows("this table")
+def id_agreement(X: Any, tasks: Labels, moments: Moments, *, common: bool) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Agreement of a cluster's profile in a task with its profile elsewhere, what chance reaches, whether it differs.
+
+    All are m × C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> tasks, labels = np.repeat([0, 1, 2, 3, 4], 60), np.tile([0, 1, 2], 100)
+    >>> X = 4 * np.eye(3)[labels] + rng.normal(size=(300, 3)) + tasks[:, None]
+    >>> labels[tasks == 4] = np.array([1, 0, 2])[labels[tasks == 4]]
+    >>> id_agreement(X, tasks, Moments.of(X, tasks, labels, 5, 3), common=False)[2].sum(axis=1).tolist()
+    [0, 0, 0, 0, 2]
+    """
+    counts, means = moments.counts, moments.means
+    m, C = counts.shape
+    offsets = np.zeros((m, means.shape[2])) if common else _offsets(counts, means)
+    moved = counts[:, :, None] * (means - offsets[:, None])
+    agreement, chance, nearer = np.full((m, C), np.nan), np.full((m, C), np.nan), np.full((m, C), -np.inf)
+    for t in range(m):
+        rows = counts.sum(axis=0) - counts[t]  # of every cluster, elsewhere
+        elsewhere = (moved.sum(axis=0) - moved[t]) / np.maximum(rows, 1.0)[:, None]
+        part, n = X[tasks == t], counts[t].sum()
+        for c in np.flatnonzero((counts[t] >= LEAST_ROWS) & (rows >= LEAST_ROWS)):
+            weights = np.where(rows > 0, 1.0 if common else counts[t], 0.0)
+            weights[c] = 0.0
+            if not weights.any():
+                continue
+            weights /= weights.sum()
+            origin = weights @ elsewhere
+            v = elsewhere[c] - origin
+            u = means[t, c] - (origin if common else weights @ means[t])
+            noise = 1 / counts[t, c] + 1 / rows[c] + np.sum(weights**2 / np.maximum(rows, 1.0))
+            noise += 0.0 if common else np.sum(weights**2 / np.maximum(counts[t], 1.0))
+            length = float(u @ u + v @ v - noise * moments.within.sum())
+            if length <= 0:
+                continue
+            agreement[t, c] = np.clip(2 * u @ v / length, -1, 1)
+            apart = elsewhere[rows >= LEAST_ROWS] - elsewhere[c]  # to the other clusters
+            lead = 2 * apart @ (u - v) - np.sum(apart**2, axis=1)
+            errors = 2 * np.sqrt(noise * apart**2 @ moments.within)
+            nearer[t, c] = float(np.max(lead / np.where(errors > 0, errors, 1.0)))
+            left = n - counts[t, c]
+            if left < LEAST_ROWS:  # ids that are all the same cannot be permuted
+                continue
+            y = np.asarray(part @ v).ravel()
+            if common:
+                middle = float(means[t].T @ counts[t] / n @ v - origin @ v)
+                reach = y.std() * np.sqrt(left / max(n - 1, 1) / counts[t, c])
+            else:
+                middle, reach = 0.0, y.std() * np.sqrt(1 / counts[t, c] + 1 / left)
+            chance[t, c] = np.clip(2 * (middle + _ONE_IN_TWENTY * reach) / length, -1, 1)
+    certain = norm.isf(_CHANCE / max(int(np.sum(~np.isnan(agreement))), 1))
+    with np.errstate(invalid="ignore"):
+        return agreement, chance, (nearer > _ONE_IN_TWENTY) & ((agreement < SAME) | (nearer > certain))
 
 
-def _mean(values: Any) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+def _offsets(counts: Array, means: Array) -> Array:
+    """Offsets of the tasks that, with centres of the clusters, come nearest to the means of all cells."""
+    offsets = np.zeros((len(counts), means.shape[2]))
+    for _ in range(_ROUNDS):
+        moved = counts[:, :, None] * (means - offsets[:, None])
+        centres = moved.sum(axis=0) / np.maximum(counts.sum(axis=0), 1.0)[:, None]
+        rest = np.sum(counts[:, :, None] * (means - centres), axis=1)
+        offsets = rest / np.maximum(counts.sum(axis=1), 1.0)[:, None]
+    return offsets
+
+
+def typical_rows(X: Any, tasks: Labels, labels: Labels, n_clusters: int, most: int = 3) -> list[list[int]]:
+    """Of every cluster a few rows near its centre in their task, one of each of the tasks that have the most of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [2.5], [10.0], [12.0], [12.5]])
+    >>> typical_rows(X, np.zeros(6, dtype=int), np.array([0, 0, 0, 1, 1, 1]), 2, most=1)
+    [[1], [4]]
+    """
+    cell = tasks * n_clusters + labels
+    cells = int(cell.max()) + 1
+    counts = np.maximum(np.bincount(cell, minlength=cells), 1)
+    centres = _sums(X, cell, cells) / counts[:, None]
+    squares = np.asarray((X.multiply(X) if sp.issparse(X) else X**2).sum(axis=1)).ravel()
+    products = np.concatenate([np.asarray(X[cell == k] @ centres[k]).ravel() for k in np.unique(cell)])
+    distance = np.empty(len(cell))
+    distance[np.argsort(cell, kind="stable")] = products
+    distance = squares - 2 * distance + np.sum(centres**2, axis=1)[cell]
+    found = []
+    for c in range(n_clusters):
+        members = np.flatnonzero(labels == c)
+        near = members[np.argsort(distance[members], kind="stable")]
+        held, rows = np.unique(tasks[members], return_counts=True)
+        first = [near[tasks[near] == task][0] for task in held[np.argsort(-rows, kind="stable")][:most]]
+        found.append([int(row) for row in dict.fromkeys([*first, *near[:most]])][:most])
+    return found
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A cluster whose share in one task differs from its share in the others.
+
+    Attributes
+    ----------
+    task, cluster : int
+    share, elsewhere : float
+        Of the rows of the task, and of the rows of all other tasks.
+    low, high : float
+        Interval for the ratio of the two, such that all intervals together hold with 95 %.
+    """
+
+    task: int
+    cluster: int
+    share: float
+    elsewhere: float
+    low: float
+    high: float
+
+    @property
+    def certain(self) -> float:
+        """How far the ratio is from 1 at least, as a factor."""
+        return max(self.low, 1 / self.high if self.high > 0 else np.inf)
+
+
+def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None) -> list[Difference]:
+    """Differences of shares that are beyond chance, the most certain first; of two clusters each is told once.
+
+    Only ``clusters`` are compared, all by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = differences(np.array([[50, 50], [90, 10], [88, 12]]))
+    >>> [(difference.task, difference.cluster, round(difference.low, 1)) for difference in found]
+    [(0, 1, 2.5), (1, 1, 0.1), (2, 1, 0.2)]
+    """
+    sizes = np.asarray(sizes, dtype=float)
+    m, C = sizes.shape
+    if m < 2 or C < 2:
+        return []
+    z = norm.isf(_CHANCE / (2 * m * C))
+    found: dict[tuple[int, int], Difference] = {}
+    for task in range(m):
+        rows, others = sizes[task].sum(), np.delete(sizes, task, axis=0).sum()
+        for cluster in range(C) if clusters is None else clusters:
+            here, there = sizes[task, cluster], sizes[:, cluster].sum() - sizes[task, cluster]
+            ratio = np.log((here + 0.5) / (rows + 0.5)) - np.log((there + 0.5) / (others + 0.5))
+            (down, up), (down_there, up_there) = _reaches(here, rows, z), _reaches(there, others, z)
+            low, high = np.exp(ratio - np.hypot(down, up_there)), np.exp(ratio + np.hypot(up, down_there))
+            difference = Difference(task, cluster, here / rows, there / others, float(low), float(high))
+            if (low > 1 or high < 1) and difference.certain >= _CERTAIN and abs(ratio) >= np.log(_LEAST_RATIO):
+                place = task, cluster if C > 2 else 0
+                found[place] = max(found.get(place, difference), difference, key=lambda entry: entry.certain)
+    return sorted(found.values(), key=lambda difference: -difference.certain)
+
+
+def wilson(counts: NDArray[Any], rows: NDArray[Any] | float, z: float) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Wilson's intervals for shares of so many rows, z standard deviations wide.
+
+    Examples
+    --------
+    >>> low, high = wilson(np.array([1.0, 50.0]), np.array([1.0, 100.0]), 1.96)
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([0.21, 0.4], [1.0, 0.6])
+    """
+    share = counts / rows
+    middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
+    reach = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
+    return np.clip(middle - reach, 0, 1), np.clip(middle + reach, 0, 1)
+
+
+def _reaches(count: float, rows: float, z: float) -> tuple[float, float]:
+    """How far the logarithm of a share may be down and up, by Wilson: one row that is all of a task tells little."""
+    low, high = wilson(np.array(count), rows, z)
+    share = (count + 0.5) / (rows + 0.5)
+    down = np.log(share / low) if low > 0 else np.inf
+    return max(float(down), 0.0), max(float(np.log(high / share)), 0.0)

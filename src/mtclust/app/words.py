@@ -1,36 +1,99 @@
-"""What was found about clusters in words: values as they stand in the table, and the features that set rows apart."""
+"""What was found, in words: values as they stand in the table, what sets clusters apart, how tasks differ."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from mtclust.app.profiles import Trait, cluster_traits, moments, traits_between
-from mtclust.app.shown import figure, percent
+from mtclust.app.findings import Difference, Findings, Trait, differences
 from mtclust.app.tables.columns import Feature
-from mtclust.app.tables.dates import date_of_days
+from mtclust.app.tables.values import date_of_days
+from mtclust.util.names import distinct_names, listing
 
-#: numbers of sums of features by task and cluster that are kept at once
-_MOST_SUMS = 20_000_000
+if TYPE_CHECKING:
+    from mtclust.app.clustering import Clustering
+
 #: what a larger and a smaller value of a kind of feature is called
 _DIRECTIONS = {
     "number": ("higher ", "lower "),
     "year": ("later ", "earlier "),
     "date": ("later ", "earlier "),
-    "season": ("more ", "less "),
     "category": ("", "less often "),
 }
+#: what opens the description of a cluster that nothing sets apart in all tasks
+_SCOPES = {"most": "in most tasks: ", "rows": "in all rows together: ", "between": "in between: "}
 #: a value that is smaller than this, relative to its column, is 0
 _ROUNDING = 1e-12
-#: kinds of features of which a cluster can lie in between
-_MEASURED = ("number", "year", "date")
 #: features that a sentence about a cluster names, and words of a text
 _NAMED, _NAMED_WORDS = 3, 6
+#: tasks, and clusters, that a sentence names
+_PLACES = 3
+#: characters of the name of a task in a sentence
+_NAME = 40
+#: a cluster that is so many times as common in a task is found almost only there
+_ALMOST_ONLY = 20
+
+
+def natural_order(names: Iterable[Any]) -> list[int]:
+    """Positions that sort names as people do: task 2 before task 10.
+
+    Examples
+    --------
+    >>> natural_order(["shop 10", "shop 2"])
+    [1, 0]
+    """
+    texts = [str(name) for name in names]
+    keys = [[_key(part) for part in re.split(r"(\d+)", text.casefold())] for text in texts]
+    return sorted(range(len(texts)), key=lambda i: (keys[i], texts[i]))
+
+
+def _key(part: str) -> tuple[int, int, str]:
+    if not part.isdecimal():
+        return 1, 0, part
+    # by length, then digit by digit: a name of thousands of digits is no number that Python reads
+    digits = "".join(str(unicodedata.digit(character)) for character in part).lstrip("0")
+    return 0, len(digits), digits
+
+
+def figure(value: float) -> str:
+    """A measured value with three digits that matter.
+
+    Examples
+    --------
+    >>> figure(12345.6), figure(0.01234), figure(-3.14159), figure(0.0), figure(2e-9)
+    ('12,346', '0.0123', '−3.14', '0', '2e−09')
+    """
+    if not np.isfinite(value):
+        return "–"
+    size = abs(value)
+    if size >= 1000:
+        text = f"{value:,.0f}" if size < 1e9 else f"{value:.2e}"
+    elif size == 0:
+        text = "0"
+    else:
+        text = f"{value:.2g}" if size < 1e-4 else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def two(value: Any, sign: str = "") -> str:
+    """A number with two decimals and a proper minus; ``sign`` is a format of Python."""
+    return f"{float(value):{sign}.2f}".replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """A share in per cent.
+
+    Examples
+    --------
+    >>> percent(0.254), percent(0.004), percent(0.0)
+    ('25 %', '0.4 %', '0 %')
+    """
+    value = 100 * share
+    return f"{value:.1f} %" if 0 < value < 1 else f"{value:.0f} %"
 
 
 def value_in_words(feature: Feature, mean: float) -> str:
@@ -48,6 +111,8 @@ def value_in_words(feature: Feature, mean: float) -> str:
     value = feature.offset + feature.factor * mean
     if abs(value) < _ROUNDING * max(abs(feature.offset), abs(feature.factor)):
         value = 0.0  # what is left of a mean after centring and back
+    if not np.isfinite(value):
+        return "–"
     if feature.kind in ("category", "word"):
         return percent(float(np.clip(value, 0.0, 1.0)))
     if feature.kind == "date":
@@ -57,71 +122,63 @@ def value_in_words(feature: Feature, mean: float) -> str:
     return f"{figure(value)} {feature.unit}".rstrip()
 
 
-def all_traits(
-    X: Any, task_numbers: NDArray[np.int64], model: Any, features: Sequence[Feature]
-) -> list[list[tuple[Trait, Feature]]]:
-    """For every cluster the features that characterise it, those that all tasks share first."""
-    m, C = len(model.tasks_), int(model.n_clusters_)
-    kept = np.arange(X.shape[1])
-    most = max(1, _MOST_SUMS // (m * C))
-    if len(kept) > most:  # of very many words those that carry the most weight
-        weight = np.asarray(X.multiply(X).sum(axis=0)).ravel() if sp.issparse(X) else np.sum(X**2, axis=0)
-        kept = np.sort(np.argsort(-weight, kind="stable")[:most])
-        X = X[:, kept]
-    found = moments(X, task_numbers, model.labels_, m, C)
-    words = bool(features) and features[0].kind == "word"
-    values = moments(X != 0, task_numbers, model.labels_, m, C) if words else found
-    traits = [cluster_traits(found, c, values=values, only_positive=words) for c in range(C)]
-    told = Counter(
-        t.feature for own in traits for t in own if t.task is None and features[kept[t.feature]].kind in _MEASURED
-    )
-    often = [feature for feature, _ in told.most_common(_NAMED)]
-    for c, own in enumerate(traits):
-        if all(trait.task is not None for trait in own):
-            own[:0] = traits_between(found, c, often)
-    return [[(trait, features[kept[trait.feature]]) for trait in own] for own in traits]
-
-
-def trait_in_words(trait: Trait, feature: Feature) -> str:
-    """A few words for what sets a cluster apart.
+def trait_in_words(trait: Trait) -> str:
+    """A few words for what sets a cluster apart, with the means of its rows and of the others.
 
     Examples
     --------
     >>> import numpy as np
-    >>> trait_in_words(Trait(0, np.array([1.2]), 1.0, -0.5), Feature("income", "number", 40000, 10000))
+    >>> effects = np.array([1.2])
+    >>> trait_in_words(Trait(Feature("income", "number", 40000, 10000), effects, 1.0, -0.5, 1.2))
     'higher income (50,000; others 35,000)'
-    >>> trait_in_words(Trait(0, np.array([-1.2]), 0.0, 0.66), Feature("contract = part", "category", opposite="full"))
+    >>> trait_in_words(Trait(Feature("contract = part", "category", opposite="full"), -effects, 0.0, 0.66, -1.2))
     'full (100 %; others 34 %)'
-    >>> trait_in_words(Trait(0, np.array([-1.2]), 0.03, 0.7), Feature("answer = agree", "category"))
+    >>> trait_in_words(Trait(Feature("answer = agree", "category"), -effects, 0.03, 0.7, -1.2))
     'less often answer = agree (3 %; others 70 %)'
+    >>> trait_in_words(Trait(Feature("day: winter ↔ summer", "season", column="day"), -effects, 0.1, 0.2, -1.2))
+    'day nearer to summer'
     """
-    if feature.kind == "topic":  # a direction between two groups of words
+    feature = trait.feature
+    if feature.kind in ("topic", "season"):  # a direction between two ends
         high, _, low = feature.name.removeprefix(f"{feature.column}: ").partition(" ↔ ")
-        return f"{feature.column} rather about {high if trait.effect > 0 else low}"
+        verb = "rather about" if feature.kind == "topic" else "nearer to"
+        return f"{feature.column} {verb} {high if trait.effect > 0 else low}"
     if feature.opposite and trait.effect < 0:
         shares = [percent(float(np.clip(1 - feature.factor * mean, 0, 1))) for mean in (trait.inside, trait.outside)]
         return f"{feature.opposite} ({shares[0]}; others {shares[1]})"
     inside, outside = value_in_words(feature, trait.inside), value_in_words(feature, trait.outside)
     higher, lower = _DIRECTIONS.get(feature.kind, ("", ""))
-    return f"{higher if trait.effect > 0 else lower}{feature.name} ({inside}; others {outside})"
+    way = "" if trait.scope == "between" else higher if trait.effect > 0 else lower
+    return f"{way}{feature.name} ({inside}; others {outside})"
 
 
-def cluster_in_words(traits: Sequence[tuple[Trait, Feature]]) -> str:
-    """What characterises a cluster in all tasks, in one line."""
-    shared = [(trait, feature) for trait, feature in traits if trait.task is None]
+def cluster_in_words(found: Clustering, cluster: int) -> str:
+    """What sets a cluster apart, in one line; task by task where it differs between them."""
+    findings = found.findings
+    if found.n_clusters == 1:
+        return "all rows"
+    if findings.differing(cluster):
+        rows = findings.moments.counts[:, cluster]
+        parts = []
+        for task in np.argsort(-rows, kind="stable")[:_PLACES]:
+            own = findings.in_task(cluster, int(task))
+            if rows[task] and own:
+                parts.append(f"in {found.task_words[task]} {traits_in_words(own, _NAMED - 1)}")
+        return "differs between tasks: " + "; ".join(parts)
+    shared = [trait for trait in findings.traits[cluster] if trait.scope != "task"]
     if not shared:
-        return "nothing that holds in all tasks"
-    if shared[0][0].between:
-        values = [
-            (feature, value_in_words(feature, t.inside), value_in_words(feature, t.outside)) for t, feature in shared
-        ]
-        return "in between: " + ", ".join(f"{feature.name} {here} (others {other})" for feature, here, other in values)
-    if shared[0][1].kind == "word":
-        return "words: " + ", ".join(feature.name for _, feature in shared[:_NAMED_WORDS])
-    return ", ".join(trait_in_words(trait, feature) for trait, feature in _telling(shared)[:_NAMED])
+        return "nothing sets it apart from the other rows of its tasks"
+    return _SCOPES.get(shared[0].scope, "") + traits_in_words(shared)
 
 
-def _telling(traits: Sequence[tuple[Trait, Feature]]) -> list[tuple[Trait, Feature]]:
+def traits_in_words(traits: Sequence[Trait], most: int = _NAMED) -> str:
+    """The most telling of some traits, in one line."""
+    if traits[0].feature.kind == "word":
+        return "words: " + ", ".join(trait.feature.name for trait in traits[:_NAMED_WORDS])
+    return ", ".join(trait_in_words(trait) for trait in _telling(traits)[:most])
+
+
+def _telling(traits: Sequence[Trait]) -> list[Trait]:
     """Of a category the level that a cluster has rather than those that it lacks, of a text its strongest topic.
 
     Examples
@@ -129,18 +186,108 @@ def _telling(traits: Sequence[tuple[Trait, Feature]]) -> list[tuple[Trait, Featu
     >>> import numpy as np
     >>> loyal = Feature("segment = loyal", "category", column="segment")
     >>> business = Feature("segment = business", "category", column="segment")
-    >>> few, many = Trait(0, np.array([-0.9]), 0.0, 0.4), Trait(1, np.array([0.8]), 0.9, 0.1)
-    >>> [feature.name for _, feature in _telling([(few, loyal), (many, business)])]
+    >>> few, many = Trait(loyal, np.array([-0.9]), 0.0, 0.4, -0.9), Trait(business, np.array([0.8]), 0.9, 0.1, 0.8)
+    >>> [trait.feature.name for trait in _telling([few, many])]
     ['segment = business']
     """
-    has = {feature.column for trait, feature in traits if feature.kind == "category" and trait.effect > 0}
-    kept: list[tuple[Trait, Feature]] = []
+    has = {trait.feature.column for trait in traits if trait.feature.kind == "category" and trait.effect > 0}
+    kept: list[Trait] = []
     said: set[str] = set()
-    for trait, feature in traits:
+    for trait in traits:
+        feature = trait.feature
         lacks = feature.kind == "category" and trait.effect < 0 and not feature.opposite
-        if lacks or feature.kind == "topic":
+        if lacks or feature.kind in ("topic", "season"):
             if feature.column in (has | said if lacks else said):
                 continue
             said.add(feature.column)
-        kept.append((trait, feature))
+        kept.append(trait)
     return kept
+
+
+def ids_in_words(found: Clustering) -> str:
+    """Which clusters may not mean the same in all tasks, in a sentence or two; empty where all do."""
+    findings = found.findings
+    places = [
+        f"{found.name(c)} in {found.task_words[task]} (agreement {agreement_in_words(findings, task, c)})"
+        for c in range(found.n_clusters)
+        for task in findings.differing(c)[:1]
+    ]
+    if not places:
+        return ""
+    return (
+        f"Cluster ids may not mean the same in all tasks: {listing(places, _PLACES)}. There the rows are nearer to "
+        "another cluster of the other tasks; the agreement of the cluster's averages here and elsewhere is 1 if they "
+        "are the same, 0 if they are unrelated. Such clusters are described task by task, and their shares are not "
+        "compared."
+    )
+
+
+def agreement_in_words(findings: Findings, task: int, cluster: int) -> str:
+    """How far a cluster of a task agrees with the same id elsewhere, and what chance reaches."""
+    chance = findings.chance[task, cluster]
+    return two(findings.agreement[task, cluster]) + (f", by chance up to {two(chance)}" if np.isfinite(chance) else "")
+
+
+def compared_in_words(found: Clustering, most: int) -> list[str]:
+    """The most certain differences between the tasks, a task and a cluster at most twice, as sentences."""
+    said: list[str] = []
+    times: dict[tuple[str, int], int] = {}
+    for difference in comparable_differences(found):
+        places = ("task", difference.task), ("cluster", difference.cluster)
+        if len(said) < most and all(times.get(place, 0) < 2 for place in places):
+            task = found.task_words[difference.task]
+            sentence = difference_in_words(difference, task, found.name(difference.cluster))
+            said.append(f"{sentence[0].upper()}{sentence[1:]}.")
+            times |= {place: times.get(place, 0) + 1 for place in places}
+    return said
+
+
+def comparable_differences(found: Clustering) -> list[Difference]:
+    """Differences of shares, where there are clusters, their sizes were not given and their ids mean the same."""
+    if shares_were_given(found.model) or not found.facts.comparable:
+        return []
+    return differences(found.model.cluster_sizes_, found.findings.same_everywhere())
+
+
+def shares_were_given(model: Any) -> bool:
+    """Whether the sizes of the clusters were set by the user, so that comparing them says nothing."""
+    return not (isinstance(model.sizes, str) and model.sizes == "auto")
+
+
+def difference_in_words(difference: Difference, task: str, cluster: str) -> str:
+    """A sentence without its full stop.
+
+    Examples
+    --------
+    >>> difference_in_words(Difference(0, 1, 0.5, 0.11, 2.5, 8.2), "a", "cluster 1")
+    'cluster 1 is 4.5 times as common in a (50 % of the rows, elsewhere 11 %; 2.5 to 8.2 times)'
+    """
+    share, elsewhere = difference.share, difference.elsewhere
+    shares = f"{percent(share)} of the rows, elsewhere {percent(elsewhere)}"
+    if share == 0:
+        return f"{cluster} is absent in {task} ({percent(elsewhere)} of the rows elsewhere)"
+    if elsewhere == 0:
+        return f"{cluster} is found only in {task} ({percent(share)} of its rows)"
+    more = share > elsewhere
+    factor = max(share / elsewhere, elsewhere / share)
+    if factor >= _ALMOST_ONLY:
+        verb = "is found almost only" if more else "is hardly found"
+        return f"{cluster} {verb} in {task} ({shares})"
+    low, high = (difference.low, difference.high) if more else (1 / difference.high, 1 / difference.low)
+    interval = f"{low:.1f} to {high:.1f} times" if high < 100 else f"at least {low:.1f} times"
+    times = f"{factor:.0f} times" if factor >= 10 else f"{factor:.1f} times"
+    for number, word in ((2, "twice"), (3, "three times")):
+        times = word if abs(factor - number) < 0.15 else times
+    return f"{cluster} is {times} as {'common' if more else 'rare'} in {task} ({shares}; {interval})"
+
+
+def tasks_in_words(names: Sequence[Any], task_column: str | None) -> list[str]:
+    """Tasks as a sentence names them; a bare number says what it counts.
+
+    Examples
+    --------
+    >>> tasks_in_words(["Oslo", "2"], "batch"), tasks_in_words(["7"], None)
+    (['Oslo', 'batch 2'], ['task 7'])
+    """
+    shown = distinct_names([str(name) for name in names], _NAME)
+    return [name if any(map(str.isalpha, name)) else f"{task_column or 'task'} {name}" for name in shown]

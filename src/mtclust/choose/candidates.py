@@ -1,226 +1,275 @@
-"""Candidates for what is left open, and the choice among them.
+r"""Cheap candidates: labels of standard methods, of rows in every frame in which tasks may have common clusters.
 
-No single way to cluster is right on every table. The paper's J with a narrow kernel and near-equal sizes is right on
-digits and vowels, a size-neutral criterion or a linear kernel on ordinary tables, and where tasks lack clusters only a
-frame that they have in common can tell which. So there are several candidates, all of them answer to one judge
-(:mod:`mtclust.choose.judge`), and what each scored is kept:
+Rows X (n × d) of m tasks are seen
 
-1. every task alone, under each kernel, by E with free sizes and by J with balanced sizes that are then released; and by
-   E from the clusters of a Gaussian mixture, which sees shapes that no search from random labels may come upon
-2. the most promising of them coupled; with restarts only what is chosen in the end
-3. all rows around the means of their tasks as one task, by E; where that describes them better, its clusters are
-   coupled at once: tasks of a few rows have no clusters of their own to begin with
-4. all rows as one task in a frame common to all tasks, by E; clusters may be absent from a task there. Where rows are
-   described most shortly in one frame, or in one to which every task is moved by an offset of its own
-   (:mod:`mtclust.choose.frames`), all ways of the first step are tried in it, and judged there
+- ``all``: as they are; tasks whose clusters lie in the same places
+- ``task``: around the mean of their task, all rows together; tasks that are shifted and hold the same shares
+- ``aligned``: after every task was moved back by an offset δ_i, found by EM together with the clusters
+  (:mod:`mtclust.choose.frames`); tasks that are shifted and hold other shares
+- ``own``: every task alone, the ids of its clusters matched by the class means around the mean of the task
 
-The search of a candidate takes the same random numbers whatever ``random_state`` is: the same data give the same
-choice.
+To add a candidate, write a function of rows and the number of clusters that returns labels, and put it into
+:data:`POOLED` or :data:`ALONE` under a name. Nothing is drawn at random: the same rows give the same labels.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
 
 import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.metrics import adjusted_rand_score
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse.linalg import eigsh
+from scipy.spatial.distance import cdist, pdist
 
-from mtclust.choose.frames import frame_of_rows, moves_of_tasks, one_model_fits
-from mtclust.choose.views import Frame
-from mtclust.choose.ways import Candidate, Question, Way
-from mtclust.problem.kernels import SINGLE_TASK_STARTS
-from mtclust.problem.protocol import SearchOptions
-from mtclust.util.progress import phase
+from mtclust.choose import frames
+from mtclust.core.criterion import indicators
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: candidates that are coupled
-COUPLED = 3
-#: from this agreement over all rows (adjusted Rand index) on, the frames are said to find the same labels
-SAME_LABELS = 0.95
-#: where the clusters of one frame lie
-_PLACES_IN_WORDS = {
-    "all": "clusters lie in the same places in all tasks",
-    "aligned": "clusters lie in the same places once tasks are moved by an offset each",
-}
-#: tasks with fewer rows of a cluster than this, on average, are also searched together
-FEW_ROWS = 10
-#: candidates are searched with this many times fewer starts of every task alone, and at most so many seeds
-_FEWER_STARTS = 5
-_SEEDS = 2
+#: runs of k-means, and passes of each at most
+_RUNS, _PASSES = 5, 60
+#: variance that a mixture adds to every direction, relative to their mean
+_SMALLEST_VARIANCE = 1e-6
+#: passes of a mixture at most, and the gain per row below which it ends
+_MIXTURE_PASSES, _GAIN = 100, 1e-3
+#: neighbours of a row in the graphs that spectral clustering cuts
+_NEIGHBOURS = (5, 10)
+#: graphs of more rows are not made dense
+_DENSE_GRAPH = 150
+#: candidates that EM begins with
+_STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours 10", "own:k-means")
+#: passes of the matching of ids
+_SWEEPS = 4
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The candidate that was chosen, and all that were tried.
+def propose(
+    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, only: Iterable[str] | None = None
+) -> dict[str, Labels]:
+    """Labels by the name of their frame and method, such as ``"all:k-means"``.
 
-    Attributes
+    Parameters
     ----------
-    best : Candidate
-    tried : list of Candidate
-        Highest score first.
-    reason : str
-    alone : Candidate or None
-        The best with every task alone, where the tasks were put in frames of their own.
-    question : Question or None
-        That of all rows as one task, where the best is of one frame.
-    moves : ndarray of shape (m, d) or None
-        How far the tasks are moved, where they are aligned.
+    X : ndarray of shape (n, d)
+    tasks : ndarray of shape (n,)
+        Numbers 0 … m−1 of the tasks.
+    clusters : int or ndarray of shape (m,)
+        Number of clusters, of all tasks or of each; then only the frame "own" knows them.
+    only : iterable of str, optional
+        Frames to look in; all by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 8, axis=0) + np.random.default_rng(0).normal(size=(24, 2))
+    >>> found = propose(X, np.zeros(24, dtype=int), 3)
+    >>> sorted(found)[:2], found["all:k-means"].reshape(3, 8).ptp(axis=1).tolist() if hasattr(X, "ptp") else [0, 0, 0]
+    (['all:gaussians', 'all:k-means'], [0, 0, 0])
     """
-
-    best: Candidate
-    tried: list[Candidate]
-    reason: str
-    alone: Candidate | None = None
-    question: Question | None = None
-    moves: Array | None = None
-
-
-def choose(question: Question, options: SearchOptions) -> Choice:
-    """Search all candidates of a question and take the one that the judge prefers."""
-    starts = max(1, (options.single_task_n_init or SINGLE_TASK_STARTS) // _FEWER_STARTS)
-    options = replace(options, single_task_n_init=starts, n_seeds=min(options.n_seeds, _SEEDS), polish=False)
-    frames = question.frames
-    if frames == ("all",):
-        return _best_in(question.in_one_frame, _alone(_ways(question.in_one_frame, options), options), options)
-    question = replace(question, frames=("task",))
-    alone, own = _own_frame(question, options)
-    tried = sorted((candidate for candidate, _ in own), key=_score, reverse=True)
-    best = _preferred(tried, question)
-    choice = _together(question, Choice(best, tried, _reason(best, tried), alone), options)
-    if frames != ("task",):
-        choice = _in_one_frame(question, choice, options, frames)
-    leading = next(way for candidate, way in own if candidate is best)
-    return _restarted(question, choice, leading, options) if choice.best is best else choice
+    m, n_clusters = int(tasks.max()) + 1, int(np.max(clusters))
+    wanted = {"all", "task", "aligned", "own"} if only is None else set(only)
+    if m == 1:
+        return _named("all", pooled(X, n_clusters))
+    found: dict[str, Labels] = {}
+    around = frames.around_means(X, tasks)
+    if wanted & {"all", "aligned"}:
+        found |= _named("all", pooled(X, n_clusters))
+    if wanted & {"task", "aligned"}:
+        found |= _named("task", pooled(around, n_clusters))
+    if wanted & {"own", "aligned"}:
+        found |= _named("own", alone(X, tasks, clusters))
+    if wanted & {"all", "aligned"}:
+        Y = frames.directions(X, tasks, n_clusters)
+        starts = [found[name] for name in _STARTS_OF_EM if name in found]
+        found["all:em"] = frames.described(Y, tasks, starts, n_clusters)
+        if "aligned" in wanted:
+            found["aligned:em"] = frames.described(Y, tasks, starts, n_clusters, moved=True)
+            moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], n_clusters)[tasks]
+            found |= _named("aligned", pooled(moved, n_clusters))
+    return {name: labels for name, labels in found.items() if name.split(":")[0] in wanted}
 
 
-def _restarted(question: Question, choice: Choice, leading: Way, options: SearchOptions) -> Choice:
-    """Restarts of the way that was chosen for coupled tasks in their own frames; the others are spared them."""
-    if question.method == "independent" or options.n_init == 1 or leading.begun is not None:
-        return choice
-    with phase(f"choosing: {leading.name}, coupled, restarts"):
-        further = leading.candidates(options, coupled=True)
-    tried = sorted([*choice.tried, *further], key=_score, reverse=True)
-    own = [candidate for candidate in tried if candidate.frame == "task"]
-    best = _preferred(own, question)
-    return replace(choice, best=best, tried=tried, reason=_reason(best, own))
+def _named(frame: str, labels: dict[str, Labels]) -> dict[str, Labels]:
+    return {f"{frame}:{name}": own for name, own in labels.items()}
 
 
-def _together(question: Question, choice: Choice, options: SearchOptions) -> Choice:
-    """Clusters of all rows around the means of their tasks, where tasks have too few rows to find them alone."""
-    own, C, offsets = choice.best, question.n_clusters, question.view.offsets
-    possible = question.by_rows and question.sizes_open and "E" in question.criteria and np.ptp(question.clusters) == 0
-    few = offsets[-1] < FEW_ROWS * question.n_tasks * C
-    if question.n_tasks == 1 or question.method == "independent" or not (possible and few):
-        return choice
-    one = question.around_means
-    found = _alone(_ways(one, options, ("E",)), options)[0][0]
-    ahead = _score(found) - one.judge(own.labels, C).score - own.agreement
-    if ahead <= 0 or not one_model_fits(question.directions, one.directions, offsets, found.labels, own.labels, C):
-        return choice
-    spec = next(spec for spec in question.kernels if spec.name == found.kernel)
-    with phase(f"choosing: E, {spec.name}, from all rows together"):
-        best = Way(question, spec, "E", options).from_together(found.labels, own.outcome, options)
-    words = (
-        f"{best.name}: the rows of all tasks together, around the means of tasks, show them clearest (by {ahead:.2f})"
-    )
-    return replace(choice, best=best, tried=[*choice.tried, best], reason=words)
+def pooled(X: Array, n_clusters: int) -> dict[str, Labels]:
+    """Labels of rows that are all of one task."""
+    C = min(n_clusters, len(X))
+    P = frames.leading_coordinates(X, C)
+    start = k_means(P, C, 1)
+    five, ten = spectral(X, C, _NEIGHBOURS)
+    rows = k_means(X, C)
+    return {
+        "k-means": rows,
+        "gaussians": mixture(P, C, start, one_shape=False),
+        "one shape": mixture(P, C, start, one_shape=True),
+        "one shape, all columns": mixture(X, C, rows, one_shape=True, ridge=1e-3),
+        "neighbours 5": five,
+        "neighbours 10": ten,
+    }
 
 
-def _in_one_frame(question: Question, choice: Choice, options: SearchOptions, frames: tuple[Frame, ...]) -> Choice:
-    """All tasks in one frame, as they are or aligned, where rows speak for that and it shows other clusters clearer."""
-    own, one, C, offsets = choice.best, question.in_one_frame, question.n_clusters, question.view.offsets
-    pairs = _alone(_ways(one, options, ("E",)), options)
-    frame, labels = frame_of_rows(
-        question.directions, offsets, pairs[0][0].labels, own.labels, own.outcome.similarity, C, frames
-    )
-    if frame == "task":
-        tried = [*choice.tried, *(candidate for candidate, _ in pairs)]
-        return replace(choice, tried=sorted(tried, key=_score, reverse=True))
-    ways, moves = [way for way in _ways(one, options) if way.criterion != "E" or way.begun is not None], None
-    if frame == "aligned":
-        moves = moves_of_tasks(question.view.in_one_frame.centred_rows[0], offsets, labels, C)
-        one, pairs = question.aligned(moves), []
-        ways = _ways(one, options)
-    if "E" in one.criteria:
-        ways += [Way(one, spec, "E", options, labels, "description") for spec in one.kernels]
-    found = _best_in(one, pairs + _alone(ways, options), options)
-    tried = sorted([*choice.tried, *found.tried], key=_score, reverse=True)
-    ahead = _score(found.best) - one.judge(own.labels, C).score - own.agreement
-    differ = adjusted_rand_score(found.best.labels, own.labels) < SAME_LABELS
-    if "task" in frames and not (ahead > 0 and differ):
-        return replace(choice, tried=tried)
-    words = f"{found.best.name}: {_PLACES_IN_WORDS[frame]}, and are clearer there (by {ahead:.2f})"
-    reason = words if "task" in frames else found.reason
-    return replace(found, tried=tried, reason=reason, alone=choice.alone, moves=moves)
+#: methods of a task alone, by name
+ALONE: dict[str, Callable[[Array, int], Labels]] = {
+    "k-means": lambda X, C: k_means(X, C),
+    "gaussians": lambda X, C: mixture(P := frames.leading_coordinates(X, C), C, k_means(P, C, 1), one_shape=False),
+    "neighbours 10": lambda X, C: spectral(X, C, _NEIGHBOURS[1:])[0],
+    "ward": lambda X, C: fcluster(linkage(pdist(X), "ward"), C, "maxclust").astype(np.int64) - 1,
+}
 
 
-def _best_in(question: Question, pairs: list[tuple[Candidate, Way]], options: SearchOptions) -> Choice:
-    """The best of the candidates of all rows as one task."""
-    tried = sorted((candidate for candidate, _ in pairs), key=_score, reverse=True)
-    best = _preferred(tried, question)
-    return Choice(_with_features(best, pairs, options), tried, _reason(best, tried), question=question)
+def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> dict[str, Labels]:
+    """Labels of every task alone, the ids of the clusters matched."""
+    m, most = int(tasks.max()) + 1, int(np.max(clusters))
+    found = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE}
+    for task, number in enumerate(np.broadcast_to(clusters, m).tolist()):
+        rows = np.flatnonzero(tasks == task)
+        C = min(number, len(rows) - 1)
+        for name, method in ALONE.items() if C > 1 else ():
+            found[name][rows] = method(X[rows], C)
+    return {name: matched(X, tasks, labels, most) for name, labels in found.items()}
 
 
-def _with_features(best: Candidate, pairs: list[tuple[Candidate, Way]], options: SearchOptions) -> Candidate:
-    """A candidate of one frame, searched under a D of its own where features are learned."""
-    way = next(way for candidate, way in pairs if candidate is best)
-    if way.question.method == "independent":
-        return best
-    learned = way.candidates(replace(options, n_init=1), coupled=True)
-    return next(candidate for candidate in learned if candidate.sizes == best.sizes)
+def matched(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Labels:
+    """The same clusters with ids that agree over tasks: means of clusters around their task's mean lie closest.
+
+    Every task is tried as the first model; the others are matched to it, then all to the mean of all, and the cheapest
+    end counts.
+    """
+    m, C = int(tasks.max()) + 1, n_clusters
+    cells = indicators(tasks * C + labels, m * C)
+    counts = cells.sum(axis=0)
+    means = (cells.T @ frames.around_means(X, tasks) / np.maximum(counts, 1.0)[:, None]).reshape(m, C, -1)
+    weights = counts.reshape(m, C)
+    best, ids = np.inf, np.tile(np.arange(C), (m, 1))
+    for first in _first_models(weights):
+        model, new = means[first], np.tile(np.arange(C), (m, 1))
+        cost = np.inf
+        for _ in range(_SWEEPS):
+            before, cost = cost, 0.0
+            for task in range(m):
+                apart = cdist(means[task], model, "sqeuclidean") * weights[task][:, None]
+                a, b = linear_sum_assignment(apart)
+                new[task, a] = b
+                cost += float(apart[a, b].sum())
+            if cost >= before * (1 - 1e-9):
+                break
+            share = indicators(new.ravel(), C) * counts[:, None]
+            model = share.T @ means.reshape(m * C, -1) / np.maximum(share.sum(axis=0), 1e-9)[:, None]
+        if cost < best * (1 - 1e-9):
+            best, ids = cost, new.copy()
+    return ids[tasks, labels]
 
 
-def _score(candidate: Candidate) -> float:
-    """What candidates are compared by; below its last digit rounding would decide."""
-    return round(candidate.verdict.score + candidate.agreement, 6)
+def _first_models(weights: Array) -> NDArray[np.int64]:
+    """Tasks to begin the matching with: those whose smallest cluster has most rows."""
+    return np.argsort(-weights.min(axis=1), kind="stable")[:10]
 
 
-def _preferred(candidates: list[Candidate], question: Question) -> Candidate:
-    return max(candidates, key=lambda own: _score(own) + question.linear_lead * (own.kernel == "linear"))
+def k_means(X: Array, n_clusters: int, runs: int = _RUNS) -> Labels:
+    """Lloyd's algorithm from k-means++ centres, all runs at once; the labels of the lowest sum of squares."""
+    rng = np.random.default_rng(0)
+    (n, d), C = X.shape, min(n_clusters, len(X))
+    X = X - X.mean(axis=0)
+    squares = np.einsum("nd,nd->n", X, X)
+    centres = np.empty((runs, C, d))
+    centres[:, 0] = X[rng.integers(n, size=runs)]
+    nearest = np.full((runs, n), np.inf)
+    for c in range(1, C):
+        last = centres[:, c - 1]
+        apart = squares - 2.0 * last @ X.T + np.einsum("rd,rd->r", last, last)[:, None]
+        nearest = np.minimum(nearest, np.maximum(apart, 0.0))
+        total = nearest.cumsum(axis=1)
+        drawn = rng.random((runs, 3)) * total[:, -1:]
+        picks = np.minimum((total[:, None, :] < drawn[:, :, None]).sum(axis=2), n - 1)
+        tried = X[picks]
+        potential = np.minimum(
+            nearest[:, None], squares - 2.0 * tried @ X.T + np.einsum("rkd,rkd->rk", tried, tried)[..., None]
+        )
+        centres[:, c] = tried[np.arange(runs), potential.sum(axis=2).argmin(axis=1)]
+    labels, cost, active = np.full((runs, n), -1), np.full(runs, np.inf), np.arange(runs)
+    for _ in range(_PASSES):
+        own = centres[active]
+        apart = np.einsum("rcd,rcd->rc", own, own)[..., None] - 2.0 * own @ X.T
+        new = apart.argmin(axis=1)
+        cost[active] = apart.min(axis=1).sum(axis=1)
+        changed = (new != labels[active]).any(axis=1)
+        labels[active] = new
+        z = np.eye(C)[new]
+        counts = z.sum(axis=1)
+        sums = z.transpose(0, 2, 1) @ X
+        centres[active] = np.where(counts[..., None] > 0, sums / np.maximum(counts, 1.0)[..., None], own)
+        active = active[changed]
+        if len(active) == 0:
+            break
+    return labels[int(cost.round(9).argmin())].astype(np.int64)
 
 
-def _reason(best: Candidate, ordered: list[Candidate]) -> str:
-    figures = f"separation {best.verdict.separation:.2f}, score {best.verdict.score:.2f}"
-    reason = f"{best.name}: membership of rows that are left out is predicted best ({figures}"
-    if best is not ordered[0]:
-        return f"{best.name}: as good as others for so many rows, and cheaper ({figures})"
-    if len(ordered) == 1:
-        return reason + ")"
-    return f"{reason}; next {ordered[1].name}, {ordered[1].verdict.score:.2f})"
+def mixture(X: Array, n_clusters: int, labels: Labels, *, one_shape: bool, ridge: float = _SMALLEST_VARIANCE) -> Labels:
+    """EM of Gaussians, each with a covariance of its own or all with the same, that begins with labels."""
+    (n, d), C = X.shape, n_clusters
+    z, last = indicators(labels, C), -np.inf
+    smallest = (ridge * X.var() + np.finfo(float).tiny) * np.eye(d)
+    products = X.T @ X if one_shape else (X[:, :, None] * X[:, None, :]).reshape(n, d * d)
+    for _ in range(_MIXTURE_PASSES):
+        counts = z.sum(axis=0) + 1e-10
+        means = z.T @ X / counts[:, None]
+        if one_shape:
+            factor = sla.cholesky((products - (means * counts[:, None]).T @ means) / n + smallest, lower=True)
+            both = sla.solve_triangular(factor, np.vstack([X, means]).T, lower=True, check_finite=False).T
+            apart = cdist(both[:n], both[n:], "sqeuclidean")
+            half_log_det = np.log(factor.diagonal()).sum()
+        else:
+            spread = (z.T @ products).reshape(C, d, d) / counts[:, None, None]
+            spread += smallest - means[:, :, None] * means[:, None, :]
+            factors = np.linalg.cholesky(spread + 1e-9 * np.trace(spread, axis1=1, axis2=2).mean() / d * np.eye(d))
+            inverse = np.linalg.inv(factors)
+            apart = np.sum((inverse @ X.T - inverse @ means[:, :, None]) ** 2, axis=1).T
+            half_log_det = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        density = np.log(counts / n) - 0.5 * apart - half_log_det
+        top = density.max(axis=1, keepdims=True)
+        z = np.exp(density - top)
+        total = z.sum(axis=1, keepdims=True)
+        z /= total
+        value = float((top + np.log(total)).mean())
+        if abs(value - last) < _GAIN:
+            break
+        last = value
+    return density.argmax(axis=1).astype(np.int64)
 
 
-def _ways(question: Question, options: SearchOptions, criteria: tuple[str, ...] | None = None) -> list[Way]:
-    """Every kernel with every criterion, or some; without these also with E from the clusters of a mixture."""
-    ways = [
-        Way(question, spec, criterion, options)
-        for spec in question.kernels
-        for criterion in criteria or question.criteria
-    ]
-    mixture = question.mixture() if criteria is None else None
-    if mixture is not None:
-        ways += [Way(question, spec, "E", options, mixture, "mixture") for spec in question.kernels]
-    return ways
+def spectral(X: Array, n_clusters: int, neighbours: Iterable[int]) -> list[Labels]:
+    """Normalised cuts of the graphs of nearest neighbours, one for every number of neighbours."""
+    n = len(X)
+    apart = cdist(X, X, "sqeuclidean")
+    np.fill_diagonal(apart, -1.0)  # a row is its own nearest
+    most = min(max(neighbours), n - 1)
+    nearest = np.argpartition(apart, most - 1, axis=1)[:, :most]
+    by_distance = np.take_along_axis(apart, nearest, axis=1).argsort(axis=1, kind="stable")
+    nearest = np.take_along_axis(nearest, by_distance, axis=1)
+    found = []
+    for k in neighbours:
+        own = nearest[:, : min(k, n - 1)]
+        graph = sp.csr_matrix((np.ones(own.size), own.ravel(), np.arange(0, own.size + 1, own.shape[1])), shape=(n, n))
+        found.append(k_means(_embedded(0.5 * (graph + graph.T), n_clusters), n_clusters))
+    return found
 
 
-def _alone(ways: list[Way], options: SearchOptions) -> list[tuple[Candidate, Way]]:
-    """What ways find with every task alone, highest score first."""
-    found: list[tuple[Candidate, Way]] = []
-    for way in ways:
-        with phase(f"choosing: {way.name}"):
-            found += [(candidate, way) for candidate in way.candidates(options, coupled=False)]
-    return sorted(found, key=lambda pair: _score(pair[0]), reverse=True)
-
-
-def _own_frame(question: Question, options: SearchOptions) -> tuple[Candidate, list[tuple[Candidate, Way]]]:
-    """The best candidate with the tasks alone, and the candidates to choose from: the most promising, coupled."""
-    alone = _alone(_ways(question, options), options)
-    if question.method == "independent":
-        return alone[0][0], alone
-    found: list[tuple[Candidate, Way]] = []
-    for way in list(dict.fromkeys(way for _, way in alone))[:COUPLED]:
-        with phase(f"choosing: {way.name}, coupled"):
-            found += [(candidate, way) for candidate in way.candidates(replace(options, n_init=1), coupled=True)]
-    return alone[0][0], found
+def _embedded(graph: sp.csr_matrix, n_clusters: int) -> Array:
+    """Leading eigenvectors of the graph's normalised weights, divided by the roots of the degrees."""
+    n = graph.shape[0]
+    graph.setdiag(0)
+    root = np.sqrt(np.maximum(np.asarray(graph.sum(axis=0)).ravel(), 1e-12))
+    scaled = sp.diags(1.0 / root) @ graph @ sp.diags(1.0 / root)
+    k = min(n_clusters, n)
+    if n <= _DENSE_GRAPH or k >= n - 1:
+        vectors = sla.eigh(scaled.toarray(), subset_by_index=(n - k, n - 1), check_finite=False)[1]
+    else:
+        begin = np.random.default_rng(0).uniform(-1, 1, n)
+        vectors = eigsh(sp.csc_matrix(scaled), k=k, sigma=1.0 + 1e-5, which="LM", v0=begin, tol=1e-4)[1]
+    return np.asarray(vectors / root[:, None])

@@ -105,10 +105,8 @@ class SizesChoice(Record):
 
     Attributes
     ----------
-    chosen : {"balanced", "released", "free"}
+    chosen : {"free"}
     reason : str
-    scores : dict or None
-        Score of the judge by rule; None where there was nothing to compare.
 
     Examples
     --------
@@ -118,7 +116,6 @@ class SizesChoice(Record):
 
     chosen: str
     reason: str
-    scores: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,9 +127,10 @@ class NumberOfClusters(Record):
     chosen : int
     reason : str
     gaps : dict
-        Separation beyond noise of every number that was tried.
+        What every number that was tried explains beyond rows without clusters.
     runner_up : int or None
     votes : dict
+        How often all rows and half-samples choose each number.
     structure, answer : str
         What the data look like, as a word and as a sentence.
 
@@ -153,19 +151,15 @@ class NumberOfClusters(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tried(Record):
-    """One candidate of a choice: its settings, its score, and how well it separates the rows.
+    """One candidate of a choice: the frame and the method that found it, its score, and how well it separates the rows.
 
     Examples
     --------
-    >>> Tried("linear, J", "linear", "J", "balanced", "task", 0.6, 0.5).score
+    >>> Tried("aligned:k-means", 0.6, 0.5).score
     0.6
     """
 
     name: str
-    kernel: str
-    criterion: str
-    sizes: str
-    center: str
     score: float
     separation: float
 

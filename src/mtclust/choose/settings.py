@@ -14,12 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.choose.candidates import Choice, choose
-from mtclust.choose.judge import TASKS as JUDGED_TASKS
-from mtclust.choose.judge import Judge
-from mtclust.choose.views import Frame, KernelSpec, View, candidate_kernels, is_wide, judging_kernels
-from mtclust.choose.ways import Question, constant_lambdas
-from mtclust.core.few_values import few_valued
+from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
+from mtclust.choose.frames import Frame
+from mtclust.choose.judge import Predictability, Verdict
+from mtclust.choose.views import KernelSpec, View, candidate_kernels, is_wide
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
@@ -32,11 +30,9 @@ Array = NDArray[np.float64]
 _ROWS_PER_CLUSTER = 12
 FEWEST, MOST = 360, 600
 _LEAST_ROWS = 15
-#: tasks that a sample takes rows of, the largest first: all up to so many, of more as many as the judge looks at, or as
-#: have the fewest rows that settings are chosen on
-_TASKS = 100
-#: from so many rows on the linear kernel is taken where it falls behind by no more than this
-_VERY_MANY, _LINEAR_LEAD = 20_000, 0.02
+#: tasks that a sample takes rows of, the largest first: all up to so many, of more as have the fewest rows that
+#: settings are chosen on, and so many at least
+_TASKS, _FEWEST_TASKS = 100, 60
 #: candidates are searched with this share of ``n_init``
 _EFFORT = 4
 
@@ -147,10 +143,10 @@ class Settings:
     lambda2 : float
     view : View
         Of the sample, aligned where the frame is.
-    judge : Judge
-        Of the sample, in the frame.
     choice : Choice or None
         None where nothing was open.
+    question : Question
+        Of the rows of the sample.
     moves : ndarray of shape (m, d) or None
         How far the tasks are moved, where they are aligned.
     selection : dict
@@ -165,10 +161,21 @@ class Settings:
     lambda1: Array
     lambda2: float
     view: View
-    judge: Judge
     choice: Choice | None
+    question: Question
     moves: Array | None = None
     selection: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def X(self) -> Array:
+        """The rows of the sample in coordinates."""
+        return self.question.X
+
+    def verdict(self, labels: NDArray[np.int64]) -> Verdict:
+        """How well labels of the sample are separated, in the frame that was chosen."""
+        one = self.choice is not None and self.frame != "task"
+        question = self.choice.question if one and self.choice is not None else self.question
+        return Predictability(question.rows_as_they_are, question.tasks).verdict(labels, question.n_clusters)
 
 
 def all_rows(X: Any, index: TaskIndex, tasks: NDArray[np.int64] | None = None) -> Sample:
@@ -207,17 +214,16 @@ def sample_rows(
 ) -> Sample:  # fmt: skip
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
-    The same ones every time; every k-th row would follow cycles in the order of rows.
+    These are the rows of every task that come first in the order of content.
     """
-    rng = np.random.default_rng(0)
     tasks = np.arange(index.n_tasks) if tasks is None else tasks
     each = max(least, most // min(len(tasks), most_tasks))
     if len(tasks) > most_tasks:
         largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
         rows = np.minimum(index.sizes[tasks[largest]], least).cumsum()
-        tasks = tasks[np.sort(largest[: max(JUDGED_TASKS, int(np.searchsorted(rows, FEWEST)) + 1)])]
+        tasks = tasks[np.sort(largest[: max(_FEWEST_TASKS, int(np.searchsorted(rows, FEWEST)) + 1)])]
     wanted = np.minimum(index.sizes[tasks], each)
-    positions = [np.sort(rng.choice(int(n), int(k), replace=False)) for n, k in zip(index.sizes[tasks], wanted)]
+    positions = [index.first_rows(int(task), int(k)) for task, k in zip(tasks, wanted)]
     return _taken(X, index, tasks, positions, complete=False)
 
 
@@ -226,30 +232,27 @@ def choose_settings(estimator: Any, given: Input, sample: Sample, options: Searc
     index, m = given.index, given.index.n_tasks
     lambdas = _given_lambdas(estimator, index)
     question = _question(estimator, given, sample, lambdas)
-    choice = None
+    choice, view, moves = None, question.view, None
+    frame: Frame = "task"
+    spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
+    sizes = "free" if criterion == "E" else "given"
     if _is_open(question):
-        choice = choose(question, replace(options, n_init=max(1, options.n_init // _EFFORT)))
-        best = choice.best
-        spec = next(spec for spec in question.kernels if spec.name == best.kernel)
-        frame, criterion, sizes = best.frame, best.criterion, best.sizes
-    else:
-        spec, frame, criterion = question.kernels[0], "task", question.criteria[0]
-        sizes = "free" if criterion == "E" else "balanced" if question.sizes_open else "given"
-    share, judge, view, moves = estimator._lambda2_share(m), question.judge, question.view, None
-    if frame != "task":  # then all rows are one task
-        one = question.in_one_frame if choice is None or choice.question is None else choice.question
-        share, judge = 1.0, one.judge
-        if choice is not None and choice.moves is not None:
-            view, moves = one.view, np.empty_like(choice.moves)
-            moves[sample.tasks] = choice.moves
+        choice = (choose_labels if question.sizes_open else choose_kernel)(
+            question, replace(options, n_init=max(1, options.n_init // _EFFORT))
+        )
+        spec, frame = choice.spec, choice.frame
+    share = estimator._lambda2_share(m)
+    if choice is not None and frame != "task":  # then all rows are one task
+        share, one = 1.0, choice.question
+        if choice.offsets is not None:
+            view, moves = one.view, np.zeros((m, choice.offsets.shape[1]))
+            moves[sample.tasks] = choice.offsets
         lambda1, lambda2 = one.lambdas or constant_lambdas(1, spec, criterion)
         lambda1 = np.repeat(lambda1, m)
     else:
         lambda1, lambda2 = lambdas or constant_lambdas(m, spec, criterion, share)
     kernel = view.through(spec, frame).kernel
-    settings = Settings(
-        spec, kernel, frame, criterion, sizes, lambda1, lambda2 * share, view, judge, choice, moves,
-    )  # fmt: skip
+    settings = Settings(spec, kernel, frame, criterion, sizes, lambda1, lambda2 * share, view, choice, question, moves)
     by_task = isinstance(estimator.lambda1, Mapping)
     settings.selection["lambda1"] = dict(zip(index.names.tolist(), lambda1.tolist())) if by_task else float(lambda1[0])
     settings.selection["lambda2"] = lambda2
@@ -261,22 +264,19 @@ def choose_settings(estimator: Any, given: Input, sample: Sample, options: Searc
 
 def _question(estimator: Any, given: Input, sample: Sample, lambdas: tuple[Array, float] | None) -> Question:
     """What the arguments leave open, on the rows of a sample; ``lambdas`` are those of all tasks."""
-    frames = _frames(estimator, given, sample)
     rows, offsets, left_open = sample.rows, sample.index.offsets, sizes_left_open(estimator)
-    view, wide = View(rows, offsets, sample.order, estimator.fit_intercept), is_wide(rows)
-    centred = view if view.centre else View(rows, offsets, sample.order)
-    specs = judging_kernels(estimator.kernel, wide)
-    judge = Judge.of(centred, specs)
+    columns = given.index.columns if by_rows(estimator) else None
+    view = View(rows, offsets, sample.order, estimator.fit_intercept, columns)
     if lambdas is not None:
         m, few = len(lambdas[0]), len(sample.tasks)
         lambdas = lambdas[0][sample.tasks], lambdas[1] * estimator._lambda2_share(m) * m / few
     return Question(
-        view, candidate_kernels(estimator.kernel, estimator.width, wide), judge, given.clusters[sample.tasks],
+        view, candidate_kernels(estimator.kernel, estimator.width, is_wide(rows)), given.clusters[sample.tasks],
         estimator._method(sample.index.n_tasks),
-        estimator.sizes if sample.complete or same_for_all_clusters(estimator.sizes) else "balanced", lambdas,
-        frames, estimator.n_components, ("E", "J") if left_open and not wide else ("J",),
-        left_open, sample.index.names, _LINEAR_LEAD if given.n_rows > _VERY_MANY else 0.0,
-        given.hints.of_rows(sample.positions_in(given.index), given.n_rows), specs,
+        estimator.sizes if sample.complete or same_for_all_clusters(estimator.sizes) else "balanced", left_open,
+        lambdas, _frames(estimator, given, sample), estimator.n_components, sample.index.names,
+        given.hints.of_rows(sample.positions_in(given.index), given.n_rows),
+        getattr(estimator, "coupling", "full") == "auto",
     )  # fmt: skip
 
 
@@ -286,12 +286,12 @@ def _frames(estimator: Any, given: Input, sample: Sample) -> tuple[Frame, ...]:
     if frames == ("task",):
         return frames
     possible: tuple[Frame, ...] = ("task",)
-    if given.index.in_memory and not is_wide(given.rows) and len(sample.tasks) == given.index.n_tasks:
+    if given.index.in_memory and not is_wide(given.rows):
         possible = ("task", "all", "aligned") if by_rows(estimator) else ("task", "all")
     if len(frames) == 1 and frames[0] not in possible:
         raise ValueError(
-            f'center="{frames[0]}" needs rows in memory, dense or of at most 2 million cells, and not very many tasks '
-            f'(here {given.index.n_tasks}; 100 always work), "aligned" also a kernel of rows; use center="task".'
+            f'center="{frames[0]}" needs rows in memory, dense or of at most 2 million cells, "aligned" also a kernel '
+            'of rows; use center="task".'
         )
     return tuple(frame for frame in frames if frame in possible)
 
@@ -324,11 +324,6 @@ def sizes_left_open(estimator: Any) -> bool:
     """Whether sizes are to be chosen: without centring one big cluster would be best."""
     left_open = isinstance(estimator.sizes, str) and estimator.sizes == "auto"
     return bool(left_open and estimator.fit_intercept and estimator.solver == "exchange")
-
-
-def columns_to_spread(estimator: Any, rows: Any) -> NDArray[np.int64]:
-    """Columns with few values, where sizes are chosen and rows are known (:mod:`mtclust.core.few_values`)."""
-    return few_valued(rows) if by_rows(estimator) and sizes_left_open(estimator) else np.empty(0, dtype=np.int64)
 
 
 def _is_open(question: Question) -> bool:
@@ -365,26 +360,16 @@ def _words(estimator: Any, settings: Settings) -> dict[str, Any]:
         selection["sizes"] = {"chosen": settings.sizes, "reason": _SIZES_IN_WORDS[settings.sizes]}
     if choice is not None:
         selection["reason"] = choice.reason
-        if left_open:
-            own = [candidate for candidate in choice.tried if candidate.frame == frame]
-            selection["sizes"]["scores"] = {c.sizes: c.verdict.score for c in reversed(own)}
         selection["candidates"] = [
-            {
-                "name": candidate.name, "kernel": candidate.kernel, "criterion": candidate.criterion,
-                "sizes": candidate.sizes, "center": candidate.frame, "score": candidate.verdict.score,
-                "separation": candidate.verdict.separation,
-            }
-            for candidate in choice.tried
-        ]  # fmt: skip
-        if len({candidate.frame for candidate in choice.tried}) > 1 and estimator.center == "auto":
+            {"name": own.name, "score": own.score, "separation": own.separation} for own in choice.tried
+        ]
+        if len(choice.question.frames) > 1 or frame != "task":
             selection["frame"] = _FRAME_IN_WORDS[frame]
     return selection
 
 
 _SIZES_IN_WORDS = {
-    "free": "found with sizes left free, by how well membership is predicted",
-    "balanced": "clusters of equal size separate best",
-    "released": "found with equal sizes, which rows could then leave",
+    "free": "whatever sizes the labels of the highest score have",
     "given": "set by the user",
 }
 _FRAME_IN_WORDS = {

@@ -9,14 +9,15 @@ linear kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtclust.choose.frames import Frame
 from mtclust.core.kernels import (
     SMALLEST_LEVEL,
     CentredKernel,
@@ -30,14 +31,11 @@ from mtclust.core.labels import tasks_of_rows
 from mtclust.core.model import KernelOrigin
 
 Array = NDArray[np.float64]
-#: of every task, common to all tasks, or common to all after each was moved by an offset of its own
-Frame = Literal["task", "all", "aligned"]
 
 #: cells of a sparse table that is made dense to be centred
 LARGEST_DENSE = 2_000_000
-#: widths of the RBF kernels that a search may take, and of those that judge
+#: widths of the RBF kernels that models may have
 WIDTHS = (0.5, 1.0)
-JUDGING_WIDTHS = (0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -67,15 +65,6 @@ def candidate_kernels(kernel: Any, width: Any, wide: bool = False) -> tuple[Kern
     if kernel == "auto":
         return (KernelSpec("linear"), *narrow)
     return narrow if kernel == "rbf" else (KernelSpec(kernel),)
-
-
-def judging_kernels(kernel: Any, wide: bool = False) -> tuple[KernelSpec, ...]:
-    """The kernels that judge: several for rows, the kernel itself where rows are only known through it."""
-    if wide and kernel in ("auto", "linear"):
-        return (KernelSpec("linear"),)
-    if not isinstance(kernel, str) or kernel == "precomputed":
-        return candidate_kernels(kernel, "auto")
-    return (KernelSpec("linear"), *(KernelSpec("rbf", w) for w in JUDGING_WIDTHS))
 
 
 def is_wide(rows: Any) -> bool:
@@ -122,28 +111,27 @@ class View:
         Rows of the input in sorted order.
     centre : bool
         False for the paper's letter: nothing is centred, and there is one frame.
+    columns : ndarray of shape (d,), optional
+        In which order columns are summed over; as they come by default.
     """
 
     rows: Any
     offsets: NDArray[np.int64]
     order: NDArray[np.int64] | None = None
     centre: bool = True
+    columns: NDArray[np.int64] | None = None
     _seen: dict[str, Seen] = field(default_factory=dict, repr=False)
 
     @cached_property
     def in_one_frame(self) -> View:
         """The same rows as those of one task."""
-        return self if len(self.offsets) == 2 else View(self.rows, self.offsets[[0, -1]], self.order, self.centre)
-
-    @cached_property
-    def around_means(self) -> View:
-        """The rows around the means of their tasks, as those of one task."""
-        return View(self.centred_rows[0], self.offsets[[0, -1]], self.order, self.centre)
+        return self if len(self.offsets) == 2 else replace(self, offsets=self.offsets[[0, -1]], _seen={})
 
     def aligned(self, moves: Array) -> View:
         """The rows as those of one task, those of every task moved back by its own of ``moves`` (m × d)."""
         rows = self.rows.toarray() if sp.issparse(self.rows) else self.rows
-        return View(rows - moves[tasks_of_rows(self.offsets)], self.offsets[[0, -1]], self.order, self.centre)
+        rows = rows - moves[tasks_of_rows(self.offsets)]
+        return replace(self, rows=rows, offsets=self.offsets[[0, -1]], _seen={})
 
     def through(self, spec: KernelSpec, frame: Frame) -> Seen:
         """The rows through one kernel; computed once. Where tasks are aligned, these are rows that have been moved."""
@@ -168,7 +156,8 @@ class View:
             raw = rbf_from_distances(squared, spec.width * unit)
         else:
             kernel = Kernel(spec.kind, function=spec.function)
-            raw = kernel(rows, rows)
+            ordered = self._ordered(rows) if spec.kind == "linear" else rows
+            raw = kernel(ordered, ordered)
         return Seen(kernel, rows, centre_kernel(raw, offsets, self.centre), centres)
 
     def _precomputed(self) -> Array:
@@ -199,10 +188,13 @@ class View:
         rows = rows - np.repeat(means, np.diff(offsets), axis=0)
         return rows, means
 
+    def _ordered(self, rows: Any) -> Any:
+        return rows if self.columns is None else rows[:, self.columns]
+
     @cached_property
     def _distances(self) -> tuple[Array, float]:
         """Squared distances, and the mean distance between two rows of one task (1 where all are equal)."""
-        squared = squared_distances(self.centred_rows[0])
+        squared = squared_distances(self._ordered(self.centred_rows[0]))
         unit = mean_distance_within(squared, self.offsets)
         # distances whose squares have no digits left count as none
         return squared, unit if unit**2 > SMALLEST_LEVEL else 1.0

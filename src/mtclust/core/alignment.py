@@ -270,21 +270,19 @@ def _new_ids(
     return new_ids
 
 
-def ids_by_first_position(first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The map old id → new id that numbers clusters as they first appear, from the first position of each.
+def ids_by_size(counts: NDArray[np.int64], first: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """The map old id → new id that numbers clusters by their sizes, largest first.
 
-    Clusters without rows, whose position is −1, come last.
+    Clusters of one size come in the order of their ``first`` rows, where these are given.
 
     Examples
     --------
-    >>> ids_by_first_position(np.array([2, -1, 0]))
-    array([1, 2, 0])
+    >>> ids_by_size(np.array([2, 0, 7, 2]), np.array([5, 9, 0, 3])).tolist()
+    [2, 3, 0, 1]
     """
-    n_clusters = len(first)
-    seen = sorted(np.flatnonzero(first >= 0), key=lambda c: first[c])
-    order = np.concatenate([seen, np.setdiff1d(np.arange(n_clusters), seen)])
-    new_ids = np.empty(n_clusters, dtype=np.int64)
-    new_ids[order] = np.arange(n_clusters)
+    order = np.lexsort((np.arange(len(counts)) if first is None else first, -counts))
+    new_ids = np.empty(len(counts), dtype=np.int64)
+    new_ids[order] = np.arange(len(counts))
     return new_ids
 
 

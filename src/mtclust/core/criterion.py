@@ -156,8 +156,12 @@ def decision_weights(shares: Array, r_squared: Array) -> tuple[Array, Array]:
     """Scale and offset that turn predicted membership into what a row would add to E.
 
     A row x adds, to first order, ω_c(f_c(x) − ½(1−γ)(1−2π_c)R²_c) with ω_c = (4π_c(1−π_c))^γ/(π_c(1−π_c)), where f_c is
-    the predicted membership minus π_c. Clusters that are empty or fill the task get scale 0.
+    the predicted membership minus π_c. A cluster that a task lacks, or that fills it, is weighed as in the other tasks;
+    one that no task tells from others gets scale 0.
     """
+    own = (shares > 0) & (shares < 1)
+    count = np.maximum(np.count_nonzero(own, axis=0), 1)
+    shares, r_squared = (np.where(own, part, np.sum(part * own, axis=0) / count) for part in (shares, r_squared))
     spread = shares * (1 - shares)
     some = spread > 0
     scale = np.where(some, (4 * spread) ** GAMMA / np.where(some, spread, 1.0), 0.0)

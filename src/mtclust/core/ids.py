@@ -43,7 +43,8 @@ def plain_ids(ids: Any, argument: str) -> NDArray[Any]:
             array = np.asarray(ids)
         elif types == {str}:
             array = strings_of(array)
-    _refuse_long(array, argument)
+    if array.dtype.kind in "OUS":
+        _refuse_long(array, argument)
     if array.dtype.kind == "T":  # strings of any length, with an object of the user's for missing ones
         array = array.astype(object)
     if array.dtype.kind in "Mm":
@@ -78,7 +79,7 @@ def _refuse_long(ids: NDArray[Any], argument: str) -> None:
     if ids.dtype.kind == "O":
         longest = max((len(value) for value in ids.flat if isinstance(value, str | bytes)), default=0)
     else:
-        longest = {"U": ids.dtype.itemsize // 4, "S": ids.dtype.itemsize}.get(ids.dtype.kind, 0)
+        longest = ids.dtype.itemsize // (4 if ids.dtype.kind == "U" else 1)
     if longest > _LONGEST:
         raise ValueError(
             f"{argument} has an id of {longest} characters, but ids have up to {_LONGEST}: this looks like a column of "

@@ -9,10 +9,9 @@ clusters mean Jaccard similarity of a cluster with its counterpart in a refit (H
 overall  mean adjusted Rand index of refits and fit, within tasks: 1 for the same clusters, 0 for chance
 ======== =============================================================================================================
 
-From .85 on they are called stable, below .7 unstable: the best clusters of structureless rows reach .3 to .7 on halves
-of the rows. On a share f of the rows figures vary as the delete-d jackknife says: their variance is f/(1 − f) times
-that over refits, so that halves vary as much as the figures themselves. Intervals are two-sided, for 90 %, from a
-normal distribution.
+The best clusters of structureless rows reach .3 to .7 on halves of the rows; below .7 clusters are doubted. On a share
+f of the rows figures vary as the delete-d jackknife says: their variance is f/(1 − f) times that over refits, so that
+halves vary as much as the figures themselves. Intervals are two-sided, for 90 %, from a normal distribution.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Stability:
     >>> from mtclust import DSTC
     >>> X, _ = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
     >>> print(DSTC(3, random_state=0).fit(X).stability(X))
-    The clusters are stable: 10 refits on 50 % of the rows agree with them (adjusted Rand index 1.00).
+    10 refits on 50 % of the rows agree with the clusters to 1.00 (stability; 1: the same clusters, 0: chance).
     """
 
     overall: float
@@ -80,18 +79,10 @@ class Stability:
     n_refits: int
     share: float
 
-    @property
-    def word(self) -> str:
-        """stable, fairly stable or unstable."""
-        return "stable" if self.overall >= STABLE else "fairly stable" if self.overall >= DOUBTFUL else "unstable"
-
     def __str__(self) -> str:
-        verb = {"stable": "agree with them", "fairly stable": "agree with most of them"}.get(
-            self.word, "often find other ones"
-        )
         return (
-            f"The clusters are {self.word}: {self.n_refits} refits on {100 * self.share:.0f} % of the rows {verb} "
-            f"(adjusted Rand index {self.overall:.2f})."
+            f"{self.n_refits} refits on {100 * self.share:.0f} % of the rows agree with the clusters to "
+            f"{self.overall:.2f} (stability; 1: the same clusters, 0: chance)."
         )
 
     __repr__ = __str__

@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mtclust.core.alignment import ids_by_first_position, names_by_agreement, pair_counts
+from mtclust.core.alignment import ids_by_size, names_by_agreement, pair_counts
 from mtclust.core.ids import keys, missing_ids, plain_ids
 from mtclust.core.labels import offsets_of
+from mtclust.core.order import content_order
 
 #: the name of the only task when no task ids are given
 ONLY_TASK = 0
@@ -27,8 +28,8 @@ _LISTED = 5
 #: more tasks than this with fewer rows than this each, on average, are taken for ids of rows
 _FEW_TASKS, _LEAST_ROWS = 20, 2
 
-#: digits by which rows are told apart
-_DIGITS = 9
+#: up to so many rows are put in the order of their content
+_ORDERED = 20_000
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class TaskIndex:
         Whether the rows came sorted by task, so that ``order`` changes nothing.
     by_rows : ndarray of shape (m,), optional
         The tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`).
+    columns : ndarray of shape (d,), optional
+        An order of the columns that follows from their content.
+    hashes : ndarray of shape (n,), optional
+        Of the sorted rows, where these do not come in the order of their hashes.
     """
 
     names: NDArray[Any]
@@ -57,6 +62,8 @@ class TaskIndex:
     offsets: NDArray[np.int64]
     is_sorted: bool = False
     by_rows: NDArray[np.int64] | None = None
+    columns: NDArray[np.int64] | None = None
+    hashes: NDArray[np.uint64] | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -74,24 +81,22 @@ class TaskIndex:
     in_memory = True
 
     def by_content(self, X: Any) -> TaskIndex:
-        """The same tasks, the rows of each in an order that follows from their values, whatever order they came in.
+        """The same tasks, the rows of each in an order that follows from their content (:mod:`mtclust.core.order`).
 
-        Rows are compared by how far they lie from the mean of their task, and by the skew of that; columns may come in
-        any order. Rows that are equal in both keep the order they came in.
+        Very many rows stay where they are, and only their hashes are kept: nothing but samples depends on their order.
         """
-        keys = np.empty((2, len(self.order)))
-        for part in self.slices():  # a task at a time: a copy of all rows would be most of the memory of a fit
-            rows = X[self.order[part]]
-            rows = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
-            apart = rows - rows.mean(axis=0)
-            scale = np.abs(apart).max(initial=0.0) or 1.0
-            apart = np.sort(apart / scale, axis=1)  # sums of numbers in one order have one rounding
-            keys[:, part] = np.sum(apart**2, axis=1), np.sum(apart**3, axis=1)
-        keys = keys.round(_DIGITS)
-        content = np.lexsort((keys[1], keys[0], self.task_numbers[self.order]))
-        sums = np.add.reduceat(keys[:, content], self.offsets[:-1], axis=1).round(_DIGITS - 3)
-        by_rows = np.lexsort((sums[1], sums[0], self.sizes))
-        return replace(self, order=self.order[content], is_sorted=False, by_rows=by_rows)
+        content = content_order(X)
+        by_rows = content.of_tasks(self.task_numbers, self.n_tasks)
+        if X.shape[0] > _ORDERED:
+            return replace(self, by_rows=by_rows, columns=content.columns, hashes=content.hashes[self.order])
+        order = content.of_rows(self.task_numbers)
+        return replace(self, order=order, is_sorted=False, by_rows=by_rows, columns=content.columns)
+
+    def first_rows(self, task: int, k: int) -> NDArray[np.int64]:
+        """Positions within a task of the k rows that come first in the order of content."""
+        if self.hashes is None:
+            return np.arange(k)
+        return np.argsort(self.hashes[self.offsets[task] : self.offsets[task + 1]], kind="stable")[:k]
 
     def in_order_of_content(self) -> NDArray[np.int64]:
         """Positions of the sorted rows, the tasks in an order that their names do not change."""
@@ -120,12 +125,12 @@ class TaskIndex:
     def with_plain_ids(
         self, labels: Any, single: Any, n_clusters: int, free: bool
     ) -> tuple[Any, Any, NDArray[np.int64] | None]:
-        """Labels in the order of the input, numbered as the clusters first appear there if ids are free.
+        """Labels in the order of the input, clusters numbered by their sizes if ids are free.
 
         ``single`` are other labels of the rows; they are named to agree with these as often as possible. Returns both
         and the new ids, None if not free. Labels are taken task by task: they are the memory of a fit beside the data.
         """
-        new_ids = ids_by_first_position(self._first_positions(labels, n_clusters)) if free else None
+        new_ids = self._ids_by_size(labels, n_clusters) if free else None
         ids = np.arange(n_clusters) if new_ids is None else new_ids
         pairs = np.zeros((n_clusters, n_clusters), dtype=np.int64)
         for rows in self.slices():
@@ -139,18 +144,15 @@ class TaskIndex:
             found[where], others[where] = ids[labels[rows]], names[single[rows]]
         return found, others, new_ids
 
-    def _first_positions(self, labels: Any, n_clusters: int) -> NDArray[np.int64]:
-        """Where in the input each cluster first appears, −1 where it has no rows."""
-        n = int(self.offsets[-1])
-        first = np.full(n_clusters, n)
-        for rows in self.slices():
-            if self.is_sorted and first.max() <= rows.start:  # later rows cannot come first
-                break
-            for c in range(n_clusters):
-                mine = np.flatnonzero(labels[rows] == c)
-                if len(mine):
-                    first[c] = min(first[c], rows.start + mine[0] if self.is_sorted else self.order[rows][mine].min())
-        return np.where(first < n, first, -1)
+    def _ids_by_size(self, labels: Any, n_clusters: int) -> NDArray[np.int64]:
+        """New ids by size, largest first; clusters of one size in the order of content of their first rows."""
+        counts = np.bincount(labels, minlength=n_clusters)
+        if len(np.unique(counts)) == n_clusters or self.by_rows is None:
+            return ids_by_size(counts)
+        first = np.full(n_clusters, len(labels))
+        clusters, places = np.unique(labels[self.in_order_of_content()], return_index=True)
+        first[clusters] = places
+        return ids_by_size(counts, first)
 
 
 def task_ids(tasks: Any, n_samples: int, argument: str = "tasks") -> NDArray[Any]:
@@ -249,6 +251,9 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
     ids = task_ids(tasks, n_samples)
     position = {key: i for i, key in enumerate(keys(known))}
     task_numbers = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
+    for row in np.flatnonzero(task_numbers < 0) if ids.dtype.kind == "O" else ():
+        if not isinstance(ids[row], str | bytes | int | float):  # a saved model has dates and the like as strings
+            task_numbers[row] = position.get(str(ids[row]), -1)
     if (task_numbers < 0).any():
         strangers = ids[task_numbers < 0].tolist()
         unknown = np.array(sorted({str(name) for name in strangers}), dtype=object)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.alignment import ids_by_first_position, names_by_agreement, pair_counts
+from mtclust.core.alignment import ids_by_size, names_by_agreement, pair_counts
 from mtclust.distributed import chunk
 from mtclust.rows.passes import TaskLabels
 
@@ -152,18 +152,15 @@ class ChunkedLabels:
         return self.source.as_array(self.parts())
 
     def with_plain_ids(self, single: Any, n_clusters: int, free: bool) -> tuple[Any, Any, NDArray[np.int64] | None]:
-        """These and the single-task labels in the order of the input, ids by first appearance where they are free."""
+        """These and the single-task labels in the order of the input, ids by size where they are free."""
         engine = self.source.engine
         own, alone = self.parts(), single.parts()
         seen = engine.gather([engine.step(_seen, a, b, n_clusters) for a, b in zip(own, alone)])
         new_ids = np.arange(n_clusters)
         if free:
-            starts = np.concatenate([[0], np.cumsum(self.source.layout.lengths)[:-1]])
-            firsts = np.stack([np.where(first < 0, -1, first + start) for (first, _), start in zip(seen, starts)])
-            found = np.where(firsts < 0, np.iinfo(np.int64).max, firsts).min(axis=0)
-            new_ids = ids_by_first_position(np.where(found == np.iinfo(np.int64).max, -1, found))
+            new_ids = ids_by_size(np.sum(seen, axis=(0, 1)))
         pairs = np.zeros((n_clusters, n_clusters), dtype=np.int64)
-        pairs[:, new_ids] = np.sum([part for _, part in seen], axis=0)
+        pairs[:, new_ids] = np.sum(seen, axis=0)
         labels, others = (
             engine.keep([engine.step(_named, part, names) for part in parts])
             for parts, names in ((own, new_ids), (alone, names_by_agreement(pairs)))
@@ -172,12 +169,9 @@ class ChunkedLabels:
         return source.as_array(labels), source.as_array(others), new_ids if free else None
 
 
-def _seen(labels: NDArray[Any], single: NDArray[Any], n_clusters: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where every cluster appears first in a chunk (−1: nowhere), and how often which two labels meet."""
-    first = np.full(n_clusters, -1, dtype=np.int64)
-    values, places = np.unique(labels, return_index=True)
-    first[values] = places
-    return first, pair_counts(single.astype(np.int64), labels.astype(np.int64), n_clusters)
+def _seen(labels: NDArray[Any], single: NDArray[Any], n_clusters: int) -> NDArray[np.int64]:
+    """How often which two labels meet in a chunk: single-task labels (rows) and labels (columns)."""
+    return pair_counts(single.astype(np.int64), labels.astype(np.int64), n_clusters)
 
 
 def _named(labels: NDArray[Any], names: NDArray[np.int64]) -> NDArray[Any]:

@@ -17,7 +17,6 @@ from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.confidence import separation_by
-from mtclust.estimators.display import with_findings
 from mtclust.estimators.mistakes import check_index
 from mtclust.estimators.new_tasks import cluster_task
 from mtclust.estimators.stability import refit_on_subsamples
@@ -258,7 +257,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
           sizes     'balanced': set by the user
         <BLANKLINE>
         Found
-          separation  0.997 (1: clear-cut clusters, 0: no better than clusters of noise)
+          separation  0.997 (1: clusters do not touch, 0: as in data without clusters)
           objective   0.0219119 after 1 round
         <BLANKLINE>
         Rows per task and cluster
@@ -273,13 +272,17 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         check_is_fitted(self, "labels_")
         return summarise(self)
 
+    def _with_findings(self, diagram: str) -> str:
+        """scikit-learn's diagram of an estimator and, once it is fitted, what was found."""
+        return diagram + self.summary()._repr_html_() if hasattr(self, "labels_") else diagram
+
     # scikit-learn shows these two; which of them depends on the notebook
 
     def _repr_html_inner(self) -> str:
-        return with_findings(self, super()._repr_html_inner())
+        return self._with_findings(super()._repr_html_inner())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
-            bundle["text/html"] = with_findings(self, bundle["text/html"])
+            bundle["text/html"] = self._with_findings(bundle["text/html"])
         return bundle

@@ -20,11 +20,14 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mtclust.choose.n_clusters import CANDIDATES, choose_n_clusters
-from mtclust.choose.number_choice import ClusterNumberChoice, warn_of_choice, words_of_choice
-from mtclust.choose.settings import Input, columns_to_spread, sizes_left_open
-from mtclust.choose.views import is_wide
-from mtclust.core.few_values import spread
+from mtclust.choose.number import (
+    CANDIDATES,
+    ClusterNumberChoice,
+    choose_n_clusters,
+    warn_of_choice,
+    words_of_choice,
+)
+from mtclust.choose.settings import Input, by_rows, sizes_left_open
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.known import read_known
@@ -39,7 +42,7 @@ from mtclust.estimators.forms import FORMS, form_of
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
 from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search, tasks_of_few
 from mtclust.estimators.repeated import check_copies, read_copies, store_by_row
-from mtclust.estimators.storing import label_as_they_are, store
+from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
@@ -53,8 +56,6 @@ Array = NDArray[np.float64]
 
 #: options a user may set through ``solver_options``; the others have arguments of their own
 _SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
-#: up to so many rows the order in which they come has no effect at all
-_ORDERED_BY_CONTENT = 20_000
 
 
 def unchanged_on_failure(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,7 +137,6 @@ class MultitaskClusterer(AfterFit):
         -------
         self
         """
-        self.spread_columns_ = np.empty(0, dtype=np.int64)
         if is_dask(X, tasks):
             from mtclust.distributed.fit import fit_distributed
 
@@ -165,13 +165,9 @@ class MultitaskClusterer(AfterFit):
         """Fit a table in memory, with a task id for every row."""
         index = index_tasks(ids, rows.shape[0])
         form = form_of(self, self._read_form(), rows)
-        self.spread_columns_ = columns_to_spread(self, rows)
-        seen = spread(rows, self.spread_columns_)
-        if rows.shape[0] <= _ORDERED_BY_CONTENT and not is_wide(rows):
-            index = index.by_content(seen)
-        self._fit_rows(seen, index, form, hints.of_rows(index.order, rows.shape[0]))
-        label_as_they_are(self, rows, index, hints)
-        return self
+        if by_rows(self):
+            index = index.by_content(rows)
+        return self._fit_rows(rows, index, form, hints.of_rows(index.order, rows.shape[0]))
 
     def _fit_rows(self, rows: Any, index: TaskIndex, form: str, hints: Hints = NO_HINTS) -> Any:
         """Choose what is left open, search, decide, store.
@@ -192,15 +188,16 @@ class MultitaskClusterer(AfterFit):
         rng = generator_of(self.random_state)
         with one_blas_thread(), reporting(self), memory_named(what):
             prepared = prepare(self, given, form, options)
-            prepared.settings.selection.update(words_of_choice(choice))
-            outcome = self._solve(prepared, index, options, rng)
+            if choice is not None:
+                prepared.settings.selection.update(words_of_choice(choice))
+            outcome = self._solve(prepared, given, options, rng)
             few_tasks = tasks_of_few(prepared, index)
             if known is not None:
                 outcome = keep_known(outcome, known, options, rng, few_tasks, same_for_all_clusters(self.sizes))
             if hints.links is not None:
                 within_sizes = not sizes_left_open(self) or isinstance(self.n_clusters, Mapping)
                 outcome = keep_links(outcome, hints, options, rng, few_tasks, within_sizes)
-            outcome = store(self, prepared, index, outcome)
+            outcome = store(self, prepared, rows, index, outcome)
             store_confidence(self, rows, index, outcome)
         for entry in self.history_ if self.verbose else ():
             print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
@@ -248,13 +245,13 @@ class MultitaskClusterer(AfterFit):
         warn_of_choice(choice)
         return choice
 
-    def _solve(self, prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    def _solve(self, prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
         """Search, then let the method decide on what was found."""
         if self.solver == "cutting-plane":
             from mtclust.estimators.relaxed import solve_relaxed
 
-            return solve_relaxed(self, prepared.problem, index, options, rng)
-        return search(prepared, index, options, rng)
+            return solve_relaxed(self, prepared.problem, given.index, options, rng)
+        return search(prepared, given, options, rng)
 
     def _method(self, n_tasks: int) -> Method:
         """How the tasks are coupled."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.choose.judge import Judge
+from mtclust.choose.choice import Question
+from mtclust.choose.judge import Predictability, Verdict
 from mtclust.choose.settings import all_rows, sample_rows
-from mtclust.choose.views import View, is_wide, judging_kernels
-from mtclust.core.few_values import spread
+from mtclust.choose.views import View, candidate_kernels, is_wide
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.membership import best_temperature, probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
@@ -40,20 +40,28 @@ def separation_by(model: Any, X: Any, tasks: Any) -> float:
         )
     labels = model.predict(X, tasks=tasks)
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
-    features = spread(features, model.spread_columns_)
-    index = index_tasks(ids, features.shape[0])
-    if not is_wide(features):  # then the order of rows does not count
-        index = index.by_content(features)
-    common = model.selection_.center != "task"
-    if common:
-        numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
-        features = rows_in_frame(model._kept, features, numbers)
-    few = index.sizes.sum() <= _JUDGED_ROWS
-    sample = all_rows(features, index) if few else sample_rows(features, index, _SAMPLED_ROWS)
-    offsets = sample.index.offsets[[0, -1]] if common else sample.index.offsets
-    view = View(sample.rows, offsets)
-    judge = Judge.of(view, judging_kernels(model.kernel, is_wide(sample.rows)))
-    return judge(labels[sample.order], model.n_clusters_).separation
+    index = index_tasks(ids, features.shape[0]).by_content(features)
+    numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
+    return separation(model, features, index, numbers, labels).separation
+
+
+def separation(
+    model: Any, rows: Any, index: TaskIndex, task_numbers: NDArray[np.int64], labels: NDArray[np.int64]
+) -> Verdict:
+    """How well clusters are separated in the frame of a model; labels and numbers of tasks are in the order of rows.
+
+    Of more than ``_JUDGED_ROWS`` rows a sample is looked at, the same whatever order they come in.
+    """
+    few = int(index.sizes.sum()) <= _JUDGED_ROWS
+    sample = all_rows(rows, index, index.by_rows) if few else sample_rows(rows, index, _SAMPLED_ROWS, index.by_rows)
+    seen, offsets = sample.rows, sample.index.offsets
+    if model.selection_.center != "task":
+        seen, offsets = rows_in_frame(model._kept, seen, task_numbers[sample.order]), offsets[[0, -1]]
+    view = View(seen, offsets, sample.order, columns=index.columns)
+    kernels = candidate_kernels(model.kernel, "auto", is_wide(seen))
+    question = Question(view, kernels, np.full(len(offsets) - 1, model.n_clusters_), "independent")
+    judge = Predictability(question.rows_as_they_are, question.tasks)
+    return judge.verdict(labels[sample.order], model.n_clusters_)
 
 
 def store_confidence(estimator: Any, rows: Any, index: TaskIndex, outcome: Outcome) -> None:

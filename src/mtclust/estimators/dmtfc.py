@@ -55,7 +55,7 @@ class DMTFC(MultitaskClusterer):
     feature_covariance_ : ndarray of shape (d, d) or (r, r)
         D, trace 1: in the coordinates of X with the linear kernel and up to 2000 columns, otherwise in those of the
         eigen-features of the kernel.
-    {tasks_ single_task_labels_ probabilities_ outlier_scores_ spread_columns_ coef_ intercept_ objective_ loo_score_}
+    {tasks_ single_task_labels_ probabilities_ outlier_scores_ coef_ intercept_ objective_ loo_score_}
     {cluster_scores_ stability_ n_clusters_ cluster_sizes_ task_groups_ history_ n_iter_ selection_ n_features_in_}
     {relaxed_labels_}
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.choose.coupling import decide_coupling
-from mtclust.core.tasks import TaskIndex
+from mtclust.choose.settings import Input
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.new_tasks import correlation
 from mtclust.estimators.problems import Prepared
@@ -102,9 +102,6 @@ class DMTRC(MultitaskClusterer):
     outlier_scores_ : ndarray of shape (n,) or None
         In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.estimators.outliers`); above
         ½ it belongs nowhere. Its label is kept all the same. None above 20 000 rows.
-    spread_columns_ : ndarray of shape (k,)
-        Numbers of the columns with two to five values, whose values were spread for the search
-        (:mod:`mtclust.core.few_values`); only where sizes are open.
     single_task_labels_ : ndarray of shape (n,)
         What clustering every task alone gives (DSTC), for comparison. Of cutting planes the labels at the start, unless
         ``solver_options`` has ``single_tasks``.
@@ -217,23 +214,21 @@ class DMTRC(MultitaskClusterer):
     def _method(self, n_tasks: int) -> Method:
         return "independent" if n_tasks == 1 or self.coupling in ("none", 0) else "relationship"
 
-    def _solve(self, prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-        selection = prepared.settings.selection
+    def _solve(self, prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+        selection, index = prepared.settings.selection, given.index
         if self.solver == "cutting-plane":
             selection["coupling"] = decision_of_relaxation(self.coupling, index.n_tasks)
-            return super()._solve(prepared, index, options, rng)
-        outcome = super()._solve(prepared, index, options, rng)
-        choice = prepared.settings.choice
-        together = choice is not None and choice.best.start == "together" and self.coupling == "auto"
-        if prepared.settings.frame != "task" or together:
-            moved = ", each moved by an offset of its own," if prepared.settings.moves is not None else ","
-            one = f"all tasks share one frame{moved} and with it one model"
-            reason = "the rows of all tasks together show clusters better than those of any task" if together else one
-            selection["coupling"] = {"decision": "full", "reason": reason}
+            return super()._solve(prepared, given, options, rng)
+        outcome = super()._solve(prepared, given, options, rng)
+        settings = prepared.settings
+        if settings.frame != "task":
+            moved = ", each moved by an offset of its own," if settings.moves is not None else ","
+            selection["coupling"] = {
+                "decision": "full", "reason": f"all tasks share one frame{moved} and with it one model",
+            }  # fmt: skip
             return outcome
-        judge, open_sizes = prepared.settings.judge, prepared.settings.sizes != "given"
         outcome, selection["coupling"] = decide_coupling(
-            self.coupling, outcome, judge, prepared.sample, index, options, open_sizes
+            self.coupling, outcome, settings.X, settings.choice, prepared.sample, index, options
         )
         return outcome
 

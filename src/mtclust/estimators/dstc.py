@@ -43,7 +43,7 @@ class DSTC(MultitaskClusterer):
     Attributes
     ----------
     {labels_}
-    {tasks_ probabilities_ outlier_scores_ spread_columns_ coef_ intercept_ objective_ loo_score_ cluster_scores_}
+    {tasks_ probabilities_ outlier_scores_ coef_ intercept_ objective_ loo_score_ cluster_scores_}
     {stability_ n_clusters_ cluster_sizes_ task_groups_ history_ n_iter_ selection_ n_features_in_}
     {relaxed_labels_}
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.few_values import spread
 from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
 from mtclust.core.new_task import NewTask
 from mtclust.core.validation import generator_of
@@ -26,11 +26,11 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator."""
     kept = model._kept
     given = _rows_of_new_task(model, X, kept.n_columns)
-    rows = spread(given, model.spread_columns_)
+    rows = given
     if sizes is None:
         sizes = model.sizes if same_for_all_clusters(model.sizes) else "auto"
     if isinstance(kept, CommonKept):
-        return _by_common_model(model, kept, given)
+        return _by_common_model(model, kept, given, sizes)
     bounds = _bounds_of_new_task(model, kept, sizes, rows.shape[0])
     rng = generator_of(model.random_state)
     options = replace(model._read_search_options(), n_jobs=None)
@@ -41,17 +41,23 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
         labels = problem.starts_of(point)[-1].labels
         assert labels is not None
         decision = replace(problem.decision(point), temperature=model._model.temperature)
-        if len(model.spread_columns_):
-            labels = decision.scores(given, np.full(given.shape[0], problem.n_tasks - 1)).argmax(axis=1)
         return NewTask(labels, covariance, row, point.value, decision, rows.shape[1])
 
 
-def _by_common_model(model: Any, kept: CommonKept, rows: Any) -> NewTask:
+def _by_common_model(model: Any, kept: CommonKept, rows: Any, sizes: Any) -> NewTask:
     """In a common frame the one model labels rows of any task, aligned with the others where those are."""
     common = replace(kept.model_of_new_task(rows), temperature=model._model.temperature)
     m = len(kept.bounds.lower) + 1
-    labels = common.scores(rows, np.zeros(rows.shape[0], dtype=np.int64)).argmax(axis=1)
-    return NewTask(labels, np.full((m, m), 1.0 / m), np.ones(m), float("nan"), common, rows.shape[1])
+    first = np.zeros(rows.shape[0], dtype=np.int64)
+    if isinstance(sizes, str) and sizes == "auto":
+        labels = common.scores(rows, first).argmax(axis=1)
+    else:
+        bounds = parse_sizes(sizes, [rows.shape[0]], model.n_clusters_)
+        labels = assign(-common.scores(rows, first), bounds.lower[0], bounds.upper[0])
+        common = replace(common, present=bounds.present)
+    coupled = COUPLINGS[model._method(m)].couples_labels
+    covariance, row = (np.full((m, m), 1.0 / m), np.ones(m)) if coupled else (None, None)
+    return NewTask(labels, covariance, row, float("nan"), common, rows.shape[1])
 
 
 def _bounds_of_new_task(model: Any, kept: Any, sizes: Any, n_rows: int) -> SizeBounds:

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.frames import moves_by_sums
+from mtclust.choose.choice import DIRECTIONS_OF_D, Choice, bounds_of_labels, modelled
+from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.settings import (
     Input,
     Sample,
@@ -29,7 +30,6 @@ from mtclust.choose.settings import (
     sizes_left_open,
 )
 from mtclust.choose.views import View, is_wide
-from mtclust.choose.ways import DIRECTIONS_OF_D, Candidate
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
@@ -41,9 +41,10 @@ from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
 from mtclust.problem.criteria import CRITERIA, criterion_named
+from mtclust.problem.kernel_descent import KernelFit
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import SearchOptions
-from mtclust.search.outcome import Outcome, polished, released
+from mtclust.problem.protocol import Point, SearchOptions
+from mtclust.search.outcome import Outcome
 from mtclust.search.recipe import solve
 from mtclust.util.warning import warn_user
 
@@ -51,8 +52,10 @@ Array = NDArray[np.float64]
 
 #: rows of the search in a wide sparse table
 _WIDE_ROWS = 1500
-#: rows that are read at once to find the offsets of tasks
-_ROWS_AT_ONCE = 4096
+#: rows that are read at once to find the offsets of tasks, and rows of a task that is not in the sample
+_ROWS_AT_ONCE, _ROWS_OF_OTHER_TASKS = 4096, 60
+#: turns of labels and offset of such a task
+_TURNS = 5
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,10 @@ class Prepared:
     sample: Sample
     form: str  # "dual" or "primal"
 
-    def is_searched(self, index: TaskIndex) -> bool:
-        """Whether there is a search of its own: where nothing or only the kernel was open, or a task not looked at."""
-        settings = self.settings
-        return settings.choice is None or settings.sizes == "given" or len(self.sample.tasks) < index.n_tasks
+    @property
+    def is_searched(self) -> bool:
+        """Whether there is a search of its own: where nothing or only the kernel was open."""
+        return self.settings.choice is None or self.settings.sizes == "given"
 
 
 def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> Prepared:
@@ -96,22 +99,37 @@ def _tasks_of(estimator: Any, index: TaskIndex, most: int) -> dict[str, int]:
 
 
 def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Settings:
-    """Offsets of tasks by all of their rows, in the clusters that the model of the sample puts them in."""
+    """Offsets of tasks by all of their rows, in the clusters that the model of the sample puts them in.
+
+    A task that is not in the sample begins with the offset of its mean, and takes turns of labels and offset.
+    """
     assert settings.choice is not None
     assert settings.moves is not None
-    index, outcome, C = given.index, settings.choice.best.outcome, int(given.clusters.max())
+    index, outcome, C = given.index, settings.choice.outcome, int(given.clusters.max())
     model: Any = outcome.problem.decision(outcome.point)
     sums, counts = np.zeros((index.n_tasks, C, given.rows.shape[1])), np.zeros((index.n_tasks, C))
+    sample_rows = settings.view.rows
+    z = indicators(_labels_of(outcome.point), C)
+    means = z.T @ sample_rows / np.maximum(z.sum(axis=0), 1.0)[:, None]
     for task, part in enumerate(index.slices()):
+        own, move = np.flatnonzero(sample.tasks == task), settings.moves[task]
+        if len(own) == 0:
+            rows = _dense(given.rows[index.order[part][:_ROWS_AT_ONCE]])
+            move = rows.mean(axis=0) - sample_rows.mean(axis=0)
+            for _ in range(_TURNS):
+                move = (rows - means[labels_by(model, rows - move)]).mean(axis=0)
         for begin in range(part.start, part.stop, _ROWS_AT_ONCE):
-            rows = given.rows[index.order[begin : min(begin + _ROWS_AT_ONCE, part.stop)]]
-            rows = rows.toarray() if sp.issparse(rows) else rows
-            z = indicators(labels_by(model, rows - settings.moves[task]), C)
+            rows = _dense(given.rows[index.order[begin : min(begin + _ROWS_AT_ONCE, part.stop)]])
+            z = indicators(labels_by(model, rows - move), C)
             sums[task] += z.T @ rows
             counts[task] += z.sum(axis=0)
-    moves = moves_by_sums(sums, counts)
-    view = View(sample.rows, sample.index.offsets, sample.order).aligned(moves[sample.tasks])
+    moves = offsets_by_sums(sums, counts)
+    view = replace(settings.question.view).aligned(moves[sample.tasks])
     return replace(settings, moves=moves, view=view)
+
+
+def _dense(rows: Any) -> Array:
+    return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
 
 
 def _chosen_on_few(estimator: Any, clusters: NDArray[np.int64]) -> bool:
@@ -121,77 +139,131 @@ def _chosen_on_few(estimator: Any, clusters: NDArray[np.int64]) -> bool:
 
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
     """Which tasks those of ``few`` of an outcome are: a choice may have put them in another order."""
-    return np.arange(index.n_tasks) if prepared.is_searched(index) else prepared.sample.tasks
+    return np.arange(index.n_tasks) if prepared.is_searched else prepared.sample.tasks
 
 
-def search(prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """What the choice has found, on all rows, or a search of its own."""
-    settings, problem, sample = prepared.settings, prepared.problem, prepared.sample
+    settings, problem, sample, index = prepared.settings, prepared.problem, prepared.sample, given.index
     choice = settings.choice
-    if choice is None or prepared.is_searched(index):
+    if choice is None or prepared.is_searched:
         if choice is not None and settings.sizes != "given":  # random_state counts for sizes that are given
             rng = np.random.default_rng(0)
-        outcome = solve(problem, options, rng)
-        return released(outcome, options, rng) if settings.sizes == "released" else outcome
-    best, rng = choice.best, np.random.default_rng(0)  # what was chosen does not depend on random_state
-    if best.frame != "task":
-        return _in_common_frame(prepared, best, choice.alone, index, options, rng)
-    outcome = best.outcome
-    if choice.alone is not None and problem.coupling.learns:
-        single = choice.alone.outcome.point
-        outcome = replace(outcome, single=single, few_single=single)
-    return polished(outcome, options, rng) if sample.in_order else _carried_to_all_rows(prepared, outcome, options, rng)
+        return solve(problem, options, rng)
+    rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
+    if choice.frame != "task":
+        return _in_common_frame(prepared, choice, index, options, rng)
+    return choice.outcome if sample.in_order else _carried_to_all_rows(prepared, given, options, rng)
 
 
-def _carried_to_all_rows(prepared: Prepared, few: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """The outcome on a sample carried to all rows."""
-    problem, sample = prepared.problem, prepared.sample
-    positions, labels, place = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
-    if prepared.settings.sizes == "released":
-        problem = problem.with_bounds(free_bounds(np.diff(problem.offsets), few.problem.bounds.present[place]))
-    effort = options.effort("all rows", last=True, tasks=sample.tasks.tolist())  # in an order that names do not change
-    Z = few.point.Z[np.ix_(place, place)] if problem.couples_labels else few.point.Z
-    begun = problem.carried_labels(positions, labels, Z)
+def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    """Labels of a sample carried to all rows; where it holds all of them they stay as they are."""
+    choice, sample, problem = prepared.settings.choice, prepared.sample, prepared.problem
+    assert choice is not None
+    few, index = choice.outcome, given.index
+    if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
+        problem = problem.alone()
+    positions, labels, seen = _of_every_task(prepared, given, _labels_of(few.point))
+    counts = [np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels]
+    problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), np.stack(counts), given.clusters))
+    Z = problem.uncoupled()
+    if problem.couples_labels:
+        Z = _coupling_of_all(few.point.Z, seen)
+    elif sample.complete:
+        Z = few.point.Z
+    begun = problem.carried_labels(positions, np.concatenate(labels), Z)
     if sample.complete:
-        begun.following(few.point)
-    point = problem.descend(begun, rng, effort)
+        point = begun.following(few.point)
+        point.converged = few.point.converged
+    else:
+        tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
+        point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=tasks.tolist()))
     alone = point
     if problem.coupling.learns:
-        single = sample.by_task(np.asarray(few.single.labels, dtype=np.int64))[1]
-        alone = problem.alone().carried_labels(positions, single, problem.alone().uncoupled())
-    similarity = few.similarity[np.ix_(place, place)]
+        single = _of_every_task(prepared, given, _labels_of(few.single))[1]
+        alone = problem.alone().carried_labels(positions, np.concatenate(single), problem.alone().uncoupled())
+    similarity = np.eye(index.n_tasks)
+    similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
     return replace(
         few, problem=problem, point=point, single=alone, few=few.problem, few_point=few.point, similarity=similarity,
         groups=groups_of_tasks(similarity),
     )  # fmt: skip
 
 
+def _labels_of(point: Point) -> NDArray[np.int64]:
+    return np.asarray(point.labels, dtype=np.int64)
+
+
+def _of_every_task(
+    prepared: Prepared, given: Input, labels: NDArray[np.int64]
+) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]], NDArray[np.int64]]:
+    """Positions of some rows of every task, their labels, and the place of every task in the sample or −1.
+
+    Rows of tasks that are not in the sample are labelled by one model of all its rows, each around its task's mean.
+    """
+    sample, index = prepared.sample, given.index
+    seen = np.full(index.n_tasks, -1)
+    seen[sample.tasks] = np.arange(len(sample.tasks))
+    offsets = sample.index.offsets
+    teacher = None
+    positions, found = [], []
+    for task in range(index.n_tasks):
+        k = int(seen[task])
+        if k >= 0:
+            positions.append(sample.positions[k])
+            found.append(labels[offsets[k] : offsets[k + 1]])
+            continue
+        teacher = _teacher(prepared, labels) if teacher is None else teacher
+        some = np.sort(index.first_rows(task, min(int(index.sizes[task]), _ROWS_OF_OTHER_TASKS)))
+        rows = given.rows[index.input_rows(index.offsets[task] + some)]
+        rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+        positions.append(some)
+        found.append(labels_by(teacher, rows - rows.mean(axis=0)))
+    return positions, found, seen
+
+
+def _teacher(prepared: Prepared, labels: NDArray[np.int64]) -> Any:
+    """One model of the rows of the sample around the means of their tasks."""
+    question, settings = prepared.settings.question, prepared.settings
+    rows = question.view.centred_rows[0]
+    rows = rows.toarray() if sp.issparse(rows) else rows
+    view = View(rows, np.array([0, len(rows)]))
+    one = replace(question, view=view, clusters=question.clusters[:1], method="independent", lambdas=None, names=None)
+    outcome = modelled(one, settings.spec, labels, SearchOptions())
+    model: Any = outcome.problem
+    return model.decision(outcome.point)
+
+
+def _coupling_of_all(Z: Array, seen: NDArray[np.int64]) -> Array:
+    """Ω of all tasks from that of some of them: the others are like the mean of these."""
+    if len(Z) == len(seen) and np.array_equal(np.sort(seen), np.arange(len(seen))):
+        return Z[np.ix_(seen, seen)]
+    own, rest = float(np.mean(Z.diagonal())), float((Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1))
+    found = np.full((len(seen), len(seen)), max(rest, 0.0))
+    found.flat[:: len(seen) + 1] = own
+    return found / np.trace(found)
+
+
 def _in_common_frame(
-    prepared: Prepared, best: Candidate, own: Candidate | None, index: TaskIndex, options: SearchOptions,
-    rng: np.random.Generator,
+    prepared: Prepared, choice: Choice, index: TaskIndex, options: SearchOptions, rng: np.random.Generator
 ) -> Outcome:  # fmt: skip
-    """All rows labelled by one model; the tasks alone keep what they had in their own frames."""
-    few, sample = best.outcome, prepared.sample
-    pooled, point, single = few.problem, few.point, None if own is None else own.outcome.point
-    similarity = np.eye(index.n_tasks) if own is None else own.outcome.similarity
-    few_single: Any = few.point if single is None else single
+    """All rows labelled by one model; the tasks alone keep the best labels that each of them has by itself."""
+    few, sample = choice.outcome, prepared.sample
+    pooled, point = few.problem, few.point
+    apart = None if choice.apart is None else choice.apart.labels
+    similarity = choice.similarity if choice.similarity is not None else np.eye(len(sample.tasks))
     place = None
     if not sample.in_order:
         pooled = prepared.problem
-        if prepared.settings.sizes == "released":
-            pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
+        pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
         positions, labels, tasks = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
         place = np.argsort(index.in_order_of_content())
         everywhere = place[np.concatenate([part + a for a, part in zip(index.offsets, positions)])]
         first = np.argsort(everywhere)
         carried = pooled.carried_labels([everywhere[first]], labels[first], pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True))
-        similarity = similarity[np.ix_(tasks, tasks)]
-        if single is not None and sample.complete:
-            alone = sample.by_task(np.asarray(single.labels, dtype=np.int64))[1]
-            single = replace(single, fit=replace(single.fit, labels=alone))
-        else:
-            single = None
+        similarity = similarity[np.ix_(tasks, tasks)] if sample.complete else np.eye(index.n_tasks)
+        apart = sample.by_task(apart)[1] if apart is not None and sample.complete else None
     labels = np.asarray(point.labels) if place is None else np.asarray(point.labels)[place]
     counts = counts_by_task(labels, index.offsets, pooled.bounds.n_clusters)
     settings = prepared.settings
@@ -200,9 +272,9 @@ def _in_common_frame(
         None if settings.moves is None else settings.view.rows,
     )  # fmt: skip
     whole = frame.point(point)
+    single = whole if apart is None else Point(KernelFit(apart, few.point.fit.at, few.problem.bounds), whole.value)
     return Outcome(
-        frame, whole, whole if single is None else single, few.problem, few.point, few_single, similarity,
-        groups_of_tasks(similarity),
+        frame, whole, single, few.problem, few.point, few.point, similarity, groups_of_tasks(similarity)
     )  # fmt: skip
 
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.choose.choice import Question, labelling
 from mtclust.choose.record import SizesChoice
 from mtclust.choose.views import KernelSpec, View
-from mtclust.choose.ways import Question, coupled_at_once, own_frame_problem, starts_from
-from mtclust.core.few_values import spread
 from mtclust.core.known import placed
 from mtclust.core.labels import parse_sizes, proportional, same_for_all_clusters
 from mtclust.core.stability import Refit, Stability, compared, subsample
@@ -23,8 +22,7 @@ from mtclust.estimators.mistakes import check_index
 from mtclust.estimators.problems import clusters_per_task
 from mtclust.problem.common import rows_in_frame
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Method, Point, Start
-from mtclust.search.outcome import released
+from mtclust.problem.protocol import Method, Point
 from mtclust.search.recipe import solve
 from mtclust.util.progress import counted, reporting
 from mtclust.util.threads import one_blas_thread
@@ -58,15 +56,11 @@ def refit_on_subsamples(model: Any, X: Any, tasks: Any, n_refits: int, share: fl
             f"X has {rows.shape[0]} rows, but the model was fitted on {len(model.labels_)}; stability needs the "
             "rows of fit, in the same order."
         )
-    rows = spread(rows, model.spread_columns_)
     numbers = numbers_of_known_tasks(ids, rows.shape[0], model.tasks_)
     index = index_tasks(numbers, rows.shape[0])
     rng = generator_of(random_state)
     share = min(share, MOST_ROWS / rows.shape[0])
-    # refits see columns that were spread; so must what they are compared with
-    spreads = len(model.spread_columns_) > 0
-    labels = model._model.scores(rows, numbers).argmax(axis=1) if spreads else np.asarray(model.labels_)
-    labels, rows = labels[index.order], rows_in_frame(model._kept, rows, numbers)
+    labels, rows = np.asarray(model.labels_)[index.order], rows_in_frame(model._kept, rows, numbers)
     with one_blas_thread(), reporting(model):
         refitting = _Refitting(model, rows, index, labels)
         refits = [refitting(share, rng) for _ in counted(range(n_refits), "stability: refit", n_refits)]
@@ -91,8 +85,7 @@ class _Refitting:
         self.method: Method = "independent" if apart else model._method(index.n_tasks)
         own = chosen.coupling is not None and not apart and chosen.center == "task"
         self.covariance = model.task_covariance_ if own and index.n_tasks > 1 else None
-        name = (chosen.reason or "").split(":")[0]
-        self.from_mixture, self.together = "from a Gaussian mixture" in name, "from all rows together" in name
+        self.name = chosen.candidates[0].name if self.sizes == "free" and chosen.candidates else None
         options = model._read_search_options()
         self.options = replace(options, n_init=_N_INIT, single_task_n_init=_STARTS, n_seeds=1)
 
@@ -137,23 +130,12 @@ class _Refitting:
         return rows, found
 
     def _searched(self, problem: KernelProblem, rng: np.random.Generator) -> tuple[Any, list[Point]]:
-        """The problem with the sizes that were chosen, and where a search begun like that of the fit ends."""
-        if self.together and problem.n_tasks > 1:
-            one = own_frame_problem(self._question.around_means, self.spec, "E")
-            labels = np.asarray(solve(one, self.options, rng).point.labels, dtype=np.int64)
-            return problem, [coupled_at_once(problem, labels, self.options)]
-        outcome = solve(problem, self.options, rng, self._mixture_starts(problem))
-        if self.sizes == "released":
-            outcome = released(outcome, self.options, rng)
+        """The problem, and where a search like that of the fit ends: the method that found its labels, or J anew."""
+        if self.name is not None:
+            return problem, [problem.point(labelling(self._question, self.name, self.options), problem.uncoupled())]
+        outcome = solve(problem, self.options, rng)
         found: Any = outcome.problem
         return found, [found.point(np.asarray(outcome.point.labels, dtype=np.int64), outcome.point.Z)]
-
-    def _mixture_starts(self, problem: KernelProblem) -> list[list[Start]] | None:
-        """Where the clusters of the fit began with those of a Gaussian mixture, a mixture of these rows."""
-        if not self.from_mixture:
-            return None
-        labels = self._question.mixture()
-        return None if labels is None else starts_from(problem, labels, self.options)
 
     def _own(self, tasks: Labels, where: Labels, offsets: NDArray[np.int64]) -> KernelProblem:
         """The problem of some rows, every task in its own frame."""
@@ -169,12 +151,11 @@ class _Refitting:
         rule = model.sizes if same_for_all_clusters(model.sizes) else "balanced"
         open_sizes = self.sizes != "given"
         method: Method = self.method if len(tasks) > 1 else "independent"
-        self._question = question = Question(
-            self._view(where, offsets), (self.spec,), None, clusters[tasks],  # type: ignore[arg-type]
-            method, rule, (lambda1[tasks], lambda2), ("task",),
-            model.n_components, (chosen.criterion,), open_sizes, model.tasks_[tasks],
+        self._question = Question(
+            self._view(where, offsets), (self.spec,), clusters[tasks], method, rule, open_sizes,
+            (lambda1[tasks], lambda2), ("task",), model.n_components, model.tasks_[tasks],
         )  # fmt: skip
-        problem = own_frame_problem(question, self.spec, chosen.criterion)
+        problem = self._question.problem(self.spec, chosen.criterion)
         if same_for_all_clusters(model.sizes):
             return problem
         table = parse_sizes(model.sizes, self.index.sizes, clusters, model.tasks_).restrict(tasks)
@@ -185,11 +166,10 @@ class _Refitting:
         chosen = self.model.selection_
         first = np.mean(list(chosen.lambda1.values()) if isinstance(chosen.lambda1, Mapping) else chosen.lambda1)
         self._question = Question(
-            self._view(where, np.array([0, len(where)])), (self.spec,), None,  # type: ignore[arg-type]
-            np.array([self.model.n_clusters_]), "independent", lambdas=(np.array([first]), chosen.lambda2),
-            frames=("all",), criteria=(chosen.criterion,),
+            self._view(where, np.array([0, len(where)])), (self.spec,), np.array([self.model.n_clusters_]),
+            "independent", lambdas=(np.array([first]), chosen.lambda2), frames=("all",),
         )  # fmt: skip
-        return own_frame_problem(self._question, self.spec, chosen.criterion)
+        return self._question.problem(self.spec, chosen.criterion)
 
     def _view(self, where: Labels, offsets: NDArray[np.int64]) -> View:
         if self.precomputed:

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.record import Selection
-from mtclust.core.hints import Hints
-from mtclust.core.membership import probabilities
 from mtclust.core.tasks import TaskIndex
+from mtclust.estimators.confidence import separation
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import store_relaxation
 from mtclust.problem.criteria import CRITERIA
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome) -> Outcome:
+def store(estimator: Any, prepared: Prepared, rows: Any, index: TaskIndex, outcome: Outcome) -> Outcome:
     """Set the attributes of a fitted estimator; returns the outcome with the names that its clusters got."""
     bounds = prepared.problem.bounds
     # which of many equal namings the search ends in is chance
@@ -45,8 +44,6 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     estimator.labels_, estimator.single_task_labels_ = labels, single
     estimator.cluster_sizes_ = problem.class_counts(point)
     estimator.objective_ = point.value
-    verdict = prepared.settings.judge(prepared.sample.labels_of(point, index), bounds.n_clusters)
-    estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
     estimator.__dict__.pop("stability_", None)  # of an earlier fit
     estimator.intercept_ = estimator._model.intercept
     if estimator._model.kernel.kind == "linear" and estimator._model.rows is None:
@@ -59,6 +56,11 @@ def store(estimator: Any, prepared: Prepared, index: TaskIndex, outcome: Outcome
     certified = None if prepared.form == "dual" else point.certified
     found = {"task_similarity": outcome.similarity, "certified": certified}
     estimator.selection_ = Selection.of(prepared.settings.selection | found)
+    if index.in_memory:
+        verdict = separation(estimator, rows, index, index.task_numbers, labels)
+    else:
+        verdict = prepared.settings.verdict(prepared.sample.labels_of(point, index))
+    estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
     store_relaxation(estimator, index, outcome)
     estimator._store_coupling(problem, point)
     return outcome
@@ -94,31 +96,6 @@ def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) ->
             'these features. Raise them, or set solver_options={"form": "dual"}.',
             ConvergenceWarning,
         )
-
-
-def label_as_they_are(estimator: Any, rows: Any, index: TaskIndex, hints: Hints) -> None:
-    """Take off what spreading has moved (:mod:`mtclust.core.few_values`): every row goes where the model puts it as it
-    is.
-
-    ``hints`` are those of the rows in the order of the input; rows that are known or in a pair stay where they are. So
-    do all, where a cluster would lose its last row.
-    """
-    if not len(estimator.spread_columns_):
-        return
-    found, numbers = estimator.labels_, index.task_numbers
-    scores = estimator._model.scores(rows, numbers)
-    labels = scores.argmax(axis=1)
-    stay = np.zeros(len(labels), dtype=bool) if hints.known is None else hints.known >= 0
-    if hints.links is not None:
-        stay[hints.links.together] = stay[hints.links.apart] = True
-    labels[stay] = found[stay]
-    if len(np.unique(labels)) < len(np.unique(found)):
-        return
-    if np.array_equal(estimator.single_task_labels_, found):
-        estimator.single_task_labels_ = labels.copy()
-    set_labels(estimator, labels, numbers)
-    if estimator.probabilities_ is not None:
-        estimator.probabilities_ = probabilities(scores, estimator._model.temperature)
 
 
 def set_labels(estimator: Any, labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> None:

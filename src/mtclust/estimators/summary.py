@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from mtclust.choose.record import Selection, SizesChoice
-from mtclust.estimators.concerns import concerns
-from mtclust.estimators.facts import facts_of, likeness_of_tasks
+from mtclust.estimators.facts import Caution, cautions, facts_of, likeness_of_tasks
 from mtclust.util.names import columns, padded, shown_name
 
 #: columns of the terminal that are used
 _WIDTH = 100
 #: tasks and clusters that get a line or column of their own
-_TASKS_SHOWN = 30
-_CLUSTERS_SHOWN = 12
+TASKS_SHOWN, CLUSTERS_SHOWN = 30, 12
 #: task groups that are listed, and tasks of a group
-_GROUPS_SHOWN = 10
-_GROUP_TASKS_SHOWN = 12
+_GROUPS_SHOWN, _GROUP_TASKS_SHOWN = 10, 12
+#: no colours of text or page, so that it can be read on light and dark pages alike
+_STYLE = """
+.mtclust-summary {font-family: system-ui, sans-serif; font-size: 13px; margin: .6em 0; max-width: 60em;}
+.mtclust-summary .scroll {overflow-x: auto;}
+.mtclust-summary table {border-collapse: collapse; margin: .4em 0; font-size: inherit;}
+.mtclust-summary td, .mtclust-summary th {padding: .15em .6em; text-align: left; vertical-align: top; border: none;
+  background: none; color: inherit;}
+.mtclust-summary thead th {border-bottom: 1px solid rgba(128, 128, 128, .5);}
+.mtclust-summary th {white-space: nowrap;}
+.mtclust-summary .sizes td, .mtclust-summary .sizes thead th {text-align: right; white-space: nowrap;}
+.mtclust-summary .sizes .name {text-align: left;}
+.mtclust-summary .careful {border-left: 3px solid #D55E00; padding: .1em .6em; margin: .4em 0;}
+"""
 
 
 @dataclass(frozen=True)
@@ -31,41 +42,63 @@ class Summary:
     ----------
     title : str
         What was clustered.
-    choices : list of (str, str)
-        What was chosen, by "auto" or the user, and why.
-    findings : list of (str, str)
-        How good it is, and which tasks belong together.
     header : list of str
         Columns of the table of tasks.
     table : list of list of str
         One row per task: name, rows, cluster sizes, the task closest to it.
+    above, below : list of (str, list of (str, str))
+        Sections before and after the table: what they are about, and lines with their names.
+    cautions : list of Caution
+        What to be careful about.
+    first : list of str
+        Sentences that have to be read before anything else.
     left_out : int
         Tasks that the table has no room for.
-    concerns : list of str
-        What to be careful about.
     """
 
     title: str
-    choices: list[tuple[str, str]]
-    findings: list[tuple[str, str]]
     header: list[str]
     table: list[list[str]]
-    left_out: int
-    concerns: list[str]
+    above: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
+    below: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
+    cautions: list[Caution] = field(default_factory=list)
+    first: list[str] = field(default_factory=list)
+    left_out: int = 0
 
     def __str__(self) -> str:
-        blocks = [_wrapped(self.title, ""), _pairs("Chosen", self.choices), _pairs("Found", self.findings)]
-        blocks.append(_aligned(self.header, self.table, self.left_out))
-        if self.concerns:
-            blocks.append("Be careful\n" + "\n".join(_wrapped(sentence, "  ! ", "    ") for sentence in self.concerns))
-        return "\n\n".join(blocks)
+        careful = [_wrapped(str(caution), "  ! ", "    ") for caution in self.cautions]
+        blocks = [
+            _wrapped(self.title, ""),
+            "\n".join(_wrapped(sentence, "") for sentence in self.first),
+            *(_pairs(title, pairs) for title, pairs in self.above if pairs),
+            _aligned(self.header, self.table, self.left_out),
+            *(_pairs(title, pairs) for title, pairs in self.below if pairs),
+            "\n".join(["Be careful", *careful]) if careful else "",
+        ]
+        return "\n\n".join(block for block in blocks if block)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from mtclust.estimators.display import summary_html
-
-        return summary_html(self)
+        """The summary as a piece of a page; every text in it is escaped."""
+        facts = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
+            for _, pairs in [*self.above, *self.below]
+            for name, text in pairs
+        )
+        left = {0, len(self.header) - 1} if self.header[-1].startswith("closest") else {0}
+        head = "".join(_cell("th", text, k in left) for k, text in enumerate(["", *self.header[1:]]))
+        rows = "".join(
+            "<tr>" + "".join(_cell("td", text, k in left) for k, text in enumerate(row)) + "</tr>" for row in self.table
+        )
+        more = f"<p>and {self.left_out} more tasks</p>" if self.left_out else ""
+        careful = "".join(f'<p class="careful">{escape(text)}</p>' for text in [*self.first, *map(str, self.cautions)])
+        return (
+            f"<style>{_STYLE}</style>"
+            f'<div class="mtclust-summary"><p><b>{escape(self.title)}</b></p>{careful}<table>{facts}</table>'
+            f'<details open><summary>Rows per task and cluster</summary><div class="scroll"><table class="sizes">'
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}</details></div>"
+        )
 
 
 def summarise(model: Any) -> Summary:
@@ -74,11 +107,9 @@ def summarise(model: Any) -> Summary:
     title = (
         f"{type(model).__name__}: {_count(n, 'row')} of {_count(m, 'task')} in {_count(C, 'cluster')}, {_kernel(model)}"
     )
-    header, table = _table(model)
-    return Summary(
-        title, _choices(model), _findings(model), header, table[:_TASKS_SHOWN], max(m - _TASKS_SHOWN, 0),
-        [str(concern) for concern in concerns(model)],
-    )  # fmt: skip
+    header, table = sizes_table(model)
+    above = [("Chosen", _choices(model)), ("Found", _findings(model))]
+    return Summary(title, header, table[:TASKS_SHOWN], above, [], cautions(model), left_out=max(m - TASKS_SHOWN, 0))
 
 
 def _kernel(model: Any) -> str:
@@ -131,7 +162,7 @@ def _lambdas(selection: Selection) -> list[str]:
 def _findings(model: Any) -> list[tuple[str, str]]:
     facts = facts_of(model)
     lines = [
-        ("separation", f"{model.loo_score_:.3f} (1: clear-cut clusters, 0: no better than clusters of noise)"),
+        ("separation", f"{model.loo_score_:.3f} (1: clusters do not touch, 0: as in data without clusters)"),
         *([("stability", facts.stable)] if facts.stable else []),
         (
             "objective",
@@ -171,13 +202,14 @@ def _groups(groups: list[list[Any]]) -> str:
     return ", ".join(words)
 
 
-def _table(model: Any) -> tuple[list[str], list[list[str]]]:
+def sizes_table(model: Any) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table of tasks."""
     sizes = model.cluster_sizes_
     C = sizes.shape[1]
     closest_name, closest = _closest(model)
     header = ["task", "rows", *(str(c) for c in range(C))]
     shown = [[str(size) for size in row] for row in sizes]
-    if C > _CLUSTERS_SHOWN:
+    if C > CLUSTERS_SHOWN:
         header = ["task", "rows", "smallest", "median", "largest"]
         shown = [[f"{row.min()}", f"{np.median(row):g}", f"{row.max()}"] for row in sizes]
     names = [shown_name(name) for name in model.tasks_.tolist()]
@@ -213,6 +245,11 @@ def _pairs(title: str, pairs: list[tuple[str, str]]) -> str:
     width = max((len(name) for name, _ in pairs), default=0) + 2
     lines = [_wrapped(text, f"  {name:<{width}}", " " * (width + 2)) for name, text in pairs]
     return "\n".join([title, *lines])
+
+
+def _cell(tag: str, text: str, left: bool) -> str:
+    name = ' class="name"' if left else ""
+    return f"<{tag}{name}>{escape(text)}</{tag}>"
 
 
 def _aligned(header: list[str], table: list[list[str]], left_out: int) -> str:

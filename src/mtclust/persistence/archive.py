@@ -1,13 +1,11 @@
-"""The file of a saved model: a zip of ``.npy`` arrays and one JSON manifest, written whole or not at all.
+"""The file of a saved model: a zip of ``.npy`` arrays and one JSON manifest.
 
 Members are stored, not compressed, and their lengths may not add up to more than the file, so that a small file cannot
-unfold into a large one. Nothing is ever unpacked to disk. Every array has its SHA-256 in the manifest; the manifest has
-the CRC of the zip.
+unfold into a large one. Nothing is ever unpacked to disk. Every member has the checksum of the zip.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -20,32 +18,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.persistence.codec import PLAIN_KINDS
+from mtclust.persistence.values import PLAIN_KINDS
 
 MANIFEST = "model.json"
-_ARRAY_NAME = re.compile(r"arrays/[0-9]{1,9}\.npy")
+_ARRAY_NAME = re.compile(r"arrays/\w[\w.]{0,200}\.npy", flags=re.ASCII)
 #: the earliest time a zip can state, so that equal models give equal files
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
-
-
-class _Hashed:
-    """A stream that hashes what is written to or read from it."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._sha256 = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        self._sha256.update(data)
-        return self._stream.write(data)
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        self._sha256.update(data)
-        return data
-
-    def hexdigest(self) -> str:
-        return self._sha256.hexdigest()
 
 
 class ArchiveWriter:
@@ -53,7 +31,8 @@ class ArchiveWriter:
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED)
-        self._checksums: dict[str, str] = {}
+        # the arrays are kept beside their names, so that no id is used again while saving
+        self._names: dict[int, tuple[NDArray[Any], str]] = {}
 
     def __enter__(self) -> ArchiveWriter:
         return self
@@ -64,19 +43,21 @@ class ArchiveWriter:
         with suppress(Exception) if error[0] is not None else nullcontext():
             self._zip.close()
 
-    def add(self, array: NDArray[Any]) -> str:
-        """Store an array and return the name it has in the file."""
-        name = f"arrays/{len(self._checksums)}.npy"
-        with self._zip.open(zipfile.ZipInfo(name, _NO_TIME), "w", force_zip64=True) as member:
-            hashed = _Hashed(member)
-            np.lib.format.write_array(hashed, np.asanyarray(array), allow_pickle=False)
-        self._checksums[name] = hashed.hexdigest()
-        return name
+    def add(self, array: NDArray[Any], where: str) -> str:
+        """Store an array under a name that says where it belongs; one that is there already is not stored again."""
+        if id(array) not in self._names:
+            plain = re.sub(r"\W+", ".", where, flags=re.ASCII).strip(".")[:100]
+            name = f"arrays/{plain}.npy"
+            if not plain or name in self._zip.NameToInfo:
+                name = f"arrays/{plain or 'array'}.{len(self._names)}.npy"
+            with self._zip.open(zipfile.ZipInfo(name, _NO_TIME), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+            self._names[id(array)] = array, name
+        return self._names[id(array)][1]
 
     def finish(self, manifest: dict[str, Any]) -> None:
-        """Write the manifest, with the checksums of all arrays."""
-        text = json.dumps(manifest | {"sha256": self._checksums}, allow_nan=False)
-        self._zip.writestr(zipfile.ZipInfo(MANIFEST, _NO_TIME), text)
+        """Write the manifest."""
+        self._zip.writestr(zipfile.ZipInfo(MANIFEST, _NO_TIME), json.dumps(manifest, allow_nan=False))
 
 
 class ArchiveReader:
@@ -92,33 +73,23 @@ class ArchiveReader:
             raise ValueError("two members have the same name")
         if any(info.compress_type != zipfile.ZIP_STORED for info in self._members.values()):
             raise ValueError("its members are compressed")
+        wrong = [name for name in self._members if name != MANIFEST and not _ARRAY_NAME.fullmatch(name)]
+        if wrong:
+            raise ValueError(f"{wrong[0]!r} is no name of an array")
         if sum(info.file_size for info in self._members.values()) > length:
             raise ValueError("its members claim to be larger than the file")
         self.manifest = json.loads(self._zip.read(MANIFEST), parse_constant=_no_constant)
         self._arrays: dict[str, NDArray[Any]] = {}
 
-    def check_members(self) -> None:
-        """Every array has a checksum, every checksum an array, and nothing else is in the file."""
-        stated = {*self.manifest["sha256"], MANIFEST}
-        different = sorted(stated ^ set(self._members))
-        if different:
-            raise ValueError(f"members and checksums do not belong together: {different[:3]}")
-        wrong = [name for name in self.manifest["sha256"] if not _ARRAY_NAME.fullmatch(name)]
-        if wrong:
-            raise ValueError(f"{wrong[0]!r} is no name of an array")
-
     def fetch(self, name: str) -> NDArray[Any]:
         """The array of that name; the same object when asked again."""
         if name not in self._arrays:
-            expected = self.manifest["sha256"][name]
+            if not isinstance(name, str) or name not in self._members or name == MANIFEST:
+                raise ValueError(f"the array {name!r:.60} is missing")
             self._check_header(name)
             with self._zip.open(name) as member:
-                hashed = _Hashed(member)
-                array = np.lib.format.read_array(hashed, allow_pickle=False)
-                rest = hashed.read()
-            if rest or hashed.hexdigest() != expected:
-                raise ValueError(f"{name} has the wrong checksum")
-            self._arrays[name] = array
+                self._arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
+                member.read()  # to the end, where the checksum is compared
         return self._arrays[name]
 
     def _check_header(self, name: str) -> None:

@@ -279,7 +279,7 @@ def _draw_n_clusters(selection: Selection, ax: Any) -> None:
     ax.plot(choice["chosen"], choice["gaps"][choice["chosen"]], "o", color=NEGATIVE, markersize=10, label="chosen")
     ax.set_xticks(candidates)
     ax.set_xlabel("number of clusters")
-    ax.set_ylabel("leave-one-out R² above noise")
+    ax.set_ylabel("variance explained beyond chance")
     ax.set_title(f"{choice['chosen']} clusters")
     ax.legend(frameon=False)
 

@@ -8,9 +8,9 @@ Every evaluation of Φ at weights μ_s, a supervised problem for fixed Ỹ, give
           \mu_{t+1} = \mathrm{argmin}\big\{\|\mu-\mu_t\|^2 :
           k_s + \langle a_s,\mu\rangle \le \underline\Phi + \ell(\overline\Phi - \underline\Phi)\ \forall s\big\}
 
-The lower bound is a linear program (HiGHS, in SciPy), the projection a quadratic one (Clarabel: an interior-point
-method, for bounds need eight digits). Neither solver is trusted: μ is put back on the simplices, and the lower bound is
-computed anew from the program's multipliers, for which any weights give a valid one.
+The lower bound is a linear program (HiGHS, in SciPy), the projection a quadratic one. Neither solver is trusted: μ is
+put back on the simplices, and the lower bound is computed anew from the program's multipliers, for which any weights
+give a valid one.
 
 References
 ----------
@@ -20,12 +20,10 @@ Xu, Jin, King, Lyu, "An extended level method for efficient multiple kernel lear
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import scipy.sparse as sp
+import scipy.linalg as sla
 from numpy.typing import NDArray
-from scipy.optimize import linprog
+from scipy.optimize import linprog, nnls
 
 from mtclust.core.coupling import Conditioned, Coupling
 from mtclust.relaxation.mixtures import Pools, Solution, solve_mixture
@@ -39,8 +37,8 @@ LEVEL = 0.9
 #: share of the distance between level and upper bound that an evaluation may be inexact by: a cut that lies below the
 #: level at its own point cuts nothing off
 _INEXACTNESS = 0.2
-#: weights of cuts below this are rounding of the linear program
-_WEIGHT = 1e-9
+#: what is below this in the solution of a program is rounding
+_ROUNDING = 1e-9
 
 
 def solve_by_levels(
@@ -80,7 +78,7 @@ def solve_by_levels(
         inexactness = _INEXACTNESS * (1 - level) * gap
         projected = _project(mu, A, k, pools.groups, (lower + level * gap) / scale)
         mu = lowest_mu if projected is None else projected
-    carrying = np.flatnonzero(weights > _WEIGHT)
+    carrying = np.flatnonzero(weights > _ROUNDING)
     weights = weights[carrying] / weights[carrying].sum()
     cuts[:] = [bundle[s] for s in carrying]
     # the mixture of the cuts that carries the lower bound is a cut
@@ -117,24 +115,21 @@ def _lower_bound(A: Array, k: Array, groups: NDArray[np.int64]) -> tuple[Array, 
 
 
 def _project(mu: Array, A: Array, k: Array, groups: NDArray[np.int64], level: float) -> Array | None:
-    """The point nearest to μ where no cut exceeds the level; None where the solver gives up."""
-    clarabel = _clarabel()
-    n, sums = len(mu), _sums(groups)
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1  # the same digits on every machine
-    solver = clarabel.DefaultSolver(
-        sp.identity(n, format="csc"),
-        -mu,
-        sp.csc_matrix(np.vstack([sums, -np.eye(n), A])),
-        np.concatenate([np.ones(len(sums)), np.zeros(n), level - k]),
-        [clarabel.ZeroConeT(len(sums)), clarabel.NonnegativeConeT(n + len(k))],
-        settings,
-    )
-    found = solver.solve()
-    if found.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
+    """The point nearest to μ where no cut exceeds the level; None where the solver gives up.
+
+    In coordinates y along the simplices this is the shortest y with Gy ≥ h: least distance programming, by nonnegative
+    least squares (Lawson and Hanson, "Solving least squares problems", 1974, chapter 23).
+    """
+    along = sla.null_space(_sums(groups))
+    G, h = np.vstack([np.eye(len(mu)), -A]) @ along, np.concatenate([-mu, A @ mu + k - level])
+    E, f = np.vstack([G.T, h]), np.append(np.zeros(along.shape[1]), 1.0)
+    try:
+        residual = E @ nnls(E, f)[0] - f
+    except RuntimeError:  # too many steps
         return None
-    return _on_simplices(np.asarray(found.x), groups)
+    if residual[-1] > -_ROUNDING:  # −1/(1 + |y|²) otherwise
+        return None
+    return _on_simplices(mu - along @ residual[:-1] / residual[-1], groups)
 
 
 def _sums(groups: NDArray[np.int64]) -> Array:
@@ -146,14 +141,3 @@ def _on_simplices(mu: Array, groups: NDArray[np.int64]) -> Array:
     """Remove the rounding of a solver: weights at least 0, sums exactly 1."""
     mu = np.maximum(mu, 0.0)
     return mu / np.bincount(groups, weights=mu)[groups]
-
-
-def _clarabel() -> Any:
-    try:
-        import clarabel
-    except ImportError as error:
-        raise ImportError(
-            'solver_options={"reduced": "level"} needs the package clarabel for its quadratic programs; '
-            'install it with: pip install "mtclust[cutting-plane]"'
-        ) from error
-    return clarabel

@@ -45,7 +45,7 @@ class CuttingPlaneOptions:
         collapsed, and going on to 0 takes longer than all the cuts before.
     reduced : {"quadratic", "level"}
         How the weights of the current pools are found: together with Z, a quadratic program for every Z, or by the
-        level method, as in the paper. The second takes 20 to 100 times as long and needs Clarabel.
+        level method, as in the paper. The second takes 15 to 30 times as long.
     level_tol : float
         What ``gap_tol`` is, for the weights of the current pools.
     max_level_steps : int

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from mtclust.core.assignment import assign
 from mtclust.core.criterion import indicators
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Point
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -53,18 +52,3 @@ def taught_scores(problem: KernelProblem, rows: Labels, labels: Labels, ridge: f
     system = problem.kernel[np.ix_(rows, rows)] + 0.5 * n * ridge * np.eye(n)
     models = sla.solve(system, z - mean, assume_a="pos")
     return lambda task: problem.kernel[problem.rows(task)][:, rows] @ models + mean
-
-
-def with_borrowed(problem: KernelProblem, point: Point) -> Point:
-    """The point in which small tasks have the labels that the other tasks give them."""
-    sizes = np.diff(problem.offsets)
-    small = small_tasks(sizes)
-    if len(small) == 0 or problem.kernel.diagonal().max() == 0:
-        return point
-    lenders = np.setdiff1d(np.arange(problem.n_tasks), small)
-    labels = point.labels.copy()
-    for task in small:
-        labels[problem.rows(int(task))] = borrowed_labels(problem, point.labels, int(task), lenders)
-    borrowed = problem.point(labels, point.Z)
-    borrowed.history, borrowed.n_iter, borrowed.converged = point.history, point.n_iter, point.converged
-    return borrowed

@@ -70,16 +70,6 @@ def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator)
     return _with_points(outcome, free, point, single)
 
 
-def polished(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """The last descent of a search that did without, where all rows were searched."""
-    problem = outcome.problem
-    if not problem.coupling.learns or outcome.few is not problem:
-        return outcome
-    begun = problem.continued(outcome.point, outcome.point.Z).following(outcome.point)
-    point = problem.descend(begun, rng, options.effort("finish", last=True))
-    return _with_points(outcome, problem, point, outcome.single)
-
-
 def uncoupled(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """Every task by itself."""
     alone = outcome.problem.alone()

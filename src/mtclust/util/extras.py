@@ -14,11 +14,11 @@ def require(module: str, extra: str) -> ModuleType:
     >>> require("a_module_that_is_not_there", "plot")
     Traceback (most recent call last):
         ...
-    ImportError: a_module_that_is_not_there is needed here; install it with: pip install "mtclust[plot]"
+    ImportError: a_module_that_is_not_there is needed here; in a clone of mtclust: pip install ".[plot]"
     """
     try:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        message = f'{package} is needed here; install it with: pip install "mtclust[{extra}]"'
+        message = f'{package} is needed here; in a clone of mtclust: pip install ".[{extra}]"'
         raise ImportError(message) from error

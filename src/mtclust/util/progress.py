@@ -20,14 +20,13 @@ class _UnderWay(NamedTuple):
     verbose: int = 0
     phases: tuple[str, ...] = ()
 
-    def inside(self, phase: str) -> _UnderWay:
-        """The same fit in one more phase, which is logged; ``verbose=1`` prints outermost phases, 2 all of them."""
-        phases = (*self.phases, phase)
-        text = ", ".join(phases)
-        LOGGER.info(text)
-        if self.verbose and (len(phases) == 1 or self.verbose > 1):
-            print(f"[{self.name}] {text}", flush=True)
-        return self._replace(phases=phases)
+
+def _report(fit: _UnderWay) -> None:
+    """Log what is under way; ``verbose=1`` prints outermost phases, 2 all of them."""
+    text = ", ".join(fit.phases)
+    LOGGER.info(text)
+    if fit.verbose and (len(fit.phases) == 1 or fit.verbose > 1):
+        print(f"[{fit.name}] {text}", flush=True)
 
 
 _NO_FIT = _UnderWay()
@@ -36,19 +35,13 @@ _under_way: ContextVar[_UnderWay] = ContextVar("under_way", default=_NO_FIT)
 
 
 @contextmanager
-def _now(under_way: _UnderWay) -> Iterator[None]:
-    token = _under_way.set(under_way)
+def reporting(estimator: Any) -> Iterator[None]:
+    """What happens inside the ``with`` block is the fit of this estimator."""
+    token = _under_way.set(_UnderWay(type(estimator).__name__, int(estimator.verbose)))
     try:
         yield
     finally:
         _under_way.reset(token)
-
-
-@contextmanager
-def reporting(estimator: Any) -> Iterator[None]:
-    """What happens inside the ``with`` block is the fit of this estimator."""
-    with _now(_UnderWay(type(estimator).__name__, int(estimator.verbose))):
-        yield
 
 
 @contextmanager
@@ -63,17 +56,25 @@ def phase(name: str) -> Iterator[None]:
     [SimpleNamespace] sizes
     [SimpleNamespace] sizes, restarts
     """
-    with _now(_under_way.get().inside(name)):
+    estimator, verbose, phases = _under_way.get()
+    now = _UnderWay(estimator, verbose, (*phases, name))
+    token = _under_way.set(now)
+    if verbose or LOGGER.isEnabledFor(logging.INFO):
+        _report(now)
+    try:
         yield
+    finally:
+        _under_way.reset(token)
 
 
 def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
     """The items, each reported as one of ``total`` when it is taken, in whichever thread takes it."""
-    under_way = _under_way.get()
+    estimator, verbose, phases = _under_way.get()
 
     def taken() -> Iterator[T]:
         for k, item in enumerate(items, start=1):
-            under_way.inside(f"{name} {k} of {total}")
+            if verbose or LOGGER.isEnabledFor(logging.INFO):
+                _report(_UnderWay(estimator, verbose, (*phases, f"{name} {k} of {total}")))
             yield item
 
     return taken()

@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from mtclust.app.commands.labels import check_keys, labels_csv
 from mtclust.app.commands.options import (
     add_choice,
     add_columns_option,
@@ -20,10 +19,9 @@ from mtclust.app.commands.options import (
     read_options,
     sizes_argument,
 )
-from mtclust.app.commands.output import LABELS_FILE, MODEL_FILE, REPORT_FILE, staged_directory
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError
-from mtclust.persistence.atomic import atomic_write
+from mtclust.util.extras import require
 
 _EXAMPLES = """examples:
   mtclust fit sales.csv --task-column shop --out result
@@ -39,8 +37,9 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "fit",
         help="cluster the tables of several tasks: labels, model, report",
-        description="Cluster the rows of several related tables (tasks) at once. Cluster ids mean the same in\n"
-        "every task. Numbers are standardised, categories and dates encoded, text weighted by tf-idf.",
+        description="Cluster the rows of several related tables (tasks) at once. Cluster ids are matched between\n"
+        "tasks as well as the data allow; the summary says where they may not mean the same. Numbers\n"
+        "are standardised, categories and dates encoded, text weighted by tf-idf.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -54,7 +53,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the results")
     parser.add_argument("--task-column", metavar="COL", help="the column that says which task a row belongs to")
     add_columns_option(
-        parser, "--key", "columns that name a row: copied to labels.csv, not used for clustering", "COL,…"
+        parser,
+        "--key",
+        "columns that name a row: copied to labels.csv, not used for clustering; by default an id that is recognised",
+        "COL,…",
     )
 
     what = parser.add_argument_group("what to cluster by")
@@ -132,10 +134,11 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from mtclust.app.fitting import cluster_table
+    """Read, cluster, write; everything heavy is imported here, so that a typo is answered at once."""
+    from mtclust.app.cluster import cluster_table
+    from mtclust.app.commands.output import LABELS_FILE, MODEL_FILE, REPORT_FILE, check_keys, staged_directory
     from mtclust.app.tables import EncodingOptions, read_tables
-    from mtclust.app.tables.parsing import MISSING
-    from mtclust.util.extras import require
+    from mtclust.app.tables.values import MISSING
 
     require("pandas", "cli")
     require("jinja2", "report")
@@ -188,15 +191,24 @@ def _of_some_methods(options: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
+def recognised_keys(found: Any) -> list[str]:
+    """The first column that was recognised as naming the rows, unless labels.csv has a column of that name."""
+    from mtclust.app.commands.output import RESERVED
+
+    return [name for name in found.encoder.identifiers if name not in {"row", *RESERVED}][:1]
+
+
 def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace, progress: Progress) -> None:
-    from mtclust.app.findings import row_columns
-    from mtclust.app.tables.parsing import column_strings
+    from mtclust.app.commands.output import LABELS_FILE, MODEL_FILE, REPORT_FILE, labels_csv
+    from mtclust.app.tables.values import column_strings
+    from mtclust.persistence.atomic import atomic_write
 
     with progress.step("Saving"):
         found.save(stage / MODEL_FILE)
         labels = labels_csv(
-            table, options.key, found.labels, found.margins.to_numpy(), row_columns(found), safe=options.safe_csv
-        )
+            table, options.key or recognised_keys(found), found.labels, found.margins.to_numpy(), found.row_columns(),
+            safe=options.safe_csv, numbered=not options.key,
+        )  # fmt: skip
         with atomic_write(stage / LABELS_FILE) as stream:
             stream.write(labels.encode())
     with progress.step("Writing the report"):

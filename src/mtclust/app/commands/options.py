@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mtclust.app.tables.reading import SEPARATOR_NAMES, ReadOptions
+#: what the names of separators mean
+_SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 
 
 def comma_list(text: str) -> list[str]:
@@ -91,9 +92,9 @@ def decimal_argument(text: str) -> str:
 
 
 def separator_argument(text: str) -> str:
-    separator = SEPARATOR_NAMES.get(text, text)
+    separator = _SEPARATORS.get(text, text)
     if len(separator) != 1:
-        known = ", ".join(SEPARATOR_NAMES)
+        known = ", ".join(_SEPARATORS)
         raise argparse.ArgumentTypeError(f"{text!r} is neither one character nor one of {known}")
     return separator
 
@@ -121,16 +122,19 @@ def add_verbose_option(parser: Any) -> None:
 
 
 def add_reading_options(parser: Any) -> None:
-    """How files are read, where it cannot be found out."""
+    """How files are read, where it cannot be recognised."""
     parser.add_argument(
         "--separator",
         type=separator_argument,
         metavar="SEP",
-        help="between fields: comma, semicolon, tab, pipe or a character; found out by default",
+        help="between fields: comma, semicolon, tab, pipe or a character; recognised by default",
     )
-    parser.add_argument("--encoding", metavar="NAME", help="such as cp1252 or latin-1; found out by default")
+    parser.add_argument("--encoding", metavar="NAME", help="such as cp1252 or latin-1; recognised by default")
     parser.add_argument("--sheet", metavar="NAME", help="of an Excel file; the first by default")
 
 
-def read_options(options: argparse.Namespace) -> ReadOptions:
+def read_options(options: argparse.Namespace) -> Any:
+    """What :func:`mtclust.app.tables.read_tables` is told about files."""
+    from mtclust.app.tables import ReadOptions
+
     return ReadOptions(options.separator, options.encoding, options.sheet)

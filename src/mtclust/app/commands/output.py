@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
+import math
 import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,6 +24,10 @@ RESULT_FILES = (LABELS_FILE, MODEL_FILE, REPORT_FILE)
 #: what tells a result from a file of somebody else: in the header of the labels, near the begin of a report, near the
 #: end of a model
 _MARKS = {LABELS_FILE: b"cluster", REPORT_FILE: b"mtclust", MODEL_FILE: b"model.json"}
+#: columns of labels.csv beside the keys
+_ALWAYS = ("task", "cluster", "margin")
+#: names that keys cannot have: these, and those that only rows which were clustered have
+RESERVED = {*_ALWAYS, "probability", "stability", "outlier", "alone"}
 #: bytes of a file that are looked at
 _LOOKED_AT = 1 << 16
 #: a spreadsheet takes a cell that begins so for a formula
@@ -35,7 +41,7 @@ def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
 
     Where there is no ``out`` it appears with all results at once. A directory that is there stays, with its rights and
     whatever else it holds, and gets the results one whole file after the other; earlier ones are replaced with
-    ``overwrite`` only. Whether it can be written is found out before anything is computed. A process that is killed
+    ``overwrite`` only. Whether it can be written is checked before anything is computed. A process that is killed
     may leave a directory ``.mtclust-….tmp``, which can be deleted.
     """
     out = Path(os.path.realpath(out))  # a link stays a link
@@ -165,3 +171,38 @@ def write_csv(stream: TextIO, header: Sequence[str], rows: Iterable[Sequence[Any
         else:
             # the writer does not know that a carriage return on its own ends a line for those who read it
             (quoting if any(isinstance(cell, str) and "\r" in cell for cell in row) else plain).writerow(row)
+
+
+def check_keys(keys: Sequence[str]) -> None:
+    """Refuse key columns whose names the result needs itself."""
+    clash = sorted(set(keys) & RESERVED)
+    if clash:
+        raise CommandError(f"--key {clash[0]!r} clashes with a column of labels.csv; rename it in the file.")
+
+
+def labels_csv(
+    table: Any, keys: Sequence[str], labels: Any, margins: Any, more: Mapping[str, Any] | None = None, *, safe: bool,
+    numbered: bool = False,
+) -> str:  # fmt: skip
+    """What labels.csv holds: what names the row, its task, its cluster (number or name) and how clear that is.
+
+    ``more`` are further columns; ``numbered`` rows, and those without a key, have their numbers first.
+    """
+    from mtclust.app.tables.values import column_strings
+
+    names = [column_strings(table.frame[key]) for key in keys]
+    header = [*keys, *_ALWAYS, *(more or {})]
+    if numbered or not keys:
+        names, header = [table.row_numbers.tolist(), *names], ["row", *header]
+    columns = [*names, table.tasks, labels.tolist(), [_short(value) for value in margins]]
+    for values in (more or {}).values():
+        number = values.dtype.kind == "f"
+        columns.append([_short(value) for value in values] if number else values.tolist())
+    text = io.StringIO(newline="")
+    write_csv(text, header, zip(*columns), safe=safe)
+    return text.getvalue()
+
+
+def _short(margin: float) -> str:
+    """Four decimals; nothing where there is no other cluster to compare with."""
+    return f"{margin:.4f}" if math.isfinite(margin) else ""

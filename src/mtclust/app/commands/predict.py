@@ -7,15 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from mtclust.app.assigning import assign
-from mtclust.app.commands.labels import check_keys, labels_csv
 from mtclust.app.commands.options import add_columns_option, add_reading_options, add_verbose_option, read_options
-from mtclust.app.commands.output import MODEL_FILE, written_to
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError, ModelFileError
-from mtclust.persistence.atomic import atomic_write
+from mtclust.util.extras import require
 
 _EXAMPLES = """examples:
   mtclust predict result new_customers.csv --key customer --out clusters.csv
@@ -58,7 +53,9 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from mtclust.util.extras import require
+    from mtclust.app.clustering import assign
+    from mtclust.app.commands.output import check_keys, labels_csv, written_to
+    from mtclust.persistence.atomic import atomic_write
 
     require("pandas", "cli")
     check_keys(options.key)
@@ -90,6 +87,7 @@ def run(options: argparse.Namespace) -> None:
 def _load(path: Path) -> Any:
     """The saved clustering."""
     import mtclust
+    from mtclust.app.commands.output import MODEL_FILE
 
     file = path / MODEL_FILE if path.is_dir() else path
     if not file.exists():
@@ -106,6 +104,8 @@ def _load(path: Path) -> Any:
 def _read(options: argparse.Namespace, encoder: Any) -> Any:
     """The table, with the tasks named in the way the user chose or the model suggests."""
     from dataclasses import replace
+
+    import numpy as np
 
     from mtclust.app.tables import read_tables
 

@@ -1,6 +1,5 @@
-"""The report: one self-contained HTML page about a fitted model."""
+"""The report: one self-contained HTML page about a clustering."""
 
-from mtclust.app.report.content import ReportInput
 from mtclust.app.report.page import render_report, write_report
 
-__all__ = ["ReportInput", "render_report", "write_report"]
+__all__ = ["render_report", "write_report"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from mtclust.app.report.content import ReportInput, report_content
+from mtclust.app.clustering import Clustering
+from mtclust.app.report.content import report_content
 from mtclust.persistence.atomic import atomic_write
 from mtclust.util.extras import require
 
@@ -26,7 +28,7 @@ SHAPES = (
 )
 
 
-def render_report(given: ReportInput) -> str:
+def render_report(found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> str:
     """The report as one HTML text.
 
     Everything that comes from the data is escaped, by the template or, for the points, as JSON that cannot end its
@@ -41,7 +43,7 @@ def render_report(given: ReportInput) -> str:
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _breakable
-    content = report_content(given)
+    content = report_content(found, row_names, command)
     script = _asset("report.js")
     data = {
         "labels": content["all_labels"],
@@ -63,9 +65,9 @@ def render_report(given: ReportInput) -> str:
     )
 
 
-def write_report(given: ReportInput, path: Path) -> None:
+def write_report(found: Clustering, path: Path, row_names: Sequence[str] | None = None, command: str = "") -> None:
     """Write the report to a file, whole or not at all."""
-    text = render_report(given)
+    text = render_report(found, row_names, command)
     with atomic_write(path) as stream:
         stream.write(text.encode())
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, svds
+
+from mtclust.app.tables.columns import leading_axes
 
 Array = NDArray[np.float64]
 
@@ -16,8 +17,6 @@ Array = NDArray[np.float64]
 MOST_POINTS, MOST_PER_TASK, LEAST_PER_TASK = 6000, 1500, 60
 #: rows that the components are computed from
 _ROWS = 4000
-#: rows of text of length 1 whose squares sum to less than this about their centres are all the same
-_FLAT = 1e-9
 #: coordinates are rounded to whole numbers up to this
 SIDE = 1000
 
@@ -57,12 +56,12 @@ def task_views(X: Any, task_numbers: NDArray[np.int64], tasks: list[int], seed: 
     share = max(2, _ROWS // max(len(tasks), 1))
     centres = {task: _mean(X[rows]) for task, rows in members.items()}
     basis = {task: _sample(rows, share, rng) for task, rows in members.items()}
-    common_axes = _components([X[basis[t]] for t in tasks], [centres[t] for t in tasks])[0]
+    common_axes = _components([X[basis[t]] for t in tasks])[0]
     positions = {task: _project(X[drawn[task]], centres[task], common_axes) for task in tasks}
     frame = _frame(np.concatenate(list(positions.values())))
     views = []
     for task in tasks:
-        axes, explained = _components([X[_sample(members[task], _ROWS, rng)]], [centres[task]])
+        axes, explained = _components([X[_sample(members[task], _ROWS, rng)]])
         own = _project(X[drawn[task]], centres[task], axes)
         views.append(
             View(
@@ -81,41 +80,13 @@ def _mean(rows: Any) -> Array:
     return np.asarray(rows.mean(axis=0), dtype=np.float64).ravel()
 
 
-def _components(parts: list[Any], centres: list[Array]) -> tuple[Array, float]:
-    """Two leading principal axes (d × 2) of centred rows, and the share of the variance they show."""
-    if any(sp.issparse(part) for part in parts):
-        stacked = sp.vstack(parts, format="csr").astype(np.float64)
-        # each part is centred at its own mean, without making it dense
-        owner = np.repeat(np.arange(len(parts)), [part.shape[0] for part in parts])
-        middle = np.stack(centres)
-        indicator = sp.csr_matrix((np.ones(len(owner)), (np.arange(len(owner)), owner)), shape=(len(owner), len(parts)))
-        total = float(stacked.multiply(stacked).sum() - sum(p.shape[0] * float(c @ c) for p, c in zip(parts, centres)))
-        if min(stacked.shape) > 3 and total > _FLAT:
-            start = np.random.default_rng(0).normal(size=min(stacked.shape))
-            operator = LinearOperator(
-                stacked.shape, dtype=np.float64,
-                matvec=lambda v: stacked @ v - indicator @ (middle @ v),
-                rmatvec=lambda u: stacked.T @ u - middle.T @ (indicator.T @ u),
-            )  # fmt: skip
-            _, values, axes = svds(operator, k=2, v0=start, solver="arpack")
-            order = np.argsort(-values)
-            return _signed(axes[order].T), _share(values[order], total)
-        parts = [part.toarray() for part in parts]
-    dense = np.concatenate([np.asarray(part) - centre for part, centre in zip(parts, centres)])
-    _, values, axes = np.linalg.svd(dense, full_matrices=False)
-    two = np.zeros((dense.shape[1], 2))
-    two[:, : min(2, len(axes))] = axes[:2].T
-    return _signed(two), _share(values, float(np.sum(dense**2)))
-
-
-def _share(values: Array, total: float) -> float:
-    return float(np.sum(values[:2] ** 2) / total) if total > 0 else 0.0
-
-
-def _signed(axes: Array) -> Array:
-    """Axes whose largest entry is positive, so that the picture does not depend on chance."""
-    largest = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
-    return axes * np.where(largest < 0, -1.0, 1.0)
+def _components(parts: list[Any]) -> tuple[Array, float]:
+    """Two leading principal axes (d × 2) of rows that are centred part by part, and the share of variance they show."""
+    rows: Any = sp.vstack(parts, format="csr").astype(np.float64) if sp.issparse(parts[0]) else np.concatenate(parts)
+    axes, share = leading_axes(rows, np.repeat(np.arange(len(parts)), [part.shape[0] for part in parts]), 2)
+    two = np.zeros((rows.shape[1], 2))
+    two[:, : len(axes)] = axes.T
+    return two, share
 
 
 def _project(rows: Any, centre: Array, axes: Array) -> Array:

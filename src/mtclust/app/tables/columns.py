@@ -12,20 +12,19 @@ not that says anything about the rows; where they go together with other columns
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from mtclust.app.tables.dates import read_dates
-from mtclust.app.tables.numbers import NumberForm
-from mtclust.app.tables.parsing import Cells, read_numbers
-from mtclust.app.wording import option
+from mtclust.app.tables.values import Cells, NumberForm, read_dates, read_numbers
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
+from mtclust.util.wording import option
 
 Array = NDArray[np.float64]
 Tasks = NDArray[np.str_]
@@ -38,6 +37,8 @@ DATE_WEIGHT = 1 / 3
 #: numbers with so few different values, each in so many rows on average, weigh as categories do
 FEW_VALUES, ROWS_PER_VALUE = 5, 2
 _DAYS_PER_YEAR = 365.2425
+#: dates whose places on the circle of the year have a mean at least so long fall into one season (a month around a day)
+ONE_SEASON = 0.9
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class NumberColumn:
             wrong = ~cells.missing & np.isnan([form.value(cell) for cell in cells.strings])
             raise TableError(
                 f"column {self.name!r} holds numbers in the model, but not in all of these rows (first: "
-                f"{cells.example(wrong)}). Mend the column, or fit again with these data."
+                f"{cells.example(wrong)}). Correct the column, or fit again with these data."
             )
         values = np.full(len(cells.missing), np.nan) if read is None else read[0]
         return ((_filled(cells, values, tasks, self.fill, self.fills) - self.centre) / self.scale)[:, None]
@@ -182,7 +183,10 @@ class MissingColumn:
 
 @dataclass(frozen=True)
 class DateColumn:
-    """Days, centred and scaled as numbers are; over more than a year also the season as a point on a circle."""
+    """Days, centred and scaled as numbers are.
+
+    Over more than a year, and unless all fall into one season, also the season as a point on a circle.
+    """
 
     kind: ClassVar[str] = "date"
     name: str
@@ -196,7 +200,9 @@ class DateColumn:
     @classmethod
     def learn(cls, cells: Cells, days: Array, date_format: str, scaling: str, tasks: Tasks) -> DateColumn:
         centre, scale = _location_and_scale(days, scaling)
-        season = bool(np.nanmax(days) - np.nanmin(days) > _DAYS_PER_YEAR)
+        angle = 2 * np.pi * days[~np.isnan(days)] / _DAYS_PER_YEAR
+        same = float(np.hypot(np.cos(angle).mean(), np.sin(angle).mean()))  # 1: all on one day of the year
+        season = bool(np.nanmax(days) - np.nanmin(days) > _DAYS_PER_YEAR) and same < ONE_SEASON
         weight = 1.0 if scaling == "none" else DATE_WEIGHT
         return cls(cells.name, date_format, centre, scale / weight, *_medians(cells, days, tasks), season)
 
@@ -205,7 +211,7 @@ class DateColumn:
         if read is None and not cells.missing.all():
             raise TableError(
                 f"column {self.name!r} holds dates in the model, but not in these data (first: "
-                f"{cells.example(~cells.missing)}). Mend the column, or fit again with these data."
+                f"{cells.example(~cells.missing)}). Correct the column, or fit again with these data."
             )
         days = np.full(len(cells.missing), np.nan) if read is None else read[0]
         days = _filled(cells, days, tasks, self.fill, self.fills)
@@ -221,7 +227,7 @@ class DateColumn:
         if self.season:
             found += [
                 Feature(f"{self.name}: {part}", "season", 0.0, 1.0 / DATE_WEIGHT, "", self.name)
-                for part in ("winter (−1: summer)", "spring (−1: autumn)")
+                for part in ("winter ↔ summer", "spring ↔ autumn")
             ]
         return found
 
@@ -287,3 +293,100 @@ def _location_and_scale(values: Array, scaling: str) -> tuple[float, float]:
     if scaling == "range":
         return float(known.min()), float(known.max() - known.min())
     return float(known.mean()), float(known.std())
+
+
+#: rows whose squares sum to less than this about the means of their tasks are all the same
+_FLAT = 1e-9
+#: directions of a text, and words that name an end of each
+TOPICS, _WORDS = 5, 3
+
+
+@dataclass(frozen=True)
+class TopicColumn:
+    """Main directions of the word weights of a text within tasks, together with variance 1, as one number has.
+
+    ``axes`` are the directions (one list of weights per topic, already divided by their common scale), ``centre`` what
+    the mean of all texts has on them, ``names`` the words that tell most at either end.
+    """
+
+    kind: ClassVar[str] = "topics"
+    name: str
+    text: TextColumn
+    axes: list[list[float]] = field(repr=False)
+    centre: list[float] = field(repr=False)
+    names: list[str]
+
+    @classmethod
+    def learn(cls, cells: Cells, tasks: Tasks) -> TopicColumn:
+        text = TextColumn.learn(cells)
+        weights = text.transform(cells, tasks)
+        _, codes = np.unique(tasks, return_inverse=True)
+        axes, _ = leading_axes(weights, codes, max(1, min(TOPICS, min(weights.shape) - 2)))
+        places = np.asarray(weights @ axes.T)
+        scale = float(np.sqrt(centred(places, tasks).var(axis=0).sum())) or 1.0
+        names = [f"{cells.name}: {_words(axis, text.terms)} ↔ {_words(-axis, text.terms)}" for axis in axes]
+        return cls(cells.name, text, (axes / scale).tolist(), (places.mean(axis=0) / scale).tolist(), names)
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> TopicColumn:
+        return cls(**{**saved, "text": TextColumn(**saved["text"])})
+
+    def transform(self, cells: Cells, tasks: Tasks) -> Array:
+        weights = self.text.transform(cells, tasks)
+        return np.asarray(weights @ np.asarray(self.axes).T) - np.asarray(self.centre)
+
+    @property
+    def features(self) -> list[Feature]:
+        return [Feature(name, "topic", column=self.name) for name in self.names]
+
+
+def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> tuple[Array, float]:
+    """The k directions (k × d) in which rows of the same task differ most, and their share of all differences.
+
+    The largest entry of every direction is positive, so that it does not depend on chance.
+    """
+    n, d = rows.shape
+    rows_of = sp.csr_matrix((np.ones(n), (np.arange(n), tasks)))
+    means = np.asarray((rows_of.T @ rows).todense() if sp.issparse(rows) else rows_of.T @ rows)
+    means = means / np.maximum(np.bincount(tasks), 1)[:, None]
+    squares = rows.multiply(rows).sum() if sp.issparse(rows) else np.sum(rows**2)
+    total = float(squares - np.sum(np.bincount(tasks)[:, None] * means**2))
+    if not sp.issparse(rows) or min(n, d) <= k + 1 or total <= _FLAT:
+        dense = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
+        _, strength, axes = np.linalg.svd(dense - means[tasks], full_matrices=False)
+        strength, axes = strength[:k], axes[:k]
+    else:
+        within = LinearOperator(
+            (n, d), dtype=np.float64,
+            matvec=lambda v: rows @ v - rows_of @ (means @ v),
+            rmatvec=lambda u: rows.T @ u - means.T @ (rows_of.T @ u),
+        )  # fmt: skip
+        start = np.random.default_rng(0).normal(size=min(n, d))
+        _, strength, axes = svds(within, k=k, v0=start, solver="arpack")
+        order = np.argsort(-strength, kind="stable")
+        strength, axes = strength[order], axes[order]
+    largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
+    share = float(np.sum(strength**2)) / total if total > _FLAT else 0.0
+    return axes * np.where(largest < 0, -1.0, 1.0)[:, None], min(share, 1.0)
+
+
+def _words(axis: Array, terms: list[str]) -> str:
+    return ", ".join(terms[k] for k in np.argsort(-axis, kind="stable")[:_WORDS])
+
+
+Column = NumberColumn | CategoryColumn | MissingColumn | DateColumn | TextColumn | TopicColumn
+_KINDS: dict[str, type[Column]] = {
+    kind.kind: kind for kind in (NumberColumn, CategoryColumn, MissingColumn, DateColumn, TextColumn, TopicColumn)
+}
+
+
+def column_to_dict(column: Column) -> dict[str, Any]:
+    """A column in plain lists, numbers and strings."""
+    return {"kind": column.kind} | asdict(column)
+
+
+def column_from_dict(saved: dict[str, Any]) -> Column:
+    """The column that :func:`column_to_dict` described."""
+    values = {key: value for key, value in saved.items() if key != "kind"}
+    kind = _KINDS[saved["kind"]]
+    return TopicColumn.from_dict(values) if kind is TopicColumn else kind(**values)

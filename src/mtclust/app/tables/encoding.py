@@ -15,21 +15,43 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.app.tables.association import GOES_WITH_NONE, unrelated
-from mtclust.app.tables.columns import CategoryColumn, DateColumn, Feature, NumberColumn, TextColumn
-from mtclust.app.tables.dates import MIXED, read_dates
-from mtclust.app.tables.far_values import far_example, far_values_doubt, far_values_in_words
-from mtclust.app.tables.identifiers import identifier
-from mtclust.app.tables.kinds import Column, column_from_dict, column_to_dict
-from mtclust.app.tables.missing import informative, missing_notes, refuse_missing
-from mtclust.app.tables.numbers import BOUNDS
-from mtclust.app.tables.parsing import MISSING, Cells, read_cells, read_numbers, refuse_mixed
-from mtclust.app.tables.spelling import level_notes
+from mtclust.app.tables.columns import (
+    MISSING_LEVEL,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    Feature,
+    MissingColumn,
+    NumberColumn,
+    TextColumn,
+    TopicColumn,
+    column_from_dict,
+    column_to_dict,
+)
+from mtclust.app.tables.screening import (
+    UNASSOCIATED,
+    far_values_doubts,
+    identifier,
+    informative,
+    level_notes,
+    missing_notes,
+    refuse_missing,
+    unrelated,
+)
 from mtclust.app.tables.table import Table
-from mtclust.app.tables.topics import TopicColumn
-from mtclust.app.wording import option
+from mtclust.app.tables.values import (
+    BOUNDS,
+    MISSING,
+    MIXED,
+    Cells,
+    odd_among_numbers,
+    read_cells,
+    read_dates,
+    read_numbers,
+)
 from mtclust.core.ids import strings_of
 from mtclust.exceptions import TableError
+from mtclust.util.wording import option
 
 #: version of the saved form
 FORMAT = 2
@@ -71,7 +93,7 @@ class EncodingOptions:
     missing : sequence of str
         Cells that mean "not known".
     decimal, date_format : str or None
-        None is found out.
+        None is recognised.
     """
 
     columns: Sequence[str] | None = None
@@ -100,6 +122,8 @@ class TableEncoder:
         What the user should know: columns left out, values filled in.
     doubts : list of str
         What may be wrong with the table; not saved.
+    identifiers : list of str
+        Columns that were recognised as naming the rows; not saved.
     """
 
     columns: list[Column]
@@ -108,6 +132,7 @@ class TableEncoder:
     task_column: str | None = None
     notes: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    identifiers: list[str] = field(default_factory=list)
 
     @classmethod
     def fit(cls, table: Table, options: EncodingOptions) -> TableEncoder:
@@ -132,7 +157,20 @@ class TableEncoder:
         filled = missing_notes(learner.cells, encoder.columns, goes_with, tasks)
         encoder.notes = [*learner.notes(), *level_notes(levels), *filled]
         encoder.doubts = learner.doubts()
+        encoder.identifiers = learner.identifiers
         return encoder
+
+    def known(self, table: Table) -> NDArray[np.bool_] | None:
+        """Which values of the matrix were in the table, of the others that were filled in; None where all were."""
+        blocks, all_known = [], True
+        for column in self.columns:
+            gone = read_cells(table.frame, column.name, table.row_numbers, self.missing).missing
+            own_level = isinstance(column, MissingColumn | TextColumn | TopicColumn)
+            if own_level or (isinstance(column, CategoryColumn) and MISSING_LEVEL in column.levels):
+                gone = np.zeros_like(gone)
+            all_known &= not gone.any()
+            blocks.append(np.repeat(~gone[:, None], len(column.features), axis=1))
+        return None if all_known else np.column_stack(blocks)
 
     def transform(self, table: Table, *, impute: bool | None = None) -> tuple[Any, list[str]]:
         """The matrix of a table's rows, and notes on values that had to be filled in or are not known."""
@@ -154,8 +192,8 @@ class TableEncoder:
             unknown = column.unknown(cells) if isinstance(column, CategoryColumn) else []
             if unknown:
                 notes.append(
-                    f"Column {column.name} has values that were not there in fit ({_some(unknown)}); "
-                    "they count as none of the known ones."
+                    f"Column {column.name} has values that were not in the fitted table ({_some(unknown)}); "
+                    "they are treated as none of the known ones."
                 )
             blocks.append(column.transform(cells, tasks))
         if incomplete and not (self.impute if impute is None else impute):
@@ -227,9 +265,11 @@ class _Learner:
         self.cells: dict[str, Cells] = {}
         self.left_out: dict[str, str] = {}
         self.texts: list[str] = []
+        self.identifiers: list[str] = []
         self._read: list[str] = []
         self._topics: list[str] = []
         self._mixed_dates: list[str] = []
+        self._odd: list[str] = []
         self._numbers: dict[str, Any] = {}
 
     def add(self, name: str) -> None:
@@ -263,12 +303,12 @@ class _Learner:
             self._topics.append(name)
 
     def leave_out_unrelated(self) -> None:
-        """Leave out what cuts every table neatly and goes with no other column."""
+        """Leave out what cuts every table neatly and is associated with no other column."""
         gone = unrelated(self.columns, self.cells, self._tasks)
         self.columns = [column for column in self.columns if column.name not in gone]
         for name in gone:
             del self.cells[name]
-            self.left_out[name] = GOES_WITH_NONE
+            self.left_out[name] = UNASSOCIATED
 
     def notes(self) -> list[str]:
         """Columns left out, and numbers that were written in an unusual way."""
@@ -278,21 +318,25 @@ class _Learner:
             reasons.setdefault(reason, []).append(name)
         if reasons:
             shown = [f"{_some(names, _NAMED)} ({reason})" for reason, names in reasons.items()]
-            found.append(f"Columns left out: {'; '.join(shown)}.")
+            found.append(f"Columns ignored: {'; '.join(shown)}.")
         if self._read:
             found.append(f"Read as numbers: {'; '.join(self._read)}.")
+        if self._odd:
+            found.append(
+                f"Read as categories, since not all cells are numbers: {_some(self._odd)}. If these cells mean 'not "
+                f"known', say so ({option('missing')})."
+            )
         if self._mixed_dates:
             found.append(f"Dates in more than one format were read: {_some(self._mixed_dates)}.")
         for name in self._topics:
             alone = option("text_column", name)
-            found.append(f"The text {name} counts by its main topics, as much as one number; {alone} uses it alone.")
+            found.append(f"The text {name} is used by its main topics, weighted as one number; {alone} uses it alone.")
         return found
 
     def doubts(self) -> list[str]:
         """Values that may mean "not known", or be errors."""
         used = {column.name: self._numbers[column.name] for column in self.columns if column.name in self._numbers}
-        found = {name: words for name, values in used.items() if (words := far_values_in_words(name, values))}
-        return [far_values_doubt(list(found.values()), far_example(used[next(iter(found))]))] if found else []
+        return far_values_doubts(used)
 
     def _learn(self, cells: Cells) -> Column | str:
         """How a column becomes features, or in words why it is left out."""
@@ -302,7 +346,7 @@ class _Learner:
         if cells.distinct == 1:
             return f"the same in every row{' where it is known' if cells.missing.any() else ''}"
         if not self._asked_for and _of_tasks(cells, self._tasks):
-            return "the same in all rows of a task, so that it only tells tasks apart"
+            return "the same in all rows of a task"
         if cells.missing.mean() > 1 - _LEAST_KNOWN and not self._asked_for:
             return f"missing in {int(cells.missing.sum())} of {len(cells.missing)} rows"
         if cells.name not in options.categories:
@@ -313,12 +357,15 @@ class _Learner:
             if dates is not None:
                 self._mixed_dates += [cells.name] * (dates[1] == MIXED)
                 return DateColumn.learn(cells, *dates, options.scaling, self._tasks)
-            refuse_mixed(cells)
+            odd = odd_among_numbers(cells)
+            if odd:
+                self._odd.append(f"{cells.name} ({odd})")
         if self._is_category(cells):
             return CategoryColumn.learn(cells, options.scaling, self._tasks)
         words = float(np.mean([len(value.split()) for value in cells.strings[~cells.missing]]))
         hint = f"a name? {option('keys')}; a category? {option('categories')}"
         if words < _TEXT_WORDS and cells.distinct > _NEARLY * (~cells.missing).sum() and not self._asked_for:
+            self._keep_identifier(cells)
             return "a name or code, another one in nearly every row"
         if words >= _TEXT_WORDS:
             hint = f"free text? {option('text_column', cells.name)}"
@@ -334,6 +381,7 @@ class _Learner:
     def _learn_numbers(self, cells: Cells, values: Any, form: Any) -> Column | str:
         reason = None if self._asked_for else identifier(cells.name, values, self._tasks)
         if reason is not None:
+            self._keep_identifier(cells)
             return reason
         if form.written_out:
             bounds = np.array([cell[:1] in BOUNDS and cell != "" for cell in cells.strings])
@@ -343,6 +391,11 @@ class _Learner:
                 self._read.append(f"{cells.name} ({cells.strings[first]!r} is {values[first]:,.10g})")
         self._numbers[cells.name] = values
         return NumberColumn.learn(cells, values, form, self._options.scaling, self._tasks)
+
+    def _keep_identifier(self, cells: Cells) -> None:
+        """Keep a column that names every row, to find the rows again."""
+        if cells.distinct == len(cells.missing):
+            self.identifiers.append(cells.name)
 
     def _is_category(self, cells: Cells) -> bool:
         if cells.name in self._options.categories:

@@ -24,14 +24,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
-from mtclust.app.wording import option
 from mtclust.exceptions import TableError
 from mtclust.util.extras import require
+from mtclust.util.wording import option
 
 #: separators that are looked for
 SEPARATORS = (",", ";", "\t", "|")
-#: what the names of separators on the command line mean
-SEPARATOR_NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 #: what can be read, for messages
 FORMATS = "CSV, TSV, JSON, Parquet or Excel"
 #: the name under which the standard input is given
@@ -60,7 +58,7 @@ _GUESSED = ("cp1252", "latin-1")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are read; None is found out from the file.
+    """How files are read; None is recognised from the file.
 
     Attributes
     ----------
@@ -253,14 +251,14 @@ def _read_text(found: FileTable, text: str, suffix: str, options: ReadOptions) -
     except pandas.errors.ParserWarning as error:
         raise TableError(
             f"{found.name}: rows have more fields than the first line, which should name the columns and reads "
-            f"{text.splitlines()[0][:60]!r}. Remove what stands above the header, mend the rows, or give another "
+            f"{text.splitlines()[0][:60]!r}. Remove what stands above the header, correct the rows, or give another "
             f"{option('separator')}."
         ) from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error, StopIteration) as error:
         reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
         raise TableError(
             f"{found.name} cannot be read as a table with separator {separator!r}: {reason}. "
-            f"Mend the file or give another {option('separator')}."
+            f"Correct the file or give another {option('separator')}."
         ) from error
     if options.separator is None and separator not in (",", "\t"):
         found.notes.append(f"{found.name}: the separator is {separator!r}.")

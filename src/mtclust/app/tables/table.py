@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.app.tables.parsing import column_strings, stripped, written
 from mtclust.app.tables.reading import (
     COMPRESSED,
     STANDARD_INPUT,
@@ -21,9 +20,10 @@ from mtclust.app.tables.reading import (
     refuse_duplicates,
     refuse_nested,
 )
-from mtclust.app.wording import option
+from mtclust.app.tables.values import column_strings, stripped, written
 from mtclust.exceptions import TableError
 from mtclust.util.extras import require
+from mtclust.util.wording import option
 
 #: tasks with fewer rows on average are no tasks, from this many tasks on
 _LEAST_ROWS, _FEW_TASKS = 3, 10

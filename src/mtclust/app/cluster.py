@@ -1,0 +1,275 @@
+"""From a table to its clusters: :func:`mtclust.cluster`; the command line calls the same. And back from a file."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtclust.app.clustering import Clustering, Step, is_polars, rows_of
+from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables, table_of_frames
+from mtclust.app.tables.screening import task_notes
+from mtclust.app.tables.table import refuse_rows_as_tasks
+from mtclust.app.tables.values import MISSING
+from mtclust.choose.number import CANDIDATES
+from mtclust.core.ids import strings_of
+from mtclust.exceptions import TableError, TableWarning
+from mtclust.persistence import models
+from mtclust.util.warning import warn_user
+from mtclust.util.wording import option
+
+_METHODS, _SCALES = ("dmtrc", "dmtfc", "dstc"), ("standard", "range", "none")
+
+
+def cluster(
+    table: Any,
+    task: Any = None,
+    n_clusters: int | str | range | Mapping[Any, int] = "auto",
+    *,
+    columns: str | Sequence[str] | None = None,
+    text_column: str | None = None,
+    keys: str | Sequence[str] = (),
+    categories: str | Sequence[str] = (),
+    impute: bool = True,
+    scale: str = "standard",
+    missing: str | float | Sequence[Any] = (),
+    decimal: str | None = None,
+    date_format: str | None = None,
+    common_columns: bool = False,
+    method: str = "dmtrc",
+    kernel: str = "auto",
+    random_state: int | None = 0,
+    **options: Any,
+) -> Clustering:
+    """Cluster the rows of several related tables (tasks) at once.
+
+    Columns may hold numbers, categories, dates, booleans or text. Numbers are standardised; a category as a whole and a
+    date have a third of a number's weight. Identifiers (ids, counters, postcodes), columns that are the same in all
+    rows of a task, and categories and dates that are not associated with any other column are ignored; missing values
+    are filled in from the rows of the same task. :attr:`Clustering.notes` says what was done. Cluster ids are matched
+    between tasks as well as the data allow; :attr:`Clustering.findings` and the summary say where they do not match.
+
+    Parameters
+    ----------
+    table : pandas or polars DataFrame, mapping from task to DataFrame, path, or sequence of paths
+        Several files without ``task`` are one task each.
+    task : name of a column, or one task per row
+        The column that says which task a row belongs to; a series is matched by its index.
+    n_clusters : int, "auto", range or mapping, default="auto"
+        As the estimators take it.
+    columns : str or sequence of str, optional
+        Cluster by these only.
+    text_column : str, optional
+        Cluster by the text in this column only.
+    keys : str or sequence of str
+        Columns that name a row and are not used.
+    categories : str or sequence of str
+        Columns of numbers that are names, such as postcodes.
+    impute : bool, default=True
+        Fill in missing values; without, they are refused.
+    scale : {"standard", "range", "none"}, default="standard"
+        Numbers to standard deviation 1, to the range 0 to 1, or as they are.
+    missing : str, number or sequence of these
+        Further cells that mean "not known", such as "?" or -999.
+    decimal : {".", ","}, optional
+        Decimal mark of numbers that are strings; recognised by default.
+    date_format : str, optional
+        Such as "%d/%m/%Y"; ISO and others are recognised.
+    common_columns : bool, default=False
+        Of several tables, use the columns that all have; without, different columns are refused.
+    method : {"dmtrc", "dmtfc", "dstc"}, default="dmtrc"
+        Learn how the tasks are related, which features they share, or cluster each task alone.
+    kernel : {"auto", "rbf", "linear"}, default="auto"
+        As the estimators take it.
+    random_state : int, default=0
+    **options
+        Further parameters of the estimator (``sizes``, ``coupling``, ``lambda1``, …).
+
+    Returns
+    -------
+    Clustering
+        With ``labels``, ``clusters``, ``tasks``, ``predict``, ``report``, ``summary`` and ``save``.
+
+    Examples
+    --------
+    >>> import mtclust
+    >>> import pandas as pd
+    >>> sales = pd.DataFrame(
+    ...     {
+    ...         "shop": ["Oslo"] * 8 + ["Rome"] * 8,
+    ...         "basket": [10, 12, 80, 85, 11, 14, 79, 88, 20, 22, 90, 99, 19, 25, 92, 97],
+    ...         "member": ["no", "no", "yes", "yes"] * 4,
+    ...     }
+    ... )
+    >>> found = mtclust.cluster(sales, task="shop", n_clusters=2, kernel="linear", sizes="balanced")
+    >>> found.labels.tolist()
+    [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1]
+    >>> print(found.clusters.loc[1, "characterised_by"])
+    member = yes (100 %; others 0 %), higher basket (88.8; others 16.6)
+    >>> found.predict(pd.DataFrame({"shop": ["Rome"], "basket": [95.0], "member": ["yes"]})).tolist()
+    [1]
+    """
+    read = read_any(table, task, common_columns=common_columns)
+    encoding = EncodingOptions(
+        None if columns is None else _names("columns", columns), None if text_column is None else str(text_column),
+        _names("keys", keys), _names("categories", categories), impute, _one_of("scale", scale, _SCALES),
+        (*MISSING, *_names("missing", missing)), decimal, date_format,
+    )  # fmt: skip
+    found = cluster_table(
+        read, encoding, n_clusters, method=method, kernel=kernel, random_state=random_state, **options
+    )
+    for doubt in found.encoder.doubts:
+        warn_user(doubt, TableWarning)
+    return found._as_polars() if is_polars(table) else found
+
+
+def read_any(table: Any, task: Any, *, common_columns: bool = False, reading: ReadOptions | None = None) -> Table:
+    """The rows of files or data frames as one table."""
+    if isinstance(table, str | os.PathLike):
+        table = [table]
+    if isinstance(table, Sequence):
+        other = next((part for part in table if not isinstance(part, str | os.PathLike)), None)
+        if other is not None:
+            raise TableError(
+                f"table is a list that holds a {type(other).__name__}; a list holds paths of files. Give data frames "
+                'as a mapping from tasks to them, such as {"Oslo": oslo, "Rome": rome}.'
+            )
+        if task is not None and not isinstance(task, str):
+            raise TableError("task must name a column where the table is a file; give its name.")
+        return read_tables([Path(path) for path in table], task, reading, common_columns=common_columns)
+    return table_of_frames(table, task, common_columns=common_columns)
+
+
+def cluster_table(
+    table: Table,
+    encoding: EncodingOptions,
+    n_clusters: Any,
+    *,
+    method: str = "dmtrc",
+    kernel: str = "auto",
+    step: Step = lambda _: nullcontext(),
+    **options: Any,
+) -> Clustering:
+    """Encode a table, fit the estimator and keep what both have to say; ``step`` tells what is being done."""
+    refuse_rows_as_tasks(table)
+    with step("Reading the columns"):
+        encoder = TableEncoder.fit(table, encoding)
+        X, _ = encoder.transform(table)
+    tasks = strings_of(table.tasks)
+    alone = ["There is a single task, so that nothing could be shared between tasks."] * (len(set(tasks)) == 1)
+    notes = [*table.notes, *alone, *task_notes(tasks), *encoder.notes]
+    estimator = _estimator(_one_of("method", method.lower(), _METHODS), options)
+    estimator.set_params(kernel=kernel, n_clusters=_number(n_clusters, len(tasks)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with step(f"Clustering {len(tasks):,} rows of {len(np.unique(tasks))} tasks"):
+                model = estimator.fit(X, tasks=tasks)
+                rows = rows_of(table, X, model)
+        except ValueError as error:  # what the library refuses, the user can mend: rows, clusters, sizes
+            raise TableError(str(error)) from error
+        except MemoryError as error:
+            way_out = (
+                "use fewer rows or columns" if estimator.kernel == "linear" else f"try {option('kernel', 'linear')}"
+            )
+            asked = option("kernel", str(estimator.kernel))
+            raise TableError(f"there is not enough memory for {len(tasks)} rows with {asked}; {way_out}.") from error
+    warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
+    warned = [*map(TableWarning, encoder.doubts), *warned]
+    return Clustering(model, encoder, {}, notes, warned, rows)
+
+
+def _estimator(method: str, options: Mapping[str, Any]) -> Any:
+    from mtclust import DMTFC, DMTRC, DSTC
+
+    known = {"dmtrc": DMTRC, "dmtfc": DMTFC, "dstc": DSTC}[method]
+    allowed = set(known().get_params(deep=False)) - {"task_column", "n_clusters", "kernel"}
+    unknown = sorted(set(options) - allowed)
+    if unknown:
+        raise TypeError(
+            f"{unknown[0]!r} is no option of cluster() with method={method!r}; those are {sorted(allowed)}."
+        )
+    return known(**options)
+
+
+def _number(n_clusters: Any, rows: int) -> Any:
+    """The number of clusters as the estimators take it, no candidate larger than the number of rows."""
+    if not isinstance(n_clusters, range) and n_clusters != "auto":
+        return n_clusters
+    wanted = CANDIDATES if isinstance(n_clusters, str) else n_clusters
+    if len(wanted) == 0:
+        return n_clusters  # the estimator says what is wrong
+    low, high = sorted((wanted[0], wanted[-1]))
+    if low > rows:
+        raise TableError(
+            f"{option('n_clusters')} asks for {low} or more, but there are only {rows} rows; ask for fewer clusters."
+        )
+    return n_clusters if high <= rows else range(low, rows + 1)
+
+
+def _names(argument: str, given: Any) -> tuple[str, ...]:
+    """One name or several, as strings."""
+    if isinstance(given, str | bytes | Real):
+        return (str(given),)
+    try:
+        return tuple(str(name) for name in given)
+    except TypeError as error:
+        raise TableError(
+            f"{option(argument)} is {given!r}, of type {type(given).__name__}; give a name or a list of names."
+        ) from error
+
+
+def _one_of(name: str, value: str, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        raise TableError(f"{option(name, repr(value))} is not known; it is one of {', '.join(map(repr, allowed))}.")
+    return value
+
+
+def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
+    """Read a model or a clustering that was saved; nothing in the file is executed, whoever made it.
+
+    Parameters
+    ----------
+    path : str or path
+    return_extra : bool, default=False
+        Return the model itself and what was saved as ``extra`` (None if nothing was).
+
+    Returns
+    -------
+    model : Clustering, DMTRC, DMTFC or DSTC
+        What was saved: a clustering of a table, also one by ``mtclust fit``, or an estimator. It predicts, clusters new
+        tasks and shows itself as the one that was saved; scores may differ by rounding.
+    extra : dict or None
+        Only with ``return_extra=True``.
+
+    Raises
+    ------
+    mtclust.exceptions.ModelFileError
+        If the file is no saved model, is damaged, or was written in a format that this version does not know.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import mtclust
+    >>> import pandas as pd
+    >>> prices = pd.DataFrame({"shop": ["a", "a", "a", "b", "b", "b"], "price": [1.0, 1.2, 9.0, 2.0, 9.9, 9.5]})
+    >>> found = mtclust.cluster(prices, task="shop", n_clusters=2, kernel="linear", sizes=1.0)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     found.save(Path(directory) / "prices.mtclust")
+    ...     loaded = mtclust.load(Path(directory) / "prices.mtclust")
+    >>> loaded.predict(pd.DataFrame({"shop": ["a", "b"], "price": [8.0, 1.5]})).tolist()
+    [1, 0]
+    """
+    model, extra = models.load(path, return_extra=True)
+    if return_extra:
+        return model, extra
+    if isinstance(extra, dict) and isinstance(extra.get("clustering"), dict):
+        return Clustering.of_saved(model, extra)
+    return model

@@ -1,0 +1,432 @@
+"""The choice of labels where sizes are open, and of the kernel where they are given.
+
+1. cheap candidates: labels of standard methods in every frame (:mod:`mtclust.choose.candidates`)
+2. dear ones: the best of these descended under E, and the paper's J with balanced sizes, which are then released;
+   labels stand undescended as well, for a descent can leave a right answer
+3. one score (:mod:`mtclust.choose.judge`) picks the labels
+4. the frame is that of the shortest description of the rows with these labels (:mod:`mtclust.choose.frames`), the
+   kernel the one that predicts them best for rows that are left out
+
+Nothing is drawn at random, and ``random_state`` plays no part: the same data give the same choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtclust.choose import candidates, frames, judge
+from mtclust.choose.frames import Frame
+from mtclust.choose.views import KernelSpec, View, is_wide
+from mtclust.core.alignment import groups_of_tasks
+from mtclust.core.coupling import COUPLINGS
+from mtclust.core.hints import NO_HINTS, Hints
+from mtclust.core.kernels import eigen_features
+from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, parse_sizes, tasks_of_rows
+from mtclust.core.order import information
+from mtclust.problem.criteria import criterion_named
+from mtclust.problem.kernels import KernelProblem
+from mtclust.problem.protocol import Method, Point, SearchOptions
+from mtclust.search.outcome import Outcome, released
+from mtclust.search.recipe import first_relationship, solve
+from mtclust.util.progress import phase
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+#: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and 2λ for J with the others
+RIDGE, NARROW_LAMBDA = 0.125, 2.0**-9
+#: the kernel of descents where it is open
+NARROW = KernelSpec("rbf", 0.5)
+#: leading directions that D weighs in a candidate: its steps cost their cube
+DIRECTIONS_OF_D = 100
+#: coordinates of rows that are only known through a kernel, or are a wide sparse table
+_COORDINATES = 100
+#: labels of every task alone are taken only where their score leads by more than this
+CLEAR_LEAD = 1.0
+#: frames in which a candidate of that name may stand
+_FRAMES_OF: dict[str, set[str]] = {"task": {"task", "own"}, "all": {"all"}, "aligned": {"aligned"}}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Labels of the rows, what found them and their score.
+
+    Attributes
+    ----------
+    name : str
+        Frame and method, such as "aligned:k-means" or "task:E".
+    labels : ndarray of shape (n,)
+    score : float
+    separation : float
+    """
+
+    name: str
+    labels: Labels
+    score: float
+    separation: float
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether every task was clustered alone."""
+        return self.name.startswith("own:")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be chosen, and on which rows.
+
+    Attributes
+    ----------
+    view : View
+        Rows sorted by task.
+    kernels : tuple of KernelSpec
+        That models may have.
+    clusters : ndarray of shape (m,)
+        Number of clusters of every task.
+    method : {"relationship", "features", "independent"}
+    sizes : object
+        The argument of the estimator.
+    sizes_open : bool
+    lambdas : tuple of (ndarray of shape (m,), float), optional
+        λ₁ by task and λ₂, where they are given.
+    frames : tuple of {"task", "all", "aligned"}
+    n_components : int, optional
+        Rank of the features that D weighs.
+    names : ndarray of shape (m,), optional
+        Of the tasks, for tables of sizes.
+    hints : Hints
+        What is known of these rows.
+    coupling_open : bool
+        Whether labels of tasks apart compete with those of all tasks.
+    """
+
+    view: View
+    kernels: tuple[KernelSpec, ...]
+    clusters: NDArray[np.int64]
+    method: Method
+    sizes: Any = "auto"
+    sizes_open: bool = True
+    lambdas: tuple[Array, float] | None = None
+    frames: tuple[Frame, ...] = ("task", "all", "aligned")
+    n_components: int | None = None
+    names: NDArray[Any] | None = None
+    hints: Hints = NO_HINTS
+    coupling_open: bool = True
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.view.offsets) - 1
+
+    @property
+    def n_clusters(self) -> int:
+        return int(self.clusters.max())
+
+    @cached_property
+    def tasks(self) -> Labels:
+        """Number of the task of every row."""
+        return tasks_of_rows(self.view.offsets)
+
+    @cached_property
+    def by_rows(self) -> bool:
+        """Whether rows are known, not only a kernel of them."""
+        return all(spec.kind in ("linear", "rbf") for spec in self.kernels)
+
+    @cached_property
+    def X(self) -> Array:
+        """The rows in coordinates, columns weighed by what their values say."""
+        rows = self.rows_as_they_are
+        return rows * information(rows) if self.by_rows and not is_wide(self.view.rows) else rows
+
+    @cached_property
+    def rows_as_they_are(self) -> Array:
+        """The rows in the order of their columns' content; leading directions where only a kernel of them is known."""
+        rows = self.view.rows
+        if self.by_rows and not is_wide(rows):
+            rows = rows.toarray() if sp.issparse(rows) else rows
+            rows = rows[:, self.view.columns] if self.view.columns is not None else rows
+            return np.asarray(rows, dtype=np.float64)
+        matrix = self.view.in_one_frame.through(self.kernels[0], "task").centred.matrix
+        return eigen_features(matrix, _COORDINATES).values
+
+    def in_frame(self, frame: Frame, offsets: Array | None = None) -> Question:
+        """The same question of all rows as one task; the ridge of a task alone stays as it is."""
+        if frame == "task":
+            return self
+        view = self.view.in_one_frame if offsets is None else self.view.aligned(offsets)
+        lambdas = None
+        if self.lambdas is not None:
+            lambdas = self.lambdas[0].mean(keepdims=True), self.n_tasks * self.lambdas[1]
+        return replace(
+            self, view=view, clusters=self.clusters[:1], lambdas=lambdas, frames=(frame,), names=None,
+            method=self.method if COUPLINGS[self.method].of_features else "independent",
+        )  # fmt: skip
+
+    def problem(self, spec: KernelSpec, criterion: str, labels: Labels | None = None) -> KernelProblem:
+        """The problem of these rows through one kernel; with labels, clusters are where these have them."""
+        seen, offsets, sizes = self.view.through(spec, "task"), self.view.offsets, np.diff(self.view.offsets)
+        if labels is not None:
+            bounds = bounds_of_labels(sizes, counts_by_task(labels, offsets, self.n_clusters), self.clusters)
+        elif criterion == "E":
+            bounds = neutral_bounds(sizes, self.clusters)
+        else:
+            bounds = parse_sizes("balanced" if self.sizes_open else self.sizes, sizes, self.clusters, self.names)
+        lambda1, lambda2 = self.lambdas or constant_lambdas(self.n_tasks, spec, criterion)
+        features = None
+        if COUPLINGS[self.method].of_features:
+            features = eigen_features(seen.centred.matrix, self.n_components or DIRECTIONS_OF_D)
+        return KernelProblem(
+            seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, criterion_named(criterion),
+            origin=seen.origin(self.view.order),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and all that was tried.
+
+    Attributes
+    ----------
+    best : Candidate
+    tried : list of Candidate
+        Highest score first.
+    frame : {"task", "all", "aligned"}
+    spec : KernelSpec
+    criterion : {"E", "J"}
+    sizes : {"free", "given"}
+    outcome : Outcome
+        Models of the labels, on the rows that were looked at.
+    reason : str
+    question : Question
+        Of the frame that was chosen.
+    offsets : ndarray of shape (m, d) or None
+        Of the tasks, where they are aligned.
+    apart : Candidate or None
+        The best labels of tasks that are clustered alone.
+    """
+
+    best: Candidate
+    tried: list[Candidate]
+    frame: Frame
+    spec: KernelSpec
+    criterion: str
+    sizes: str
+    outcome: Outcome
+    reason: str
+    question: Question
+    offsets: Array | None = None
+    apart: Candidate | None = None
+    similarity: Array | None = field(default=None, repr=False)
+
+
+def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: float = 1.0) -> tuple[Array, float]:
+    """λ₁ by task and λ₂ where they are not given: constants, never a draw.
+
+    The ridge of a task alone is λ₁ + m·share·λ₂.
+    """
+    value = RIDGE / (1.0 + n_tasks * share) if criterion == "E" or spec.kind == "linear" else NARROW_LAMBDA
+    return np.full(n_tasks, value), value
+
+
+def bounds_of_labels(sizes: NDArray[np.int64], counts: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
+    """No cluster that a task has loses its last row; one that it lacks may still come, unless numbers were given."""
+    if np.ptp(clusters) > 0:
+        return free_bounds(sizes, counts > 0)
+    return SizeBounds((counts > 0).astype(np.int64), np.repeat(sizes[:, None], counts.shape[1], axis=1))
+
+
+def choose_kernel(question: Question, options: SearchOptions) -> Choice:
+    """With sizes given: J under every kernel that is open, and the labels of the highest score."""
+    found: list[tuple[str, KernelSpec, Outcome]] = []
+    for spec in question.kernels:
+        with phase(f"choosing: J, {spec.name}"):
+            found.append((f"task:J, {spec.name}", spec, solve(question.problem(spec, "J"), options, _rng())))
+    names = [name for name, _, _ in found]
+    tried = _judged(question, names, np.stack([_labels(outcome) for _, _, outcome in found]))
+    best = tried[0]
+    _, spec, outcome = found[names.index(best.name)]
+    return Choice(best, tried, "task", spec, "J", "given", outcome, _reason(tried), question)
+
+
+def choose_labels(question: Question, options: SearchOptions) -> Choice:
+    """With sizes open: the labels of the highest score, and models of them."""
+    labels = labellings(question, options)
+    tried = _judged(question, list(labels), np.stack(list(labels.values())), _aligned(question, labels))
+    apart = next((candidate for candidate in tried if candidate.is_apart), None)
+    best = tried[0]
+    if best.is_apart and question.coupling_open:
+        together = next((candidate for candidate in tried if not candidate.is_apart), best)
+        best = together if best.score - together.score <= CLEAR_LEAD else best
+    frame, offsets = _frame(question, best)
+    own = question.in_frame(frame, offsets)
+    if best.is_apart and question.coupling_open:
+        own = replace(own, method="independent")
+    spec = _best_kernel(own, best.labels)
+    outcome = modelled(own, spec, best.labels, options)
+    single = outcome
+    if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
+        alone = replace(question, method="independent")
+        single = modelled(alone, spec, apart.labels, options)
+        outcome = replace(outcome, single=single.point, few_single=single.point)
+    return Choice(best, tried, frame, spec, "E", "free", outcome, _reason(tried, best), own, offsets, apart)
+
+
+def labellings(question: Question, options: SearchOptions) -> dict[str, Labels]:
+    """All candidates by name: cheap ones, and what descents make of the best of them."""
+    X, tasks = question.X, question.tasks
+    only = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
+    if np.ptp(question.clusters) > 0 or (not COUPLINGS[question.method].learns and question.n_tasks > 1):
+        only = {"own"}
+    with phase("choosing: standard methods"):
+        found = candidates.propose(X, tasks, question.clusters, only if question.n_tasks > 1 else None)
+    descents = _descents(question, found, options)
+    with phase("choosing: descents"):
+        for name, labels in descents:
+            found[name] = labels
+    return found
+
+
+def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
+    """What the method of one candidate finds on other rows; for descents, what they make of its best start."""
+    frame, method = name.split(":")
+    if question.n_tasks == 1:
+        frame = "all"
+    X, tasks = question.X, question.tasks
+    if method in ("E", "J", "J released", "em"):
+        found = labellings(question, options)
+        names = [own for own in found if own.endswith(f":{method}")]
+        return found[names[0]] if names else next(iter(found.values()))
+    found = candidates.propose(X, tasks, question.clusters, (frame,))
+    return found[f"{frame}:{method}"] if f"{frame}:{method}" in found else next(iter(found.values()))
+
+
+def _descents(question: Question, found: dict[str, Labels], options: SearchOptions) -> list[tuple[str, Labels]]:
+    """What E makes of the best labels in tasks' own frames and in one frame, and J of tasks' own frames."""
+    names = list(found)
+    labels = np.stack(list(found.values()))
+    score = judge.scores(question.X, question.tasks, labels, question.n_clusters, _aligned(question, found))
+    ranked = [names[k] for k in np.argsort(-score.round(6), kind="stable")]
+    spec = NARROW if NARROW in question.kernels else question.kernels[0]
+    weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
+    rough = replace(options, n_init=2, single_task_n_init=8, n_seeds=2, polish=False)
+    ends: list[tuple[str, Labels]] = []
+    own = [name for name in ranked if name.split(":")[0] in ("task", "own", "all" if question.n_tasks == 1 else "")]
+    frame = "own" if not COUPLINGS[question.method].learns and question.n_tasks > 1 else "task"
+    if own:
+        ends.append((f"{frame}:E", _descended(weighed, spec, found[own[0]], rough)))
+        outcome = solve(weighed.problem(spec, "J"), rough, _rng())
+        ends.append((f"{frame}:J", _labels(outcome)))
+        ends.append((f"{frame}:J released", _labels(released(outcome, rough, _rng()))))
+    one = [name for name in ranked if name.split(":")[0] in ("all", "aligned")] if question.n_tasks > 1 else []
+    if one:
+        name = one[0].split(":")[0]
+        offsets = None
+        if name == "aligned":
+            offsets = frames.offsets_of_tasks(question.X, question.tasks, found[one[0]], question.n_clusters)
+        end = _descended(weighed.in_frame("all" if offsets is None else "aligned", offsets), spec, found[one[0]], rough)
+        ends.append((f"{name}:E", end))
+    return ends
+
+
+def _descended(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions) -> Labels:
+    """Where labels end under E, with the coupling that they lead to."""
+    problem = question.problem(spec, "E", labels)
+    point = _point(problem, labels)
+    return _labels_of(problem.descend(point, _rng(), options.effort("from candidates")))
+
+
+def _point(problem: KernelProblem, labels: Labels) -> Point:
+    """Labels under the coupling that their class means suggest."""
+    Z = problem.uncoupled()
+    if problem.couples_labels:
+        _, similarity = problem.class_means(problem.point(labels, Z)).aligned(problem.bounds)
+        Z = first_relationship(similarity)
+    return problem.point(labels, Z)
+
+
+def modelled(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions) -> Outcome:
+    """Models of labels that stay as they are, with the coupling learned."""
+    problem = question.problem(spec, "E", labels)
+    point = _point(problem, labels)
+    similarity = problem.class_means(point).aligned(problem.bounds)[1]
+    effort = options.effort("models of the labels", tasks=())
+    point = problem.descend(point, _rng(), effort)
+    alone = problem.alone()
+    single = alone.point(labels, alone.uncoupled()) if problem.coupling.learns else point
+    return Outcome(problem, point, single, problem, point, single, similarity, groups_of_tasks(similarity))
+
+
+def _frame(question: Question, best: Candidate) -> tuple[Frame, Array | None]:
+    """The frame of the shortest description with these labels, and the offsets of the tasks in it."""
+    allowed = question.frames
+    if question.n_tasks == 1 or best.is_apart or np.ptp(question.clusters) > 0:
+        allowed = ("task",)
+    X, tasks, C = question.X, question.tasks, question.n_clusters
+    found = frames.lengths(frames.directions(X, tasks, C), tasks, best.labels, C) if len(allowed) > 1 else {}
+    frame = min(allowed, key=lambda name: round(found.get(name, 0.0), 6))
+    if frame != "aligned":
+        return frame, None
+    rows = question.view.in_one_frame.centred_rows[0]
+    return frame, frames.offsets_of_tasks(rows, tasks, best.labels, C)
+
+
+def _best_kernel(question: Question, labels: Labels) -> KernelSpec:
+    """The kernel under which membership is predicted best for rows that are left out."""
+    if len(question.kernels) == 1:
+        return question.kernels[0]
+    values = []
+    for spec in question.kernels:
+        alone = replace(question, method="independent")
+        problem = alone.problem(spec, "E", labels)
+        values.append(problem.point(labels, problem.uncoupled()).value)
+    return question.kernels[int(np.round(values, 6).argmin())]
+
+
+def _judged(
+    question: Question, names: list[str], labels: Labels, aligned: Array | None = None
+) -> list[Candidate]:  # fmt: skip
+    """Candidates with different labels, highest score first."""
+    C = question.n_clusters
+    first: dict[bytes, int] = {}
+    for k, own in enumerate(labels):
+        first.setdefault(own.tobytes(), k)
+    kept = sorted(first.values())
+    labels, names = labels[kept], [names[k] for k in kept]
+    X, tasks = question.X, question.tasks
+    terms = judge.terms(X, tasks, labels, C, aligned)
+    score = judge.score_of(terms) + np.array([question.hints.agreement(own, C) for own in labels])
+    separation = terms["separation"]
+    order = np.argsort(-score.round(6), kind="stable")
+    return [Candidate(names[k], labels[k], float(score[k]), float(separation[k])) for k in order]
+
+
+def _aligned(question: Question, found: dict[str, Labels]) -> Array | None:
+    """The rows after every task was moved back by the offset that EM has found; None where it did not look for any."""
+    if "aligned:em" not in found:
+        return None
+    X, tasks = question.X, question.tasks
+    return np.asarray(X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], question.n_clusters)[tasks])
+
+
+def _reason(tried: list[Candidate], best: Candidate | None = None) -> str:
+    best = tried[0] if best is None else best
+    other = next((candidate for candidate in tried if candidate is not best), None)
+    beside = "" if other is None else f"; next {other.name}, {other.score - best.score:+.2f}"
+    return f"{best.name}: highest score of {len(tried)} candidates (separation {best.separation:.2f}{beside})"
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def _labels(outcome: Outcome) -> Labels:
+    return _labels_of(outcome.point)
+
+
+def _labels_of(point: Point) -> Labels:
+    return np.asarray(point.labels, dtype=np.int64)

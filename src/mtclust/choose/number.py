@@ -1,0 +1,411 @@
+r"""The number of clusters, and whether there are any: one signal, a gap to rows without clusters.
+
+On a few hundred rows, k-means that starts from Ward's tree leaves a sum of squares W(C) within C clusters. The same is
+done with rows that have no clusters but the same columns and the same correlations (:func:`without_clusters`), W₀(C).
+How much more C clusters explain than there,
+
+.. math:: g(C) = \overline{\log W_0(C)/W_0(1)} - \log W(C)/W(1),
+
+answers all three questions:
+
+- *How many?* The C with the largest g(C) − COST·√max g·C: a further cluster has to explain clearly more than it would
+  without clusters. Rows are seen around the mean of all and around the means of their tasks; the larger gap counts.
+- *Is that certain?* The same is asked of half-samples. The number that all rows and half-samples choose most often is
+  taken; where too few agree, the data do not decide.
+- *Is there anything?* The largest g(C) has to exceed its spread over rows without clusters by far.
+
+Rows without clusters have the shifts between tasks as well: these count for nothing. Nothing depends on
+``random_state``, nor on the order of columns and tasks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, ward
+from scipy.fft import dct
+from scipy.sparse.csgraph import connected_components
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from mtclust.choose.settings import sample_rows
+from mtclust.core.criterion import indicators
+from mtclust.core.kernels import Kernel, is_precomputed
+from mtclust.core.labels import offsets_of
+from mtclust.core.tasks import TaskIndex, index_tasks
+from mtclust.core.validation import split_task_column
+from mtclust.exceptions import ClusterNumberWarning
+from mtclust.util.extras import require
+from mtclust.util.progress import phase
+from mtclust.util.threads import one_blas_thread
+from mtclust.util.warning import warn_user
+
+Array = NDArray[np.float64]
+Offsets = NDArray[np.int64]
+
+#: candidates when none are given
+CANDIDATES = range(2, 13)
+#: rows that the number is chosen on; rows of a task at least, so that very many tasks are not all looked at; leading
+#: directions that clusters are found in
+ROWS, _ROWS_PER_TASK, DIRECTIONS = 400, 15, 10
+#: what decides, set on the sets decided on (docs/number_of_clusters.md): the cost of a cluster in units of the root of
+#: the largest gap; votes of seven, of all rows and six half-samples, that have to agree; the largest gap in units of
+#: its spread over rows without clusters
+COST, AGREEING, CLEAR = 0.1, 5, 9.0
+_HALVES, _DRAWS = 6, 5
+#: the least spread of the gap that is believed
+_LEAST_SPREAD = 0.01
+#: more columns than this are replaced by as many leading directions
+_MOST_COLUMNS = 100
+
+
+@dataclass(frozen=True)
+class ClusterNumberChoice:
+    """What :func:`select_n_clusters` found.
+
+    Attributes
+    ----------
+    n_clusters : int
+    candidates : list of int
+    gap : ndarray
+        By how much, in logarithms, the variance left within clusters is below that of rows without clusters, per
+        candidate; nan where there are too few rows.
+    votes : dict
+        How often all rows and six half-samples choose each number.
+    structure : {"clusters", "none"}
+        Whether the gap is clear, or no larger than chance makes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtclust.selection import ClusterNumberChoice
+    >>> choice = ClusterNumberChoice(3, [2, 3, 4], np.array([0.3, 0.6, 0.62]), {3: 4, 2: 2, 4: 1})
+    >>> choice.decided, choice.shown, choice.runner_up, choice.at_end
+    (False, [2, 3, 4], 2, False)
+    >>> choice.reason
+    '2, 3 or 4: the data do not decide (4 of 7 samples choose 3); shown: 3'
+    """
+
+    n_clusters: int
+    candidates: list[int]
+    gap: Array
+    votes: dict[int, int] = field(default_factory=dict)
+    structure: Literal["clusters", "none"] = "clusters"
+
+    @property
+    def score(self) -> Array:
+        """The gap less what the clusters cost; −inf where there are too few rows."""
+        return _score(self.gap, self.candidates)
+
+    @property
+    def supported(self) -> bool:
+        """Whether there are clusters."""
+        return self.structure == "clusters"
+
+    @property
+    def decided(self) -> bool:
+        """Whether the samples agree on the number."""
+        return not self.votes or self.votes.get(self.n_clusters, 0) >= AGREEING
+
+    @property
+    def shown(self) -> list[int]:
+        """The numbers that the data do not decide between; the number itself where they do."""
+        return [self.n_clusters] if self.decided else sorted({self.n_clusters, *self.votes})
+
+    @property
+    def runner_up(self) -> int | None:
+        """The number that is chosen next most often, or else has the next best score."""
+        score = dict(zip(self.candidates, self.score.tolist()))
+        others = (C for C in score if self.n_clusters != C)
+        return max(others, key=lambda C: (self.votes.get(C, 0), score[C], -C), default=None)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the number stands at an end of the range that could have gone on."""
+        ends = {self.candidates[-1]} | ({self.candidates[0]} if self.candidates[0] > 2 else set())
+        return len(self.candidates) > 1 and self.n_clusters in ends
+
+    @property
+    def answer(self) -> str:
+        """Whether there are clusters, in words."""
+        if self.supported:
+            return "clusters: they explain clearly more than in rows of the same columns without clusters"
+        return "no structure beyond the columns and their correlations: clusters explain no more than they always do"
+
+    @property
+    def reason(self) -> str:
+        """The choice in words."""
+        samples = sum(self.votes.values())
+        votes = f"{self.votes.get(self.n_clusters, 0)} of {samples} samples choose {self.n_clusters}"
+        if not self.decided:
+            return f"{_either(self.shown)}: the data do not decide ({votes}); shown: {self.n_clusters}"
+        words = f"{self.n_clusters} explain most beyond rows without clusters, less what every cluster costs"
+        return words + (f"; {votes}" if samples else "") + (f"; next is {self.runner_up}" if self.runner_up else "")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the gap, and the gap less what clusters cost, against the number of clusters; returns the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            A new figure by default.
+        """
+        if ax is None:
+            _, ax = require("matplotlib.pyplot", "plot").subplots(layout="constrained")
+        ax.plot(self.candidates, self.gap, "o-", label="gap to rows without clusters")
+        ax.plot(self.candidates, self.score, "^-", color="#D55E00", label="less what clusters cost")
+        ax.axvline(self.n_clusters, color="#D55E00", linewidth=0.8, linestyle=":")
+        ax.set_xticks(self.candidates)
+        ax.set_xlabel("number of clusters")
+        ax.set_ylabel("variance explained beyond chance")
+        ax.set_title(f"{self.n_clusters} clusters" if self.decided else f"{_either(self.shown)} clusters")
+        ax.legend(frameon=False)
+        return ax
+
+
+def _score(gap: Array, numbers: list[int]) -> Array:
+    """The gap less what the clusters cost; −inf where it is nan."""
+    gap = np.where(np.isnan(gap), -np.inf, gap)
+    return np.asarray(gap - COST * np.sqrt(max(float(gap.max()), 0.0)) * np.array(numbers))
+
+
+def _either(numbers: list[int]) -> str:
+    return " or ".join(filter(None, [", ".join(map(str, numbers[:-1])), str(numbers[-1])]))
+
+
+def select_n_clusters(
+    estimator: Any, X: Any, *, tasks: Any = None, candidates: Iterable[int] = CANDIDATES
+) -> ClusterNumberChoice:
+    """Choose the number of clusters without labels, and say whether there are any.
+
+    Costs about as much as a fit of some hundred rows, however many rows there are. The same data give the same answer.
+
+    Parameters
+    ----------
+    estimator : DMTRC, DMTFC or DSTC
+        Only a kernel that is precomputed or a function, and ``task_column``, matter.
+    X, tasks
+        As in ``fit``.
+    candidates : iterable of int, default=range(2, 13)
+
+    Returns
+    -------
+    ClusterNumberChoice
+
+    Examples
+    --------
+    >>> from mtclust import DSTC
+    >>> from mtclust.selection import select_n_clusters
+    >>> from sklearn.datasets import make_blobs
+    >>> X, _ = make_blobs(90, centers=[[0, 0], [6, 0], [0, 6]], random_state=0)
+    >>> choice = select_n_clusters(DSTC(), X, candidates=range(2, 6))
+    >>> choice.n_clusters, choice.structure
+    (3, 'clusters')
+    """
+    numbers = sorted({int(c) for c in candidates})
+    if estimator.task_column is not None:
+        X, tasks = split_task_column(X if hasattr(X, "shape") else np.asarray(X), estimator.task_column)
+    rows = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    index = index_tasks(tasks, rows.shape[0])
+    if not is_precomputed(estimator.kernel):
+        index = index.by_content(rows)
+    return choose_n_clusters(estimator, rows, index, numbers)
+
+
+def choose_n_clusters(
+    estimator: Any, table: Any, index: TaskIndex, numbers: list[int], names: list[str] | None = None
+) -> ClusterNumberChoice:
+    """The same for a table that numbers of rows index, and its tasks.
+
+    Parameters
+    ----------
+    estimator : DMTRC, DMTFC or DSTC
+    table : array, CSR matrix or table of a Dask collection
+    index : TaskIndex
+    numbers : list of int
+        At least 2, ascending.
+    names : list of str, optional
+        Of the columns; nothing depends on them.
+    """
+    if not numbers or numbers[0] < 2:
+        raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
+    precomputed = is_precomputed(estimator.kernel)
+    by_rows = getattr(index, "by_rows", None)
+    tasks = np.arange(index.n_tasks) if by_rows is None else by_rows
+    largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
+    numbered = np.arange(table.shape[0])[:, None] if precomputed else table
+    sample = sample_rows(numbered, index, ROWS, largest, least=_ROWS_PER_TASK)
+    rows, offsets = sample.rows, sample.index.offsets
+    with one_blas_thread(), phase("choosing the number of clusters"):
+        if precomputed:
+            chosen = rows[:, 0].astype(np.int64)
+            kernel = table[chosen][:, chosen]
+        elif not isinstance(estimator.kernel, str):
+            kernel = Kernel("callable", function=estimator.kernel)(rows, rows)
+        elif sp.issparse(rows) or rows.shape[1] > _MOST_COLUMNS:
+            kernel = rows @ rows.T
+        else:
+            centred = rows - rows.mean(axis=0)
+            centred /= np.abs(centred).max() or 1.0
+            spread = centred.std(axis=0)
+            digits = np.where(spread > 0, spread, 1.0) * 1e-6  # equal values stay equal with a little noise
+            return _chosen(np.round(centred / digits) * digits, offsets, numbers)
+        kernel = np.asarray(kernel.toarray() if sp.issparse(kernel) else kernel, dtype=np.float64)
+        kernel = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
+        values, vectors = (part[..., -_MOST_COLUMNS:] for part in np.linalg.eigh(kernel))
+        kept = values > 1e-10 * max(float(values[-1]), 0.0)
+        return _chosen(vectors[:, kept] * np.sqrt(values[kept]), offsets, numbers)
+
+
+def _chosen(rows: Array, offsets: Offsets, numbers: list[int]) -> ClusterNumberChoice:
+    """The choice for rows that are sorted by task."""
+    possible = [C for C in numbers if len(rows) > 2 * C]
+    gap = np.full(len(numbers), np.nan)
+    if not possible or not np.any(rows):
+        return ClusterNumberChoice(numbers[0], numbers, gap, structure="none")
+    gaps, spread = _gaps(rows, offsets, possible, range(_DRAWS))
+    gap[: len(possible)] = gaps.max(axis=0)
+    score = dict(zip(numbers, _score(gap, numbers)))
+    votes = Counter([max(possible, key=lambda C: score[C])])
+    for half in range(_HALVES):
+        parts = [np.random.default_rng(half).permutation(n)[: (n + 1) // 2] for n in np.diff(offsets)]
+        few = np.concatenate([a + np.sort(part) for a, part in zip(offsets, parts)])
+        fewer = [C for C in possible if len(few) > 2 * C]
+        if fewer:
+            own, _ = _gaps(rows[few], offsets_of(np.array([len(part) for part in parts])), fewer, [_DRAWS + half])
+            votes[fewer[int(_score(own.max(axis=0), fewer).argmax())]] += 1
+    best = max(votes, key=lambda C: (votes[C], score[C]))
+    clear = bool(np.any(gaps.max(axis=1) > CLEAR * spread))
+    return ClusterNumberChoice(best, numbers, gap, dict(sorted(votes.items())), "clusters" if clear else "none")
+
+
+def _gaps(rows: Array, offsets: Offsets, numbers: list[int], seeds: Iterable[int]) -> tuple[Array, Array]:
+    """The gap in every frame (row) for every number, and its spread over sets of rows without clusters."""
+    left = _left_within(rows, offsets, numbers)
+    null = np.stack([_left_within(without_clusters(rows, offsets, seed), offsets, numbers) for seed in seeds])
+    return null.mean(axis=0) - left, np.maximum(null.std(axis=0).mean(axis=1), _LEAST_SPREAD)
+
+
+def _left_within(rows: Array, offsets: Offsets, numbers: list[int]) -> Array:
+    """The logarithm of W(C)/W(1), around the mean of all rows and, where there are several, around those of tasks."""
+    frames, sizes = [rows - rows.mean(axis=0)], np.diff(offsets)
+    if len(sizes) > 1:
+        means = np.add.reduceat(rows, offsets[:-1], axis=0) / sizes[:, None]
+        frames.append(rows - np.repeat(means, sizes, axis=0))
+    left = np.zeros((len(frames), len(numbers)))
+    for frame, centred in enumerate(frames):
+        X = centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIRECTIONS:]
+        total, tree = max(float(np.sum(X**2)), np.finfo(float).tiny), ward(X)
+        for place, C in enumerate(numbers):
+            labels = fcluster(tree, C, "maxclust") - 1
+            for _ in range(30):
+                z = indicators(labels, C)
+                counts = np.maximum(z.sum(axis=0), 1e-9)
+                means = z.T @ X / counts[:, None]
+                squares = np.einsum("cd,cd->c", means, means)
+                last, labels = labels, (squares - 2 * X @ means.T).argmin(axis=1)
+                if np.array_equal(last, labels):
+                    break
+            left[frame, place] = 1.0 - float(counts @ squares) / total
+    return np.log(np.maximum(left, 1e-9))
+
+
+def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
+    """Rows with the same values in every column of every task and the same rank correlations, but without clusters.
+
+    Within a task, the columns' normal scores G become HG for a random rotation H, which keeps GᵀG and makes rows
+    Gaussian; the values of the columns then take the order of HG. Columns that depend on each other linearly, as the
+    levels of a category do, move as one. A single column becomes Gaussian.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Sorted by task.
+    offsets : ndarray of shape (m + 1,)
+    seed : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> rows = np.repeat([[0.0, 0.0], [6.0, 6.0]], 100, axis=0) + rng.normal(size=(200, 2))
+    >>> null = without_clusters(rows, np.array([0, 200]), 0)
+    >>> np.array_equal(np.sort(null, axis=0), np.sort(rows, axis=0))
+    True
+    >>> [int(np.sum((X[:, 0] > 3) != (X[:, 1] > 3))) for X in (rows, null)]  # rows of neither cluster
+    [2, 56]
+    """
+    variables, weights = _variables(rows)
+    result = np.empty_like(rows)
+    for a, b in zip(offsets[:-1], offsets[1:]):
+        rng, n = np.random.default_rng(seed), b - a  # the same in every task: their order has no effect
+        scores = np.stack([rows[a:b, own] @ weights[own] for own in variables], axis=1)
+        scores = np.round(scores / np.maximum(scores.std(axis=0), 1e-12), 6)  # ties stay ties
+        G = ndtri((rankdata(scores, axis=0) - 0.5) / n)
+        G -= G.mean(axis=0)
+        for _ in range(2):
+            G = dct(rng.choice([-1.0, 1.0], n)[:, None] * G, axis=0, norm="ortho")
+        if len(variables) == 1:
+            spread = float(np.sqrt(np.sum((rows[a:b] - rows[a:b].mean(axis=0)) ** 2)))
+            unit = (G - G.mean()) / max(float(np.linalg.norm(G - G.mean())), np.finfo(float).tiny)
+            result[a:b] = rows[a:b].mean(axis=0) + spread * unit * weights / np.linalg.norm(weights)
+            continue
+        places = G.argsort(axis=0, kind="stable")
+        sources = scores.argsort(axis=0, kind="stable")
+        for v, own in enumerate(variables):
+            result[np.ix_(a + places[:, v], own)] = rows[np.ix_(a + sources[:, v], own)]
+    return result
+
+
+def _variables(rows: Array) -> tuple[list[NDArray[np.int64]], Array]:
+    """Groups of columns that depend on each other linearly, and weights that make one score of each group."""
+    d = rows.shape[1]
+    spread = rows.std(axis=0)
+    unit = (rows - rows.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    values, vectors = np.linalg.eigh(unit.T @ unit / len(rows))
+    free = vectors[:, values < 1e-9] if d < len(rows) // 2 else vectors[:, :0]
+    groups = connected_components(np.abs(free @ free.T) > 1e-6, directed=False)[1]
+    alone = np.bincount(groups)[groups] == 1
+    weights = np.where(alone, 1.0, vectors[:, -1] / np.where(spread > 0, spread, 1.0))
+    return [np.flatnonzero(groups == group) for group in range(groups.max() + 1)], weights
+
+
+def words_of_choice(choice: ClusterNumberChoice) -> dict[str, Any]:
+    """The entry of ``selection_`` for a number of clusters that was chosen."""
+    gaps = dict(zip(choice.candidates, choice.gap.tolist()))
+    return {
+        "n_clusters": {
+            "chosen": choice.n_clusters, "reason": choice.reason, "gaps": gaps, "runner_up": choice.runner_up,
+            "votes": dict(choice.votes), "structure": choice.structure, "answer": choice.answer,
+        }
+    }  # fmt: skip
+
+
+def warn_of_choice(choice: ClusterNumberChoice) -> None:
+    """Say it when there may be no clusters, when the data do not decide, and when the range may be too narrow."""
+    tried = f"from {choice.candidates[0]} to {choice.candidates[-1]}"
+    if not choice.supported:
+        message = (
+            f"No number of clusters {tried} explains more than it does in rows without clusters (no structure beyond "
+            f"the columns and their correlations); n_clusters={choice.n_clusters} is a weak choice."
+        )
+    elif not choice.decided:
+        message = (
+            f"{_either(choice.shown)} clusters: the data do not decide. n_clusters={choice.n_clusters} is used; give a "
+            "number if you know it."
+        )
+    elif choice.at_end:
+        more = "more" if choice.n_clusters == choice.candidates[-1] else "fewer"
+        message = (
+            f"n_clusters={choice.n_clusters} stands at the end of the range that was tried ({tried}); there may be "
+            f"{more} clusters. Try a wider range."
+        )
+    else:
+        return
+    warn_user(message, ClusterNumberWarning)

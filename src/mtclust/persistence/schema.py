@@ -1,0 +1,358 @@
+"""Everything that a saved model holds, in one table: types, ranges and shapes; and the check of a loaded one.
+
+A file may be whole by its checksums and still not be one that ``save`` wrote. Compiled code takes labels and offsets as
+addresses, and scores of NaN would be silent, so that nothing is taken on trust: a loaded model is complete and
+consistent, or it is refused.
+
+To save another attribute that ``fit`` sets, give it a line in ``FITTED``. A class that the state of a model is made of
+stands in ``STATES``; its fields are checked by their annotations, and those with a line in ``FIELDS`` by that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields, is_dataclass
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import scipy.sparse as sp
+
+from mtclust.choose.record import Selection
+from mtclust.core.coupling import COUPLINGS
+from mtclust.core.ids import keys, missing_ids
+from mtclust.core.kernels import Kernel
+from mtclust.core.labels import SizeBounds
+from mtclust.core.model import DecisionModel
+from mtclust.core.stability import Stability
+from mtclust.persistence.values import check_hashes
+from mtclust.problem.common import CommonKept
+from mtclust.problem.kept import FeatureKept, KernelKept
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import Moments
+
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of one of these types, finite and within these limits.
+
+    Its shape is in letters: n rows, m tasks, C clusters, d columns; others stand for whatever they are first, and "."
+    for anything. ``high`` may be one less than such a letter.
+    """
+
+    types: str
+    shape: str
+    low: float = -np.inf
+    high: float | str = np.inf
+    nan: bool = False
+
+    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+        sparse = sp.issparse(value) and self.types == ROWS
+        if not (sparse or isinstance(value, np.ndarray)) or str(value.dtype) not in self.types.split():
+            found = f"an array of {value.dtype}" if hasattr(value, "dtype") else f"a {type(value).__name__}"
+            raise ValueError(f"{name} is {found} in the place of an array of {self.types.split()[0]}")
+        shape = self.shape.split()
+        if len(shape) != value.ndim or any(
+            sizes.setdefault(letter, size) != size for letter, size in zip(shape, value.shape) if letter != "."
+        ):
+            raise ValueError(f"{name} has the shape {value.shape}, not ({', '.join(shape)}) with {sizes}")
+        numbers = value.data if sparse else value
+        if numbers.dtype.kind == "f":
+            numbers = numbers[~np.isnan(numbers)] if self.nan else numbers
+            if not np.isfinite(numbers).all():
+                raise ValueError(f"{name} holds values that are not finite")
+        high = sizes[self.high[0]] - 1 if isinstance(self.high, str) else self.high
+        if numbers.size and numbers.dtype.kind in "fiu" and not (self.low <= numbers.min() and numbers.max() <= high):
+            raise ValueError(f"{name} holds values outside of {self.low} to {high}")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number within these limits."""
+
+    low: float = -np.inf
+    high: float = np.inf
+    whole: bool = False
+    nan: bool = False
+
+    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+        number = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
+        if not number or not (self.low <= float(value) <= self.high or (self.nan and value != value)):
+            kind = "whole number" if self.whole else "number"
+            raise ValueError(f"{name} is {value!r:.40}, not a {kind} from {self.low} to {self.high}")
+
+
+@dataclass(frozen=True)
+class Text:
+    """One of these words."""
+
+    allowed: tuple[str, ...]
+
+    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+        if value not in self.allowed:
+            raise ValueError(f"{name} is {value!r:.40}, which is none of {', '.join(self.allowed)}")
+
+
+@dataclass(frozen=True)
+class Of:
+    """Whatever an annotation says."""
+
+    annotation: Any
+
+    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+        if not _conforms(value, self.annotation):
+            raise ValueError(f"{name} is {value!r:.40}, which is no {self.annotation}")
+
+
+FLOAT, INT, BOOL, ROWS = "float64", "int64", "bool", "float64 float32"
+_LABELS = Array(INT, "n", 0, "C-1")
+_POSITIVE = Number(float(np.finfo(float).tiny), float(np.finfo(float).max))
+_NOT_NEGATIVE = Number(0, float(np.finfo(float).max))
+
+#: attributes that ``fit`` sets, whose names end in an underscore
+FITTED: dict[str, Array | Number | Text | Of] = {
+    "n_clusters_": Number(1, whole=True),
+    "n_features_in_": Number(1, whole=True),
+    "feature_names_in_": Of(np.ndarray),
+    "spread_columns_": Array(INT, ".", 0, "d-1"),
+    "tasks_": Of(np.ndarray),
+    "labels_": _LABELS,
+    "single_task_labels_": _LABELS,
+    "init_labels_": _LABELS,
+    "cluster_sizes_": Array(INT, "m C", 0),
+    "objective_": Number(nan=True),
+    "loo_score_": Number(nan=True),
+    "lower_bound_": Number(nan=True),
+    "cluster_scores_": Array(FLOAT, "C", nan=True),
+    "intercept_": Array(FLOAT, "m C"),
+    "coef_": Array(FLOAT, "m C d"),
+    "task_covariance_": Array(FLOAT, "m m"),
+    "task_correlation_": Array(FLOAT, "m m"),
+    "feature_covariance_": Array(FLOAT, "q q"),
+    "relaxed_labels_": Array(FLOAT, "n C"),
+    "mixture_weights_": Of(list[np.ndarray]),
+    "probabilities_": Array(FLOAT, "n C", 0, 1),
+    "outlier_scores_": Array(FLOAT, "n", 0, 1),
+    "task_groups_": Of(list[list]),
+    "history_": Of(list[dict[str, Any]]),
+    "n_iter_": Number(0, whole=True),
+    "converged_": Of(bool),
+    "selection_": Of(Selection),
+    "stability_": Of(Stability),
+}
+#: those that not every model has, or that are None in some
+OPTIONAL = {
+    "feature_names_in_", "spread_columns_", "init_labels_", "lower_bound_", "cluster_scores_", "coef_",
+    "task_covariance_",
+    "task_correlation_", "feature_covariance_", "relaxed_labels_", "mixture_weights_", "probabilities_",
+    "outlier_scores_", "stability_",
+}  # fmt: skip
+#: what the state of a model is made of: what ``predict`` needs, what ``fit_task`` needs, and what they consist of
+STATES: dict[str, Any] = {
+    cls.__name__: cls
+    for cls in (
+        DecisionModel, KernelKept, FeatureKept, CommonKept, Kernel, SizeBounds, FeatureMap, Moments, Stability,
+    )
+}  # fmt: skip
+FIELDS: dict[str, Array | Number | Text] = {
+    "Kernel.kind": Text(("linear", "rbf", "precomputed")),
+    "Kernel.sigma": _POSITIVE,
+    "SizeBounds.lower": Array(INT, "m C", 0),
+    "SizeBounds.upper": Array(INT, "m C", 0),
+    "DecisionModel.rows": Array(ROWS, "N d"),
+    "DecisionModel.coefficients": Array(FLOAT, "m . ."),
+    "DecisionModel.intercept": Array(FLOAT, "m C"),
+    "DecisionModel.present": Array(BOOL, "m C"),
+    "DecisionModel.centres": Array(FLOAT, "m d"),
+    "DecisionModel.temperature": _POSITIVE,
+    "KernelKept.rows": Array(ROWS, "N d"),
+    "KernelKept.offsets": Array(INT, ".", 0),
+    "KernelKept.labels": Array(INT, "N", 0, "C-1"),
+    "KernelKept.scale": _NOT_NEGATIVE,
+    "KernelKept.method": Text(tuple(COUPLINGS)),
+    "KernelKept.lambda1": Array(FLOAT, "m", 0),
+    "KernelKept.lambda2": _NOT_NEGATIVE,
+    "KernelKept.rank": Number(0, whole=True),
+    "KernelKept.criterion": Text(("J", "E")),
+    "FeatureMap.landmarks": Array(ROWS, "L d"),
+    "FeatureMap.projection": Array(ROWS, ". r"),
+    "FeatureMap.centres": Array(FLOAT, "m d"),
+    "Moments.sizes": Array(INT, "m", 1),
+    "Moments.mean": Array(FLOAT, "m r"),
+    "Moments.total": Array(FLOAT, "m r"),
+    "Moments.gram": Array(FLOAT, "m r r"),
+    "Moments.scale": _NOT_NEGATIVE,
+    "Moments.largest": Array(FLOAT, "m", 0),
+    "Moments.offset": Array(FLOAT, "m C"),
+    "FeatureKept.b": Array(FLOAT, "m r C"),
+    "FeatureKept.counts": Array(INT, "m C", 0),
+    "FeatureKept.method": Text(tuple(COUPLINGS)),
+    "FeatureKept.lambda1": Array(FLOAT, "m", 0),
+    "FeatureKept.lambda2": _NOT_NEGATIVE,
+    "FeatureKept.criterion": Text(("J", "E")),
+    "CommonKept.moves": Array(FLOAT, "m d"),
+    "CommonKept.means": Array(FLOAT, "C d"),
+    "Stability.overall": Number(),
+    "Stability.rows": Array(FLOAT, "n", 0, 1, nan=True),
+    "Stability.clusters": Array(FLOAT, "C", 0, 1, nan=True),
+    "Stability.shares": Array(FLOAT, "m C .", 0, 1),
+    "Stability.task_correlation": Array(FLOAT, "m m ."),
+    "Stability.task_covariance": Array(FLOAT, "m m ."),
+    "Stability.n_refits": Number(1, whole=True),
+    "Stability.share": Number(0, 1),
+    "Selection.criterion": Text(("J", "E")),
+    "Selection.center": Text(("task", "all", "aligned")),
+    "Selection.task_similarity": Array(FLOAT, "m m"),
+    "CouplingDecision.coupled_labels": Array("int64 int32 int16 int8 uint8", "n", 0, "C-1"),
+    "CouplingDecision.task_covariance": Array(FLOAT, "m m"),
+}
+
+
+def check_model(model: Any) -> None:
+    """Refuse a loaded model that ``fit`` could not have made."""
+    model._validate_params()
+    for name in FITTED:
+        if name not in OPTIONAL and not hasattr(model, name):
+            raise ValueError(f"{name} is missing")
+    for name in ("n_clusters_", "n_features_in_"):
+        FITTED[name].check(name, getattr(model, name), {})
+    _check_tasks(model.tasks_)
+    d = int(model.n_features_in_) - (model.task_column is not None)
+    sizes = {"n": len(model.labels_), "m": len(model.tasks_), "C": int(model.n_clusters_), "d": d}
+    for name, field in FITTED.items():
+        value = getattr(model, name, None)
+        if value is not None or name not in OPTIONAL:
+            field.check(name, value, sizes)
+            _check_within(name, value, sizes)
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and (names.shape != (model.n_features_in_,) or not all(type(each) is str for each in names)):
+        raise ValueError("feature_names_in_ are not the names of its columns")
+    for entry in model.history_:
+        Of(tuple[str, str, float]).check("history_", (*map(entry.get, ("stage", "step", "objective")),), sizes)
+    if not np.array_equal(model.cluster_sizes_.sum(axis=0), np.bincount(model.labels_, minlength=sizes["C"])):
+        raise ValueError("cluster_sizes_ are not those of labels_")
+    if type(model._model) is not DecisionModel:
+        raise ValueError(f"decision is a {type(model._model).__name__} in the place of a DecisionModel")
+    if type(model._kept) not in (KernelKept, FeatureKept, CommonKept):
+        raise ValueError(f"it holds no state for new tasks but a {type(model._kept).__name__}")
+    _check_state("decision", model._model, dict(sizes))
+    inner = dict(sizes)
+    _check_state("kept", model._kept, inner)
+    _check_kept(model, inner)
+
+
+def _check_tasks(tasks: Any) -> None:
+    if not isinstance(tasks, np.ndarray) or tasks.ndim != 1 or not len(tasks) or missing_ids(tasks).any():
+        raise ValueError("tasks_ are no task ids")
+    found = keys(tasks)
+    check_hashes(found)
+    ((_, count),) = Counter(found).most_common(1)
+    if count > 1:
+        raise ValueError("tasks_ has an id twice")
+
+
+def _check_within(name: str, value: Any, sizes: Sizes) -> None:
+    """The records that a value consists of."""
+    if is_dataclass(value):
+        _check_state(name, value, sizes)
+    elif type(value) is list:
+        for k, item in enumerate(value):
+            _check_within(f"{name}[{k}]", item, sizes)
+
+
+def _check_state(name: str, value: Any, sizes: Sizes) -> None:
+    """Every field of a record, and what holds between them."""
+    for field, annotation in _annotations(type(value)).items():
+        item = getattr(value, field)
+        known = FIELDS.get(f"{type(value).__name__}.{field}")
+        if known is not None and item is not None:
+            known.check(f"{name}.{field}", item, sizes)
+        else:
+            Of(annotation).check(f"{name}.{field}", item, sizes)
+        # what decides for new tasks in a common frame has one task, and rows of its own
+        _check_within(f"{name}.{field}", item, {**_outer(sizes), "m": 1} if field == "model" else sizes)
+    if type(value) is Kernel and value.kind == "rbf":
+        _POSITIVE.check(f"{name}.sigma", value.sigma, sizes)
+    elif type(value) is SizeBounds and np.any(value.lower > value.upper):
+        raise ValueError("its cluster sizes have lower bounds above the upper ones")
+    elif type(value) is DecisionModel:
+        linear = value.rows is None and value.kernel.kind == "linear"
+        if value.rows is None and value.kernel.kind == "rbf":
+            raise ValueError(f"{name} has no rows")
+        by_rows = "m n C" if value.rows is None else "m N C"
+        Array(FLOAT, "m C d" if linear else by_rows).check(f"{name}.coefficients", value.coefficients, sizes)
+    elif type(value) is FeatureMap:
+        if value.landmarks is None and value.kernel.kind != "linear":
+            raise ValueError("it has no landmarks")
+        if value.projection is None:
+            sizes["r"] = sizes["d"]
+        rows = "d r" if value.landmarks is None else "L r"
+        if value.projection is not None or value.landmarks is not None:
+            Array(ROWS, rows).check(f"{name}.projection", value.projection, sizes)
+
+
+def _outer(sizes: Sizes) -> Sizes:
+    return {letter: sizes[letter] for letter in "nCd"}
+
+
+def _check_kept(model: Any, sizes: Sizes) -> None:
+    """What new tasks are clustered with, against the rest of the model."""
+    kept, decision, per_task = model._kept, model._model, model.cluster_sizes_.sum(axis=1)
+    if type(kept) is CommonKept:
+        if not (kept.model.present.all() and decision.present.all()):
+            raise ValueError("its one model for all tasks lacks clusters")
+        if (kept.moves is None) != (kept.means is None):
+            raise ValueError("its tasks are aligned by half of what that takes")
+        return
+    if not np.array_equal(kept.bounds.present, decision.present):
+        raise ValueError("its tasks do not have the clusters that it decides about")
+    if type(kept) is FeatureKept:
+        if not np.array_equal(kept.moments.sizes, per_task):
+            raise ValueError("the sizes of its tasks are not those of its rows")
+        if not np.array_equal(kept.counts.sum(axis=1), per_task):
+            raise ValueError("the sizes of its clusters are not those of its tasks")
+        return
+    offsets, n = kept.offsets, len(kept.labels)
+    if len(offsets) != sizes["m"] + 1 or offsets[0] != 0 or offsets[-1] != n or np.any(np.diff(offsets) < 1):
+        raise ValueError(f"its rows are not those of {sizes['m']} tasks")
+    if n == sizes["n"] and not np.array_equal(np.diff(offsets), per_task):
+        raise ValueError("the sizes of its tasks are not those of its rows")
+    if kept.rows is None and kept.kernel.kind != "precomputed":
+        raise ValueError("it has no rows")
+    if kept.centred_rows and sp.issparse(kept.rows):
+        raise ValueError("its rows are sparse but have their means taken off")
+
+
+def _annotations(cls: Any) -> dict[str, Any]:
+    hints = get_type_hints(cls)
+    return {field.name: hints[field.name] for field in fields(cls)}
+
+
+def _conforms(value: Any, annotation: Any) -> bool:
+    """Whether a value is what an annotation says."""
+    if annotation is Any:
+        return True
+    if annotation is None or annotation is type(None):
+        return value is None
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        return any(_conforms(value, each) for each in arguments)
+    if origin is Literal:
+        return value in arguments
+    if origin is list:
+        return type(value) is list and all(_conforms(item, arguments[0]) for item in value)
+    if origin is tuple:
+        return type(value) is tuple and len(value) == len(arguments) and all(map(_conforms, value, arguments))
+    if origin is dict:
+        key, item = arguments
+        return type(value) is dict and all(_conforms(k, key) and _conforms(v, item) for k, v in value.items())
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and issubclass(value.dtype.type, get_args(arguments[1])[0])
+    if annotation in (float, int):
+        return isinstance(value, Real if annotation is float else Integral) and not isinstance(value, bool)
+    if annotation is bool:
+        return isinstance(value, bool | np.bool_)
+    return isinstance(annotation, type) and isinstance(value, annotation)

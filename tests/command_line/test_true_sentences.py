@@ -1,0 +1,178 @@
+"""Every sentence about clusters is true: averages are of rows, ids that differ are said to, words have rules."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mtclust
+from mtclust.app.findings import Moments, id_agreement
+from mtclust.app.report.content import report_content
+from mtclust.app.words import figure, percent
+
+NUMBER = re.compile(r"(?:higher|lower) (\w+) \(([^;]+); others ([^)]+)\)")
+SHARE = re.compile(r"(\w+) = (\w+) \(([^;]+); others ([^)]+)\)")
+
+
+def unequal_shops(seed=0):
+    """Two kinds of rows, rare in one of three shops; some values are missing, and the shops are shifted."""
+    rng = np.random.default_rng(seed)
+    shop = np.repeat(["a", "b", "c"], [200, 60, 60])
+    kind = rng.random(320) < np.where(shop == "a", 0.8, 0.1)
+    frame = pd.DataFrame({"shop": shop, "spent": 100 + 80 * kind + 30 * (shop == "a") + rng.normal(size=320)})
+    frame["visits"] = np.round(5 + 20 * kind + rng.normal(size=320), 1)
+    frame["contract"] = np.where(kind ^ (rng.random(320) < 0.1), "full", "part")
+    frame.loc[rng.choice(320, 40, replace=False), "visits"] = np.nan
+    return frame
+
+
+def test_every_printed_number_is_an_average_of_rows():
+    frame = unequal_shops()
+    found = mtclust.cluster(frame, "shop", 2, kernel="linear")
+    checked = 0
+    for cluster, words in found.clusters["characterised_by"].items():
+        inside, outside = frame[found.labels == cluster], frame[found.labels != cluster]
+        for column, here, others in NUMBER.findall(words):
+            assert (here, others) == (figure(inside[column].mean()), figure(outside[column].mean()))
+            checked += 1
+        for column, level, here, others in SHARE.findall(words):
+            assert here == percent((inside[column] == level).mean())
+            assert others == percent((outside[column] == level).mean())
+            checked += 1
+    assert checked >= 4
+    content = report_content(found)
+    assert [line["words"] for line in content["in_words"]] == found.clusters["characterised_by"].tolist()
+    for profile in content["profiles"]:
+        inside = frame[found.labels == profile["cluster"]]
+        for trait in profile["traits"]:
+            if trait["name"] in frame:
+                rows = inside if trait["task"] is None else inside[inside["shop"] == content["tasks"][trait["task"]]]
+                assert trait["inside"] == figure(rows[trait["name"]].mean())
+
+
+def test_cars_weigh_as_many_as_they_are(data_home):
+    frame = pd.read_csv(f"{data_home}/tables/cars.csv")
+    found = mtclust.cluster(frame, "Origin", 2, kernel="linear")
+    assert not found.warned, "no column that counts for nothing was made of the dates"
+    for cluster, words in found.clusters["characterised_by"].items():
+        means = {
+            column: figure(mean) for column, mean in frame[found.labels == cluster].mean(numeric_only=True).items()
+        }
+        told = NUMBER.findall(words)
+        assert told
+        assert [here for _, here, _ in told] == [means[column] for column, _, _ in told]
+
+
+# -- same id, same thing ----------------------------------------------------------------------------------------------
+
+
+def blobs(m, rows, separation, seed, d=6, C=3):
+    """Clusters whose centres vary a little from task to task, in tasks that are shifted and have other shares."""
+    rng = np.random.default_rng(seed)
+    unit = separation / np.sqrt(2 * d)
+    centres = unit * rng.normal(size=(C, d))
+    tasks, labels = np.repeat(np.arange(m), rows), np.zeros(m * rows, dtype=np.int64)
+    X = rng.normal(size=(m * rows, d))
+    for task in range(m):
+        own = tasks == task
+        labels[own] = rng.choice(C, rows, p=rng.dirichlet(np.full(C, 3.0)))
+        X[own] += (centres + 0.3 * unit * rng.normal(size=(C, d)))[labels[own]] + rng.normal(size=d)
+    return X, tasks, labels
+
+
+def test_ids_that_are_right_are_hardly_ever_doubted_and_exchanged_ones_nearly_always():
+    doubted, known, noticed, exchanged = 0, 0, 0, 0
+    for seed in range(6):
+        for rows, separation in ((20, 3.0), (50, 3.0), (50, 5.0), (200, 2.0)):
+            X, tasks, labels = blobs(6, rows, separation, seed)
+            agreement, _, differs = id_agreement(X, tasks, Moments.of(X, tasks, labels, 6, 3), common=False)
+            doubted, known = doubted + differs.sum(), known + np.isfinite(agreement).sum()
+            labels[tasks == 2] = (labels[tasks == 2] + 1) % 3
+            agreement, _, differs = id_agreement(X, tasks, Moments.of(X, tasks, labels, 6, 3), common=False)
+            noticed, exchanged = noticed + differs[2].sum(), exchanged + np.isfinite(agreement[2]).sum()
+    assert doubted <= 0.02 * known
+    assert noticed >= 0.9 * exchanged
+
+
+@pytest.fixture(scope="module")
+def exchanged():
+    """Three clear kinds in four shops, with the ids of two clusters exchanged in one of them."""
+    rng = np.random.default_rng(0)
+    kind = np.concatenate(
+        [rng.choice(3, 80, p=p) for p in ([0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.3, 0.3, 0.4], [0.2, 0.2, 0.6])]
+    )
+    frame = pd.DataFrame(8.0 * np.eye(3)[kind] + rng.normal(size=(320, 3)), columns=["age", "spent", "visits"])
+    frame["shop"] = np.repeat(["Bonn", "Oslo", "Rome", "Turin"], 80)
+    found = mtclust.cluster(frame, "shop", 3, kernel="linear")
+    model = found.model
+    wrong = model.labels_.copy()
+    rome = np.flatnonzero(frame["shop"] == "Rome")
+    wrong[rome] = np.array([1, 0, 2])[wrong[rome]]
+    right, model.labels_ = model.labels_, wrong
+    model.cluster_sizes_ = np.array([np.bincount(wrong[frame["shop"] == name], minlength=3) for name in model.tasks_])
+    return mtclust.Clustering(model, found.encoder, _rows=found._rows), frame, right
+
+
+def test_ids_that_differ_are_said_first_shown_by_task_and_not_compared(exchanged):
+    found, _, _ = exchanged
+    text = str(found.summary())
+    first = text.split("\n\n")[1].replace("\n", " ")
+    assert first.startswith("Cluster ids may not mean the same in all tasks: cluster 0 in Rome (agreement −")
+    assert "cluster 1 in Rome" in first
+    flat = " ".join(text.split())
+    assert not re.search(r"[Cc]luster [01] is \S+ (times )?as", flat)
+    assert re.search(r"[Cc]luster 2 is \S+ (times )?as", flat), "shares of a cluster that means the same are compared"
+    assert found.clusters["characterised_by"].str.startswith("differs between tasks: in ").tolist() == [
+        True,
+        True,
+        False,
+    ]
+    content = report_content(found)
+    assert content["first"] == first
+    assert content["headline"].endswith("fall into 3 clusters, not all of which look the same in every task.")
+    assert [bool(profile["differs"]) for profile in content["profiles"]] == [True, True, False]
+    assert {trait["scope"] for profile in content["profiles"][:2] for trait in profile["traits"]} == {"task"}
+    assert not any(word in " ".join(found.tasks["particular"]) for word in ("cluster 0 is", "cluster 1 is"))
+
+
+def test_ids_that_are_the_same_are_compared_and_nothing_is_said():
+    rng = np.random.default_rng(0)
+    kind = np.concatenate([rng.choice(3, 80, p=p) for p in ([0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.3, 0.3, 0.4])])
+    frame = pd.DataFrame(8.0 * np.eye(3)[kind] + rng.normal(size=(240, 3)), columns=["age", "spent", "visits"])
+    found = mtclust.cluster(frame.assign(shop=np.repeat(["Bonn", "Oslo", "Rome"], 80)), "shop", 3, kernel="linear")
+    assert not found.findings.differs.any()
+    text = str(found.summary())
+    assert "may not mean" not in text
+    assert "times as common" in " ".join(text.split())
+    assert (found.clusters["characterised_by"].str.len() > 10).all()
+
+
+# -- words follow evidence --------------------------------------------------------------------------------------------
+
+
+def test_where_there_are_no_clusters_no_differences_are_told():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("xyz"))
+    frame["shop"] = np.where(frame["x"] + rng.normal(size=300) > 0, "a", "b")
+    found = mtclust.cluster(frame, "shop", 3, kernel="linear")
+    found.model.loo_score_ = -0.1
+    text = " ".join(str(found.summary()).split())
+    assert "no clearer than those of data without clusters" in text
+    assert "times as" not in text
+    assert not report_content(found)["compared"]
+
+
+def test_of_two_clusters_a_difference_is_told_once():
+    found = mtclust.cluster(unequal_shops(), "shop", 2, kernel="linear")
+    compared = report_content(found)["compared"]
+    told = [re.search(r" in (\w) ", sentence)[1] for sentence in compared]
+    assert told
+    assert len(told) == len(set(told))
+
+
+def test_every_cluster_has_a_description(data_home):
+    frame = pd.read_csv(f"{data_home}/tables/chile.csv").head(600)
+    found = mtclust.cluster(frame, "region", 3, kernel="linear")
+    for words in found.clusters["characterised_by"]:
+        assert "(" in words, words
