@@ -60,7 +60,7 @@ def forms(rows, tasks):
 
 
 FORMS = forms(DATA, TASKS)
-KINDS = {"kernels": "dual", "features": "primal", "text": "matrix-free", "dask": "primal"}
+KINDS = {"kernels": "dual", "features": "primal", "text": "primal", "dask": "primal"}
 
 
 def keep_apart(monkeypatch):
@@ -80,8 +80,6 @@ def form(request, monkeypatch):
 def test_attributes_and_what_they_hold(form, method):
     model = form.fitted(method)
     promised = ATTRIBUTES | COUPLING[method]
-    if form.name == "text" and method is DMTFC:
-        promised = promised - {"coef_"}  # its features are those of landmarks
     assert {name for name in vars(model) if name.endswith("_")} == promised
     labels = np.asarray(model.labels_)
     assert (labels.shape, labels.dtype) == ((len(DATA),), np.int64)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.linalg as sla
 
+from mtclust import DMTRC
 from mtclust.core.coupling import COUPLINGS, Relationship, gain_matrix, symmetric_eigen, trace_one_root
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
@@ -180,3 +181,15 @@ def test_both_factorisations_answer_alike(method, lambda1, smallest):
         np.testing.assert_allclose(other, one, atol=1e-7 * max(1.0, np.abs(one).max()))
     if method == "relationship":
         np.testing.assert_allclose(columns.M, rows.M, atol=1e-9)
+
+
+def test_fits_find_the_same_with_either_factorisation(monkeypatch):
+    X, _, tasks = gaussian_tasks(rows=90)
+    settings = {"kernel": "linear", "sizes": "balanced", "n_init": 2, "random_state": 0}
+    found = []
+    for least in (0, 10**6):
+        monkeypatch.setattr("mtclust.problem.kernels._FACTORISED", least)
+        found.append(DMTRC(3, **settings).fit(X, tasks=tasks))
+    np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
+    assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-9)
+    np.testing.assert_allclose(found[0].task_covariance_, found[1].task_covariance_, atol=1e-6)

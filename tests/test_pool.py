@@ -12,10 +12,15 @@ from mtclust.problem.pool import (
     exchange_rows,
     quadratic_forms,
     random_labels,
-    task_pool,
+    refined_along,
 )
 from mtclust.problem.protocol import SearchOptions
 from tests.conftest import gaussian_tasks
+
+
+def task_pool(kernel, ridge, lower, upper, n_init, seed):
+    path = quadratic_forms(kernel, ridge * np.asarray(PATH))
+    return refined_along(path, lower, upper, n_init, np.random.default_rng(seed))
 
 
 def one_task(rows=18, seed=0):

@@ -283,6 +283,7 @@ class BaseCoupling:
     of_features = False
 
     offsets: NDArray[np.int64]
+    n_tasks: int
 
     @classmethod
     def of(
@@ -290,10 +291,6 @@ class BaseCoupling:
     ) -> Any:
         """From a kernel matrix (with its ``table``, if any), eigen-features or Gram matrices; λ₁ by task, and λ₂."""
         raise NotImplementedError
-
-    @property
-    def n_tasks(self) -> int:
-        return len(self.offsets) - 1
 
     def uncoupled(self) -> Array:
         """Ω = I/m."""
@@ -323,7 +320,7 @@ class Relationship(BaseCoupling):
         self.kernel = rows
         self.grams = rows if table is None else grams_of(table, offsets)
         self.table = table
-        self.offsets = offsets
+        self.offsets, self.n_tasks = offsets, len(offsets) - 1
         self.lambda1 = lambda1
         self.lambda2 = lambda2
         self.rank = rank
@@ -640,7 +637,7 @@ class BlockState:
 def _with_ridge(K: Array) -> Array:
     """(K + (n/2)I)⁻¹; K is overwritten."""
     K.flat[:: len(K) + 1] += 0.5 * len(K)
-    return symmetric_inverse(K)
+    return inverse_of_factor(upper_factor(K))
 
 
 class BlockSolver:
@@ -675,7 +672,7 @@ class Independent(BaseCoupling):
         self.kernel = rows
         self.grams = rows if table is None else grams_of(table, offsets)
         self.table = table
-        self.offsets = offsets
+        self.offsets, self.n_tasks = offsets, len(offsets) - 1
         self.ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), (len(offsets) - 1,))
 
     @classmethod
@@ -730,7 +727,7 @@ class SharedFeatures(BaseCoupling):
 
     def __init__(self, rows: EigenFeatures | Array, offsets: NDArray[np.int64], lambda1: float, lambda2: float) -> None:
         self.features: Any = rows
-        self.offsets = offsets
+        self.offsets, self.n_tasks = offsets, len(offsets) - 1
         self.lambda1 = lambda1
         self.n_features = rows.shape[1] if isinstance(rows, np.ndarray) else rows.rank
         self.lambda2 = lambda2 * (len(offsets) - 1) / self.n_features

@@ -34,7 +34,8 @@ from mtclust.core.criterion import (
 )
 from mtclust.core.kernels import leading_features
 from mtclust.core.labels import code_scale, label_codes
-from mtclust.problem.pool import exchange_rows, k_means, partition_key, quadratic_forms, random_labels, task_pool
+from mtclust.problem import pool
+from mtclust.problem.pool import exchange_rows, k_means, partition_key, quadratic_forms, random_labels, refined_along
 from mtclust.problem.protocol import Start
 
 Array = NDArray[np.float64]
@@ -102,9 +103,6 @@ class Criterion(Protocol):
 
     def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> TaskTerm:
         """The criterion seen by one task; ``codes`` are those of all rows, ``alpha`` is M·codes where it is known."""
-
-    def closed_form(self, at: Conditioned, codes: Array) -> Array:
-        """The coupling matrix to try next for these labels."""
 
     def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
         """Scale and offset (m × C each) that turn models into scores of clusters; None where models are scores."""
@@ -177,9 +175,6 @@ class PaperObjective:
         L = at.linear_term(task, codes, alpha) if at.coupling.couples_labels else None
         return _QuadraticTerm(at.block(task), L, codes.shape[1])
 
-    def closed_form(self, at: Conditioned, codes: Array) -> Array:
-        return at.closed_form(codes)
-
     def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
         return None
 
@@ -195,8 +190,9 @@ class PaperObjective:
     def starts_of_task(
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
     ) -> list[Start]:
-        pool = task_pool(kernel, ridge, lower, upper, n_init, seed)
-        return [Start(labels, float(value)) for labels, value in zip(pool.labels, pool.objectives)]
+        path = quadratic_forms(kernel, ridge * np.asarray(pool.PATH))
+        found = refined_along(path, lower, upper, n_init, np.random.default_rng(seed))
+        return [Start(labels, float(value)) for labels, value in zip(found.labels, found.objectives)]
 
 
 @lru_cache(maxsize=64)
@@ -275,9 +271,6 @@ class Predictability:
             R = np.maximum(0.5 * n * at.block(task).diagonal() - 1.0 / n, SMALLEST_RESIDUAL)
             form = replace(form, from_others=0.5 * n * L / R[:, None])
         return _PredictabilityTerm(form, L, codes.shape[1])
-
-    def closed_form(self, at: Conditioned, codes: Array) -> Array:
-        return at.closed_form(codes)
 
     def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
         offsets, alpha = at.coupling.offsets, at.alpha(codes)

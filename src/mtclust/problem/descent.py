@@ -39,14 +39,13 @@ _RANK = 1e-8
 class LabelStep(Protocol):
     """How labels are improved under a fixed coupling matrix."""
 
+    #: how many steps of the coupling follow at most, and the share of the value below which they end
+    steps: tuple[int, float]
+    #: a round that gains no more than this share of the value may be the last
+    least: float
+
     def improve(self) -> bool:
-        """Improve the labels and set the value of the point; whether any changed."""
-
-    def coupling_steps(self) -> tuple[int, float]:
-        """How many steps of the coupling follow at most, and the share of the value below which they end."""
-
-    def least_gain(self, before: float) -> float:
-        """A round that gains no more, from this value, may be the last."""
+        """Improve the labels and set the value of the point, ``steps`` and ``least``; whether any label changed."""
 
     def once_more(self, before: float) -> bool:
         """Try what is left to try before the end; whether the descent goes on."""
@@ -58,12 +57,7 @@ class LabelStep(Protocol):
 def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
     """Lower the value, in place, until one round of label and coupling steps gains less than ``tol`` (relative)."""
     learn, accelerator = effort.learn and problem.coupling.learns, Accelerator()
-    labels: LabelStep = problem.label_step(point, rng, effort)
-
-    def couple() -> None:
-        if learn:
-            coupling_steps(problem, point, accelerator, *labels.coupling_steps(), effort.stage)
-
+    labels: LabelStep = problem.label_step(problem, point, rng, effort)
     point.converged = False
     point.record(effort.stage, "start")
     for _ in range(effort.max_iter):
@@ -71,15 +65,15 @@ def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort
         if labels.improve():
             accelerator.reset()
         point.record(effort.stage, "labels")
-        couple()
+        if learn:
+            coupling_steps(problem, point, accelerator, *labels.steps, effort.stage)
         point.n_iter += 1
         gain = before - point.value
         point.converged |= gain <= effort.tol * abs(before)
-        if gain <= labels.least_gain(before) and not labels.once_more(before):
+        if gain <= labels.least * abs(before) and not labels.once_more(before):
             break
-    if labels.finish():
-        accelerator.reset()
-        couple()
+    if labels.finish() and learn:
+        coupling_steps(problem, point, Accelerator(), *labels.steps, effort.stage)
     return point
 
 

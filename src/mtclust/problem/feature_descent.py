@@ -95,7 +95,7 @@ class BatchLabels:
         self.problem, self.point, self.rng, self.effort = problem, point, rng, effort
         self.tasks = list(range(problem.n_tasks)) if effort.tasks is None else list(effort.tasks)
         self.n_rows = int(problem.data.moments.sizes[self.tasks].sum())
-        self.steady = False
+        self.steps, self.least = (_EARLY_STEPS, effort.tol), effort.tol
 
     def improve(self) -> bool:
         fit, data, criterion = self.point.fit, self.problem.data, self.problem.criterion
@@ -104,23 +104,17 @@ class BatchLabels:
         fit.b[self.tasks] = class_vectors(data.moments, self.tasks, [fit.tasks[i] for i in self.tasks])
         fit.W = fit.solver.models(fit.b)
         self.point.value = criterion.value_of_models(fit)
-        self.steady = changed <= FEW_CHANGES * self.n_rows
+        steady = changed <= FEW_CHANGES * self.n_rows
+        self.steps = (_COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS), self.effort.tol
+        self.least = self.effort.tol * (_STALLED if criterion.exchanges and not steady else 1.0)
         return changed > 0
-
-    def coupling_steps(self) -> tuple[int, float]:
-        few = not (self.steady and self.problem.criterion.exchanges)
-        return (_EARLY_STEPS if few else _COUPLING_STEPS), self.effort.tol
-
-    def least_gain(self, before: float) -> float:
-        certain = self.problem.criterion.exchanges and not self.steady
-        return self.effort.tol * abs(before) * (_STALLED if certain else 1.0)
 
     def once_more(self, before: float) -> bool:
         # names need the blocks of an inverse: they are looked at where the search would end
         if not (self.problem.couples_labels and self.problem.criterion.exchanges):
             return False
         rename(self.problem.data, self.point, self.tasks, self.effort.stage)
-        return before - self.point.value > self.least_gain(before)
+        return before - self.point.value > self.least * abs(before)
 
     def finish(self) -> bool:
         if not (self.effort.exact and self.problem.criterion.exchanges):

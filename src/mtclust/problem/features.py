@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.class_means import ClassMeans
-from mtclust.core.coupling import SharedFeatures, Solver, objective
+from mtclust.core.coupling import COUPLINGS, SharedFeatures, Solver, objective
 from mtclust.core.labels import SizeBounds, offsets_of
 from mtclust.core.model import DecisionModel
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.feature_descent import BatchLabels, FeatureFit, best_labels, class_vectors, scored_by
-from mtclust.problem.protocol import BaseProblem, Effort, Method, Point, SearchOptions, Start
+from mtclust.problem.protocol import BaseProblem, Method, Point, SearchOptions, Start
 from mtclust.problem.sample import first_models, rows_at, sample_of
 from mtclust.rows.boundary import prices_agree
 from mtclust.rows.features import FeatureMap
@@ -48,8 +48,8 @@ class FeatureProblem(BaseProblem):
     lambda2 : float
     features : FeatureMap, optional
         How rows become features, for models of new rows.
-    all_rows : bool
-        False for the few rows of a search.
+    exact_search : bool
+        Whether the descents before the last try single exchanges: not on the few rows of a search.
     criterion : Criterion
     held : ndarray of shape (N,), optional
         True for rows whose labels stay: their clusters are known.
@@ -60,7 +60,7 @@ class FeatureProblem(BaseProblem):
     lambda1: Array
     lambda2: float
     features: FeatureMap | None = None
-    all_rows: bool = True
+    exact_search: bool = True
     criterion: Criterion = field(default_factory=PaperObjective)
     held: NDArray[np.bool_] | None = None
     _last: list[tuple[Array, Solver]] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -73,12 +73,13 @@ class FeatureProblem(BaseProblem):
     def offsets(self) -> NDArray[np.int64]:
         return self.data.source.offsets
 
-    @property
-    def exact_search(self) -> bool:
-        return self.all_rows
+    #: labels are improved in passes over the rows
+    label_step = BatchLabels
 
-    def _factorised(self) -> Array:
-        return self.data.moments.normalised_gram
+    @cached_property
+    def coupling(self) -> Any:
+        """How the tasks are coupled: the equations of the models, for every Z."""
+        return COUPLINGS[self.method].of(self.data.moments.normalised_gram, self.offsets, self.lambda1, self.lambda2)
 
     def at(self, Z: Array) -> Solver:
         """The factorised system of one coupling matrix; the last one is kept, for restarts share it."""
@@ -106,7 +107,7 @@ class FeatureProblem(BaseProblem):
 
     def few(self, rng: np.random.Generator) -> FeatureProblem:
         sample, sampled = sample_of(self.data, rng)
-        return replace(self, data=sample, all_rows=False) if sampled else self
+        return replace(self, data=sample, exact_search=False) if sampled else self
 
     def carried(self, few: Any, point: Point) -> Point:
         if few.data.source is self.data.source:
@@ -120,7 +121,7 @@ class FeatureProblem(BaseProblem):
 
     def carried_labels(self, positions: list[NDArray[np.int64]], labels: NDArray[np.int64], Z: Array) -> Point:
         """The point on all rows that continues labels of some rows of every task."""
-        few = replace(self, data=rows_at(self.data, positions), all_rows=False)
+        few = replace(self, data=rows_at(self.data, positions), exact_search=False)
         parts = zip(few.offsets[:-1], few.offsets[1:])
         # D of another form is in other coordinates
         Z = few.uncoupled() if self.coupling.of_features else Z
@@ -192,9 +193,6 @@ class FeatureProblem(BaseProblem):
             Start(task.labels.astype(np.int64), -0.5 * float(gain), W.copy(), task.prices.copy())
             for task, gain, W in zip(fit.tasks, gains, fit.W)
         ]
-
-    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> BatchLabels:
-        return BatchLabels(self, point, rng, effort)
 
     def closed_form(self, point: Point) -> Any:
         """The coupling matrix to try next for these models."""

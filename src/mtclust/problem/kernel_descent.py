@@ -64,6 +64,7 @@ class ExactLabels:
         self.tasks = range(problem.n_tasks) if effort.tasks is None else effort.tasks
         self.seed = rng.integers(2**63, size=1, dtype=np.uint64)
         self.polish = effort.last and problem.couples_labels and problem.criterion.exchanges
+        self.least = effort.tol * (_POLISH if self.polish else 1.0)
         self.stable = False
 
     def improve(self) -> bool:
@@ -74,13 +75,10 @@ class ExactLabels:
         self.proposing = not self.stable
         if self.proposing:
             self._propose()
-        self._evaluate()
         self.stable = np.array_equal(self.point.labels, labels_before)
+        self.steps = (_POLISH_STEPS if self.polish and self.stable else 1), 0.0
+        self.point.value = self.problem.criterion.value(self.point.fit.at, self.problem.codes(self.point.labels))
         return not self.stable
-
-    def _evaluate(self) -> None:
-        problem, point = self.problem, self.point
-        point.value = problem.criterion.value(point.fit.at, problem.codes(point.labels))
 
     def _propose(self) -> bool:
         """Try whole labellings of every task, then exchange rows again; whether any label changed."""
@@ -91,16 +89,10 @@ class ExactLabels:
         exchange_until_stable(self.problem, self.point, self.tasks, self.seed)
         return True
 
-    def coupling_steps(self) -> tuple[int, float]:
-        return (_POLISH_STEPS if self.polish and self.stable else 1), 0.0
-
-    def least_gain(self, before: float) -> float:
-        return self.effort.tol * (_POLISH if self.polish else 1.0) * abs(before)
-
     def once_more(self, before: float) -> bool:
         if self.proposing or not self._propose():
             return False
-        self._evaluate()
+        self.point.value = self.problem.criterion.value(self.point.fit.at, self.problem.codes(self.point.labels))
         self.stable = False
         return True
 
@@ -124,7 +116,7 @@ def exchange_until_stable(problem: KernelProblem, point: Point, tasks: Sequence[
             labels = fit.labels[rows].copy()
             term = problem.criterion.term(fit.at, task, codes)
             lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
-            _, moves = term.refine(labels, lower, upper, seed, problem.free_rows(task))
+            _, moves = term.refine(labels, lower, upper, seed, problem.free[task])
             if moves:
                 fit.labels[rows] = labels
                 codes[rows] = problem.codes(labels)
@@ -139,7 +131,7 @@ def permute(problem: KernelProblem, point: Point, tasks: Sequence[int]) -> None:
     """Rename the clusters of one task at a time as the criterion prefers; its own term does not change by that."""
     fit, codes = point.fit, problem.codes(point.labels)
     for task in tasks:
-        if problem.free_rows(task) is not None:  # known rows name its clusters
+        if problem.free[task] is not None:  # known rows name its clusters
             continue
         rows = problem.rows(task)
         cost = problem.criterion.term(fit.at, task, codes).cost_of_names(fit.labels[rows])
@@ -162,7 +154,7 @@ def transfer(problem: KernelProblem, point: Point, order: NDArray[np.int64], see
         chosen = None
         for labels in proposals(problem, point, task, term, alpha):
             lower, upper = fit.bounds.row(task, labels)
-            value, _ = term.refine(labels, lower, upper, seed, problem.free_rows(task))
+            value, _ = term.refine(labels, lower, upper, seed, problem.free[task])
             if value < best:
                 best, chosen = value, labels
         if chosen is not None:
@@ -178,7 +170,7 @@ def proposals(problem: KernelProblem, point: Point, task: int, term: TaskTerm, a
 
     Each once, and none that the task has already. Rows that are held keep the labels they have.
     """
-    fit, rows, free = point.fit, problem.rows(task), problem.free_rows(task)
+    fit, rows, free = point.fit, problem.rows(task), problem.free[task]
     found = {fit.labels[rows].tobytes(): fit.labels[rows]}
 
     def add(labels: Labels) -> None:

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from mtclust.core.alignment import class_mean_products
 from mtclust.core.assignment import assign
 from mtclust.core.class_means import ClassMeans
-from mtclust.core.coupling import Conditioned, SharedFeatures
+from mtclust.core.coupling import COUPLINGS, Conditioned, SharedFeatures
 from mtclust.core.kernels import EigenFeatures
 from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.kernel_descent import ROUNDING, ExactLabels, KernelFit
-from mtclust.problem.protocol import BaseProblem, Effort, Method, Point, SearchOptions, Start
+from mtclust.problem.protocol import BaseProblem, Method, Point, SearchOptions, Start
 from mtclust.util.progress import counted
 
 Array = NDArray[np.float64]
@@ -30,6 +30,8 @@ Labels = NDArray[np.int64]
 
 #: random starts of every task alone, where the options do not say how many
 SINGLE_TASK_STARTS = 40
+#: up to so many rows N × N is factorised as quickly as anything smaller
+_FACTORISED = 250
 #: digits of a kernel that tell tasks apart
 _DIGITS = 6
 
@@ -71,10 +73,18 @@ class KernelProblem(BaseProblem):
     held: NDArray[np.bool_] | None = None
     _last: list[Conditioned] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def _factorised(self) -> Any:
-        return self.kernel if self.features is None else self.features
+    #: labels are improved by single exchanges and moves
+    label_step = ExactLabels
+
+    @cached_property
+    def coupling(self) -> Any:
+        """How the tasks are coupled, for every Z."""
+        kind, rows = COUPLINGS[self.method], self.kernel if self.features is None else self.features
+        table = self._table() if len(self.kernel) > _FACTORISED else None
+        return kind.of(rows, self.offsets, self.lambda1, self.lambda2, table)
 
     def _table(self) -> Array | None:
+        """Explicit features of the rows of a linear kernel, where mr < N."""
         origin = self.origin
         if origin is None or origin.centred.matrix is not self.kernel or origin.kernel.kind != "linear":
             return None
@@ -97,10 +107,13 @@ class KernelProblem(BaseProblem):
     def rows(self, task: int) -> slice:
         return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
 
-    def free_rows(self, task: int) -> Labels | None:
-        """The rows of a task whose labels may change; None where these are all."""
-        held = None if self.held is None else self.held[self.rows(task)]
-        return None if held is None or not held.any() else np.flatnonzero(~held)
+    @cached_property
+    def free(self) -> list[Labels | None]:
+        """The rows of every task whose labels may change; None where these are all."""
+        if self.held is None:
+            return [None] * self.n_tasks
+        parts = [self.held[self.rows(task)] for task in range(self.n_tasks)]
+        return [np.flatnonzero(~held) if held.any() else None for held in parts]
 
     def codes(self, labels: Labels) -> Array:
         return self.criterion.codes(labels, self.n_clusters)
@@ -221,12 +234,9 @@ class KernelProblem(BaseProblem):
         """What every task has at a point."""
         return [Start(point.labels[self.rows(task)]) for task in range(self.n_tasks)]
 
-    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> ExactLabels:
-        return ExactLabels(self, point, rng, effort)
-
     def closed_form(self, point: Point) -> Array:
         """The coupling matrix to try next for these labels."""
-        return self.criterion.closed_form(point.fit.at, self.codes(point.labels))
+        return point.fit.at.closed_form(self.codes(point.labels))
 
     def take(self, point: Point, Z: Array) -> bool:
         """Move to another coupling matrix if that lowers the value."""

@@ -100,14 +100,6 @@ def quadratic_forms(kernel: Array, ridges: Array) -> list[Array]:
     return [0.5 * (M + M.T) for M in forms]
 
 
-def task_pool(
-    kernel: Array, ridge: float, lower: NDArray[np.int64], upper: NDArray[np.int64], n_init: int, seed: int
-) -> Pool:
-    """Refine ``n_init`` random starts of one task along the λ path and keep the distinct ends."""
-    path = quadratic_forms(kernel, ridge * np.asarray(PATH))
-    return refined_along(path, lower, upper, n_init, np.random.default_rng(seed))
-
-
 def refined_along(
     path: Sequence[Array] | Array,
     lower: NDArray[np.int64],

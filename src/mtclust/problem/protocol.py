@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -177,6 +176,8 @@ class BaseProblem:
     method: Method
     lambda1: Array
     lambda2: float
+    coupling: Any
+    exact_search = True
 
     @property
     def n_tasks(self) -> int:
@@ -195,25 +196,6 @@ class BaseProblem:
     def couples_labels(self) -> bool:
         """Whether the value depends on which cluster of one task has the name of which cluster of another."""
         return COUPLINGS[self.method].couples_labels
-
-    @property
-    def exact_search(self) -> bool:
-        """Whether the descents before the last try single exchanges: not where the search runs on some of the rows."""
-        return True
-
-    @cached_property
-    def coupling(self) -> Any:
-        """How the tasks are coupled, for every Z."""
-        kind = COUPLINGS[self.method]
-        return kind.of(self._factorised(), self.offsets, self.lambda1, self.lambda2, self._table())
-
-    def _factorised(self) -> Any:
-        """What a coupling is made of: a kernel matrix, eigen-features or Gram matrices."""
-        raise NotImplementedError
-
-    def _table(self) -> Array | None:
-        """Explicit features of the rows, where they are at hand and few."""
-        return None
 
     def uncoupled(self) -> Array:
         """The coupling matrix of tasks that have nothing in common."""
