@@ -28,7 +28,7 @@ from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import eigen_features
-from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, parse_sizes, tasks_of_rows
+from mtclust.core.labels import SizeBounds, counts_by_task, neutral_bounds, parse_sizes, tasks_of_rows
 from mtclust.core.order import information
 from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
@@ -42,14 +42,16 @@ Labels = NDArray[np.int64]
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and 2λ for J with the others
 RIDGE, NARROW_LAMBDA = 0.125, 2.0**-9
-#: the kernel of descents where it is open
-NARROW = KernelSpec("rbf", 0.5)
+#: the kernels of descents where it is open: both for E, the first for J
+NARROW, LINEAR = KernelSpec("rbf", 0.5), KernelSpec("linear")
 #: leading directions that D weighs in a candidate: its steps cost their cube
 DIRECTIONS_OF_D = 100
 #: coordinates of rows that are only known through a kernel, or are a wide sparse table
 _COORDINATES = 100
 #: labels of every task alone are taken only where their score leads by more than this
 CLEAR_LEAD = 1.0
+#: a task with fewer rows for each of its clusters may lack some by chance
+_FEW_ROWS = 2
 #: frames in which a candidate of that name may stand
 _FRAMES_OF: dict[str, set[str]] = {"task": {"task", "own"}, "all": {"all"}, "aligned": {"aligned"}}
 
@@ -235,10 +237,9 @@ def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: floa
 
 
 def bounds_of_labels(sizes: NDArray[np.int64], counts: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
-    """No cluster that a task has loses its last row; one that it lacks may still come, unless numbers were given."""
-    if np.ptp(clusters) > 0:
-        return free_bounds(sizes, counts > 0)
-    return SizeBounds((counts > 0).astype(np.int64), np.repeat(sizes[:, None], counts.shape[1], axis=1))
+    """No cluster that a task has loses its last row; one that it lacks may only come where rows are too few to tell."""
+    few = (sizes < _FEW_ROWS * clusters)[:, None] & (np.ptp(clusters) == 0)
+    return SizeBounds((counts > 0).astype(np.int64), np.where((counts > 0) | few, sizes[:, None], 0))
 
 
 def choose_kernel(question: Question, options: SearchOptions) -> Choice:
@@ -297,7 +298,7 @@ def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
     if question.n_tasks == 1:
         frame = "all"
     X, tasks = question.X, question.tasks
-    if method in ("E", "J", "J released", "em"):
+    if method in ("E", "E, linear", "J", "J released", "em"):
         found, _ = labellings(question, options)
         names = [own for own in found if own.endswith(f":{method}")]
         return found[names[0]] if names else next(iter(found.values()))
@@ -320,6 +321,8 @@ def _descents(
     frame = "task" if COUPLINGS[question.method].learns or not several else "own"
     if own:
         ends[f"{frame}:E"] = _descended(weighed, spec, found[own[0]], rough)
+        if LINEAR in question.kernels and spec != LINEAR:
+            ends[f"{frame}:E, linear"] = _descended(weighed, LINEAR, found[own[0]], rough)
         outcome = solve(weighed.problem(spec, "J"), rough, _rng())
         ends[f"{frame}:J"] = _labels(outcome)
         ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()))

@@ -176,8 +176,7 @@ def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOption
         point = begun.following(few.point)
         point.converged = few.point.converged
     else:
-        tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
-        point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=tasks.tolist()))
+        point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
     alone = point
     if problem.coupling.learns:
         single = _of_every_task(prepared, given, _labels_of(few.single))[1]
@@ -258,10 +257,11 @@ def _in_common_frame(
         pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
         positions, labels, tasks = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
         place = np.argsort(index.in_order_of_content())
-        everywhere = place[np.concatenate([part + a for a, part in zip(index.offsets, positions)])]
+        begins = index.offsets[np.sort(sample.tasks)]
+        everywhere = place[np.concatenate([part + a for a, part in zip(begins, positions)])]
         first = np.argsort(everywhere)
         carried = pooled.carried_labels([everywhere[first]], labels[first], pooled.uncoupled())
-        point = pooled.descend(carried, rng, options.effort("all rows", last=True))
+        point = pooled.descend(carried, rng, options.effort("all rows", last=True, tasks=()))
         similarity = similarity[np.ix_(tasks, tasks)] if sample.complete else np.eye(index.n_tasks)
         apart = sample.by_task(apart)[1] if apart is not None and sample.complete else None
     labels = np.asarray(point.labels) if place is None else np.asarray(point.labels)[place]

@@ -98,6 +98,8 @@ class BatchLabels:
         self.steps, self.least = (_EARLY_STEPS, effort.tol), effort.tol
 
     def improve(self) -> bool:
+        if not self.tasks:  # labels stay as they are
+            return False
         fit, data, criterion = self.point.fit, self.problem.data, self.problem.criterion
         models, offset = criterion.scoring(fit)
         changed = data.source.relabel(scored_by(data, offset), models, fit.tasks, self.tasks)
