@@ -103,8 +103,9 @@ class DMTRC(MultitaskClusterer):
         In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.estimators.outliers`); above
         ½ it belongs nowhere. Its label is kept all the same. None above 20 000 rows.
     single_task_labels_ : ndarray of shape (n,)
-        What clustering every task alone gives (DSTC), for comparison. Of cutting planes the labels at the start, unless
-        ``solver_options`` has ``single_tasks``.
+        What clustering every task alone gives (DSTC), for comparison; with open ``sizes`` the best such candidate.
+        Equal to ``labels_`` where all tasks share one frame and there are more rows than settings were chosen on. Of
+        cutting planes the labels at the start, unless ``solver_options`` has ``single_tasks``.
     tasks_ : ndarray of shape (m,)
         Task ids, sorted; the order of everything below.
     task_covariance_, task_correlation_ : ndarray of shape (m, m)
@@ -127,7 +128,7 @@ class DMTRC(MultitaskClusterer):
         C: ``n_clusters``, or the largest where it is a mapping.
     cluster_sizes_ : ndarray of shape (m, C)
     task_groups_ : list of lists
-        Tasks whose single-task clusters resemble each other.
+        Tasks whose clusters resemble each other; every task by itself where all share one frame.
     history_ : list of dict
         Stage, step and objective; the objective never rises.
     n_iter_, converged_ : int, bool
