@@ -76,7 +76,8 @@ class DMTRC(MultitaskClusterer):
     fit_intercept : bool, default=True
         Centre the features within each task, which keeps differences between the tasks' means out of the coupling.
     n_init : int, default=8
-        Labellings of every task that enter the coupled search; 1 stands for one start without restarts.
+        Labellings of every task that enter the coupled search where ``sizes`` are given; 1 stands for one start without
+        restarts.
     max_iter : int, default=40
         Rounds of label and coupling steps of one descent.
     tol : float, default=1e-4
