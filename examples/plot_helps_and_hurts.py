@@ -68,6 +68,7 @@ plt.show()
 
 # %%
 # Tasks that hold the same kinds of things and too few rows of each gain most. Tasks that have nothing in common can
-# lose: ``coupling="auto"`` refuses only where the tasks' own rows contradict the coupled labels, and a small loss does
-# not always show there. Compare ``labels_`` with ``single_task_labels_``, and use :class:`~mtclust.DSTC` if you know
-# that the tasks are unrelated.
+# lose. With sizes given, ``coupling="auto"`` refuses only where the tasks' own rows contradict the coupled labels: a
+# small loss does not always show there, and where single tasks are cut neatly but wrongly it refuses what would have
+# helped. Compare ``labels_`` with ``single_task_labels_``; use ``coupling="full"`` if you know that the tasks are
+# related, and :class:`~mtclust.DSTC` if you know that they are not.

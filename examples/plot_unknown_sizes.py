@@ -3,8 +3,7 @@ Unknown cluster sizes
 =====================
 
 The paper assumes that the clusters of a task are about equally large. Often they are not. ``sizes="auto"``, the
-default, compares equal sizes, equal sizes that rows could then leave, and sizes left to the data, by how well each
-row's cluster is predicted without that row, and says what it chose and why.
+default, leaves them to the data: labels of equal and of free sizes are candidates, and one score picks among them.
 """
 
 # %%

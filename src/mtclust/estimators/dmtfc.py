@@ -46,7 +46,7 @@ class DMTFC(MultitaskClusterer):
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=8
-        Labellings of every task that enter the search under the shared D.
+        Labellings of every task that enter the search under the shared D where ``sizes`` are given.
     {max_iter tol task_column random_state n_jobs verbose}
 
     Attributes

@@ -38,8 +38,8 @@ class DMTRC(MultitaskClusterer):
         of the C ids by their class means. ``sizes`` then applies to the clusters a task has; a table, with C columns
         and zeros, says which these are.
     kernel : {"auto", "rbf", "linear", "precomputed"} or callable, default="auto"
-        "auto" lets the linear kernel and RBF kernels of widths ½ and 1 compete, "rbf" the two widths; large sparse
-        tables are left to the linear one.
+        "auto" takes the linear kernel or an RBF kernel of width ½ or 1, whichever predicts the labels best for rows
+        that are left out, "rbf" one of the two widths; large sparse tables are left to the linear one.
         A callable ``kernel(A, B)`` returns the matrix of kernel values between the rows of A and B.
     width : "auto" or float, default="auto"
         σ of the RBF kernel in units of the mean distance between two rows of one task.
@@ -48,19 +48,19 @@ class DMTRC(MultitaskClusterer):
         diagonal; "auto" stands for constants. ``lambda1`` may be a mapping task → value.
     coupling : {"auto", "full", "none"} or float, default="auto"
         "full" always learns Ω, "none" clusters every task alone, a number s in [0, 1] shrinks: sΩ + (1−s)I/m, and
-        "auto" keeps the coupled labels unless the tasks' own rows contradict them.
+        "auto" couples unless labels of every task alone are clearly better (:mod:`mtclust.choose.coupling`).
         Cutting planes know "full", which "auto" then means, and "none".
     center : {"auto", "task", "all", "aligned"}, default="auto"
         Where the origin lies. "task" centres rows and features within each task: a shift of a whole task changes
         nothing, and every task has all its clusters. "all" centres over all rows: the levels of the tasks count, one
         model serves all of them, and a task may lack clusters. "aligned" does the same after every task was moved by
         an offset of its own, found together with the clusters: tasks that are shifted and hold other shares of them.
-        "auto" asks the rows which of these describes them most shortly (:mod:`mtclust.choose.frames`), and
-        ``selection_`` says why.
+        "auto" takes the frame in which the rows, with their labels, are described most shortly
+        (:mod:`mtclust.choose.frames`).
     sizes : "auto", "balanced", float, (low, high), array or mapping, default="auto"
-        Bounds on the cluster sizes: see :func:`mtclust.core.labels.parse_sizes`. "auto" searches the paper's J with
-        equal sizes, from which rows are then released, and the size-neutral criterion E
-        (:mod:`mtclust.core.criterion`), and takes what separates clusters best.
+        Bounds on the cluster sizes: see :func:`mtclust.core.labels.parse_sizes`. "auto" leaves them free: one
+        score picks the labels among those of standard methods, of the paper's J with equal sizes and of the
+        size-neutral criterion E (:mod:`mtclust.choose.choice`). All others mean J.
     solver : {"exchange", "cutting-plane"}, default="exchange"
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
@@ -76,7 +76,8 @@ class DMTRC(MultitaskClusterer):
     fit_intercept : bool, default=True
         Centre the features within each task, which keeps differences between the tasks' means out of the coupling.
     n_init : int, default=8
-        Labellings of every task that enter the coupled search; 1 stands for one start without restarts.
+        Labellings of every task that enter the coupled search where ``sizes`` are given; 1 stands for one start without
+        restarts.
     max_iter : int, default=40
         Rounds of label and coupling steps of one descent.
     tol : float, default=1e-4
@@ -94,7 +95,7 @@ class DMTRC(MultitaskClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
-        Cluster of every row; sizes obey ``sizes``.
+        Cluster of every row, the largest first unless known rows or ``sizes`` name them; sizes obey ``sizes``.
     probabilities_ : ndarray of shape (n, C) or None
         Probability of every cluster for every row, from models fitted without the row; rows sum to 1
         (:mod:`mtclust.core.membership`). The most likely cluster may differ from ``labels_``. None above 20 000 rows,
@@ -103,8 +104,9 @@ class DMTRC(MultitaskClusterer):
         In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.estimators.outliers`); above
         ½ it belongs nowhere. Its label is kept all the same. None above 20 000 rows.
     single_task_labels_ : ndarray of shape (n,)
-        What clustering every task alone gives (DSTC), for comparison. Of cutting planes the labels at the start, unless
-        ``solver_options`` has ``single_tasks``.
+        What clustering every task alone gives (DSTC), for comparison; with open ``sizes`` the best such candidate.
+        Equal to ``labels_`` where all tasks share one frame and there are more rows than settings were chosen on. Of
+        cutting planes the labels at the start, unless ``solver_options`` has ``single_tasks``.
     tasks_ : ndarray of shape (m,)
         Task ids, sorted; the order of everything below.
     task_covariance_, task_correlation_ : ndarray of shape (m, m)
@@ -115,7 +117,7 @@ class DMTRC(MultitaskClusterer):
         Linear models (linear kernel only).
     intercept_ : ndarray of shape (m, C)
     objective_ : float
-        J at the solution, or −E where E was chosen (``selection_["criterion"]``).
+        J at the solution where ``sizes`` are given, −E where they are open (``selection_["criterion"]``).
     loo_score_ : float
         Separation of the clusters, from rows that are left out: 1 for clear-cut clusters, 0 for what the best clusters
         of noise reach (:mod:`mtclust.choose.judge`).
@@ -127,15 +129,15 @@ class DMTRC(MultitaskClusterer):
         C: ``n_clusters``, or the largest where it is a mapping.
     cluster_sizes_ : ndarray of shape (m, C)
     task_groups_ : list of lists
-        Tasks whose single-task clusters resemble each other.
+        Tasks whose clusters resemble each other; every task by itself where all share one frame.
     history_ : list of dict
         Stage, step and objective; the objective never rises.
     n_iter_, converged_ : int, bool
         Rounds of the descents that led to the result, and whether the last one ended by ``tol``.
     selection_ : Selection
         What "auto" chose, from what, and why (:class:`mtclust.selection.Selection`): ``kernel``, ``criterion``,
-        ``center``, ``lambda1``, ``lambda2``, ``reason``, ``candidates`` (name, score and separation of all that were
-        tried), ``sizes`` and ``coupling`` with the decision and its reason. Reads like a dictionary as well.
+        ``center``, ``lambda1``, ``lambda2``, ``reason``, ``candidates`` (name, score and separation of all labellings
+        that were tried), ``sizes`` and ``coupling`` with the decision and its reason. Reads like a dictionary as well.
     n_features_in_, feature_names_in_
         As in scikit-learn.
     relaxed_labels_, mixture_weights_, init_labels_, lower_bound_

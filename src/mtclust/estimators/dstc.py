@@ -37,7 +37,7 @@ class DSTC(MultitaskClusterer):
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=40
-        Random starts of every task.
+        Random starts of every task where ``sizes`` are given.
     {task_column random_state n_jobs verbose}
 
     Attributes
