@@ -261,7 +261,9 @@ def _in_common_frame(
         everywhere = place[np.concatenate([part + a for a, part in zip(index.offsets, positions)])]
         first = np.argsort(everywhere)
         carried = pooled.carried_labels([everywhere[first]], labels[first], pooled.uncoupled())
-        point = pooled.descend(carried, rng, options.effort("all rows", last=True))
+        # the same rows in another order keep their labels
+        held = options.effort("models of the labels", tasks=())
+        point = pooled.descend(carried, rng, held if sample.complete else options.effort("all rows", last=True))
         similarity = similarity[np.ix_(tasks, tasks)] if sample.complete else np.eye(index.n_tasks)
         apart = sample.by_task(apart)[1] if apart is not None and sample.complete else None
     labels = np.asarray(point.labels) if place is None else np.asarray(point.labels)[place]
