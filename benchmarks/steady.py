@@ -1,210 +1,227 @@
-"""What should change nothing, what should change little, and what a small task can borrow.
+"""What should change nothing: twenty tables in other orders, other names, other storage, another coding.
 
-    MTCLUST_DATA=/path/to/data python benchmarks/steady.py                        all parts
-    python benchmarks/steady.py --parts seeds --out /tmp/quick                    one part
+    MTCLUST_DATA=/path/to/data python benchmarks/steady.py                        all tables
+    python benchmarks/steady.py --tables iris wine --out /tmp/quick               some of them
 
-seeds       ARI between any two of ten fits with random_state 0 to 9, and to fits of rows in another order, of tasks
-            with other names and of columns in another order (five of each); with two threads in every library and
-            n_jobs 1 and 2, and in three new processes whose hashes differ (PYTHONHASHSEED)
-shifts      NMI and pARI with every task and column shifted at random by 0, ½, 1 and 3 standard deviations
-small       ARI of one task cut to 12 and 25 rows, the others whole: through fit and through fit_task, beside LDA
-            trained on the other tasks' clusters
-coupling    NMI of coupling "none", "auto" and "full", from results/tables/runs.csv
-fresh       J of ten draws of pendigits that nothing was decided on (400 to 409), sizes given, with random_state 0 to 4:
-            percent above the lowest of all runs on that draw
-
-One thread; only the number of clusters is given, except in the last part. Writes one CSV file per part and table.md.
+Every table is fitted once as it is and once after every change: rows, columns and tasks in another order, tasks with
+other names, all of these at once, CSR, float32, pandas or polars, another ``random_state``, two threads, a column of
+two values coded the other way round, and noise of 1e-10. A cell is the ARI between both fits, and in brackets the
+share of rows with the same cluster id where that is not 1. Arrays through ``DMTRC`` with the number of clusters given,
+four of them with it open too and through ``fit_task``; files through ``mtclust.cluster`` with the number open.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+import polars as pl
+import scipy.sparse as sp
+from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 import _one_thread
-from _steady_sets import labels_elsewhere, labels_of, steady_sets
+import mtclust
 from _tables import made_by, markdown_table
-from _tables_read import data_home
-from _tables_sets import SETS
+from _tables_read import data_home, frame_of
 from mtclust import DMTRC
-from mtclust.metrics import macro_nmi
-from paper.datasets import fetch_pendigits_tasks
 
-SEEDS = range(10)
-ORDERS = range(5)
-DRAWS = range(3)
-FRESH = range(400, 410)
-#: fits in processes of their own, beside which those of this one are put
-OTHER_PROCESSES = {
-    "threads": [
-        {"threads": 1, "n_jobs": 2, "hash_seed": 0},
-        {"threads": 2, "n_jobs": 1, "hash_seed": 0},
-        {"threads": 2, "n_jobs": 2, "hash_seed": 0},
-    ],
-    "processes": [{"threads": 1, "n_jobs": 1, "hash_seed": seed} for seed in (1, 2, 12345)],
+#: files: the column with the task, and columns that are left out
+FILES = {
+    "penguins": ("island", ["species"]),
+    "chile": ("region", ["vote"]),
+    "mpg": ("manufacturer", []),
+    "cars": ("Origin", []),
+    "heart": ("hospital", ["disease"]),
+    "ais": ("sport", ["rownames"]),
+    "customers": ("shop", ["segment"]),
+    "nostructure": ("shop", []),
+}
+#: arrays whose number of clusters is left open as well, and whose last task is clustered by fit_task
+MORE = ("diabetes", "few values", "wine", "heavy tails")
+#: rows of a file at most
+_MOST_ROWS = 1000
+CHANGES = ("rows", "columns", "tasks", "names", "all", "csr", "float32", "frame", "seed", "threads", "recoded", "noise")
+
+
+def _standardised(X: Any) -> Any:
+    return (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+
+
+def _clusters(rows: int, n_tasks: int, d: int, k: int, shift: float = 0.0, spread: float = 1.0) -> tuple[Any, Any, int]:
+    rng = np.random.default_rng(0)
+    y, tasks = rng.integers(k, size=rows), np.arange(rows) % n_tasks
+    moved = shift * rng.normal(size=(n_tasks, d))[tasks]
+    return 2.0 * rng.normal(size=(k, d))[y] + spread * rng.normal(size=(rows, d)) + moved, tasks, k
+
+
+def _few_values(rows: int, levels: int, again: int = 0) -> tuple[Any, Any, int]:
+    X, tasks, k = _clusters(rows, 3, 5, 3)
+    X = np.clip(np.round(X / 2), 0, levels - 1)
+    return np.r_[X, X[:again]], np.r_[tasks, tasks[:again]], k
+
+
+def _mixed() -> tuple[Any, Any, int]:
+    """Numbers, a rare yes, counts and steps, as in tables of houses."""
+    X, tasks, k = _clusters(300, 4, 8, 3)
+    X[:, 5], X[:, 6], X[:, 7] = X[:, 5] > 3, np.round(np.abs(X[:, 6])), np.clip(np.round(X[:, 7]), -1, 1)
+    return _standardised(X), tasks, k
+
+
+def _tiny_tasks() -> tuple[Any, Any, int]:
+    X, _, k = _clusters(400, 1, 5, 3)
+    return X, np.r_[np.zeros(200, dtype=int), np.repeat(np.arange(1, 41), 5)], k
+
+
+def _bunch(load: Callable[[], Any], n_tasks: int, k: int, step: int = 1) -> tuple[Any, Any, int]:
+    X = _standardised(load().data[::step])
+    return X, np.arange(len(X)) % n_tasks, k
+
+
+def _diabetes() -> tuple[Any, Any, int]:
+    X = load_diabetes(scaled=False).data
+    return _standardised(X), np.arange(len(X)) % 2, 3
+
+
+def _diabetes_by_age() -> tuple[Any, Any, int]:
+    X = load_diabetes(scaled=False).data
+    return _standardised(X[:, 1:]), np.searchsorted([40, 55], X[:, 0], side="right"), 3
+
+
+def _equal_columns() -> tuple[Any, Any, int]:
+    X, tasks, k = _diabetes()
+    return X[:, [2, 3, 4, 5, 2, 3]], tasks, k
+
+
+ARRAYS: dict[str, Callable[[], tuple[Any, Any, int]]] = {
+    "iris": lambda: _bunch(load_iris, 3, 3),
+    "wine": lambda: _bunch(load_wine, 2, 3),
+    "digits": lambda: _bunch(load_digits, 3, 10, step=4),
+    "diabetes": _diabetes,
+    "diabetes by age": _diabetes_by_age,
+    "two values": lambda: _few_values(160, 2),
+    "few values": lambda: _few_values(240, 3),
+    "repeated rows": lambda: _few_values(150, 4, again=120),
+    "equal columns": _equal_columns,
+    "mixed": _mixed,
+    "tiny tasks": _tiny_tasks,
+    "heavy tails": lambda: (np.random.default_rng(2).standard_t(2, size=(300, 5)), np.arange(300) % 3, 2),
+    "shifted": lambda: _clusters(1500, 5, 6, 4, shift=1.0),
 }
 
 
-def seeds() -> list[dict[str, Any]]:
-    found = []
-    sets = steady_sets()
-    elsewhere = {
-        change: [labels_elsewhere(list(sets), **how) for how in ways] for change, ways in OTHER_PROCESSES.items()
+def of_arrays(X: Any, tasks: Any, fit: Callable[..., Any]) -> dict[str, str]:
+    """Agreement of a fit with itself after every change."""
+    rng, same, (n, d) = np.random.default_rng(1), np.arange(len(X)), X.shape
+    rows, columns, names = rng.permutation(n), rng.permutation(d), rng.permutation(tasks.max() + 1)[tasks]
+    by_task = np.argsort(-tasks, kind="stable")
+    changed = {
+        "rows": (X[rows], tasks[rows], rows, {}),
+        "columns": (X[:, columns], tasks, same, {}),
+        "tasks": (X[by_task], tasks[by_task], by_task, {}),
+        "names": (X, names, same, {}),
+        "all": (X[rows][:, columns], names[rows], rows, {}),
+        "csr": (sp.csr_matrix(X), tasks, same, {}),
+        "float32": (X.astype(np.float32), tasks, same, {}),
+        "frame": (pd.DataFrame(X, columns=[f"x{j}" for j in range(d)]), tasks, same, {}),
+        "seed": (X, tasks, same, {"random_state": 7}),
+        "threads": (X, tasks, same, {"n_jobs": 2}),
+        "noise": (X + 1e-10 * rng.normal(size=X.shape), tasks, same, {}),
     }
-    for name, load in sets.items():
-        table = load(0)
-        fits = [labels_of(table, random_state=seed) for seed in SEEDS]
-        pairs = [adjusted_rand_score(a, b) for a, b in itertools.combinations(fits, 2)]
-        found.append({"set": name, "change": "seed", "median": np.median(pairs), "worst": min(pairs)})
-        for change in ("rows", "tasks", "columns"):
-            agreement = []
-            for seed in ORDERS:
-                rng = np.random.default_rng(seed)
-                order = rng.permutation(len(table.X)) if change == "rows" else np.arange(len(table.X))
-                columns = np.arange(table.X.shape[1])
-                columns = rng.permutation(columns) if change == "columns" else columns
-                names = np.unique(table.tasks)
-                new = rng.permutation(len(names)) if change == "tasks" else np.arange(len(names))
-                tasks = new[np.searchsorted(names, table.tasks)]
-                other = table._replace(X=table.X[order][:, columns], tasks=tasks[order])
-                agreement.append(adjusted_rand_score(fits[0][order], labels_of(other, random_state=0)))
-            found.append({"set": name, "change": change, "median": np.median(agreement), "worst": min(agreement)})
-        for change, others in elsewhere.items():
-            agreement = [adjusted_rand_score(fits[0], other[name]) for other in others]
-            found.append({"set": name, "change": change, "median": np.median(agreement), "worst": min(agreement)})
-    return found
-
-
-def shifts() -> list[dict[str, Any]]:
-    found = []
-    names = ("penguins_year", "digits") + (("mice", "gas", "vowel") if data_home() is not None else ())
-    for name, draw, shift in itertools.product(names, DRAWS, (0.0, 0.5, 1.0, 3.0)):
-        table = SETS[name].load(draw)
-        rng = np.random.default_rng([draw, 7])
-        tasks = np.unique(table.tasks, return_inverse=True)[1]
-        offsets = shift * table.X.std(axis=0) * rng.normal(size=(tasks.max() + 1, table.X.shape[1]))
-        labels = labels_of(table._replace(X=table.X + offsets[tasks]), center="task")
-        found.append(
-            {
-                "set": name, "draw": draw, "shift": shift, "nmi": macro_nmi(table.y, labels, table.tasks),
-                "pari": adjusted_rand_score(table.y, labels),
-            }
-        )  # fmt: skip
-    return found
-
-
-def small() -> list[dict[str, Any]]:
-    found = []
-    names = ("digits",) + (("mice",) if data_home() is not None else ())
-    for name, draw, rows in itertools.product(names, DRAWS, (12, 25)):
-        table = SETS[name].load(draw)
-        rng = np.random.default_rng([draw, 8])
-        cut = np.unique(table.tasks)[0]
-        mine = np.flatnonzero(table.tasks == cut)
-        kept = np.sort(rng.choice(mine, rows, replace=False))
-        others = np.flatnonzero(table.tasks != cut)
-        whole = np.concatenate([kept, others])
-        model = DMTRC(table.k).fit(table.X[whole], tasks=table.tasks[whole])
-        alone = DMTRC(table.k).fit(table.X[others], tasks=table.tasks[others])
-        later = alone.fit_task(table.X[kept]).labels_
-        centred = table.X.copy()
-        for task in np.unique(table.tasks):
-            own = kept if task == cut else np.flatnonzero(table.tasks == task)
-            centred[own] -= table.X[own].mean(axis=0)
-        lda = LinearDiscriminantAnalysis().fit(centred[others], alone.labels_).predict(centred[kept])
-        y = table.y[kept]
-        found.append(
-            {
-                "set": name, "draw": draw, "rows": rows, "fit": adjusted_rand_score(y, model.labels_[:rows]),
-                "fit_task": adjusted_rand_score(y, later), "lda": adjusted_rand_score(y, lda),
-            }
-        )  # fmt: skip
-    return found
-
-
-def coupling() -> list[dict[str, Any]]:
-    runs = pd.read_csv("results/tables/runs.csv")
-    runs = runs[runs["method"].isin(["DSTC", "DMTRC", "DMTRC full"]) & (runs["tasks"] > 1)]
-    wide = runs.pivot_table(index=["set", "draw"], columns="method", values="nmi").dropna()
-    refused = runs[(runs["method"] == "DMTRC") & runs["chosen"].str.contains("coupling none")]
-    wrong = {
-        (row["set"], row["draw"])
-        for _, row in refused.iterrows()
-        if (row["set"], row["draw"]) in wide.index
-        and wide.loc[(row["set"], row["draw"]), "DMTRC full"] > row["nmi"] + 0.01
+    two = [j for j in range(d) if len(np.unique(X[:, j])) == 2]
+    if two:
+        recoded = X.copy()
+        recoded[:, two[0]] *= -1
+        changed["recoded"] = recoded, tasks, same, {}
+    labels = fit(X, tasks)
+    return {
+        name: _agreement(labels[order], fit(own, ids, **parameters))
+        for name, (own, ids, order, parameters) in changed.items()
     }
-    return [
-        {
-            "comparison": f"{one} minus {other}", "mean": (wide[one] - wide[other]).mean(),
-            "worst": (wide[one] - wide[other]).min(), "best": (wide[one] - wide[other]).max(), "fits": len(wide),
-            "refused": len(refused), "refused_wrongly": len(wrong),
-        }
-        for one, other in (("DMTRC", "DSTC"), ("DMTRC full", "DSTC"), ("DMTRC", "DMTRC full"))
-    ]  # fmt: skip
 
 
-def fresh() -> list[dict[str, Any]]:
-    found = []
-    for job, draw in itertools.product((1, 2, 3), FRESH):
-        X, _, tasks = fetch_pendigits_tasks(job, draw, data_home=data_home()).X_y_tasks
-        settings = {"kernel": "rbf", "width": 0.5, "sizes": "balanced", "lambda1": 2.0**-10, "lambda2": 2.0**-10}
-        ends = [
-            DMTRC(5, coupling="full", random_state=seed, **settings).fit(X, tasks=tasks).objective_ for seed in range(5)
-        ]
-        found += [
-            {"job": job, "draw": draw, "seed": seed, "objective": end, "above_percent": 100 * (end / min(ends) - 1)}
-            for seed, end in enumerate(ends)
-        ]
-    return found
+def of_new_task(X: Any, tasks: Any, k: int) -> dict[str, str]:
+    """The same of ``fit_task``: the last task in other orders, after a fit of the others."""
+    new, others = X[tasks == tasks.max()], tasks != tasks.max()
+    rng = np.random.default_rng(1)
+    order, columns = rng.permutation(len(new)), rng.permutation(X.shape[1])
+    model = DMTRC(k, center="task").fit(X[others], tasks=tasks[others])
+    turned = DMTRC(k, center="task", random_state=7).fit(X[others][:, columns], tasks=-tasks[others])
+    labels = model.fit_task(new).labels_
+    found = {
+        "rows": (labels[order], model.fit_task(new[order])),
+        "csr": (labels, model.fit_task(sp.csr_matrix(new))),
+        "all": (labels[order], turned.fit_task(new[order][:, columns])),
+        "noise": (labels, model.fit_task(new + 1e-10 * rng.normal(size=new.shape))),
+    }
+    return {name: _agreement(one, other.labels_) for name, (one, other) in found.items()}
 
 
-PARTS = {"seeds": seeds, "shifts": shifts, "small": small, "coupling": coupling, "fresh": fresh}
-_GROUPS = {"shifts": ["set", "shift"], "small": ["set", "rows"], "fresh": ["job"]}
+def of_file(name: str) -> dict[str, str]:
+    """The same of a file through ``mtclust.cluster``."""
+    task, left_out = FILES[name]
+    frame = frame_of(f"{name}.csv").drop(columns=left_out)
+    frame = frame.iloc[:: -(-len(frame) // _MOST_ROWS)].reset_index(drop=True)
+    rng, same = np.random.default_rng(1), np.arange(len(frame))
+    rows, columns, known = rng.permutation(len(frame)), rng.permutation(frame.columns), frame[task].unique()
+    renamed = frame.assign(**{task: frame[task].map(dict(zip(known, rng.permutation(len(known)) + 100)))})
+    by_task = np.argsort(frame[task].astype(str).to_numpy(), kind="stable")[::-1]
+    changed = {
+        "rows": (frame.iloc[rows].reset_index(drop=True), rows),
+        "columns": (frame[columns], same),
+        "tasks": (frame.iloc[by_task].reset_index(drop=True), by_task),
+        "names": (renamed, same),
+        "all": (renamed[columns].iloc[rows].reset_index(drop=True), rows),
+        "frame": (pl.from_pandas(frame), same),
+    }
+    two = [column for column in frame.columns if column != task and frame[column].nunique() == 2]
+    if two:
+        one, other = sorted(frame[two[0]].dropna().unique())
+        changed["recoded"] = frame.assign(**{two[0]: frame[two[0]].map({one: other, other: one})}), same
+    labels = np.asarray(mtclust.cluster(frame, task).labels)
+    return {
+        change: _agreement(labels[order], np.asarray(mtclust.cluster(own, task).labels))
+        for change, (own, order) in changed.items()
+    }
 
 
-def page(out: Path) -> str:
-    lines = [made_by(), ""]
-    for part in PARTS:
-        path = out / f"{part}.csv"
-        if not path.exists():
-            continue
-        frame = pd.read_csv(path)
-        if part in _GROUPS:
-            numbers = [
-                name for name in frame.select_dtypes("number").columns if name not in (*_GROUPS[part], "draw", "seed")
-            ]
-            frame = frame.groupby(_GROUPS[part])[numbers].agg(["mean", "min", "max"]).reset_index()
-            frame.columns = [" ".join(filter(None, name)) for name in frame.columns]
-        table = [
-            [f"{cell:.3f}" if isinstance(cell, float) else cell for cell in row] for row in frame.to_numpy().tolist()
-        ]
-        lines += [f"## {part}", "", *markdown_table(list(frame.columns), table), ""]
-    return "\n".join(lines)
+def _agreement(one: Any, other: Any) -> str:
+    ids = float(np.mean(one == other))
+    return f"{adjusted_rand_score(one, other):.3f}" + (f" ({ids:.2f})" if ids < 1 else "")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", choices=tuple(PARTS), default=tuple(PARTS))
+    parser.add_argument("--tables", nargs="+", choices=(*ARRAYS, *FILES), default=(*ARRAYS, *FILES))
     parser.add_argument("--out", type=Path, default=Path("results/steady"))
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
     print(f"one thread: {' '.join(_one_thread.SETTINGS)}")
+    found: dict[str, dict[str, str]] = {}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for part in options.parts:
-            pd.DataFrame(PARTS[part]()).round(6).to_csv(options.out / f"{part}.csv", index=False)
-            print(part, flush=True)
-    (options.out / "table.md").write_text(page(options.out))
-    print(page(options.out))
+        for name in options.tables:
+            if name in FILES:
+                if data_home() is not None:
+                    found[f"{name}, cluster"] = of_file(name)
+            else:
+                X, tasks, k = ARRAYS[name]()
+                numbers = (k, "auto") if name in MORE else (k,)
+                for number in numbers:
+                    found[f"{name}, {number}"] = of_arrays(
+                        X, tasks, lambda own, ids, n=number, **given: DMTRC(n, **given).fit(own, tasks=ids).labels_
+                    )
+                if name in MORE:
+                    found[f"{name}, fit_task"] = of_new_task(X, tasks, k)
+            print(name, list(found.values())[-1:], flush=True)
+    lines = [[name, *(cells.get(change, "") for change in CHANGES)] for name, cells in found.items()]
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "table.md").write_text("\n".join([made_by(), "", *markdown_table(["table", *CHANGES], lines), ""]))
 
 
 if __name__ == "__main__":

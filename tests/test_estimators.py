@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from mtclust import DMTFC, DMTRC, DSTC
@@ -110,7 +111,7 @@ def test_every_container_gives_the_same_labels(method, kernel, container):
     model = clone(expected).fit(given, tasks=TASKS)
     np.testing.assert_array_equal(model.labels_, expected.labels_)
     np.testing.assert_array_equal(model.predict(given, tasks=TASKS), expected.predict(X, tasks=TASKS))
-    tolerance = 1e-3 if method is DMTFC else 1e-4 if container == "float32" else 1e-6
+    tolerance = 2e-3 if method is DMTFC else 1e-4 if container == "float32" else 1e-6
     assert model.objective_ == pytest.approx(expected.objective_, rel=tolerance)
     if container in ("pandas", "polars"):
         assert model.feature_names_in_.tolist() == list("abcd")
@@ -147,7 +148,7 @@ def test_uncoupled_dmtrc_equals_dstc_with_m_lambda2():
     alone = DSTC(3, lambda2=0.06, **kwargs).fit(noisy, tasks=TASKS)
     full = DMTRC(3, lambda2=0.02, coupling="full", center="task", **kwargs).fit(noisy, tasks=TASKS)
     np.testing.assert_array_equal(uncoupled.labels_, alone.labels_)
-    np.testing.assert_array_equal(full.single_task_labels_, alone.labels_)
+    assert adjusted_rand_score(full.single_task_labels_, alone.labels_) == 1.0  # ids are those of the coupled labels
     assert uncoupled.objective_ == pytest.approx(alone.objective_, rel=1e-10)
     np.testing.assert_allclose(uncoupled.task_covariance_, np.eye(3) / 3)
 

@@ -29,7 +29,7 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import eigen_features
 from mtclust.core.labels import SizeBounds, counts_by_task, neutral_bounds, parse_sizes, tasks_of_rows
-from mtclust.core.order import information
+from mtclust.core.order import information, on_a_grid
 from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point, SearchOptions
@@ -153,7 +153,7 @@ class Question:
         if self.by_rows and not is_wide(rows):
             rows = rows.toarray() if sp.issparse(rows) else rows
             rows = rows[:, self.view.columns] if self.view.columns is not None else rows
-            return np.asarray(rows, dtype=np.float64)
+            return on_a_grid(np.asarray(rows, dtype=np.float64))
         matrix = self.view.in_one_frame.through(self.kernels[0], "task").centred.matrix
         return eigen_features(matrix, _COORDINATES).values
 

@@ -1,10 +1,11 @@
-r"""An order of rows, columns and tasks that follows from their content: from no position and from no name.
+r"""An order of rows, columns and tasks that follows from their content: from no position, no name and no sign.
 
-Every column j, standardised to z_j, gets weights w_j that follow from its third and fourth moments and from how it
-correlates with the other columns; three such weighted sums k = Σ_j w_j z_ij are the *keys* of a row. They change
-continuously with the data, so that rounding and tiny noise reorder nothing but rows that are nearly equal. Rows are
-ordered by a hash of their coarsely rounded keys, which looks random, so that the first rows of a task are a sample of
-it; tasks are ordered by the means of their keys, columns by their weights.
+Column j, standardised to z_j, gets weights w_j from its fourth moment, its squared skewness and its correlations, and
+a direction o_j = mean of z_j ‖z‖², which changes sign with the column. The *keys* of a row are Σ_j w_j z_ij² and
+Σ_j w_j o_j z_ij: recoding a column of two values changes none of them, and since they are continuous in the data,
+rounding and tiny noise reorder nothing but rows that are nearly equal. Rows are ordered by a hash of their coarsely
+rounded keys, which looks random, so that the first rows of a task are a sample of it; tasks are ordered by the means of
+their keys, columns by their weights.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ Integers = NDArray[np.int64]
 #: frequencies by which statistics of a column become its weights; cells of a key in a standard deviation
 _FREQUENCIES = np.array([[3.0, 1.7, 2.3], [1.9, 2.9, 1.3], [2.7, 1.1, 3.1]])
 _CELLS = 64.0
-#: digits after which keys of tasks and weights of columns count as equal
+#: digits after which keys and weights of columns count as equal
 _DIGITS = 9
-#: columns of which correlations are taken
-_MOST_COLUMNS = 500
+#: columns of which correlations are taken, and cells that are held at once
+_MOST_COLUMNS, _CELLS_AT_ONCE = 500, 2_000_000
+#: deviations below this share of the largest one count for nothing
+_SMALLEST = 1e-6
+#: steps of a rounded value in its column's spread, which is taken as a power of two
+_STEPS = 2.0**16
 #: odd constants of a mixing function (splitmix64)
 _STEP, _FIRST, _SECOND = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
@@ -36,7 +41,7 @@ class ContentOrder:
 
     Attributes
     ----------
-    keys : ndarray of shape (n, 3)
+    keys : ndarray of shape (n, 4)
     hashes : ndarray of shape (n,)
     columns : ndarray of shape (d,)
     """
@@ -55,7 +60,7 @@ class ContentOrder:
 
     def of_rows(self, ranks: Integers) -> Integers:
         """Rows by the rank of their task, then by their hash; rows of equal hashes by their keys."""
-        return np.lexsort((*self.keys.T, self.hashes, ranks))
+        return np.lexsort((*self.keys.T[::-1].round(_DIGITS), self.hashes, ranks))
 
 
 def content_order(X: Any) -> ContentOrder:
@@ -71,43 +76,70 @@ def content_order(X: Any) -> ContentOrder:
     >>> bool(np.array_equal(X[first.of_rows(rows)], X[turned][second.of_rows(rows)]))
     True
     """
-    mean, deviation, statistics = _statistics(X)
-    weights = np.sin(statistics @ _FREQUENCIES)  # (d, 3)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    keys = np.asarray(X @ (weights / scale[:, None]) - mean / scale @ weights)
-    spread = keys.std(axis=0)
-    keys = keys / np.where(spread > 0, spread, 1.0)
-    cells = np.floor(keys * _CELLS + 0.5).astype(np.int64).astype(np.uint64)
-    hashes = _mixed(_mixed(_mixed(cells[:, 0]) + cells[:, 1]) + cells[:, 2])
-    columns = np.lexsort(weights.round(_DIGITS).T)
-    return ContentOrder(keys, hashes, columns)
-
-
-def _statistics(X: Any) -> tuple[Array, Array, Array]:
-    """Mean and deviation of every column, and three numbers (d × 3) that tell columns apart."""
-    n, d = X.shape
-    if sp.issparse(X) and d <= _MOST_COLUMNS:
+    if sp.issparse(X) and np.prod(X.shape) <= _CELLS_AT_ONCE:
         X = X.toarray()
-    if sp.issparse(X):
-        mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-        powers = [np.asarray(X.power(k).mean(axis=0), dtype=np.float64).ravel() for k in (2, 3, 4)]
-        variance = np.maximum(powers[0] - mean**2, 0.0)
-        third = powers[1] - 3 * mean * powers[0] + 2 * mean**3
-        fourth = powers[2] - 4 * mean * powers[1] + 6 * mean**2 * powers[0] - 3 * mean**4
-        deviation = np.sqrt(variance)
-        common = np.zeros(d)
-    else:
-        X = np.asarray(X)
-        mean = X.mean(axis=0, dtype=np.float64)
-        centred = X - mean
-        deviation = np.sqrt(np.einsum("nd,nd->d", centred, centred) / n)
-        third, fourth = np.einsum("nd,nd,nd->d", centred, centred, centred) / n, np.mean(centred**4, axis=0)
-        common = np.zeros(d)
+    weights, keys = _of_sparse(X) if sp.issparse(X) else _of_dense(np.asarray(X))
+    spread = keys.std(axis=0)
+    keys = (keys - keys.mean(axis=0)) / (spread + _SMALLEST * (spread.max() or 1.0))
+    cells = np.floor(keys[:, :3] * _CELLS + 0.5).astype(np.int64).astype(np.uint64)
+    hashes = _mixed(_mixed(_mixed(cells[:, 0]) + cells[:, 1]) + cells[:, 2])
+    return ContentOrder(keys, hashes, np.lexsort(weights.round(_DIGITS).T))
+
+
+def _of_dense(X: Array) -> tuple[Array, Array]:
+    """Weights of the columns (d × 3) and keys of the rows (n × 4), block by block."""
+    n, d = X.shape
+    step = max(1, _CELLS_AT_ONCE // max(d, 1))
+    mean = sum(X[a : a + step].sum(axis=0, dtype=np.float64) for a in range(0, n, step)) / n
+    blocks = [slice(a, a + step) for a in range(0, n, step)]
+    deviation = np.sqrt(sum(np.sum((X[rows] - mean) ** 2, axis=0) for rows in blocks) / n)
+    scale = _scale(deviation)
+    third, fourth, products, odd = np.zeros(d), np.zeros(d), np.zeros((d, d) if d <= _MOST_COLUMNS else 0), np.zeros(d)
+    for rows in blocks:
+        z = (X[rows] - mean) / scale
+        squares = z**2
+        third += np.einsum("nd,nd->d", squares, z) / n
+        fourth += np.einsum("nd,nd->d", squares, squares) / n
+        odd += z.T @ squares.mean(axis=1) / n
         if d <= _MOST_COLUMNS:
-            scale = np.where(deviation > 0, deviation, 1.0)
-            common = np.sum((centred.T @ centred / n / np.outer(scale, scale)) ** 3, axis=1)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    return mean, deviation, np.stack([third / scale**3 + 0.3, fourth / scale**4 + 0.7, common + 0.9], axis=1)
+            products += z.T @ z / n
+    weights = _weights(third, fourth, np.sum(products**4, axis=1) if d <= _MOST_COLUMNS else np.zeros(d))
+    keys = np.empty((n, 4))
+    for rows in blocks:
+        z = (X[rows] - mean) / scale
+        keys[rows] = _keys(z**2 @ weights, z @ (weights * odd[:, None]), z @ weights[:, 0])
+    return weights, keys
+
+
+def _of_sparse(X: Any) -> tuple[Array, Array]:
+    """The same without a dense copy, powers around the mean from powers around zero."""
+    n, d = X.shape
+    mean, second, cubes, fourths = (np.asarray(X.power(k).mean(axis=0), dtype=np.float64).ravel() for k in (1, 2, 3, 4))
+    scale = _scale(np.sqrt(np.maximum(second - mean**2, 0.0)))
+    third = (cubes - 3 * mean * second + 2 * mean**3) / scale**3
+    fourth = (fourths - 4 * mean * cubes + 6 * mean**2 * second - 3 * mean**4) / scale**4
+    weights = _weights(third, fourth, np.zeros(d))
+    own = np.column_stack([weights, np.full(d, 1.0 / d)]) / scale[:, None] ** 2
+    squares = X.power(2) @ own - 2 * (X @ (mean[:, None] * own)) + mean**2 @ own
+    odd = X.T @ (squares[:, 3] - squares[:, 3].mean()) / n / scale
+    linear = np.column_stack([weights * odd[:, None], weights[:, 0]]) / scale[:, None]
+    sums = X @ linear - mean @ linear
+    return weights, _keys(squares[:, :3], sums[:, :3], sums[:, 3])
+
+
+def _scale(deviation: Array) -> Array:
+    """Deviations, so that columns which hardly vary count for hardly anything."""
+    return deviation + _SMALLEST * (deviation.max(initial=0.0) or 1.0)
+
+
+def _weights(third: Array, fourth: Array, common: Array) -> Array:
+    """Weights (d × 3) by statistics that a change of sign leaves as they are."""
+    return np.sin(np.stack([np.log1p(third**2), np.log1p(np.abs(fourth)), common + 0.9], axis=1) @ _FREQUENCIES)
+
+
+def _keys(squares: Array, directed: Array, plain: Array) -> Array:
+    """One key of squares, one of directions, one of both; the last, which has a sign, only decides between equals."""
+    return np.column_stack([squares[:, 0], directed[:, 1], squares[:, 2] + directed[:, 2], plain])
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -116,6 +148,25 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
     return mixed ^ (mixed >> np.uint64(31))
+
+
+def on_a_grid(X: Array) -> Array:
+    """Values rounded to steps of about 10⁻⁵ of the spread of their column.
+
+    Rows of few values have many equal distances between them. Rounding and noise that nobody sees would decide between
+    them; on a grid they are equal again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[1.0, 0.1], [2.0, 0.3], [4.0, 0.1]])
+    >>> bool(np.array_equal(on_a_grid(rows), on_a_grid(rows.astype(np.float32).astype(float))))
+    True
+    """
+    spread = X.std(axis=0)
+    positive = np.where(spread > _SMALLEST * spread.max(initial=0.0), spread, 1.0)
+    step = np.exp2(np.floor(np.log2(positive) + 0.3)) / _STEPS  # 0.3: columns of spread 1 all have one step
+    return np.round(X / step) * step
 
 
 def information(X: Array) -> Array:

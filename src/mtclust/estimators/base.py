@@ -16,6 +16,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -28,6 +29,7 @@ from mtclust.choose.number import (
     words_of_choice,
 )
 from mtclust.choose.settings import Input, by_rows, sizes_left_open
+from mtclust.choose.views import is_wide
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.known import read_known
@@ -163,6 +165,8 @@ class MultitaskClusterer(AfterFit):
 
     def _fit_in_memory(self, rows: Any, ids: Any, hints: Hints) -> Any:
         """Fit a table in memory, with a task id for every row."""
+        if sp.issparse(rows) and not is_wide(rows):
+            rows = rows.toarray()
         index = index_tasks(ids, rows.shape[0])
         form = form_of(self, self._read_form(), rows)
         if by_rows(self):

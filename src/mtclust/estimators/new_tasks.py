@@ -6,13 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from mtclust.choose.settings import by_rows
+from mtclust.choose.views import is_wide
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
 from mtclust.core.new_task import NewTask
+from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
 from mtclust.problem.common import CommonKept
 from mtclust.problem.criteria import CRITERIA
@@ -26,13 +30,15 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator."""
     kept = model._kept
     given = _rows_of_new_task(model, X, kept.n_columns)
-    rows = given
+    order = content_order(given).of_rows(np.zeros(given.shape[0], dtype=np.int64)) if by_rows(model) else None
+    rows = given if order is None else given[order]
     if sizes is None:
         sizes = model.sizes if same_for_all_clusters(model.sizes) else "auto"
     if isinstance(kept, CommonKept):
         return _by_common_model(model, kept, given, sizes)
     bounds = _bounds_of_new_task(model, kept, sizes, rows.shape[0])
-    rng = generator_of(model.random_state)
+    open_sizes = isinstance(sizes, str) and sizes == "auto"  # then random_state has no effect, as in fit
+    rng = np.random.default_rng(0) if open_sizes else generator_of(model.random_state)
     options = replace(model._read_search_options(), n_jobs=None)
     with one_blas_thread():
         problem, point = cluster_new_task(kept, rows, bounds, options, rng)
@@ -40,6 +46,8 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
         row = None if covariance is None else correlation(covariance)[-1]
         labels = problem.starts_of(point)[-1].labels
         assert labels is not None
+        if order is not None:
+            labels = labels[np.argsort(order)]
         decision = replace(problem.decision(point), temperature=model._model.temperature)
         return NewTask(labels, covariance, row, point.value, decision, rows.shape[1])
 
@@ -72,7 +80,7 @@ def _rows_of_new_task(model: Any, X: Any, expected: int) -> Any:
     if rows.shape[1] != expected:
         hint = " Leave the task column out: all rows are of the new task." if rows.shape[1] == expected + 1 else ""
         raise ValueError(f"X has {rows.shape[1]} features, but {type(model).__name__} was fitted on {expected}.{hint}")
-    return rows
+    return rows.toarray() if sp.issparse(rows) and not is_wide(rows) else rows
 
 
 def correlation(covariance: Array) -> Array:
