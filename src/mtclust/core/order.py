@@ -9,6 +9,7 @@ it; tasks are ordered by the means of their keys, columns by their weights.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,8 @@ _CELLS = 64.0
 _DIGITS = 9
 #: columns of which correlations are taken
 _MOST_COLUMNS = 500
+#: values of a table that are looked at together
+_CELLS_AT_ONCE = 250_000
 #: odd constants of a mixing function (splitmix64)
 _STEP, _FIRST, _SECOND = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
@@ -71,12 +74,15 @@ def content_order(X: Any) -> ContentOrder:
     >>> bool(np.array_equal(X[first.of_rows(rows)], X[turned][second.of_rows(rows)]))
     True
     """
-    mean, deviation, statistics = _statistics(X)
-    weights = np.sin(statistics @ _FREQUENCIES)  # (d, 3)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    keys = np.asarray(X @ (weights / scale[:, None]) - mean / scale @ weights)
-    spread = keys.std(axis=0)
-    keys = keys / np.where(spread > 0, spread, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # rows that cannot be squared are refused by the fit
+        mean, deviation, statistics = _statistics(X)
+        weights = np.nan_to_num(np.sin(statistics @ _FREQUENCIES))  # (d, 3)
+        if sp.issparse(X):
+            keys = np.asarray(X @ (weights / deviation[:, None]) - mean / deviation @ weights)
+        else:
+            keys = np.concatenate([block @ weights for block in _blocks(X, mean, deviation)])
+        spread = keys.std(axis=0)
+        keys = np.nan_to_num(keys / np.where(spread > 0, spread, 1.0))
     cells = np.floor(keys * _CELLS + 0.5).astype(np.int64).astype(np.uint64)
     hashes = _mixed(_mixed(_mixed(cells[:, 0]) + cells[:, 1]) + cells[:, 2])
     columns = np.lexsort(weights.round(_DIGITS).T)
@@ -84,30 +90,50 @@ def content_order(X: Any) -> ContentOrder:
 
 
 def _statistics(X: Any) -> tuple[Array, Array, Array]:
-    """Mean and deviation of every column, and three numbers (d × 3) that tell columns apart."""
+    """Mean and deviation of every column (1 where it is constant), and three numbers (d × 3) that tell columns apart.
+
+    Powers are taken of values in units of the largest, which neither overflow nor vanish.
+    """
     n, d = X.shape
-    if sp.issparse(X) and d <= _MOST_COLUMNS:
-        X = X.toarray()
-    if sp.issparse(X):
-        mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-        powers = [np.asarray(X.power(k).mean(axis=0), dtype=np.float64).ravel() for k in (2, 3, 4)]
-        variance = np.maximum(powers[0] - mean**2, 0.0)
+    common = np.zeros(d)
+    if sp.issparse(X) and d > _MOST_COLUMNS:
+        unit = _or_one(abs(X).max(axis=0).toarray().ravel().astype(np.float64))
+        scaled = X @ sp.diags(1 / unit)
+        mean = np.asarray(scaled.mean(axis=0), dtype=np.float64).ravel()
+        powers = [np.asarray(scaled.power(k).mean(axis=0), dtype=np.float64).ravel() for k in (2, 3, 4)]
+        spread = _or_one(np.sqrt(np.maximum(powers[0] - mean**2, 0.0)))
         third = powers[1] - 3 * mean * powers[0] + 2 * mean**3
         fourth = powers[2] - 4 * mean * powers[1] + 6 * mean**2 * powers[0] - 3 * mean**4
-        deviation = np.sqrt(variance)
-        common = np.zeros(d)
+        mean = mean * unit
     else:
-        X = np.asarray(X)
+        X = X.toarray() if sp.issparse(X) else np.asarray(X)
         mean = X.mean(axis=0, dtype=np.float64)
-        centred = X - mean
-        deviation = np.sqrt(np.einsum("nd,nd->d", centred, centred) / n)
-        third, fourth = np.einsum("nd,nd,nd->d", centred, centred, centred) / n, np.mean(centred**4, axis=0)
-        common = np.zeros(d)
+        unit = _or_one(np.max([np.abs(block).max(axis=0) for block in _blocks(X, mean, np.ones(d))], axis=0))
+        squares, third, fourth = np.zeros((3, d))
+        products = np.zeros((d, d) if d <= _MOST_COLUMNS else (0, 0))
+        for block in _blocks(X, mean, unit):
+            square = block**2
+            squares += square.sum(axis=0) / n
+            third += np.einsum("nd,nd->d", square, block) / n
+            fourth += np.einsum("nd,nd->d", square, square) / n
+            if d <= _MOST_COLUMNS:
+                products += block.T @ block / n
+        spread = _or_one(np.sqrt(squares))
         if d <= _MOST_COLUMNS:
-            scale = np.where(deviation > 0, deviation, 1.0)
-            common = np.sum((centred.T @ centred / n / np.outer(scale, scale)) ** 3, axis=1)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    return mean, deviation, np.stack([third / scale**3 + 0.3, fourth / scale**4 + 0.7, common + 0.9], axis=1)
+            common = np.sum((products / np.outer(spread, spread)) ** 3, axis=1)
+    return mean, unit * spread, np.stack([third / spread**3 + 0.3, fourth / spread**4 + 0.7, common + 0.9], axis=1)
+
+
+def _blocks(X: NDArray[Any], mean: Array, scale: Array) -> Iterator[Array]:
+    """Some rows at a time, around the mean and in units of the scale; all would be a copy of the table."""
+    step = max(1, _CELLS_AT_ONCE // max(X.shape[1], 1))
+    for begin in range(0, X.shape[0], step):
+        yield (X[begin : begin + step] - mean) / scale
+
+
+def _or_one(values: Array) -> Array:
+    """Values that may be divided by."""
+    return np.where(values >= np.finfo(float).tiny, values, 1.0)
 
 
 def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
