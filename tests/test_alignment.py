@@ -15,7 +15,7 @@ from mtclust.core.alignment import (
     best_relabelling,
     class_mean_products,
     groups_of_tasks,
-    ids_by_first_position,
+    ids_by_size,
     names_by_agreement,
     pair_counts,
     products_of_means,
@@ -153,8 +153,8 @@ def test_names_that_agree_most_are_given_however_many_rows_are_counted_at_once(m
     assert np.mean(renamed == model) == best
 
 
-def test_ids_by_first_position_keep_clusters_without_rows_last():
-    assert ids_by_first_position(np.array([-1, 0, 7, -1, 2])).tolist() == [3, 0, 2, 4, 1]
+def test_ids_by_size_keep_clusters_without_rows_last_and_ties_in_the_order_of_their_first_rows():
+    assert ids_by_size(np.array([0, 4, 7, 0, 4]), np.array([9, 5, 0, 9, 2])).tolist() == [3, 2, 0, 4, 1]
 
 
 @pytest.mark.parametrize("shifted", [True, False])

@@ -21,7 +21,7 @@ GIVEN = {"kernel": "linear", "lambda1": 0.01, "lambda2": 0.01, "sizes": "balance
 ATTRIBUTES = {
     "labels_", "single_task_labels_", "tasks_", "objective_", "loo_score_", "n_clusters_", "cluster_sizes_", "coef_",
     "intercept_", "task_groups_", "history_", "n_iter_", "converged_", "selection_", "n_features_in_",
-    "probabilities_", "outlier_scores_", "cluster_scores_", "spread_columns_",
+    "probabilities_", "outlier_scores_", "cluster_scores_",
 }  # fmt: skip
 COUPLING = {DMTRC: {"task_covariance_", "task_correlation_"}, DMTFC: {"feature_covariance_"}, DSTC: set()}
 
@@ -94,11 +94,9 @@ def test_attributes_and_what_they_hold(form, method):
     assert model.n_iter_ >= 1
 
 
-def test_ids_are_numbered_as_they_first_appear(form):
-    for n_clusters in (3, {0: 3, 1: 2, 2: 3}):
-        labels = np.asarray(form.fitted(DMTRC, n_clusters).labels_)
-        seen = list(dict.fromkeys(labels.tolist()))
-        assert seen == sorted(seen) == list(range(len(seen)))
+def test_clusters_are_numbered_by_their_sizes(form):
+    model = form.fitted()
+    assert np.all(np.diff(model.cluster_sizes_.sum(axis=0)) <= 0)
 
 
 def test_what_was_chosen_is_told_in_one_shape(form):
