@@ -97,6 +97,6 @@ def test_an_error_of_our_own_is_left_as_it_is(monkeypatch):
     with pytest.raises(MemoryError) as caught, memory.memory_named("a fit"):
         memory.require_kernel_memory(100, "Use fewer rows.")
     assert str(caught.value) == (
-        "fit with kernel matrices of 100 rows needs at least 320.0 kB, but only 1.0 kB of memory are available. "
+        "fit with kernel matrices of 100 rows needs at least 240.0 kB, but only 1.0 kB of memory are available. "
         "Use fewer rows."
     )

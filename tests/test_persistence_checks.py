@@ -127,10 +127,7 @@ def selected(key, value):
     return change
 
 
-TRIED = [
-    ["name", "a"], ["kernel", "linear"], ["criterion", "J"], ["sizes", "given"], ["center", "task"], ["score", "best"],
-    ["separation", 1.0],
-]  # fmt: skip
+TRIED = [["name", "a"], ["score", "best"], ["separation", 1.0]]
 ARRAY = {"type": "array", "name": "arrays/kept.bounds.lower.npy"}
 REFUSED = {
     "task twice": ("alone", fit(tasks_=objects("a", "a", "b")), "an id twice"),

@@ -19,12 +19,9 @@ X, Y, TASKS = gaussian_tasks()
 
 
 def not_for_clusterers(estimator):
-    """Checks that take whatever has predict_proba for a classifier, and such as compare the numbers of clusters."""
+    """Checks that take whatever has predict_proba for a classifier."""
     classes = "expects a column of predict_proba for each of four classes"
-    shuffled = "shuffles the rows, and clusters are numbered as they first appear; see tests/test_sample_weight.py"
-    return dict.fromkeys(("check_estimator_sparse_array", "check_estimator_sparse_matrix"), classes) | dict.fromkeys(
-        ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"), shuffled
-    )
+    return dict.fromkeys(("check_estimator_sparse_array", "check_estimator_sparse_matrix"), classes)
 
 
 @parametrize_with_checks(

@@ -52,7 +52,7 @@ def test_labels_are_those_of_the_fit_in_memory(estimator, order, data):
     "settings",
     [
         {"sizes": (0.2, 0.5)},
-        {"sizes": "auto", "lambda1": "auto", "center": "task"},  # the other frame needs rows in memory
+        {"lambda1": "auto", "center": "task"},
         {"coupling": 0.5},
         {"coupling": "full", "fit_intercept": False},
         {"kernel": "rbf", "width": 1.0, "n_components": 20},
@@ -65,6 +65,18 @@ def test_every_setting_of_the_primal_form_works_in_chunks(settings, data):
     X, tasks = data
     settings = {"coupling": "full", **settings}
     assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks), **settings), fitted(DMTRC, X, tasks, **settings))
+
+
+def test_sizes_left_open_are_chosen_in_chunks_nearly_as_in_memory(data):
+    """Chosen on other rows: those in chunks do not know the order of their content."""
+    X, tasks = data
+    settings = {"sizes": "auto", "lambda1": "auto", "center": "task"}  # another frame needs rows in memory
+    chunked, whole = fitted(DMTRC, *in_chunks(X, tasks), **settings), fitted(DMTRC, X, tasks, **settings)
+    assert chunked.selection_.sizes.chosen == whole.selection_.sizes.chosen == "free"
+    assert np.mean(chunked.labels_.compute() == whole.labels_) > 0.99
+    assert np.all(np.diff(chunked.cluster_sizes_.sum(axis=0)) <= 0)  # ids by size
+    assert chunked.loo_score_ == pytest.approx(whole.loo_score_, abs=0.1)
+    assert np.mean(chunked.predict(X, tasks=tasks) == chunked.labels_.compute()) > 0.99
 
 
 def test_tasks_far_from_zero_and_float32(data):

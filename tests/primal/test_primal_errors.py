@@ -42,7 +42,7 @@ def test_lambda_by_task_with_very_many_unknowns_names_the_limit():
 def test_kernel_matrices_that_do_not_fit_name_figures_and_the_way_out(monkeypatch):
     with_memory(monkeypatch, 100_000)
     model = DMTRC(3, kernel="linear", solver_options={"form": "dual"})
-    with pytest.raises(MemoryError, match=r"70 rows needs at least 156.8 kB, but only 100.0 kB.*set it to \"primal\""):
+    with pytest.raises(MemoryError, match=r"70 rows needs at least 117.6 kB, but only 100.0 kB.*set it to \"primal\""):
         model.fit(X, tasks=TASKS)
     with pytest.raises(MemoryError, match=r"Use fewer rows"):
         DMTRC(3, kernel="precomputed").fit(X @ X.T, tasks=TASKS)

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
 from mtclust.choose.frames import Frame
-from mtclust.choose.judge import Predictability, Verdict
 from mtclust.choose.views import KernelSpec, View, candidate_kernels, is_wide
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
-from mtclust.core.tasks import TaskIndex
+from mtclust.core.tasks import ORDERED, TaskIndex, index_tasks
 from mtclust.problem.protocol import Point, SearchOptions
 
 Array = NDArray[np.float64]
@@ -171,12 +170,6 @@ class Settings:
         """The rows of the sample in coordinates."""
         return self.question.X
 
-    def verdict(self, labels: NDArray[np.int64]) -> Verdict:
-        """How well labels of the sample are separated, in the frame that was chosen."""
-        one = self.choice is not None and self.frame != "task"
-        question = self.choice.question if one and self.choice is not None else self.question
-        return Predictability(question.rows_as_they_are, question.tasks).verdict(labels, question.n_clusters)
-
 
 def all_rows(X: Any, index: TaskIndex, tasks: NDArray[np.int64] | None = None) -> Sample:
     """Every row, as float64, the tasks in the order given."""
@@ -318,6 +311,16 @@ def _open_frames(estimator: Any, n_tasks: int, clusters: NDArray[np.int64]) -> t
 def by_rows(estimator: Any) -> bool:
     """Whether rows are known, not only a kernel of them."""
     return isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
+
+
+def rows_by_task(estimator: Any, rows: Any, ids: Any) -> TaskIndex:
+    """Rows by task in the order of their content; very many stay in their own where sizes are given.
+
+    Nothing but a sample would depend on that order then, and rows that come in chunks do not know it.
+    """
+    index = index_tasks(ids, rows.shape[0])
+    ordered = by_rows(estimator) and (sizes_left_open(estimator) or rows.shape[0] <= ORDERED)
+    return index.by_content(rows) if ordered else index
 
 
 def sizes_left_open(estimator: Any) -> bool:

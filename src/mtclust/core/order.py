@@ -26,9 +26,11 @@ _CELLS = 64.0
 #: digits after which keys and weights of columns count as equal
 _DIGITS = 9
 #: columns of which correlations are taken, and cells that are held at once
-_MOST_COLUMNS, _CELLS_AT_ONCE = 500, 2_000_000
-#: deviations below this share of the largest one count for nothing
-_SMALLEST = 1e-6
+_MOST_COLUMNS, _CELLS_AT_ONCE = 500, 250_000
+#: cells of a sparse table that is made dense
+_LARGEST_DENSE = 2_000_000
+#: deviations below this share of the largest one count for nothing; keys are no larger than this
+_SMALLEST, _FARTHEST = 1e-6, 1e6
 #: steps of a rounded value in its column's spread, which is taken as a power of two
 _STEPS = 2.0**16
 #: odd constants of a mixing function (splitmix64)
@@ -76,11 +78,13 @@ def content_order(X: Any) -> ContentOrder:
     >>> bool(np.array_equal(X[first.of_rows(rows)], X[turned][second.of_rows(rows)]))
     True
     """
-    if sp.issparse(X) and np.prod(X.shape) <= _CELLS_AT_ONCE:
+    if sp.issparse(X) and np.prod(X.shape) <= _LARGEST_DENSE:
         X = X.toarray()
-    weights, keys = _of_sparse(X) if sp.issparse(X) else _of_dense(np.asarray(X))
-    spread = keys.std(axis=0)
-    keys = (keys - keys.mean(axis=0)) / (spread + _SMALLEST * (spread.max() or 1.0))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # rows that cannot be squared are refused later
+        weights, keys = _of_sparse(X) if sp.issparse(X) else _of_dense(np.asarray(X))
+        spread = keys.std(axis=0)
+        keys = (keys - keys.mean(axis=0)) / (spread + _SMALLEST * (spread.max() or 1.0))
+    weights, keys = np.nan_to_num(weights), np.clip(np.nan_to_num(keys), -_FARTHEST, _FARTHEST)
     cells = np.floor(keys[:, :3] * _CELLS + 0.5).astype(np.int64).astype(np.uint64)
     hashes = _mixed(_mixed(_mixed(cells[:, 0]) + cells[:, 1]) + cells[:, 2])
     return ContentOrder(keys, hashes, np.lexsort(weights.round(_DIGITS).T))
@@ -92,8 +96,11 @@ def _of_dense(X: Array) -> tuple[Array, Array]:
     step = max(1, _CELLS_AT_ONCE // max(d, 1))
     mean = sum(X[a : a + step].sum(axis=0, dtype=np.float64) for a in range(0, n, step)) / n
     blocks = [slice(a, a + step) for a in range(0, n, step)]
-    deviation = np.sqrt(sum(np.sum((X[rows] - mean) ** 2, axis=0) for rows in blocks) / n)
-    scale = _scale(deviation)
+    unit = np.max(
+        [np.abs(X[rows] - mean).max(axis=0) for rows in blocks], axis=0
+    )  # squares neither overflow nor vanish
+    unit = np.where(unit >= np.finfo(float).tiny, unit, 1.0)
+    scale = _scale(unit * np.sqrt(sum(np.sum(((X[rows] - mean) / unit) ** 2, axis=0) for rows in blocks) / n))
     third, fourth, products, odd = np.zeros(d), np.zeros(d), np.zeros((d, d) if d <= _MOST_COLUMNS else 0), np.zeros(d)
     for rows in blocks:
         z = (X[rows] - mean) / scale

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ _LISTED = 5
 _FEW_TASKS, _LEAST_ROWS = 20, 2
 
 #: up to so many rows are put in the order of their content
-_ORDERED = 20_000
+ORDERED = 20_000
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,18 @@ class TaskIndex:
         """
         content = content_order(X)
         by_rows = content.of_tasks(self.task_numbers, self.n_tasks)
-        if X.shape[0] > _ORDERED:
+        if X.shape[0] > ORDERED:
             return replace(self, by_rows=by_rows, columns=content.columns, hashes=content.hashes[self.order])
         order = content.of_rows(self.task_numbers)
         return replace(self, order=order, is_sorted=False, by_rows=by_rows, columns=content.columns)
 
     def first_rows(self, task: int, k: int) -> NDArray[np.int64]:
-        """Positions within a task of the k rows that come first in the order of content."""
+        """Positions within a task of the k rows that come first in the order of content.
+
+        Where that is not known they are evenly spread over the task.
+        """
+        if self.by_rows is None:
+            return spread_positions(int(self.sizes[task]), k)
         if self.hashes is None:
             return np.arange(k)
         return np.argsort(self.hashes[self.offsets[task] : self.offsets[task + 1]], kind="stable")[:k]
@@ -153,6 +159,14 @@ class TaskIndex:
         clusters, places = np.unique(labels[self.in_order_of_content()], return_index=True)
         first[clusters] = places
         return ids_by_size(counts, first)
+
+
+@lru_cache(maxsize=64)
+def spread_positions(n: int, k: int) -> NDArray[np.int64]:
+    """Some (k) of n positions, evenly spread with jitter: plain strides miss clusters where rows come in a pattern."""
+    if n <= k:
+        return np.arange(n)
+    return ((np.arange(k) + np.random.default_rng(0).random(k)) * (n / k)).astype(np.int64)
 
 
 def task_ids(tasks: Any, n_samples: int, argument: str = "tasks") -> NDArray[Any]:

@@ -28,14 +28,14 @@ from mtclust.choose.number import (
     warn_of_choice,
     words_of_choice,
 )
-from mtclust.choose.settings import Input, by_rows, sizes_left_open
+from mtclust.choose.settings import Input, rows_by_task, sizes_left_open
 from mtclust.choose.views import is_wide
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.known import read_known
 from mtclust.core.labels import same_for_all_clusters
 from mtclust.core.links import read_links
-from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
+from mtclust.core.tasks import TaskIndex, refuse_rows_as_tasks
 from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
@@ -167,10 +167,8 @@ class MultitaskClusterer(AfterFit):
         """Fit a table in memory, with a task id for every row."""
         if sp.issparse(rows) and not is_wide(rows):
             rows = rows.toarray()
-        index = index_tasks(ids, rows.shape[0])
+        index = rows_by_task(self, rows, ids)
         form = form_of(self, self._read_form(), rows)
-        if by_rows(self):
-            index = index.by_content(rows)
         return self._fit_rows(rows, index, form, hints.of_rows(index.order, rows.shape[0]))
 
     def _fit_rows(self, rows: Any, index: TaskIndex, form: str, hints: Hints = NO_HINTS) -> Any:

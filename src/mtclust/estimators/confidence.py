@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,11 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Question
 from mtclust.choose.judge import Predictability, Verdict
-from mtclust.choose.settings import all_rows, sample_rows
+from mtclust.choose.settings import Sample, all_rows, rows_by_task, sample_rows
 from mtclust.choose.views import View, candidate_kernels, is_wide
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.membership import best_temperature, probabilities
-from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
+from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.outliers import neighbour_distances, outlier_scores
@@ -40,17 +41,18 @@ def separation_by(model: Any, X: Any, tasks: Any) -> float:
         )
     labels = model.predict(X, tasks=tasks)
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
-    index = index_tasks(ids, features.shape[0]).by_content(features)
+    index = rows_by_task(model, features, ids)
     numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
-    return separation(model, features, index, numbers, labels).separation
+    return separation(model, features, index, numbers, lambda sample: labels[sample.order]).separation
 
 
 def separation(
-    model: Any, rows: Any, index: TaskIndex, task_numbers: NDArray[np.int64], labels: NDArray[np.int64]
-) -> Verdict:
-    """How well clusters are separated in the frame of a model; labels and numbers of tasks are in the order of rows.
+    model: Any, rows: Any, index: TaskIndex, task_numbers: NDArray[np.int64],
+    labels_of: Callable[[Sample], NDArray[np.int64]],
+) -> Verdict:  # fmt: skip
+    """How well clusters are separated in the frame of a model; numbers of tasks are in the order of rows.
 
-    Of more than ``_JUDGED_ROWS`` rows a sample is looked at, the same whatever order they come in.
+    Of more than ``_JUDGED_ROWS`` rows a sample is looked at; ``labels_of`` gives its labels.
     """
     few = int(index.sizes.sum()) <= _JUDGED_ROWS
     sample = all_rows(rows, index, index.by_rows) if few else sample_rows(rows, index, _SAMPLED_ROWS, index.by_rows)
@@ -61,7 +63,7 @@ def separation(
     kernels = candidate_kernels(model.kernel, "auto", is_wide(seen))
     question = Question(view, kernels, np.full(len(offsets) - 1, model.n_clusters_), "independent")
     judge = Predictability(question.rows_as_they_are, question.tasks)
-    return judge.verdict(labels[sample.order], model.n_clusters_)
+    return judge.verdict(labels_of(sample), model.n_clusters_)
 
 
 def store_confidence(estimator: Any, rows: Any, index: TaskIndex, outcome: Outcome) -> None:

@@ -56,10 +56,10 @@ def store(estimator: Any, prepared: Prepared, rows: Any, index: TaskIndex, outco
     certified = None if prepared.form == "dual" else point.certified
     found = {"task_similarity": outcome.similarity, "certified": certified}
     estimator.selection_ = Selection.of(prepared.settings.selection | found)
-    if index.in_memory:
-        verdict = separation(estimator, rows, index, index.task_numbers, labels)
-    else:
-        verdict = prepared.settings.verdict(prepared.sample.labels_of(point, index))
+    verdict = separation(
+        estimator, rows, index, index.task_numbers,
+        lambda sample: labels[sample.order] if index.in_memory else sample.labels_of(point, index),
+    )  # fmt: skip
     estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
     store_relaxation(estimator, index, outcome)
     estimator._store_coupling(problem, point)

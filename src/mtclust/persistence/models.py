@@ -216,13 +216,30 @@ def _decoded(manifest: dict[str, Any], archive: ArchiveReader) -> Any:
     model._model, model._kept = unflatten("decision"), unflatten("kept")
     if "stability_" in state:
         model.stability_ = unflatten("stability_")
-    model.selection_ = Selection.of(model.selection_)
+    model.selection_ = Selection.of(_as_of_now(model.selection_))
     for method, requests in manifest["routing"].items():
         vars(model).setdefault(_ROUTING, model._get_metadata_request())
         for argument, request in requests.items():
             getattr(vars(model)[_ROUTING], method).add_request(param=argument, alias=request)
     check_model(model)
     return model
+
+
+def _as_of_now(selection: Any) -> Any:
+    """``selection_`` of a file without what choices of version 0.2 have said and those of this do not."""
+    if not isinstance(selection, dict):
+        return selection
+    sizes, tried = selection.get("sizes"), selection.get("candidates")
+    if isinstance(sizes, dict) and "chosen" in sizes:
+        selection = selection | {"sizes": _without(sizes, "scores")}
+    if isinstance(tried, list):
+        gone = ("kernel", "criterion", "sizes", "center")
+        selection = selection | {"candidates": [_without(one, *gone) for one in tried]}
+    return selection
+
+
+def _without(entries: Any, *gone: str) -> Any:
+    return {name: entries[name] for name in entries if name not in gone} if isinstance(entries, dict) else entries
 
 
 def _flattened(manifest: dict[str, Any]) -> dict[str, Any]:

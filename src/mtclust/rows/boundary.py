@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
+from mtclust.core.tasks import spread_positions
 
 Array = NDArray[np.float64]
 
@@ -220,11 +220,3 @@ def gap_of_rank(sample: Array, n: int, rank: int, size: int | None = None) -> fl
     if position >= len(sample):
         raise TooFew
     return float(np.partition(sample, position)[position])
-
-
-@lru_cache(maxsize=64)
-def spread_positions(n: int, k: int) -> NDArray[np.int64]:
-    """Some (k) of n positions, evenly spread with jitter: plain strides miss clusters where rows come in a pattern."""
-    if n <= k:
-        return np.arange(n)
-    return ((np.arange(k) + np.random.default_rng(0).random(k)) * (n / k)).astype(np.int64)

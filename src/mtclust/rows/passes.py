@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.labels import code_scale
+from mtclust.core.tasks import spread_positions
 from mtclust.rows.boundary import (
     HeldBoundary,
     TooFew,
@@ -31,7 +32,6 @@ from mtclust.rows.boundary import (
     assign_small_task,
     exact_labels,
     sizes_fit,
-    spread_positions,
 )
 from mtclust.rows.moments import Blocks, Data, Labelled, Moments, NearRows, block_rows
 

@@ -13,9 +13,9 @@ _OWN_GROUPS = Path("/proc/self/cgroup")
 #: names of limit, use and the entries of memory.stat that can be had back (files kept in memory), by version
 _VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file"))
 _VERSION_2 = ("memory.max", "memory.current", ("active_file", "inactive_file"))
-#: n × n matrices that any fit with kernel matrices of n rows holds at once, at least: the kernel, its scaled copy, the
-#: system and its inverse
-KERNEL_MATRICES = 4
+#: n × n matrices that any fit with kernel matrices of n rows holds at once, at least: the kernel, its scaled copy and
+#: the system
+KERNEL_MATRICES = 3
 
 
 def available_memory() -> int | None:
