@@ -99,8 +99,8 @@ def _compare(frame: Any, result: Path) -> None:
         each[sheets == sheet] = _kmeans(X[sheets == sheet], n_clusters)
     print(
         "\nSomebody looks at the clusters and names each by the digit that is most frequent in it. How many\n"
-        f"images are then named right? All methods saw the same pixels and were told of {n_clusters} clusters; mtclust\n"
-        "also knows that a sheet asks for every digit about equally often (--sizes balanced).\n\n"
+        f"images are then named right? All methods saw the same pixels and were told of {n_clusters} clusters;\n"
+        "mtclust also knows that a sheet asks for every digit about equally often (--sizes balanced).\n\n"
         f"  {'':<32}{'one name per cluster':>22}{'named anew on':>18}\n"
         f"  {'':<32}{'for all sheets':>22}{'every sheet':>18}"
     )

@@ -370,7 +370,7 @@ def _words(estimator: Any, settings: Settings) -> dict[str, Any]:
 
 
 _SIZES_IN_WORDS = {
-    "free": "whatever sizes the labels of the highest score have",
+    "free": "whatever sizes the chosen labels have",
     "given": "set by the user",
 }
 _FRAME_IN_WORDS = {
