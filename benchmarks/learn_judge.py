@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: the score before anything was learned; terms that are not here begin at 0
-HAND_MADE = {"length": 1.0, "separation": 2 / 3, "separation, aligned": 2 / 3, "evenness": 1.2}
+HAND_MADE = {"length": 0.5, "separation": 2 / 3, "separation, aligned": 2 / 3, "evenness": 1.2}
 #: τ and λ: of a grid, those with the largest gain on tables that were left out
 TEMPERATURE = 0.07
 SHRINKAGE = 0.03

@@ -40,12 +40,12 @@ Labels = NDArray[np.int64]
 
 #: weight of every term in the score, as ``make learn-judge`` prints them
 WEIGHTS: dict[str, float] = {
-    "length": 0.945,
-    "separation": 0.802,
-    "separation, aligned": 0.729,
-    "separation, all": 0.149,
-    "evenness": 1.339,
-    "agreement": 1.707,
+    "length": 0.578,
+    "separation": 0.651,
+    "separation, aligned": 0.629,
+    "separation, all": 0.052,
+    "evenness": 1.228,
+    "agreement": 1.274,
 }
 #: widths of the RBF kernels beside the linear one, in mean distances between two rows of a group; λ of the ridge
 _WIDTHS = (0.5, 1.0, 2.0)
