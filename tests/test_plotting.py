@@ -274,20 +274,17 @@ def test_choices_are_drawn_with_the_one_taken():
     ax = plot_selection(model, what="kernel")
     png(ax)
     assert [bar.get_width() for bar in ax.patches] == [row["score"] for row in model.selection_["candidates"]]
-    assert sum(text.get_text().endswith("(chosen)") for text in ax.get_yticklabels()) == 1
-    ax = plot_selection(model, what="sizes")
-    png(ax)
-    assert [bar.get_width() for bar in ax.patches] == list(model.selection_["sizes"]["scores"].values())
-    assert f"{model.selection_['sizes']['chosen']} (chosen)" in [text.get_text() for text in ax.get_yticklabels()]
+    marked = [text.get_text() for text in ax.get_yticklabels() if text.get_text().endswith(" (chosen)")]
+    assert marked == [f"{model.selection_.reason.split(': highest')[0]} (chosen)"]
 
 
 def test_what_was_given_was_not_chosen():
     model = DSTC(3, kernel="linear", sizes="balanced", **QUICK).fit(X)
     with pytest.raises(ValueError, match=r'what=None: nothing was chosen there.*Leave a parameter at "auto"'):
         plot_selection(model)
-    with pytest.raises(ValueError, match=r"what='sizes': nothing was chosen there, it was given. Chosen was: kernel"):
-        plot_selection(DSTC(3, sizes="balanced", random_state=0).fit(X), what="sizes")
-    with pytest.raises(ValueError, match="what='lambda'; allowed are 'n_clusters', 'kernel', 'sizes' and None"):
+    with pytest.raises(ValueError, match=r"what='n_clusters': nothing was chosen there, it was given. Chosen was: ker"):
+        plot_selection(DSTC(3, sizes="balanced", random_state=0).fit(X), what="n_clusters")
+    with pytest.raises(ValueError, match="what='lambda'; allowed are 'n_clusters', 'kernel' and None"):
         plot_selection(model, what="lambda")
 
 

@@ -78,6 +78,15 @@ def test_labels_of_tasks_apart_are_taken_only_where_they_lead_clearly(question, 
     assert forced.outcome.problem.method == "relationship"
 
 
+def test_the_candidate_that_was_taken_comes_first(question, monkeypatch):
+    labels = {"task:x": np.tile(np.arange(3), 30), "own:y": np.repeat(np.tile(np.arange(3), 3), 10)}
+    monkeypatch.setattr(choice, "labellings", lambda *given: (labels, Judge(question.X, question.tasks, 3)))
+    monkeypatch.setattr(Judge, "scores", lambda self, labels: np.array([0.0, choice.CLEAR_LEAD / 2]))
+    selection = DMTRC(3, kernel="linear", center="task").fit(question.X, tasks=question.tasks).selection_
+    assert [tried.name for tried in selection.candidates] == ["task:x", "own:y"]
+    assert selection.reason.startswith("task:x: highest score of 2 candidates but for tasks clustered apart")
+
+
 def test_one_function_in_one_file_is_a_new_candidate(monkeypatch):
     def by_first_column(X, n_clusters):
         return np.argsort(np.argsort(X[:, 0])) * n_clusters // len(X)

@@ -45,12 +45,14 @@ def test_numbers_for_not_known_are_told_with_the_way_out(plants):
 def test_numbers_of_a_frame_can_be_declared_missing(plants, missing, dtype):
     frame, kind = plants
     frame["warm"] = (10 * frame["warm"]).round()
-    frame.loc[::9, "warm"] = -999
-    frame["warm"] = frame["warm"].astype("Int64").astype(dtype)
+    frame.loc[::10, "warm"] = np.nan
+    empty = clustered(frame)
+    frame["warm"] = frame["warm"].fillna(-999).astype("Int64").astype(dtype)
     found = clustered(frame, missing=missing)
-    assert "Missing values were filled in by the median of the task: warm (14)." in found.notes
+    assert "Missing values were filled in by the median of the task: warm (12)." in found.notes
+    np.testing.assert_array_equal(found.labels, empty.labels)
     assert adjusted_rand_score(kind, found.labels) > 0.7
-    with pytest.warns(TableWarning, match=r"filled in: warm \(14 rows\)"):
+    with pytest.warns(TableWarning, match=r"filled in: warm \(12 rows\)"):
         assert (found.predict(frame) == found.labels).mean() > 0.95
 
 

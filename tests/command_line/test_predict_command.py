@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from table_helpers import read_table, run_cli, shop_rows, write_table
+from table_helpers import fit, read_table, run_cli, shop_rows, write_table
 
 from mtclust.metrics import nmi
 
@@ -53,13 +53,16 @@ def test_a_new_task_is_clustered_and_its_nearest_task_named(fitted, tmp_path, ca
     error = capsys.readouterr().err
     assert "the model has no task 'Oslo'; it knows 'Paris', 'Rome'" in error
     assert "--new-task" in error
+    related = tmp_path / "related"  # tasks in frames of their own have a relationship, and with it a nearest task
+    assert fit(fitted / "shops.csv", related, "--key", "customer,truth", "--center", "task", "--quiet") == 0
     out = tmp_path / "oslo-labels.csv"
-    assert run_cli("predict", fitted / "result", path, "--new-task", "--key", "truth", "--out", out) == 0
-    rows = read_table(out)
-    assert nmi([row["truth"] for row in rows], [row["cluster"] for row in rows]) == pytest.approx(1.0)
-    known = read_table(fitted / "result" / "labels.csv")
-    assert {row["truth"]: row["cluster"] for row in known} == {row["truth"]: row["cluster"] for row in rows}
-    assert "New task Oslo: 30 rows (cluster 0: 10, 1: 10, 2: 10); closest to" in capsys.readouterr().err
+    for model, nearest in ((fitted / "result", "."), (related, "; closest to")):
+        assert run_cli("predict", model, path, "--new-task", "--key", "truth", "--out", out, "--overwrite") == 0
+        rows = read_table(out)
+        assert nmi([row["truth"] for row in rows], [row["cluster"] for row in rows]) == pytest.approx(1.0)
+        known = read_table(model / "labels.csv")
+        assert {row["truth"]: row["cluster"] for row in known} == {row["truth"]: row["cluster"] for row in rows}
+        assert f"New task Oslo: 30 rows (cluster 0: 10, 1: 10, 2: 10){nearest}" in capsys.readouterr().err
 
 
 def test_the_task_of_all_rows_can_be_named(fitted, tmp_path, capsys):

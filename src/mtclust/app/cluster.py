@@ -109,11 +109,11 @@ def cluster(
     ... )
     >>> found = mtclust.cluster(sales, task="shop", n_clusters=2, kernel="linear", sizes="balanced")
     >>> found.labels.tolist()
-    [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1]
-    >>> print(found.clusters.loc[1, "characterised_by"])
+    [1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0]
+    >>> print(found.clusters.loc[0, "characterised_by"])
     member = yes (100 %; others 0 %), higher basket (88.8; others 16.6)
     >>> found.predict(pd.DataFrame({"shop": ["Rome"], "basket": [95.0], "member": ["yes"]})).tolist()
-    [1]
+    [0]
     """
     read = read_any(table, task, common_columns=common_columns)
     encoding = EncodingOptions(
@@ -265,7 +265,7 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
     ...     found.save(Path(directory) / "prices.mtclust")
     ...     loaded = mtclust.load(Path(directory) / "prices.mtclust")
     >>> loaded.predict(pd.DataFrame({"shop": ["a", "b"], "price": [8.0, 1.5]})).tolist()
-    [1, 0]
+    [0, 1]
     """
     model, extra = models.load(path, return_extra=True)
     if return_extra:

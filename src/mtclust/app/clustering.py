@@ -92,11 +92,11 @@ class Clustering:
     >>> import pandas as pd
     >>> prices = pd.DataFrame({"shop": ["a", "a", "a", "b", "b", "b"], "price": [1.0, 1.2, 9.0, 2.0, 9.9, 9.5]})
     >>> found = mtclust.cluster(prices, task="shop", n_clusters=2, kernel="linear", sizes=1.0)
-    >>> found = found.rename({0: "cheap", 1: "dear"})
+    >>> found = found.rename({0: "dear", 1: "cheap"})
     >>> found.labels.tolist()
     ['cheap', 'cheap', 'dear', 'cheap', 'dear', 'dear']
     >>> found.clusters["rows"].to_dict()
-    {'cheap': 3, 'dear': 3}
+    {'dear': 3, 'cheap': 3}
     """
 
     model: Any

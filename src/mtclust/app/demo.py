@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     Labels = NDArray[np.int64]
 
-#: options of the command beside files and columns; pixels share a scale
-OPTIONS = ("--clusters", "10", "--scale", "none")
+#: options of the command beside files and columns: pixels share a scale, and sheets ask for digits equally often
+OPTIONS = ("--clusters", "10", "--sizes", "balanced", "--scale", "none")
 #: first images of the sheets: every sheet asks for the same 130 digits, so that one begins where these begin anew
 SHEETS = (0, 130, 256, 386, 516, 646, 776, 905, 1029, 1157, 1287, 1415, 1545, 1667)
 
@@ -99,7 +99,8 @@ def _compare(frame: Any, result: Path) -> None:
         each[sheets == sheet] = _kmeans(X[sheets == sheet], n_clusters)
     print(
         "\nSomebody looks at the clusters and names each by the digit that is most frequent in it. How many\n"
-        f"images are then named right? All methods saw the same pixels and were told of {n_clusters} clusters.\n\n"
+        f"images are then named right? All methods saw the same pixels and were told of {n_clusters} clusters;\n"
+        "mtclust also knows that a sheet asks for every digit about equally often (--sizes balanced).\n\n"
         f"  {'':<32}{'one name per cluster':>22}{'named anew on':>18}\n"
         f"  {'':<32}{'for all sheets':>22}{'every sheet':>18}"
     )

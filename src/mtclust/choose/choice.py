@@ -415,7 +415,8 @@ def _reason(tried: list[Candidate], best: Candidate | None = None) -> str:
     best = tried[0] if best is None else best
     other = next((candidate for candidate in tried if candidate is not best), None)
     beside = "" if other is None else f"; next {other.name}, {other.score - best.score:+.2f}"
-    return f"{best.name}: highest score of {len(tried)} candidates (separation {best.separation:.2f}{beside})"
+    rest = "" if best is tried[0] else " but for tasks clustered apart, whose lead is small"
+    return f"{best.name}: highest score of {len(tried)} candidates{rest} (separation {best.separation:.2f}{beside})"
 
 
 def _rng() -> np.random.Generator:

@@ -184,7 +184,7 @@ class Selection(Record):
     reason : str or None
         Why the kernel, the criterion and the centre were taken; None where they were given.
     candidates : list of Tried, or None
-        All that was tried.
+        All that was tried: the one taken, then the others by falling score.
     frame : str or None
         The centre in words, where it was chosen.
     coupling : CouplingDecision or None

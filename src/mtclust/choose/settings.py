@@ -364,7 +364,8 @@ def _words(estimator: Any, settings: Settings) -> dict[str, Any]:
     if choice is not None:
         selection["reason"] = choice.reason
         selection["candidates"] = [
-            {"name": own.name, "score": own.score, "separation": own.separation} for own in choice.tried
+            {"name": own.name, "score": own.score, "separation": own.separation}
+            for own in sorted(choice.tried, key=lambda own: own is not choice.best)
         ]
         if len(choice.question.frames) > 1 or frame != "task":
             selection["frame"] = _FRAME_IN_WORDS[frame]
@@ -372,7 +373,7 @@ def _words(estimator: Any, settings: Settings) -> dict[str, Any]:
 
 
 _SIZES_IN_WORDS = {
-    "free": "whatever sizes the labels of the highest score have",
+    "free": "whatever sizes the chosen labels have",
     "given": "set by the user",
 }
 _FRAME_IN_WORDS = {

@@ -14,7 +14,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust.choose.record import Selection, SizesChoice
+from mtclust.choose.record import Selection
 from mtclust.estimators.dmtfc import LARGEST_FEATURE_COVARIANCE
 from mtclust.util.extras import require
 from mtclust.util.names import shown_name
@@ -30,7 +30,7 @@ MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 FRAME = "#999999"
 #: ticks with names of their own; more cannot be read
 _NAMED_TICKS = 60
-_PARTS = ("n_clusters", "kernel", "sizes")
+_PARTS = ("n_clusters", "kernel")
 
 
 def cluster_style(cluster: int) -> dict[str, str]:
@@ -232,9 +232,9 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
     estimator : DMTRC, DMTFC or DSTC
         A fitted model with something left to "auto".
     ax : matplotlib Axes, optional
-    what : {"n_clusters", "kernel", "sizes"}, optional
-        The choice to show: the number of clusters, the candidates for kernel, criterion and frame, or the cluster
-        sizes; by default the first of these that was made.
+    what : {"n_clusters", "kernel"}, optional
+        The choice to show: the number of clusters, or the candidates for labels and their kernel; by default the first
+        of these that was made.
 
     Returns
     -------
@@ -246,18 +246,14 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
     >>> from mtclust.datasets import make_related_tasks
     >>> X, _, tasks = make_related_tasks(random_state=0).X_y_tasks
     >>> model = DMTRC(n_clusters=3, kernel="linear", random_state=0).fit(X, tasks=tasks)
-    >>> plot_selection(model, what="sizes").get_title()
-    'Sizes: free'
+    >>> plot_selection(model, what="kernel").get_title() == f"Chosen: {model.selection_.candidates[0].name}"
+    True
     """
     check_is_fitted(estimator, "labels_")
     if what is not None and what not in _PARTS:
         raise ValueError(f"what={what!r}; allowed are {', '.join(map(repr, _PARTS))} and None.")
     selection = estimator.selection_
-    made = {
-        "n_clusters": "n_clusters" in selection,
-        "kernel": "candidates" in selection,
-        "sizes": isinstance(selection.sizes, SizesChoice) and "scores" in selection.sizes,
-    }
+    made = {"n_clusters": "n_clusters" in selection, "kernel": "candidates" in selection}
     if not any(made[part] for part in _PARTS if what in (None, part)):
         there = [part for part in _PARTS if made[part]]
         raise ValueError(
@@ -266,7 +262,7 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
         )
     chosen = what or next(part for part in _PARTS if made[part])
     ax = _axes(ax, 6.4, 3.6)
-    draw = {"n_clusters": _draw_n_clusters, "kernel": _draw_kernel, "sizes": _draw_sizes}[chosen]
+    draw = {"n_clusters": _draw_n_clusters, "kernel": _draw_candidates}[chosen]
     draw(selection, ax)
     return ax
 
@@ -284,27 +280,15 @@ def _draw_n_clusters(selection: Selection, ax: Any) -> None:
     ax.legend(frameon=False)
 
 
-def _draw_kernel(selection: Selection, ax: Any) -> None:
-    names = [candidate["name"] for candidate in selection["candidates"]]
-    chosen = (selection["kernel"], selection["criterion"], selection["center"])
-    taken = [(row["kernel"], row["criterion"], row["center"]) == chosen for row in selection["candidates"]]
-    _draw_scores(dict(zip(names, [row["score"] for row in selection["candidates"]])), names[taken.index(True)], ax)
-    ax.set_title(f"Chosen: {names[taken.index(True)]}")
-
-
-def _draw_sizes(selection: Selection, ax: Any) -> None:
-    choice = selection["sizes"]
-    _draw_scores(choice["scores"], choice["chosen"], ax)
-    ax.set_title(f"Sizes: {choice['chosen']}")
-
-
-def _draw_scores(scores: dict[str, float], chosen: str, ax: Any) -> None:
+def _draw_candidates(selection: Selection, ax: Any) -> None:
     """Scores of the judge as bars, the chosen one in another colour."""
-    names = list(scores)
-    colours = [NEGATIVE if name == chosen else POSITIVE for name in names]
-    bars = ax.barh(range(len(names)), list(scores.values()), color=colours)
-    ax.bar_label(bars, [f"{score:.3f}" for score in scores.values()], padding=3)
-    ax.set_yticks(range(len(names)), [f"{name} (chosen)" if name == chosen else name for name in names])
+    names = [candidate["name"] for candidate in selection["candidates"]]
+    scores = [candidate["score"] for candidate in selection["candidates"]]
+    places = range(len(names))
+    bars = ax.barh(places, scores, color=[NEGATIVE] + [POSITIVE] * (len(names) - 1))
+    ax.bar_label(bars, [f"{score:.3f}" for score in scores], padding=3)
+    ax.set_yticks(places, [f"{names[0]} (chosen)", *names[1:]])
+    ax.set_title(f"Chosen: {names[0]}")
     ax.invert_yaxis()
     ax.margins(x=0.12)
     ax.axvline(0, color=FRAME, linewidth=0.8)
