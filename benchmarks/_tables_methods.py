@@ -87,7 +87,10 @@ Make = Callable[[int, int], Any]
 def _fit(make: Make, X: NDArray[np.float64], k: int, seed: int) -> Labels:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a graph that is not connected, a mixture that has not converged
-        return np.asarray(make(min(k, len(X)), seed).fit_predict(X))
+        method = make(min(k, len(X)), seed)
+        if getattr(method, "n_neighbors", 0) >= len(X):  # tasks of a few rows
+            method.set_params(n_neighbors=len(X) - 1)
+        return np.asarray(method.fit_predict(X))
 
 
 def _pooled(make: Make, table: Table, seed: int) -> Answer:
