@@ -175,9 +175,11 @@ REFUSED = {
 
 def fitted(name, tmp_path):
     method, options = MODELS[name]
+    columns = sp.csr_array((len(X), 2_000_000 // len(X)))  # so many that the table is not made dense
+    rows = sp.hstack([sp.csr_array(X), columns], format="csr") if name == "sparse" else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        method(3, **QUICK | options).fit(sp.csr_array(X) if name == "sparse" else X, tasks=TASKS).save(tmp_path / "m")
+        method(3, **QUICK | options).fit(rows, tasks=TASKS).save(tmp_path / "m")
     return tmp_path / "m"
 
 
@@ -269,7 +271,8 @@ def test_a_range_of_clusters_without_end_is_no_work(candidates, tmp_path):
 
 
 def test_sparse_rows_are_checked_too(tmp_path):
-    DSTC(3, kernel="rbf", width=1.0, fit_intercept=False, **QUICK).fit(sp.csr_array(X)).save(tmp_path / "m")
+    wide = sp.hstack([sp.csr_array(X), sp.csr_array((len(X), 2_000_000 // len(X)))], format="csr")  # is not made dense
+    DSTC(3, kernel="rbf", width=1.0, fit_intercept=False, **QUICK).fit(wide).save(tmp_path / "m")
     name = "arrays/decision.rows.data.npy"
     spoil = forged((tmp_path / "m").read_bytes(), name, lambda data: np.full_like(data, np.nan))
     (tmp_path / "m").write_bytes(spoil)

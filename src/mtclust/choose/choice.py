@@ -153,7 +153,7 @@ class Question:
         if self.by_rows and not is_wide(rows):
             rows = rows.toarray() if sp.issparse(rows) else rows
             rows = rows[:, self.view.columns] if self.view.columns is not None else rows
-            return on_a_grid(np.asarray(rows, dtype=np.float64))
+            return on_a_grid(np.asarray(rows, dtype=np.float64), self.tasks)
         matrix = self.view.in_one_frame.through(self.kernels[0], "task").centred.matrix
         return eigen_features(matrix, _COORDINATES).values
 
@@ -262,12 +262,13 @@ def choose_labels(question: Question, options: SearchOptions) -> Choice:
     tried = _judged(question, judge, labels)
     apart = next((candidate for candidate in tried if candidate.is_apart), None)
     best = tried[0]
-    if best.is_apart and question.coupling_open:
+    open_to_both = question.coupling_open and np.ptp(question.clusters) == 0
+    if best.is_apart and open_to_both:
         together = next((candidate for candidate in tried if not candidate.is_apart), best)
         best = together if best.score - together.score <= CLEAR_LEAD else best
     frame, offsets = _frame(question, best)
     own = question.in_frame(frame, offsets)
-    if best.is_apart and question.coupling_open:
+    if best.is_apart and open_to_both:
         own = replace(own, method="independent")
     spec = _best_kernel(own, best.labels)
     outcome = modelled(own, spec, best.labels, options)

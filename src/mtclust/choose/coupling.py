@@ -74,13 +74,13 @@ def _decision_of_candidates(choice: Choice, outcome: Outcome, index: TaskIndex) 
     together = next((own for own in choice.tried if not own.is_apart), choice.best)
     apart = choice.apart if choice.apart is not None else choice.best
     decision: dict[str, Any] = {
-        "decision": "none" if choice.best.is_apart else "full",
+        "decision": "full" if outcome.few.coupling.learns else "none",
         "statistic": apart.score - together.score,
         "similarity": _similarity_of_nearest(outcome),
         "task_covariance": outcome.point.Z,
     }
     figures = f"score {together.score - apart.score:+.2f} together against apart"
-    if choice.best.is_apart:
+    if decision["decision"] == "none":
         decision["reason"] = f"labels of every task alone have the highest score ({figures})"
         _warn(decision["reason"])
     else:

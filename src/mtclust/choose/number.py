@@ -57,8 +57,8 @@ ROWS, _ROWS_PER_TASK, DIRECTIONS = 400, 15, 10
 #: what decides, set on the sets decided on (docs/number_of_clusters.md): the cost of a cluster in units of the root of
 #: the largest gap; votes of seven, of all rows and six half-samples, that have to agree; the largest gap in units of
 #: its spread over rows without clusters
-COST, AGREEING, CLEAR = 0.1, 5, 9.0
-_HALVES, _DRAWS = 6, 5
+COST, AGREEING, CLEAR = 0.1, 5, 6.0
+_HALVES, _DRAWS = 6, 15
 #: the least spread of the gap that is believed
 _LEAST_SPREAD = 0.01
 #: more columns than this are replaced by as many leading directions

@@ -32,8 +32,8 @@ from mtclust.core.model import KernelOrigin
 
 Array = NDArray[np.float64]
 
-#: cells of a sparse table that is made dense to be centred
-LARGEST_DENSE = 2_000_000
+#: cells of a sparse table that is made dense to be centred, and columns of one that is made dense altogether
+LARGEST_DENSE, MOST_COLUMNS = 2_000_000, 1000
 #: widths of the RBF kernels that models may have
 WIDTHS = (0.5, 1.0)
 

@@ -157,8 +157,8 @@ def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def on_a_grid(X: Array) -> Array:
-    """Values rounded to steps of about 10⁻⁵ of the spread of their column.
+def on_a_grid(X: Array, tasks: Integers | None = None) -> Array:
+    """Values rounded to steps of about 10⁻⁵ of the spread of their column, within tasks where these are given.
 
     Rows of few values have many equal distances between them. Rounding and noise that nobody sees would decide between
     them; on a grid they are equal again.
@@ -170,7 +170,12 @@ def on_a_grid(X: Array) -> Array:
     >>> bool(np.array_equal(on_a_grid(rows), on_a_grid(rows.astype(np.float32).astype(float))))
     True
     """
-    spread = X.std(axis=0)
+    around = X
+    if tasks is not None and len(tasks) and tasks.max() > 0:
+        sums = np.zeros((int(tasks.max()) + 1, X.shape[1]))
+        np.add.at(sums, tasks, X)
+        around = X - (sums / np.bincount(tasks)[:, None])[tasks]
+    spread = around.std(axis=0)
     positive = np.where(spread > _SMALLEST * spread.max(initial=0.0), spread, 1.0)
     step = np.exp2(np.floor(np.log2(positive) + 0.3)) / _STEPS  # 0.3: columns of spread 1 all have one step
     return np.round(X / step) * step

@@ -29,7 +29,7 @@ from mtclust.choose.number import (
     words_of_choice,
 )
 from mtclust.choose.settings import Input, rows_by_task, sizes_left_open
-from mtclust.choose.views import is_wide
+from mtclust.choose.views import MOST_COLUMNS, is_wide
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.known import read_known
@@ -165,7 +165,7 @@ class MultitaskClusterer(AfterFit):
 
     def _fit_in_memory(self, rows: Any, ids: Any, hints: Hints) -> Any:
         """Fit a table in memory, with a task id for every row."""
-        if sp.issparse(rows) and not is_wide(rows):
+        if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= MOST_COLUMNS:
             rows = rows.toarray()
         index = rows_by_task(self, rows, ids)
         form = form_of(self, self._read_form(), rows)

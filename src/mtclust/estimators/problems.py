@@ -169,13 +169,11 @@ def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOption
     Z = problem.uncoupled()
     if problem.couples_labels:
         Z = _coupling_of_all(few.point.Z, seen)
-    elif sample.complete:
-        Z = few.point.Z
     begun = problem.carried_labels(positions, np.concatenate(labels), Z)
-    if sample.complete:
+    if sample.complete and (problem.couples_labels or not problem.coupling.learns):
         point = begun.following(few.point)
         point.converged = few.point.converged
-    else:
+    else:  # D of rows in another order is in other coordinates
         point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
     alone = point
     if problem.coupling.learns:

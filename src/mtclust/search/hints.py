@@ -132,6 +132,8 @@ def keep_links(
     are given, so that linked rows must fit in.
     """
     assert hints.links is not None
+    if hints.links.kept(np.asarray(outcome.point.labels, dtype=np.int64)) == 1.0:
+        return outcome
     offsets = outcome.problem.offsets
     task_of = tasks_of_rows(offsets)
     most = outcome.problem.bounds.upper if within_sizes else None
