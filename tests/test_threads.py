@@ -9,6 +9,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from mtclust import DMTFC, DMTRC, DSTC
+from mtclust.util import threads
 from mtclust.util.threads import one_blas_thread
 from tests.conftest import gaussian_tasks
 
@@ -20,7 +21,8 @@ def blas_threads():
 
 
 @pytest.fixture
-def two_threads():
+def two_threads(monkeypatch):
+    monkeypatch.setattr(threads, "_SHARED", threads._Shared())  # an interrupt of another test may have left its own
     with threadpool_limits(limits=2, user_api="blas"):
         if blas_threads() != {2}:
             pytest.skip("BLAS has one thread only")

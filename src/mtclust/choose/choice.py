@@ -52,6 +52,8 @@ _COORDINATES = 100
 CLEAR_LEAD = 1.0
 #: a task with fewer rows for each of its clusters may lack some by chance
 _FEW_ROWS = 2
+#: what known rows and pairs weigh beside the terms of the score
+_HINTS = 5.0
 #: frames in which a candidate of that name may stand
 _FRAMES_OF: dict[str, set[str]] = {"task": {"task", "own"}, "all": {"all"}, "aligned": {"aligned"}}
 
@@ -398,7 +400,7 @@ def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[
         first.setdefault(own.tobytes(), name)
     names = list(first.values())
     labels = np.stack([found[name] for name in names])
-    hints = np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
+    hints = _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
     score, separation = judge.scores(labels) + hints, judge.terms(labels)["separation"]
     order = np.argsort(-score.round(6), kind="stable")
     return [Candidate(names[k], labels[k], float(score[k]), float(separation[k])) for k in order]
