@@ -28,7 +28,7 @@ from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import eigen_features
-from mtclust.core.labels import SizeBounds, counts_by_task, neutral_bounds, parse_sizes, tasks_of_rows
+from mtclust.core.labels import LEAST_ROWS, SizeBounds, counts_by_task, neutral_bounds, parse_sizes, tasks_of_rows
 from mtclust.core.order import information, on_a_grid
 from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
@@ -50,8 +50,6 @@ DIRECTIONS_OF_D = 100
 _COORDINATES = 100
 #: labels of every task alone are taken only where their score leads by more than this
 CLEAR_LEAD = 1.0
-#: a task with fewer rows for each of its clusters may lack some by chance
-_FEW_ROWS = 2
 #: what known rows and pairs weigh beside the terms of the score
 _HINTS = 5.0
 #: frames in which a candidate of that name may stand
@@ -240,7 +238,7 @@ def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: floa
 
 def bounds_of_labels(sizes: NDArray[np.int64], counts: NDArray[np.int64], clusters: NDArray[np.int64]) -> SizeBounds:
     """No cluster that a task has loses its last row; one that it lacks may only come where rows are too few to tell."""
-    few = (sizes < _FEW_ROWS * clusters)[:, None] & (np.ptp(clusters) == 0)
+    few = (sizes < LEAST_ROWS * clusters)[:, None] & (np.ptp(clusters) == 0)
     return SizeBounds((counts > 0).astype(np.int64), np.where((counts > 0) | few, sizes[:, None], 0))
 
 
