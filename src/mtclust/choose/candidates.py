@@ -9,7 +9,7 @@ Rows X (n × d) of m tasks are seen
 - ``own``: every task alone, the ids of its clusters matched by the class means around the mean of the task
 
 To add a candidate, write a function of rows and the number of clusters that returns labels, and put it into
-:data:`POOLED` or :data:`ALONE` under a name. Nothing is drawn at random: the same rows give the same labels.
+:func:`pooled` or :data:`ALONE` under a name. Nothing is drawn at random: the same rows give the same labels.
 """
 
 from __future__ import annotations

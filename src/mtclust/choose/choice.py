@@ -12,7 +12,7 @@ Nothing is drawn at random, and ``random_state`` plays no part: the same data gi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -224,7 +224,6 @@ class Choice:
     question: Question
     offsets: Array | None = None
     apart: Candidate | None = None
-    similarity: Array | None = field(default=None, repr=False)
 
 
 def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: float = 1.0) -> tuple[Array, float]:
@@ -272,7 +271,6 @@ def choose_labels(question: Question, options: SearchOptions) -> Choice:
         own = replace(own, method="independent")
     spec = _best_kernel(own, best.labels)
     outcome = modelled(own, spec, best.labels, options)
-    single = outcome
     if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
         alone = replace(question, method="independent")
         single = modelled(alone, spec, apart.labels, options)

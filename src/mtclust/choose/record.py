@@ -73,8 +73,8 @@ class CouplingDecision(Record):
     decision : {"full", "none"} or float
     reason : str
     statistic : float or None
-        By how much the judge's score of the coupled labels on the tasks' own rows is below that of labels found apart;
-        None where the user decided.
+        By how much coupled labels fall behind those of every task alone: in score where sizes are open, in separation
+        within tasks where they are given; None where the user decided.
     per_task : dict or None
         The same by task.
     similarity : float or None

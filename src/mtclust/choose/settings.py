@@ -137,7 +137,7 @@ class Settings:
     kernel : Kernel
     frame : {"task", "all", "aligned"}
     criterion : {"J", "E"}
-    sizes : {"given", "balanced", "released", "free"}
+    sizes : {"given", "free"}
     lambda1 : ndarray of shape (m,)
     lambda2 : float
     view : View

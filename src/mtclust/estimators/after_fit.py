@@ -174,9 +174,9 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     ) -> Stability:
         """Cluster subsamples of the rows of ``fit`` anew and see what stays the same; sets ``stability_``.
 
-        A refit keeps the settings of the fit (kernel, λ, criterion, frame with its offsets, coupling), and searches
-        both from new random starts and from the labels of the fit: whichever is better by the criterion counts. All
-        refits together take about as long as a fit that chose its settings.
+        A refit keeps the settings of the fit (kernel, λ, criterion, frame with its offsets, coupling), and finds
+        labels both by the method that found those of the fit and from the labels of the fit: whichever is better by the
+        criterion counts.
 
         Parameters
         ----------

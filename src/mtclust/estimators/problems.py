@@ -248,19 +248,18 @@ def _in_common_frame(
     few, sample = choice.outcome, prepared.sample
     pooled, point = few.problem, few.point
     apart = None if choice.apart is None else choice.apart.labels
-    similarity = choice.similarity if choice.similarity is not None else np.eye(len(sample.tasks))
+    similarity = np.eye(index.n_tasks)  # one model for all says nothing of how tasks differ
     place = None
     if not sample.in_order:
         pooled = prepared.problem
         pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
-        positions, labels, tasks = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
+        positions, labels, _ = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
         place = np.argsort(index.in_order_of_content())
         begins = index.offsets[np.sort(sample.tasks)]
         everywhere = place[np.concatenate([part + a for a, part in zip(begins, positions)])]
         first = np.argsort(everywhere)
         carried = pooled.carried_labels([everywhere[first]], labels[first], pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True, tasks=()))
-        similarity = similarity[np.ix_(tasks, tasks)] if sample.complete else np.eye(index.n_tasks)
         apart = sample.by_task(apart)[1] if apart is not None and sample.complete else None
     labels = np.asarray(point.labels) if place is None else np.asarray(point.labels)[place]
     counts = counts_by_task(labels, index.offsets, pooled.bounds.n_clusters)
