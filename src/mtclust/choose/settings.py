@@ -21,7 +21,7 @@ from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
 from mtclust.core.tasks import ORDERED, TaskIndex, index_tasks
-from mtclust.problem.protocol import Point, SearchOptions
+from mtclust.problem.protocol import SearchOptions
 
 Array = NDArray[np.float64]
 
@@ -62,7 +62,9 @@ class Input:
     def as_one_task(self, moves: Array | None = None) -> Input:
         """The same rows, all of one task; ``moves`` are taken off the rows of every task."""
         rows = self.rows
-        if moves is not None:
+        if not self.index.in_memory:
+            rows = rows.as_one_task(moves)
+        elif moves is not None:
             rows = rows.toarray() if sp.issparse(rows) else rows
             rows = rows - moves.astype(rows.dtype)[self.index.task_numbers]
         return replace(self, rows=rows, index=self.index.as_one_task(), clusters=self.clusters[:1])
@@ -102,16 +104,6 @@ class Sample:
     def positions_in(self, index: TaskIndex) -> NDArray[np.int64]:
         """Where these rows are among all rows sorted by task, whose index is given."""
         return np.concatenate([index.offsets[i] + part for i, part in zip(self.tasks, self.positions)])
-
-    def labels_of(self, point: Point, index: TaskIndex) -> NDArray[np.int64]:
-        """Labels of these rows at a point of all rows, whose index is given."""
-        if index.in_memory:
-            return np.asarray(point.labels, dtype=np.int64)[self.positions_in(index)]
-        tasks, asked = point.fit.tasks, [np.empty(0, dtype=np.int64)] * index.n_tasks
-        for task, part in zip(self.tasks, self.positions):
-            asked[task] = part
-        found = type(tasks[0]).of_rows(tasks, asked)
-        return np.concatenate([found[task] for task in self.tasks]).astype(np.int64)
 
     def by_task(self, labels: NDArray[np.int64]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], Any]:
         """For labels of these rows of all tasks: positions and labels in the order of the index of all rows.
@@ -216,8 +208,7 @@ def sample_rows(
         rows = np.minimum(index.sizes[tasks[largest]], least).cumsum()
         tasks = tasks[np.sort(largest[: max(_FEWEST_TASKS, int(np.searchsorted(rows, FEWEST)) + 1)])]
     wanted = np.minimum(index.sizes[tasks], each)
-    positions = [index.first_rows(int(task), int(k)) for task, k in zip(tasks, wanted)]
-    return _taken(X, index, tasks, positions, complete=False)
+    return _taken(X, index, tasks, index.first_rows(tasks, wanted), complete=False)
 
 
 def choose_settings(estimator: Any, given: Input, sample: Sample, options: SearchOptions) -> Settings:
@@ -279,11 +270,11 @@ def _frames(estimator: Any, given: Input, sample: Sample) -> tuple[Frame, ...]:
     if frames == ("task",):
         return frames
     possible: tuple[Frame, ...] = ("task",)
-    if given.index.in_memory and not is_wide(given.rows):
+    if not is_wide(given.rows):
         possible = ("task", "all", "aligned") if by_rows(estimator) else ("task", "all")
     if len(frames) == 1 and frames[0] not in possible:
         raise ValueError(
-            f'center="{frames[0]}" needs rows in memory, dense or of at most 2 million cells, "aligned" also a kernel '
+            f'center="{frames[0]}" needs rows that are dense or of at most 2 million cells, "aligned" also a kernel '
             'of rows; use center="task".'
         )
     return tuple(frame for frame in frames if frame in possible)
@@ -314,13 +305,17 @@ def by_rows(estimator: Any) -> bool:
 
 
 def rows_by_task(estimator: Any, rows: Any, ids: Any) -> TaskIndex:
-    """Rows by task in the order of their content; very many stay in their own where sizes are given.
+    """Rows by task in the order of their content, where that counts."""
+    return ordered(estimator, rows, index_tasks(ids, rows.shape[0]))
 
-    Nothing but a sample would depend on that order then, and rows that come in chunks do not know it.
+
+def ordered(estimator: Any, rows: Any, index: TaskIndex) -> TaskIndex:
+    """The index in the order of content; very many rows stay in their own where sizes are given.
+
+    Nothing but samples would depend on that order then.
     """
-    index = index_tasks(ids, rows.shape[0])
-    ordered = by_rows(estimator) and (sizes_left_open(estimator) or rows.shape[0] <= ORDERED)
-    return index.by_content(rows) if ordered else index
+    wanted = by_rows(estimator) and (sizes_left_open(estimator) or rows.shape[0] <= ORDERED)
+    return index.by_content(rows) if wanted else index
 
 
 def sizes_left_open(estimator: Any) -> bool:

@@ -10,7 +10,9 @@ their keys, columns by their weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+#: number of rows, mean and deviation of their columns
+Level = tuple[int, Array, Array]
 
 #: frequencies by which statistics of a column become its weights; cells of a key in a standard deviation
 _FREQUENCIES = np.array([[3.0, 1.7, 2.3], [1.9, 2.9, 1.3], [2.7, 1.1, 3.1]])
@@ -26,7 +31,7 @@ _CELLS = 64.0
 #: digits after which keys and weights of columns count as equal
 _DIGITS = 9
 #: columns of which correlations are taken, and cells that are held at once
-_MOST_COLUMNS, _CELLS_AT_ONCE = 500, 250_000
+_MOST_COLUMNS, CELLS_AT_ONCE = 500, 250_000
 #: cells of a sparse table that is made dense
 _LARGEST_DENSE = 2_000_000
 #: deviations below this share of the largest one count for nothing; keys are no larger than this
@@ -37,36 +42,107 @@ _STEPS = 2.0**16
 _STEP, _FIRST, _SECOND = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
+Merge = Callable[[list[Any]], Any]
+#: runs a function of rows and the numbers of their tasks on all blocks of a table, and merges what it returns
+Over = Callable[[Callable[[Any, Integers], Any], Merge], Any]
+
+
 @dataclass(frozen=True)
-class ContentOrder:
-    """Keys of rows, and an order of the columns.
+class Content:
+    """What all rows together say of the columns: enough to find the hash of a row wherever it lies.
 
     Attributes
     ----------
-    keys : ndarray of shape (n, 4)
-    hashes : ndarray of shape (n,)
+    mean, scale : ndarray of shape (d,)
+    weights, directed : ndarray of shape (d, 3)
+        w and w·o.
+    level, spread : ndarray of shape (4,)
+        Mean and deviation of the keys.
+    tasks : ndarray of shape (m,)
+        The tasks in the order of the means of their keys; smaller tasks first where these are equal.
+    """
+
+    mean: Array
+    scale: Array
+    weights: Array
+    directed: Array
+    level: Array
+    spread: Array
+    tasks: Integers
+
+    @classmethod
+    def of(cls, over: Over, n_tasks: int) -> Content:
+        """In three passes over a dense table: sums go up, means and weights down."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what cannot be squared is refused later
+            n, mean, deviation = over(_levels, _merged_levels)
+            scale = _scale(deviation)
+            third, fourth, odd, products = (part / n for part in over(partial(_powers, mean, scale), _added))
+            weights = _weights(third, fourth, np.sum(products**4, axis=1))
+            content = cls(mean, scale, weights, weights * odd[:, None], np.zeros(4), np.ones(4), np.arange(1))
+            (_, level, deviation), sums, sizes = over(partial(_levels_of_keys, content, n_tasks), _merged_keys)
+            return content._with_keys(level, deviation, sums, sizes)
+
+    def _with_keys(self, level: Array, deviation: Array, sums: Array, sizes: Integers) -> Content:
+        spread = deviation + _SMALLEST * max(float(deviation.max()), 1.0)  # keys of standardised values
+        means = np.nan_to_num((sums / np.maximum(sizes, 1)[:, None] - level) / spread)
+        tasks = np.lexsort((sizes, *means.round(_DIGITS).T[::-1]))
+        return replace(self, weights=np.nan_to_num(self.weights), level=level, spread=spread, tasks=tasks)
+
+    @property
+    def columns(self) -> Integers:
+        """An order of the columns."""
+        return np.lexsort(self.weights.round(_DIGITS).T)
+
+    def keys(self, rows: NDArray[Any]) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = (rows - self.mean) / self.scale
+            keys = _keys(z**2 @ self.weights, z @ self.directed, z @ self.weights[:, 0])
+            return _clipped((keys - self.level) / self.spread)
+
+    def hashes(self, rows: NDArray[Any]) -> Hashes:
+        """Of rows, from their coarsely rounded keys."""
+        return _coarse(self.keys(rows))
+
+    def finer(self, rows: NDArray[Any]) -> Hashes:
+        """Hashes that also tell rows apart whose coarse ones are equal."""
+        return _fine(self.keys(rows))
+
+
+@dataclass(frozen=True)
+class ContentOrder:
+    """Hashes of rows, coarse and fine, and an order of tasks and columns.
+
+    Attributes
+    ----------
+    hashes, finer : ndarray of shape (n,)
+    tasks : ndarray of shape (m,)
     columns : ndarray of shape (d,)
     """
 
-    keys: Array
-    hashes: NDArray[np.uint64]
+    hashes: Hashes
+    finer: Hashes
+    tasks: Integers
     columns: Integers
 
-    def of_tasks(self, task_numbers: Integers, n_tasks: int) -> Integers:
-        """The tasks in the order of the means of their keys; smaller tasks first where these are equal."""
-        sizes = np.bincount(task_numbers, minlength=n_tasks)
-        order = np.lexsort((self.hashes, task_numbers))  # sums of the same numbers in the same order
-        begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        means = np.add.reduceat(self.keys[order], begins, axis=0) / sizes[:, None]
-        return np.lexsort((sizes, *means.round(_DIGITS).T[::-1]))
-
     def of_rows(self, ranks: Integers) -> Integers:
-        """Rows by the rank of their task, then by their hash; rows of equal hashes by their keys."""
-        return np.lexsort((*self.keys.T[::-1].round(_DIGITS), self.hashes, ranks))
+        """Rows by the rank of their task, then by their hash.
+
+        Of c rows with equal hashes h the first comes at h, the others at h ⊕ 1, …, c − 1 with their bits reversed:
+        evenly spread, so that the first rows of a task have every row in its share, however often it occurs.
+        """
+        order = np.lexsort((self.finer, self.hashes, ranks))
+        h, ranks = self.hashes[order], ranks[order]
+        new = np.concatenate([[True], (h[1:] != h[:-1]) | (ranks[1:] != ranks[:-1])])[: len(h)]
+        if new.all():
+            return order
+        group = np.cumsum(new) - 1
+        slots = h ^ _reversed_bits(np.arange(len(h)) - np.flatnonzero(new)[group])
+        slots = slots[np.lexsort((slots, group))]  # the first of equal rows come first
+        return order[np.lexsort((slots, ranks))]
 
 
-def content_order(X: Any) -> ContentOrder:
-    """The order of a dense or sparse table.
+def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> ContentOrder:
+    """The order of a dense or sparse table, whose rows belong to numbered tasks.
 
     Examples
     --------
@@ -78,48 +154,131 @@ def content_order(X: Any) -> ContentOrder:
     >>> bool(np.array_equal(X[first.of_rows(rows)], X[turned][second.of_rows(rows)]))
     True
     """
+    tasks = np.zeros(X.shape[0], dtype=np.int64) if tasks is None else tasks
     if sp.issparse(X) and np.prod(X.shape) <= _LARGEST_DENSE:
         X = X.toarray()
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # rows that cannot be squared are refused later
-        weights, keys = _of_sparse(X) if sp.issparse(X) else _of_dense(np.asarray(X))
-        spread = keys.std(axis=0)
-        keys = (keys - keys.mean(axis=0)) / (spread + _SMALLEST * (spread.max() or 1.0))
-    weights, keys = np.nan_to_num(weights), np.clip(np.nan_to_num(keys), -_FARTHEST, _FARTHEST)
-    cells = np.floor(keys[:, :3] * _CELLS + 0.5).astype(np.int64).astype(np.uint64)
-    hashes = _mixed(_mixed(_mixed(cells[:, 0]) + cells[:, 1]) + cells[:, 2])
-    return ContentOrder(keys, hashes, np.lexsort(weights.round(_DIGITS).T))
+    if sp.issparse(X):
+        content, keys = _of_sparse(X, tasks, n_tasks)
+        return ContentOrder(_coarse(keys), _fine(keys), content.tasks, content.columns)
+    X, step = np.asarray(X), max(1, CELLS_AT_ONCE // max(X.shape[1], 1))
+    blocks = [slice(a, a + step) for a in range(0, X.shape[0], step)]
+    content = Content.of(lambda read, merge: merge([read(X[rows], tasks[rows]) for rows in blocks]), n_tasks)
+    hashes, finer = np.empty((2, X.shape[0]), dtype=np.uint64)
+    for rows in blocks:
+        keys = content.keys(X[rows])
+        hashes[rows], finer[rows] = _coarse(keys), _fine(keys)
+    return ContentOrder(hashes, finer, content.tasks, content.columns)
 
 
-def _of_dense(X: Array) -> tuple[Array, Array]:
-    """Weights of the columns (d × 3) and keys of the rows (n × 4), block by block."""
-    n, d = X.shape
-    step = max(1, _CELLS_AT_ONCE // max(d, 1))
-    mean = sum(X[a : a + step].sum(axis=0, dtype=np.float64) for a in range(0, n, step)) / n
-    blocks = [slice(a, a + step) for a in range(0, n, step)]
-    unit = np.max(
-        [np.abs(X[rows] - mean).max(axis=0) for rows in blocks], axis=0
-    )  # squares neither overflow nor vanish
+def first_by_content(hashes: Hashes, finer: Hashes, k: int) -> Integers:
+    """Which k rows of a task come first: those of ``ContentOrder.of_rows``, without an order of the others."""
+    found = (first_hashes(*likely(hashes, bits), bits, k) for bits in bits_of(len(hashes), k))
+    sequence = next(own for own in found if own is not None)
+    rows = np.flatnonzero(np.isin(hashes, sequence))
+    return placed(hashes[rows], finer[rows], rows, sequence)
+
+
+def bits_of(n: int, k: int) -> range:
+    """Numbers of leading zeros of a hash to try, one after the other, for the k first of n rows."""
+    return range(max(0, int(np.log2(max(n, 1) / (2 * max(k, 1))))), -1, -1)
+
+
+def likely(hashes: Hashes, bits: int, share: float = 1.0) -> tuple[Hashes, Integers]:
+    """Hashes of which any row comes before 2^(64 − bits), and how many rows have them.
+
+    Where these rows are a part of a task, which has up to ``share`` times as many rows of a hash, those are returned of
+    which the task may have one: all of them, if every part is asked.
+    """
+    found, counts = np.unique(hashes, return_counts=True)
+    keep = _first_slots(found, bits) < np.ceil(counts * share).astype(np.uint64)
+    return found[keep], counts[keep]
+
+
+def first_hashes(hashes: Hashes, counts: Integers, bits: int, k: int) -> Hashes | None:
+    """The hashes of the k first rows in their order, from how many rows have which hash; None where these do not do."""
+    first, step = _first_slots(hashes, bits).astype(np.int64), 1 << bits
+    each = np.maximum(counts - first - 1 + step, 0) // step
+    place = np.repeat(np.arange(len(hashes)), each)
+    turn = np.arange(len(place)) - np.repeat(np.cumsum(each) - each, each)
+    slots = hashes[place] ^ _reversed_bits(first[place] + step * turn)
+    return hashes[place[np.argsort(slots, kind="stable")[:k]]] if len(slots) >= k else None
+
+
+def placed(hashes: Hashes, finer: Hashes, positions: Integers, sequence: Hashes) -> Integers:
+    """Positions of rows with these hashes in this order; of rows with equal ones the first by finer hash, position."""
+    order = np.lexsort((positions, finer, hashes))
+    turn = np.argsort(sequence, kind="stable")
+    hashes, wanted = hashes[order], sequence[turn]
+    result = np.empty(len(sequence), dtype=np.int64)
+    result[turn] = positions[
+        order[np.searchsorted(hashes, wanted) + np.arange(len(wanted)) - np.searchsorted(wanted, wanted)]
+    ]
+    return result
+
+
+def _first_slots(hashes: Hashes, bits: int) -> Hashes:
+    """The least t for which h ⊕ reversed(t) has that many leading zeros; the others are 2^bits apart."""
+    return _reversed_bits(hashes) & np.uint64((1 << bits) - 1)
+
+
+def _reversed_bits(numbers: NDArray[Any]) -> Hashes:
+    octets = np.ascontiguousarray(numbers, dtype="<u8").view(np.uint8).reshape(-1, 8)
+    return np.packbits(np.unpackbits(octets, axis=1, bitorder="little"), axis=1).view(">u8").ravel().astype(np.uint64)
+
+
+def _levels(rows: NDArray[Any], tasks: Integers) -> Level:
+    """Number, mean and deviation of rows; squares neither overflow nor vanish."""
+    mean = rows.mean(axis=0, dtype=np.float64)
+    apart = rows - mean
+    unit = np.abs(apart).max(axis=0)
     unit = np.where(unit >= np.finfo(float).tiny, unit, 1.0)
-    scale = _scale(unit * np.sqrt(sum(np.sum(((X[rows] - mean) / unit) ** 2, axis=0) for rows in blocks) / n))
-    third, fourth, products, odd = np.zeros(d), np.zeros(d), np.zeros((d, d) if d <= _MOST_COLUMNS else 0), np.zeros(d)
-    for rows in blocks:
-        z = (X[rows] - mean) / scale
-        squares = z**2
-        third += np.einsum("nd,nd->d", squares, z) / n
-        fourth += np.einsum("nd,nd->d", squares, squares) / n
-        odd += z.T @ squares.mean(axis=1) / n
-        if d <= _MOST_COLUMNS:
-            products += z.T @ z / n
-    weights = _weights(third, fourth, np.sum(products**4, axis=1) if d <= _MOST_COLUMNS else np.zeros(d))
-    keys = np.empty((n, 4))
-    for rows in blocks:
-        z = (X[rows] - mean) / scale
-        keys[rows] = _keys(z**2 @ weights, z @ (weights * odd[:, None]), z @ weights[:, 0])
-    return weights, keys
+    apart /= unit
+    return len(rows), mean, unit * np.sqrt(np.einsum("nd,nd->d", apart, apart) / len(rows))
 
 
-def _of_sparse(X: Any) -> tuple[Array, Array]:
-    """The same without a dense copy, powers around the mean from powers around zero."""
+def _merged_levels(parts: list[Level]) -> Level:
+    shares = np.array([n for n, _, _ in parts], dtype=float)[:, None]
+    n = shares.sum()
+    means, deviations = (np.stack([part[k] for part in parts]) for k in (1, 2))
+    mean = (shares * means).sum(axis=0) / n
+    unit = np.maximum(deviations, np.abs(means - mean)).max(axis=0)
+    unit = np.where(unit >= np.finfo(float).tiny, unit, 1.0)
+    squares = (deviations / unit) ** 2 + ((means - mean) / unit) ** 2
+    return int(n), mean, unit * np.sqrt((shares * squares).sum(axis=0) / n)
+
+
+def _powers(mean: Array, scale: Array, rows: NDArray[Any], tasks: Integers) -> tuple[Array, ...]:
+    """Sums of third and fourth powers, of z ‖z‖² and of products."""
+    z = (rows - mean) / scale
+    squares, d = z**2, z.shape[1]
+    return (
+        np.einsum("nd,nd->d", squares, z),
+        np.einsum("nd,nd->d", squares, squares),
+        z.T @ squares.mean(axis=1),
+        z.T @ z if d <= _MOST_COLUMNS else np.zeros((d, 1)),
+    )
+
+
+def _added(parts: list[tuple[Array, ...]]) -> tuple[Array, ...]:
+    return tuple(np.sum(group, axis=0) for group in zip(*parts))
+
+
+def _levels_of_keys(content: Content, n_tasks: int, rows: NDArray[Any], tasks: Integers) -> tuple[Any, Array, Integers]:
+    keys = content.keys(rows)
+    return _levels(keys, tasks), _sums_by_task(keys, tasks, n_tasks), np.bincount(tasks, minlength=n_tasks)
+
+
+def _sums_by_task(keys: Array, tasks: Integers, n_tasks: int) -> Array:
+    return np.stack([np.bincount(tasks, column, n_tasks) for column in keys.T], axis=1).astype(np.float64)
+
+
+def _merged_keys(parts: list[Any]) -> tuple[Any, Array, Integers]:
+    levels, sums, sizes = zip(*parts)
+    return _merged_levels(list(levels)), np.sum(sums, axis=0), np.sum(sizes, axis=0)
+
+
+def _of_sparse(X: Any, tasks: Integers, n_tasks: int) -> tuple[Content, Array]:
+    """The same without a dense copy, powers around the mean from powers around zero; and the keys of the rows."""
     n, d = X.shape
     mean, second, cubes, fourths = (np.asarray(X.power(k).mean(axis=0), dtype=np.float64).ravel() for k in (1, 2, 3, 4))
     scale = _scale(np.sqrt(np.maximum(second - mean**2, 0.0)))
@@ -131,7 +290,11 @@ def _of_sparse(X: Any) -> tuple[Array, Array]:
     odd = X.T @ (squares[:, 3] - squares[:, 3].mean()) / n / scale
     linear = np.column_stack([weights * odd[:, None], weights[:, 0]]) / scale[:, None]
     sums = X @ linear - mean @ linear
-    return weights, _keys(squares[:, :3], sums[:, :3], sums[:, 3])
+    keys = _keys(squares[:, :3], sums[:, :3], sums[:, 3])
+    content = Content(mean, scale, weights, weights * odd[:, None], np.zeros(4), np.ones(4), np.arange(1))
+    sums, sizes = _sums_by_task(keys, tasks, n_tasks), np.bincount(tasks, minlength=n_tasks)
+    content = content._with_keys(keys.mean(axis=0), keys.std(axis=0), sums, sizes)
+    return content, _clipped((keys - content.level) / content.spread)
 
 
 def _scale(deviation: Array) -> Array:
@@ -149,7 +312,27 @@ def _keys(squares: Array, directed: Array, plain: Array) -> Array:
     return np.column_stack([squares[:, 0], directed[:, 1], squares[:, 2] + directed[:, 2], plain])
 
 
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _clipped(keys: Array) -> Array:
+    return np.clip(np.nan_to_num(keys), -_FARTHEST, _FARTHEST)
+
+
+def _coarse(keys: Array) -> Hashes:
+    return _chained(np.floor(keys[:, :3] * _CELLS + 0.5))
+
+
+def _fine(keys: Array) -> Hashes:
+    return _chained(np.rint(keys * 10.0**_DIGITS))
+
+
+def _chained(whole: Array) -> Hashes:
+    """One hash of several whole numbers per row."""
+    hashes = np.zeros(len(whole), dtype=np.uint64)
+    for column in whole.astype(np.int64).astype(np.uint64).T:
+        hashes = _mixed(hashes + column)
+    return hashes
+
+
+def _mixed(numbers: Hashes) -> Hashes:
     """Numbers that look random and follow from the given ones alone."""
     mixed = (numbers + np.uint64(1)) * _STEP
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST

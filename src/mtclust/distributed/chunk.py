@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.labels import offsets_of
+from mtclust.core.labels import offsets_of, tasks_of_rows
+from mtclust.core.order import Content, Hashes, likely
 from mtclust.rows.features import FeatureMap
-from mtclust.rows.moments import Blocks, Moments, raw_sums
+from mtclust.rows.moments import Blocks, Moments, block_rows, raw_sums
 from mtclust.rows.passes import scores_of
 from mtclust.rows.source import MappedRows, TableRows
 
@@ -33,7 +34,21 @@ _OUTSIDE = 1e-6
 class Reading:
     """How raw chunks become features.
 
-    ``features`` is None where chunks hold features already; ``shift`` (m × d) is subtracted from the rows of a task.
+    Attributes
+    ----------
+    n_tasks : int
+        Of the numbers of tasks.
+    dtype : dtype
+    columns : list, optional
+        Of frames.
+    features : FeatureMap, optional
+        None where chunks hold features already.
+    shift : ndarray of shape (m, d), optional
+        What is taken off the rows of a task before features are summed.
+    moves : ndarray of shape (m, d), optional
+        What is taken off the rows of a task before anything else, where tasks are aligned.
+    one_task : bool
+        Whether rows of all tasks are those of one.
     """
 
     n_tasks: int
@@ -41,6 +56,8 @@ class Reading:
     columns: list[Any] | None = None
     features: FeatureMap | None = None
     shift: NDArray[Any] | None = None
+    moves: NDArray[Any] | None = None
+    one_task: bool = False
 
 
 def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:
@@ -50,58 +67,111 @@ def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:
     return np.ascontiguousarray(raw, dtype=reading.dtype)
 
 
+def by_task(task_numbers: NDArray[Any], reading: Reading) -> tuple[Positions, NDArray[np.int64]]:
+    """The order that sorts the rows of a chunk by task, and where every task begins."""
+    counts = np.bincount(task_numbers, minlength=reading.n_tasks)
+    return np.argsort(task_numbers, kind="stable"), offsets_of(counts)
+
+
 def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows | MappedRows:
     """The rows of a chunk by task."""
-    rows = rows_of(raw, reading)
-    counts = np.bincount(task_numbers, minlength=reading.n_tasks)
-    offsets = offsets_of(counts)
-    order = (
-        None
-        if np.all(task_numbers[1:] >= task_numbers[:-1])
-        else np.argsort(task_numbers, kind="stable").astype(np.int64)
-    )
-    features = reading.features
+    rows, features = rows_of(raw, reading), reading.features
+    if reading.moves is not None:
+        rows = rows - reading.moves[task_numbers]
+    order, offsets = by_task(task_numbers, reading)
+    own = None if np.all(task_numbers[1:] >= task_numbers[:-1]) else order
+    offsets = offsets[[0, -1]] if reading.one_task else offsets
     if features is not None and features.projection is not None:
-        return MappedRows(rows, offsets, features, order)
-    return TableRows(rows, offsets, order, reading.shift)
+        return MappedRows(rows, offsets, features, own)
+    return TableRows(rows, offsets, own, reading.shift)
 
 
 def tasks_in(source: Blocks) -> NDArray[np.int64]:
     return np.flatnonzero(np.diff(source.offsets))
 
 
-def pick(
-    raw: Any, task_numbers: NDArray[Any], reading: Reading, where: dict[int, Positions]
-) -> dict[int, NDArray[Any]]:
-    """Raw rows: for some tasks those at positions that count from the first row of the task in this chunk."""
+def pick(raw: Any, task_numbers: NDArray[Any], reading: Reading, where: Positions) -> NDArray[Any]:
+    """Some rows of a chunk, by their places in the order of its tasks."""
+    chosen = by_task(task_numbers, reading)[0][where]
+    rows = rows_of(raw, reading)[chosen]
+    return rows if reading.moves is None else rows - reading.moves[task_numbers[chosen]]
+
+
+def over_blocks(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any, merge: Any) -> Any:
+    """What a function finds in blocks of rows and the numbers of their tasks, merged."""
     rows = rows_of(raw, reading)
-    order = np.argsort(task_numbers, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(task_numbers, minlength=reading.n_tasks))])
-    return {task: rows[order[first[task] + positions]] for task, positions in where.items()}
+    require_numbers(rows)
+    numbers, step = task_numbers.astype(np.int64), block_rows(rows.shape[1], rows.dtype.itemsize)
+    return merge([read(rows[a : a + step], numbers[a : a + step]) for a in range(0, len(rows), step)])
+
+
+def hashes_of(raw: Any, reading: Reading, content: Content) -> Hashes:
+    rows = rows_of(raw, reading)
+    step = block_rows(rows.shape[1], rows.dtype.itemsize)
+    return np.concatenate([content.hashes(rows[a : a + step]) for a in range(0, max(len(rows), 1), step)])
+
+
+def likely_hashes(
+    hashes: Hashes, task_numbers: NDArray[Any], reading: Reading, asked: dict[int, tuple[int, int]]
+) -> dict[int, Hashes]:
+    """For some tasks, of which the size and the leading zeros are given, the hashes that may come first."""
+    order, offsets = by_task(task_numbers, reading)
+    found = {}
+    for task, (n, bits) in asked.items():
+        own = hashes[order[offsets[task] : offsets[task + 1]]]
+        if len(own):
+            found[task] = likely(own, bits, n / len(own))[0]
+    return found
+
+
+def merge_hashes(parts: list[dict[int, Hashes]]) -> dict[int, Hashes]:
+    tasks = {task for part in parts for task in part}
+    return {task: np.unique(np.concatenate([part[task] for part in parts if task in part])) for task in tasks}
+
+
+def count_hashes(
+    hashes: Hashes, task_numbers: NDArray[Any], reading: Reading, asked: dict[int, Hashes]
+) -> dict[int, NDArray[np.int64]]:
+    """How many rows of some tasks have which hash."""
+    order, offsets = by_task(task_numbers, reading)
+    found = {}
+    for task, these in asked.items():
+        own = np.sort(hashes[order[offsets[task] : offsets[task + 1]]])
+        found[task] = np.searchsorted(own, these, side="right") - np.searchsorted(own, these)
+    return found
+
+
+def merge_counts(parts: list[dict[int, NDArray[np.int64]]]) -> dict[int, NDArray[np.int64]]:
+    return {task: np.sum([part[task] for part in parts], axis=0) for task in parts[0]}
+
+
+def rows_with_hashes(
+    raw: Any, task_numbers: NDArray[Any], hashes: Hashes, reading: Reading, content: Content, asked: dict[int, Hashes]
+) -> dict[int, tuple[Hashes, Hashes, Positions]]:
+    """For some tasks hashes, finer hashes and places of rows, no more of one hash than are asked for."""
+    (order, offsets), rows = by_task(task_numbers, reading), rows_of(raw, reading)
+    found = {}
+    for task, sequence in asked.items():
+        mine = order[offsets[task] : offsets[task + 1]]
+        these, numbers = np.unique(sequence, return_counts=True)
+        places = np.flatnonzero(np.isin(hashes[mine], these))
+        h, fine = hashes[mine[places]], content.finer(rows[mine[places]])
+        first = np.lexsort((fine, h))
+        turn = np.arange(len(first)) - np.searchsorted(h[first], h[first])
+        first = first[turn < numbers[np.searchsorted(these, h[first])]]
+        found[task] = h[first], fine[first], places[first]
+    return found
 
 
 def features_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, dtype: Any) -> NDArray[Any]:
     """Features of all rows of a chunk, in the order of the input."""
     source = source_of(raw, task_numbers, reading)
-    order = np.argsort(task_numbers, kind="stable")
+    order = by_task(task_numbers, reading)[0]
     result = np.empty((len(task_numbers), source.n_features), dtype=dtype)
     for task in tasks_in(source):
         first = int(source.offsets[task])
         for begin, end, block in source.blocks(int(task)):
             result[order[first + begin : first + end]] = block
-    return result
-
-
-def levels_of(
-    raw: Any, task_numbers: NDArray[Any], reading: Reading, first: dict[int, int]
-) -> dict[int, tuple[int, Array, Array]]:
-    """Of so many first rows of some tasks the number, the mean and the sum of squares about it."""
-    rows = pick(raw, task_numbers, reading, {task: np.arange(n) for task, n in first.items()})
-    result = {}
-    for task, part in rows.items():
-        mean = part.mean(axis=0, dtype=np.float64)
-        with np.errstate(over="ignore"):  # refused where they are put together
-            result[task] = len(part), mean, np.sum((part - mean) ** 2, axis=0)
     return result
 
 
@@ -172,16 +242,21 @@ def light_moments(own: Moments) -> Moments:
     return Moments(own.sizes, own.mean, own.total, np.zeros((own.n_tasks, 0, 0)), own.scale, own.largest, own.offset)
 
 
-def scores(kept: dict[int, NDArray[Any]], reading: Reading, own: Moments, W: Array) -> dict[int, Array]:
-    """Scores of some raw rows."""
-    result = {}
-    for task, rows in kept.items():
-        if reading.features is not None and reading.features.projection is not None:
-            features = reading.features.of_task(rows, task)
-        else:
-            features = rows if reading.shift is None else rows - reading.shift[task]
-        result[task] = own.centred(task, features) @ W[task]
+def scores(rows: NDArray[Any], tasks: NDArray[np.int64], reading: Reading, own: Moments, W: Array) -> Array:
+    """Scores of some rows that were picked."""
+    result = np.empty((len(rows), W.shape[2]))
+    for task in np.unique(tasks).tolist():
+        mine = np.flatnonzero(tasks == task)
+        features = features_at(rows[mine], task, reading)
+        result[mine] = own.centred(task, features) @ W[task]
     return result
+
+
+def features_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]:
+    """Features of some rows of a task that were picked."""
+    if reading.features is not None and reading.features.projection is not None:
+        return reading.features.of_task(rows, task)
+    return rows if reading.shift is None else rows - reading.shift[task]
 
 
 @dataclass(frozen=True)
@@ -219,7 +294,7 @@ def propose(raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Read
     source = source_of(raw, task_numbers, reading)
     C = models.W.shape[2]
     labels = np.full(len(task_numbers), -1, dtype=np.int32)
-    counts = np.zeros((reading.n_tasks, C), dtype=np.int64)
+    counts = np.zeros((len(models.W), C), dtype=np.int64)
     sums, looked_at, widest, near = {}, {}, {}, {}
     for task in tasks_in(source).tolist():
         weights, constant = models.weights(task)
@@ -302,10 +377,13 @@ def undecided(proposed: Proposed, base: Positions, gaps: dict[int, tuple[float, 
 
 @dataclass(frozen=True)
 class Changes:
-    """New ids of all clusters of a task (None: as they are), then labels of some positions."""
+    """New ids of the clusters of every task (m × C; None: as they are), then labels of some rows of a chunk.
+
+    ``rows`` are places in the order of the chunk's tasks.
+    """
 
     new_ids: NDArray[np.int64] | None
-    positions: Positions
+    rows: Positions
     labels: NDArray[np.int64]
 
 
@@ -317,39 +395,36 @@ class ChunkLabels:
     labels: NDArray[Any]
     sums: dict[int, Array]
 
-    def changed(self, base: Positions, changes: dict[int, Changes]) -> NDArray[np.int32]:
+    def changed(self, changes: Changes) -> NDArray[np.int32]:
         """The labels after changes that were decided since."""
         labels = self.labels.astype(np.int32)
-        for task, change in changes.items():
-            part = labels[self.offsets[task] : self.offsets[task + 1]]
-            if change.new_ids is not None:
-                part[:] = change.new_ids[part]
-            part[change.positions - base[task]] = change.labels
+        if changes.new_ids is not None:
+            labels = changes.new_ids[tasks_of_rows(self.offsets), labels].astype(np.int32)
+        labels[changes.rows] = changes.labels
         return labels
 
 
-def finish_labels(proposed: Proposed, base: Positions, changes: dict[int, Changes]) -> ChunkLabels:
+def finish_labels(proposed: Proposed, changes: Changes) -> ChunkLabels:
     """The labels after the rows near a boundary were given theirs."""
     from mtclust.core import compiled
 
-    labels = proposed.labels.astype(np.int32)
+    labels, offsets = proposed.labels.astype(np.int32), proposed.offsets
     sums = {task: part.copy() for task, part in proposed.sums.items()}
-    for task, change in changes.items():
-        near, rows = proposed.near[task], change.positions - base[task]
-        features = near.features[np.searchsorted(near.rows, rows)]
-        part = labels[proposed.offsets[task] : proposed.offsets[task + 1]]
-        compiled.move_sums(features, part[rows], change.labels.astype(np.int32), sums[task])
-        part[rows] = change.labels
-    return ChunkLabels(proposed.offsets, labels.astype(proposed.labels.dtype), sums)
+    tasks = np.searchsorted(offsets, changes.rows, side="right") - 1
+    for task in np.unique(tasks).tolist():
+        mine = tasks == task
+        rows, after, near = changes.rows[mine], changes.labels[mine].astype(np.int32), proposed.near[task]
+        features = near.features[np.searchsorted(near.rows, rows - offsets[task])]
+        compiled.move_sums(features, labels[rows], after, sums[task])
+        labels[rows] = after
+    return ChunkLabels(offsets, labels.astype(proposed.labels.dtype), sums)
 
 
-def outcome(
-    new: ChunkLabels, base: Positions, old: ChunkLabels | None, changes: dict[int, Changes]
-) -> tuple[dict[int, Array], int]:
+def outcome(new: ChunkLabels, old: ChunkLabels | None, changes: Changes | None) -> tuple[dict[int, Array], int]:
     """Class sums, and how many labels differ from those before."""
-    if old is None:
+    if old is None or changes is None:
         return new.sums, len(new.labels)
-    return new.sums, int(np.count_nonzero(old.changed(base, changes) != new.labels))
+    return new.sums, int(np.count_nonzero(old.changed(changes) != new.labels))
 
 
 def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int, Array], int]:
@@ -360,18 +435,21 @@ def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int,
     return sums, sum(changed for _, changed in parts)
 
 
-def labels_at(
-    labels: ChunkLabels, base: Positions, changes: dict[int, Changes], where: dict[int, Positions]
-) -> dict[int, NDArray[np.int32]]:
-    """Labels of some rows, by positions within the task."""
-    now = labels.changed(base, changes)
-    return {task: now[labels.offsets[task] + rows - base[task]] for task, rows in where.items()}
+def labels_at(labels: ChunkLabels, changes: Changes, where: Positions) -> NDArray[np.int32]:
+    """Labels of some rows, by their places in the order of the chunk's tasks."""
+    return labels.changed(changes)[where]
 
 
-def in_input_order(
-    labels: ChunkLabels, task_numbers: NDArray[Any], base: Positions, changes: dict[int, Changes]
-) -> NDArray[Any]:
+def in_input_order(labels: ChunkLabels, task_numbers: NDArray[Any], changes: Changes) -> NDArray[Any]:
     """Labels in the order of the input."""
     result = np.empty_like(labels.labels)
-    result[np.argsort(task_numbers, kind="stable")] = labels.changed(base, changes)
+    result[np.argsort(task_numbers, kind="stable")] = labels.changed(changes)
     return result
+
+
+def sizes_by_task(
+    labels: ChunkLabels, task_numbers: NDArray[Any], changes: Changes, n_tasks: int, n_clusters: int
+) -> NDArray[np.int64]:
+    """Rows of every task (m) in every cluster (C)."""
+    cells = np.sort(task_numbers, kind="stable").astype(np.int64) * n_clusters + labels.changed(changes)
+    return np.bincount(cells, minlength=n_tasks * n_clusters).reshape(n_tasks, n_clusters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,20 +169,28 @@ class Layout:
     def offsets(self) -> NDArray[np.int64]:
         return offsets_of(self.sizes)
 
-    def by_chunk(self, positions: Sequence[NDArray[np.int64]]) -> list[dict[int, slice]]:
-        """For every chunk the tasks of which it has some of the rows asked for, and where these are in the list.
+    def locate(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Chunks of rows at positions of all rows sorted by task, and where they are in their chunk sorted by task."""
+        tasks = np.searchsorted(self.offsets, positions, side="right") - 1
+        within = positions - self.offsets[tasks]
+        chunks = np.empty(len(positions), dtype=np.int64)
+        for task in np.unique(tasks):
+            mine = tasks == task
+            chunks[mine] = np.searchsorted(self.base[:, task], within[mine], side="right") - 1
+        before = np.cumsum(self.counts, axis=1) - self.counts
+        return chunks, before[chunks, tasks] + within - self.base[chunks, tasks]
 
-        ``positions`` are ascending positions within every task.
-        """
-        result: list[dict[int, slice]] = [{} for _ in self.counts]
-        for task, where in enumerate(positions):
-            if not len(where):
-                continue
-            first = np.searchsorted(where, self.base[:, task])
-            last = np.searchsorted(where, self.base[:, task] + self.counts[:, task])
-            for chunk in np.flatnonzero(last > first):
-                result[chunk][task] = slice(int(first[chunk]), int(last[chunk]))
-        return result
+    def by_chunk(self, positions: NDArray[np.int64]) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """For every chunk that has some of these rows which of them they are, and where they are in the chunk."""
+        chunks, rows = self.locate(positions)
+        order = np.argsort(chunks, kind="stable")
+        found, begins = np.unique(chunks[order], return_index=True)
+        return {int(k): (which, rows[which]) for k, which in zip(found, np.split(order, begins[1:]))}
+
+    def as_one_task(self) -> Layout:
+        """The same rows as those of one task, chunk after chunk."""
+        counts = self.counts.sum(axis=1, keepdims=True)
+        return Layout(self.names[:1], self.task_numbers, counts, _base(counts))
 
 
 def lengths_of(engine: Engine, table: Table) -> list[int]:

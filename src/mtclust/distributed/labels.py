@@ -18,11 +18,11 @@ from mtclust.distributed import chunk
 from mtclust.rows.passes import TaskLabels
 
 if TYPE_CHECKING:
+    from mtclust.distributed.inputs import Layout
     from mtclust.distributed.source import ChunkedRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
-Changes = dict[int, chunk.Changes]
 
 
 class ChunkedTaskLabels(TaskLabels):
@@ -67,41 +67,11 @@ class ChunkedTaskLabels(TaskLabels):
         self._counts = counts
         self._rename_clusters(new_ids)
 
-    @property
-    def changes(self) -> chunk.Changes | None:
-        """What was decided since the last pass."""
-        if self._new_ids is None and not self._changed:
-            return None
-        positions = np.array(sorted(self._changed), dtype=np.int64)
-        labels = np.array([self._changed[position] for position in positions.tolist()], dtype=np.int64)
-        return chunk.Changes(self._new_ids, positions, labels)
-
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> ChunkedLabels:
         own = chunked(tasks)
         assert own[0].by_chunk is not None
         return ChunkedLabels(own[0].source, own[0].by_chunk, changes_by_chunk(own))
-
-    @classmethod
-    def of_rows(cls, tasks: list[TaskLabels], positions: list[Positions]) -> list[NDArray[np.int32]]:
-        labels = cls.joined(tasks)
-        source = labels.source
-        asked = source.layout.by_chunk(positions)
-        chosen = [k for k, part in enumerate(asked) if part]
-        found = source.engine.gather(
-            [
-                source.engine.step(
-                    chunk.labels_at, labels.by_chunk[k], source.layout.base[k], labels.changes[k],
-                    {task: positions[task][rows] for task, rows in asked[k].items()},
-                )
-                for k in chosen
-            ]
-        )  # fmt: skip
-        result = [np.empty(len(where), dtype=np.int32) for where in positions]
-        for k, part in zip(chosen, found):
-            for task, values in part.items():
-                result[task][asked[k][task]] = values
-        return result
 
 
 def chunked(tasks: list[TaskLabels]) -> list[ChunkedTaskLabels]:
@@ -109,21 +79,25 @@ def chunked(tasks: list[TaskLabels]) -> list[ChunkedTaskLabels]:
     return cast(list[ChunkedTaskLabels], tasks)
 
 
-def changes_by_chunk(tasks: list[ChunkedTaskLabels]) -> list[Changes]:
-    """What was decided since the last pass, for every chunk that it concerns."""
-    layout = tasks[0].source.layout
-    all_changes = [task.changes for task in tasks]
-    none = np.empty(0, dtype=np.int64)
-    places = layout.by_chunk([none if change is None else change.positions for change in all_changes])
-    result: list[Changes] = []
-    for k, where in enumerate(places):
-        mine: Changes = {}
-        for task, change in enumerate(all_changes):
-            if change is None or not layout.counts[k, task] or (change.new_ids is None and task not in where):
-                continue
-            rows = where.get(task, slice(0, 0))
-            mine[task] = chunk.Changes(change.new_ids, change.positions[rows], change.labels[rows])
-        result.append(mine)
+def changes_by_chunk(tasks: list[ChunkedTaskLabels]) -> list[chunk.Changes]:
+    """What was decided since the last pass, for every chunk."""
+    layout, C = tasks[0].source.layout, len(tasks[0].prices)
+    moved = [(layout.offsets[i] + p, label) for i, task in enumerate(tasks) for p, label in task._changed.items()]
+    new_ids = None
+    if any(task._new_ids is not None for task in tasks):
+        new_ids = np.stack([np.arange(C) if task._new_ids is None else task._new_ids for task in tasks])
+    return split_by_chunk(layout, np.array(moved, dtype=np.int64).reshape(-1, 2), new_ids)
+
+
+def split_by_chunk(
+    layout: Layout, moved: NDArray[np.int64], new_ids: NDArray[np.int64] | None = None
+) -> list[chunk.Changes]:
+    """New ids of all chunks, and labels of the rows in each; ``moved`` has positions of all rows and labels."""
+    where, none = layout.by_chunk(moved[:, 0]), np.empty(0, dtype=np.int64)
+    result = []
+    for k in range(len(layout.counts)):
+        which, rows = where.get(k, (none, none))
+        result.append(chunk.Changes(new_ids, rows, moved[which, 1]))
     return result
 
 
@@ -133,23 +107,36 @@ class ChunkedLabels:
 
     source: ChunkedRows
     by_chunk: list[Any]
-    changes: list[Changes]
+    changes: list[chunk.Changes]
 
     def parts(self) -> list[Any]:
         """Labels of the chunks in the order of the input."""
         layout, step = self.source.layout, self.source.engine.step
         return self.source.engine.keep(
             [
-                step(chunk.in_input_order, labels, task_numbers, base, changes)
-                for labels, task_numbers, base, changes in zip(
-                    self.by_chunk, layout.task_numbers, layout.base, self.changes
-                )
+                step(chunk.in_input_order, labels, task_numbers, changes)
+                for labels, task_numbers, changes in zip(self.by_chunk, layout.task_numbers, self.changes)
             ]
         )
 
-    def in_input_order(self) -> Any:
-        """A Dask array."""
-        return self.source.as_array(self.parts())
+    def at(self, chunks: dict[int, tuple[Positions, Positions]], n: int) -> NDArray[np.int64]:
+        """Labels of n rows: for some chunks which of these rows they have, and where."""
+        step, result = self.source.engine.step, np.empty(n, dtype=np.int64)
+        found = self.source.engine.gather(
+            [step(chunk.labels_at, self.by_chunk[k], self.changes[k], rows) for k, (_, rows) in chunks.items()]
+        )
+        for (which, _), labels in zip(chunks.values(), found):
+            result[which] = labels
+        return result
+
+    def counts_by_task(self, n_tasks: int, n_clusters: int) -> NDArray[np.int64]:
+        """Rows of every task in every cluster, whatever tasks the models have."""
+        step, numbers = self.source.engine.step, self.source.layout.task_numbers
+        found = [
+            step(chunk.sizes_by_task, labels, own, changes, n_tasks, n_clusters)
+            for labels, own, changes in zip(self.by_chunk, numbers, self.changes)
+        ]
+        return np.asarray(np.sum(self.source.engine.gather(found), axis=0))
 
     def with_plain_ids(self, single: Any, n_clusters: int, free: bool) -> tuple[Any, Any, NDArray[np.int64] | None]:
         """These and the single-task labels in the order of the input, ids by size where they are free."""

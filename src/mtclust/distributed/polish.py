@@ -83,10 +83,10 @@ class Eager:
 
 def most_eager(
     raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, question: Question,
-    labels: ChunkLabels, changes: dict[int, Changes],
+    labels: ChunkLabels, changes: Changes,
 ) -> dict[int, Eager]:  # fmt: skip
     """Every chunk's rows of highest e."""
-    source, now = source_of(raw, task_numbers, reading), labels.changed(base, changes)
+    source, now = source_of(raw, task_numbers, reading), labels.changed(changes)
     most = MOST_CANDIDATES + _spare(source.n_features) + 1
     result = {}
     for task in sorted(set(tasks_in(source).tolist()) & set(question.tasks)):

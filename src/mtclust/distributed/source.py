@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,9 @@ from mtclust.core.kernels import require_finite
 from mtclust.distributed import chunk, polish
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
-from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk, chunked
+from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk, chunked, split_by_chunk
 from mtclust.rows.boundary import assign_near_boundary, first_gap_rank, gap_of_rank, gap_step, sizes_fit
-from mtclust.rows.moments import Data, Labelled, Moments, NearRows, RawSums, combine
+from mtclust.rows.moments import Data, Labelled, Moments, NearRows, RawSums, combine, far_from_zero
 from mtclust.rows.passes import TaskLabels, first_rows, move_sums, prices_from
 from mtclust.util.extras import require
 
@@ -52,9 +52,9 @@ class ChunkedRows:
     def __post_init__(self) -> None:
         self.offsets = self.layout.offsets
         self.parts = self.parts or self.raw
-        self._reading = self.engine.keep([self.engine.constant(self.reading)])[0]
-        other = self.part_reading
-        self._part_reading = self._reading if other is None else self.engine.constant(other)
+        self._read_as(self.reading)
+        if self.part_reading is not None:
+            self._part_reading = self.engine.constant(self.part_reading)
         self._first: list[Any] | None = None
 
     @property
@@ -98,20 +98,31 @@ class ChunkedRows:
         return self.take_all([positions if i == task else none for i in range(len(self.offsets) - 1)])[task]
 
     def take_all(self, positions: list[Positions]) -> list[NDArray[Any]]:
-        rows = picked(self.engine, self.layout, self.raw, self._reading, self.reading, positions)
-        features, shift = self.reading.features, self.reading.shift
-        if features is not None and features.projection is not None:
-            none = np.empty((0, self.width))
-            return [features.of_task(part, task) if len(part) else none for task, part in enumerate(rows)]
-        return rows if shift is None else [part - shift[task] for task, part in enumerate(rows)]
+        everywhere = np.concatenate([a + part for a, part in zip(self.offsets, positions)])
+        rows = picked(self.engine, self.layout, self.raw, self._reading, everywhere)
+        ends = np.cumsum([len(part) for part in positions])
+        none = np.empty((0, self.width))
+        return [
+            chunk.features_at(part, task, self.reading) if len(part) else none
+            for task, part in enumerate(np.split(rows, ends[:-1]))
+        ]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
-        begin = time.perf_counter()
+        begin, sizes = time.perf_counter(), self.layout.sizes
         steps = self._over_chunks(chunk.sums_of, self._part_reading)
         sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
         require_finite(grams)
         self._say(f"sums and Gram matrices of {self.offsets[-1]} rows in {len(self.parts)} chunks", begin)
-        return combine(self.layout.sizes, RawSums(sums, grams, largest), centre, scale)
+        means = sums / sizes[:, None]
+        spreads = np.sqrt(np.maximum(np.einsum("irr->ir", grams) / sizes[:, None] - means**2, 0.0))
+        if centre and self.shift is None and self.parts is self.raw and far_from_zero(means, spreads):
+            self._read_as(replace(self.reading, shift=means.astype(self.reading.dtype)))  # or squares would cancel
+            return self.moments(centre, scale)
+        return combine(sizes, RawSums(sums, grams, largest), centre, scale)
+
+    def _read_as(self, reading: chunk.Reading) -> None:
+        self.reading = reading
+        self._reading = self._part_reading = self.engine.keep([self.engine.constant(reading)])[0]
 
     def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
         rows = self.take(task, np.arange(len(labels)))
@@ -137,19 +148,23 @@ class ChunkedRows:
 
     def _first_scores(self, own: Moments, W: Array) -> list[Array]:
         """Scores of the rows that first prices come from; these rows are picked once."""
-        positions = [first_rows(int(n)) for n in own.sizes]
-        if not any(len(where) for where in positions):
-            return [np.empty((0, W.shape[2]))] * len(positions)
+        positions, none = [first_rows(int(n)) for n in own.sizes], np.empty((0, W.shape[2]))
+        everywhere = np.concatenate([a + part for a, part in zip(self.offsets, positions)])
+        if not len(everywhere):
+            return [none] * len(positions)
+        where = self.layout.by_chunk(everywhere)
         if self._first is None:
-            self._first = self.engine.keep(
-                _picking(self.engine, self.layout, self.raw, self._reading, positions, self.layout.by_chunk(positions))
-            )
+            self._first = self.engine.keep(_picking(self.engine, self.layout, self.raw, self._reading, where))
         light, models = self.engine.constant(chunk.light_moments(own)), self.engine.constant(W)
+        tasks = np.repeat(np.arange(len(positions)), [len(part) for part in positions])
         found = self.engine.gather(
-            [self.engine.step(chunk.scores, rows, self._reading, light, models) for rows in self._first]
+            [
+                self.engine.step(chunk.scores, rows, tasks[which], self._reading, light, models)
+                for rows, (which, _) in zip(self._first, where.values())
+            ]
         )
-        none = np.empty((0, W.shape[2]))
-        return [np.concatenate([none, *(part[i] for part in found if i in part)]) for i in range(len(positions))]
+        scores = _put_together(where, found, len(everywhere))
+        return np.split(scores, np.cumsum([len(part) for part in positions])[:-1])
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         assert len(tasks) == len(labels), "a pass over the chunks labels all tasks"
@@ -167,17 +182,16 @@ class ChunkedRows:
         proposal = _Proposal(self, proposed, lambda share: self._proposed(data, W, prices, share), share)
         for i, rows in proposal.undecided({i: boundaries[i].question(gap) for i, gap in ask.items()}).items():
             boundaries[i].remember(ask[i], rows)
-        changes: dict[int, chunk.Changes] = {}
-        n_near = 0
+        changes, n_near = [np.empty((0, 2), dtype=np.int64)], 0
         for i in open_tasks:
             boundaries[i].fetch = lambda question, i=i: proposal.undecided({i: question})[i]
             positions, labels, prices[i] = assign_near_boundary(boundaries[i], counts[i], lower[i], upper[i], prices[i])
             before = boundaries[i].labels
             counts[i] += np.bincount(labels, minlength=len(counts[i])) - np.bincount(before, minlength=len(counts[i]))
             moved = np.flatnonzero(labels != before)
-            changes[i] = chunk.Changes(None, positions[moved], labels[moved])
+            changes.append(np.stack([self.offsets[i] + positions[moved], labels[moved]], axis=1))
             n_near += len(positions)
-        changed = self._finish(proposal.steps, changes, tasks, counts, prices)
+        changed = self._finish(proposal.steps, np.concatenate(changes), tasks, counts, prices)
         self.n_passes += 1
         self._say(f"pass {self.n_passes}: {changed} labels changed, {n_near} rows near a boundary", start)
         return changed
@@ -201,27 +215,14 @@ class ChunkedRows:
         return boundaries, counts
 
     def _finish(
-        self, proposed: list[Any], changes: dict[int, chunk.Changes], tasks: list[ChunkedTaskLabels],
+        self, proposed: list[Any], changes: NDArray[np.int64], tasks: list[ChunkedTaskLabels],
         counts: NDArray[np.int64], prices: Array,
     ) -> int:  # fmt: skip
         """Send the labels of undecided rows, bring class sums back, and remember where labels are."""
-        layout, engine, bases = self.layout, self.engine, self._bases()
-        none = np.empty(0, dtype=np.int64)
-        places = layout.by_chunk([changes[i].positions if i in changes else none for i in range(len(tasks))])
-        own = [
-            {i: chunk.Changes(None, changes[i].positions[rows], changes[i].labels[rows]) for i, rows in where.items()}
-            for where in places
-        ]
-        finished = engine.keep(
-            [engine.step(chunk.finish_labels, part, bases[k], own[k]) for k, part in enumerate(proposed)]
-        )
-        before = tasks[0].by_chunk
-        old: list[Any] = [None] * len(finished) if before is None else before
-        since = changes_by_chunk(tasks)
-        steps = [
-            engine.step(chunk.outcome, new, bases[k], old[k], since[k] if old[k] is not None else {})
-            for k, new in enumerate(finished)
-        ]
+        engine, own = self.engine, split_by_chunk(self.layout, changes)
+        finished = engine.keep([engine.step(chunk.finish_labels, part, mine) for part, mine in zip(proposed, own)])
+        old: list[Any] = tasks[0].by_chunk or [None] * len(finished)
+        steps = [engine.step(chunk.outcome, *parts) for parts in zip(finished, old, changes_by_chunk(tasks))]
         sums, changed = engine.gather([engine.merged(steps, chunk.merge_outcomes)])[0]
         for i, task in enumerate(tasks):
             task.take_pass(finished, counts[i], sums[i], prices[i].copy())
@@ -274,35 +275,26 @@ def _as_integers(engine: Engine, parts: list[Any]) -> list[Any]:
     return [engine.step(np.asarray, part, np.int64) for part in parts]
 
 
-def picked(
-    engine: Engine, layout: Layout, raw: list[Any], reading: Any, here: chunk.Reading, positions: list[Positions]
-) -> list[NDArray[Any]]:
-    """Raw rows at ascending positions of every task, brought here."""
-    asked = layout.by_chunk(positions)
-    chosen = [k for k, part in enumerate(asked) if part]
-    steps = _picking(engine, layout, raw, reading, positions, asked)
-    found = engine.gather([steps[k] for k in chosen])
-    width = next((rows.shape[1] for part in found for rows in part.values()), 0)
-    result = [np.empty((len(where), width), dtype=here.dtype) for where in positions]
-    for k, part in zip(chosen, found):
-        for task, rows in part.items():
-            result[task][asked[k][task]] = rows
-    for part in result:
-        chunk.require_numbers(part)
-    return result
+def picked(engine: Engine, layout: Layout, raw: list[Any], reading: Any, positions: Positions) -> NDArray[Any]:
+    """Rows at some positions of all rows sorted by task, brought here."""
+    where = layout.by_chunk(positions)
+    rows = _put_together(where, engine.gather(_picking(engine, layout, raw, reading, where)), len(positions))
+    chunk.require_numbers(rows)
+    return rows
 
 
 def _picking(
-    engine: Engine, layout: Layout, raw: list[Any], reading: Any, positions: list[Positions],
-    asked: list[dict[int, slice]],
-) -> list[Any]:  # fmt: skip
-    return [
-        engine.step(
-            chunk.pick, part, task_numbers, reading,
-            {task: positions[task][rows] - layout.base[k, task] for task, rows in asked[k].items()},
-        )
-        for k, (part, task_numbers) in enumerate(zip(raw, layout.task_numbers))
-    ]  # fmt: skip
+    engine: Engine, layout: Layout, raw: list[Any], reading: Any, where: dict[int, tuple[Positions, Positions]]
+) -> list[Any]:
+    return [engine.step(chunk.pick, raw[k], layout.task_numbers[k], reading, rows) for k, (_, rows) in where.items()]
+
+
+def _put_together(where: dict[int, tuple[Positions, Positions]], found: list[NDArray[Any]], n: int) -> NDArray[Any]:
+    """What chunks have sent of n rows, in the order in which they were asked for."""
+    result = np.empty((n, found[0].shape[1]), dtype=found[0].dtype)
+    for (which, _), values in zip(where.values(), found):
+        result[which] = values
+    return result
 
 
 @dataclass

@@ -42,7 +42,7 @@ def separation_by(model: Any, X: Any, tasks: Any) -> float:
     labels = model.predict(X, tasks=tasks)
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
     index = rows_by_task(model, features, ids)
-    numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
+    numbers = numbers_of_known_tasks(None if ids is None else index.names, index.n_tasks, model.tasks_)
     return separation(model, features, index, numbers, lambda sample: labels[sample.order]).separation
 
 
@@ -50,7 +50,7 @@ def separation(
     model: Any, rows: Any, index: TaskIndex, task_numbers: NDArray[np.int64],
     labels_of: Callable[[Sample], NDArray[np.int64]],
 ) -> Verdict:  # fmt: skip
-    """How well clusters are separated in the frame of a model; numbers of tasks are in the order of rows.
+    """How well clusters are separated in the frame of a model; ``task_numbers`` are those of the tasks in the model.
 
     Of more than ``_JUDGED_ROWS`` rows a sample is looked at; ``labels_of`` gives its labels.
     """
@@ -58,7 +58,10 @@ def separation(
     sample = all_rows(rows, index, index.by_rows) if few else sample_rows(rows, index, _SAMPLED_ROWS, index.by_rows)
     seen, offsets = sample.rows, sample.index.offsets
     if model.selection_.center != "task":
-        seen, offsets = rows_in_frame(model._kept, seen, task_numbers[sample.order]), offsets[[0, -1]]
+        seen, offsets = (
+            rows_in_frame(model._kept, seen, task_numbers[sample.tasks[sample.index.task_numbers]]),
+            offsets[[0, -1]],
+        )
     view = View(seen, offsets, sample.order, columns=index.columns)
     kernels = candidate_kernels(model.kernel, "auto", is_wide(seen))
     question = Question(view, kernels, np.full(len(offsets) - 1, model.n_clusters_), "independent")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -52,8 +53,8 @@ Array = NDArray[np.float64]
 
 #: rows of the search in a wide sparse table
 _WIDE_ROWS = 1500
-#: rows that are read at once to find the offsets of tasks, and rows of a task that is not in the sample
-_ROWS_AT_ONCE, _ROWS_OF_OTHER_TASKS = 4096, 60
+#: rows of a task that is not in the sample
+_ROWS_OF_OTHER_TASKS = 60
 #: turns of labels and offset of such a task
 _TURNS = 5
 
@@ -107,25 +108,35 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
     assert settings.moves is not None
     index, outcome, C = given.index, settings.choice.outcome, int(given.clusters.max())
     model: Any = outcome.problem.decision(outcome.point)
-    sums, counts = np.zeros((index.n_tasks, C, given.rows.shape[1])), np.zeros((index.n_tasks, C))
-    sample_rows = settings.view.rows
-    z = indicators(_labels_of(outcome.point), C)
-    means = z.T @ sample_rows / np.maximum(z.sum(axis=0), 1.0)[:, None]
-    for task, part in enumerate(index.slices()):
-        own, move = np.flatnonzero(sample.tasks == task), settings.moves[task]
-        if len(own) == 0:
-            rows = _dense(given.rows[index.order[part][:_ROWS_AT_ONCE]])
-            move = rows.mean(axis=0) - sample_rows.mean(axis=0)
+    moves, sampled = settings.moves.copy(), settings.view.rows
+    others = np.setdiff1d(np.arange(index.n_tasks), sample.tasks)
+    if len(others):
+        z = indicators(_labels_of(outcome.point), C)
+        means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
+        few = sample_rows(given.rows, index, 0, others, most_tasks=len(others), least=_ROWS_OF_OTHER_TASKS)
+        for task, part in zip(others, few.index.slices()):
+            rows = _dense(few.rows[part])
+            moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
             for _ in range(_TURNS):
-                move = (rows - means[labels_by(model, rows - move)]).mean(axis=0)
-        for begin in range(part.start, part.stop, _ROWS_AT_ONCE):
-            rows = _dense(given.rows[index.order[begin : min(begin + _ROWS_AT_ONCE, part.stop)]])
-            z = indicators(labels_by(model, rows - move), C)
-            sums[task] += z.T @ rows
-            counts[task] += z.sum(axis=0)
+                moves[task] = (rows - means[labels_by(model, rows - moves[task])]).mean(axis=0)
+    sums, counts = index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), _added)
     moves = offsets_by_sums(sums, counts)
     view = replace(settings.question.view).aligned(moves[sample.tasks])
     return replace(settings, moves=moves, view=view)
+
+
+def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Sums (m × C × d) and numbers (m × C) of the rows of every task in every cluster."""
+    rows, shape = _dense(rows), (len(moves), C)
+    cells = tasks.astype(np.int64) * C + labels_by(model, rows - moves[tasks])
+    found, places, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    sums, sizes = np.zeros((len(moves) * C, rows.shape[1])), np.zeros(len(moves) * C)
+    sums[found], sizes[found] = indicators(places, len(found)).T @ rows, counts
+    return sums.reshape(*shape, -1), sizes.reshape(shape)
+
+
+def _added(parts: list[tuple[Array, ...]]) -> tuple[Array, ...]:
+    return tuple(np.sum(group, axis=0) for group in zip(*parts))
 
 
 def _dense(rows: Any) -> Array:
@@ -201,21 +212,17 @@ def _of_every_task(
     sample, index = prepared.sample, given.index
     seen = np.full(index.n_tasks, -1)
     seen[sample.tasks] = np.arange(len(sample.tasks))
-    offsets = sample.index.offsets
-    teacher = None
-    positions, found = [], []
-    for task in range(index.n_tasks):
-        k = int(seen[task])
-        if k >= 0:
-            positions.append(sample.positions[k])
-            found.append(labels[offsets[k] : offsets[k + 1]])
-            continue
-        teacher = _teacher(prepared, labels) if teacher is None else teacher
-        some = np.sort(index.first_rows(task, min(int(index.sizes[task]), _ROWS_OF_OTHER_TASKS)))
-        rows = given.rows[index.input_rows(index.offsets[task] + some)]
-        rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-        positions.append(some)
-        found.append(labels_by(teacher, rows - rows.mean(axis=0)))
+    offsets, others = sample.index.offsets, np.flatnonzero(seen < 0)
+    positions: list[Any] = [None] * index.n_tasks
+    found: list[Any] = [None] * index.n_tasks
+    for k, task in enumerate(sample.tasks):
+        positions[task], found[task] = sample.positions[k], labels[offsets[k] : offsets[k + 1]]
+    if len(others):
+        teacher = _teacher(prepared, labels)
+        few = sample_rows(given.rows, index, 0, others, most_tasks=len(others), least=_ROWS_OF_OTHER_TASKS)
+        for task, part, rows in zip(others, few.positions, few.index.slices()):
+            own = _dense(few.rows[rows])
+            positions[task], found[task] = part, labels_by(teacher, own - own.mean(axis=0))
     return positions, found, seen
 
 
@@ -253,15 +260,13 @@ def _in_common_frame(
     if not sample.in_order:
         pooled = prepared.problem
         pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
-        positions, labels, _ = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
-        place = np.argsort(index.in_order_of_content())
-        begins = index.offsets[np.sort(sample.tasks)]
-        everywhere = place[np.concatenate([part + a for a, part in zip(begins, positions)])]
+        everywhere = index.positions_as_one_task(sample.positions_in(index))
         first = np.argsort(everywhere)
-        carried = pooled.carried_labels([everywhere[first]], labels[first], pooled.uncoupled())
+        carried = pooled.carried_labels([everywhere[first]], _labels_of(few.point)[first], pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True, tasks=()))
         apart = sample.by_task(apart)[1] if apart is not None and sample.complete else None
-    labels = np.asarray(point.labels) if place is None else np.asarray(point.labels)[place]
+        place = index.positions_as_one_task(np.arange(index.offsets[-1])) if index.in_memory else None
+    labels = point.labels if place is None else point.labels[place]
     counts = counts_by_task(labels, index.offsets, pooled.bounds.n_clusters)
     settings = prepared.settings
     frame: Any = CommonFrame(
@@ -318,17 +323,20 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
 def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.problem.features import FeatureProblem
-    from mtclust.rows.features import feature_map, source_of
+    from mtclust.rows.features import feature_map, rank_of, source_of
     from mtclust.rows.moments import Data
 
-    method, lambda1 = estimator._method(given.index.n_tasks), settings.lambda1
+    method, lambda1, landmarks = estimator._method(given.index.n_tasks), settings.lambda1, None
+    rank = rank_of(settings.kernel, given.rows, estimator.n_components)
+    if rank is not None and given.index.content is not None:
+        landmarks = _landmarks(given, settings, rank)
     if settings.frame != "task":
         given = given.as_one_task(settings.moves)
         method, lambda1 = estimator._method(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
     if settings.kernel.kind == "rbf" and estimator.fit_intercept:
         centres = _means_by_task(X, index)
-    features = feature_map(settings.kernel, X, index, estimator.n_components, centres)
+    features = feature_map(settings.kernel, X, index, rank, centres, landmarks)
     source = source_of(X, features, index, estimator.fit_intercept)
     own = source.moments(estimator.fit_intercept)
     _warn_if_constant(own.scale)
@@ -337,6 +345,15 @@ def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: S
     return FeatureProblem(
         data, method, lambda1, settings.lambda2, features, criterion=criterion_named(settings.criterion)
     )
+
+
+def _landmarks(given: Input, settings: Settings, rank: int) -> tuple[Any, NDArray[np.int64]]:
+    """The first rows of every task, in its share, where the frame has them, and their tasks there."""
+    where = given.index.spread_rows(rank)
+    rows, tasks = given.rows[given.index.input_rows(where)], np.searchsorted(given.index.offsets, where, "right") - 1
+    if settings.moves is not None:
+        rows = rows - settings.moves.astype(rows.dtype)[tasks]
+    return rows, tasks if settings.frame == "task" else np.zeros_like(tasks)
 
 
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:

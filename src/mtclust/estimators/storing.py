@@ -57,8 +57,8 @@ def store(estimator: Any, prepared: Prepared, rows: Any, index: TaskIndex, outco
     found = {"task_similarity": outcome.similarity, "certified": certified}
     estimator.selection_ = Selection.of(prepared.settings.selection | found)
     verdict = separation(
-        estimator, rows, index, index.task_numbers,
-        lambda sample: labels[sample.order] if index.in_memory else sample.labels_of(point, index),
+        estimator, rows, index, np.arange(index.n_tasks),
+        lambda sample: index.labels_at(point.labels, sample.positions_in(index)),
     )  # fmt: skip
     estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
     store_relaxation(estimator, index, outcome)

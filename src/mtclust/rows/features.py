@@ -110,21 +110,24 @@ def rank_of(kernel: Kernel, X: Any, n_components: int | None) -> int | None:
 
 
 def feature_map(
-    kernel: Kernel, X: Any, index: TaskIndex, n_components: int | None, centres: Array | None = None
-) -> FeatureMap:
-    """Choose the features for a kernel; ``centres`` are taken off the rows of every task before it sees them."""
-    n, rank = X.shape[0], rank_of(kernel, X, n_components)
+    kernel: Kernel, X: Any, index: TaskIndex, rank: int | None, centres: Array | None = None,
+    landmarks: tuple[Any, NDArray[np.int64]] | None = None,
+) -> FeatureMap:  # fmt: skip
+    """Features of this rank for a kernel (:func:`rank_of`); ``centres`` are taken off the rows of every task before.
+
+    ``landmarks`` are rows and their tasks; evenly spread ones by default, so that every task gets its share.
+    """
     if rank is None:
         return FeatureMap(kernel)
     if kernel.kind == "linear" and sp.issparse(X):
         return FeatureMap(kernel, None, singular_directions(X, rank))
-    # systematic sampling of the sorted rows: every task gets its share
-    positions = ((np.arange(rank) + 0.5) * (n / rank)).astype(np.int64)
-    landmarks = X[index.input_rows(positions)]
-    if not sp.issparse(landmarks):
-        landmarks = np.array(landmarks, dtype=np.float64)
-    if centres is not None:
-        landmarks = landmarks - centres[np.searchsorted(index.offsets, positions, side="right") - 1]
+    if landmarks is None:
+        positions = ((np.arange(rank) + 0.5) * (X.shape[0] / rank)).astype(np.int64)
+        landmarks = X[index.input_rows(positions)], np.searchsorted(index.offsets, positions, side="right") - 1
+    rows, tasks = landmarks
+    if not sp.issparse(rows):
+        rows = np.array(rows, dtype=np.float64)
+    landmarks = rows if centres is None else rows - centres[tasks]
     gram = kernel(landmarks, landmarks)
     eigenvalues, vectors = sla.eigh(0.5 * (gram + gram.T))
     keep = eigenvalues > _NEGLIGIBLE * max(float(eigenvalues[-1]), 0.0)
