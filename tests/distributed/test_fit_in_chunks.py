@@ -6,14 +6,8 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import adjusted_rand_score
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.choose.settings import sample_rows
-from mtclust.core.tasks import index_tasks
-from mtclust.distributed.engine import Engine
-from mtclust.distributed.fit import ChunkedTable, chunked_index
-from mtclust.distributed.inputs import lay_out, read
 from mtclust.exceptions import UncoupledWarning
 
 from .conftest import SETTINGS, overlapping_tasks
@@ -66,18 +60,6 @@ def test_every_setting_of_the_primal_form_works_in_chunks(settings, data):
     X, tasks = data
     settings = {"coupling": "full", **settings}
     assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks), **settings), fitted(DMTRC, X, tasks, **settings))
-
-
-def test_sizes_left_open_are_chosen_in_chunks_nearly_as_in_memory(data):
-    """Chosen on other rows: those in chunks do not know the order of their content."""
-    X, tasks = data
-    settings = {"sizes": "auto", "lambda1": "auto", "center": "task"}  # another frame needs rows in memory
-    chunked, whole = fitted(DMTRC, *in_chunks(X, tasks), **settings), fitted(DMTRC, X, tasks, **settings)
-    assert chunked.selection_.sizes.chosen == whole.selection_.sizes.chosen == "free"
-    assert adjusted_rand_score(chunked.labels_.compute(), whole.labels_) > 0.85
-    assert np.all(np.diff(chunked.cluster_sizes_.sum(axis=0)) <= 0)  # ids by size
-    assert chunked.loo_score_ == pytest.approx(whole.loo_score_, abs=0.1)
-    assert np.mean(chunked.predict(X, tasks=tasks) == chunked.labels_.compute()) > 0.99
 
 
 def test_tasks_far_from_zero_and_float32(data):
@@ -177,18 +159,6 @@ def test_few_rows_are_fitted_in_memory():
     model = fitted(DMTRC, *in_chunks(X, tasks, 100))
     assert model.labels_.chunks == ((100, 100, 100),)
     np.testing.assert_array_equal(model.labels_.compute(), fitted(DMTRC, X, tasks).labels_)
-
-
-def test_settings_are_chosen_on_the_same_rows_as_in_memory(data):
-    """Width, λ, sizes and number of clusters that are left open see only this sample."""
-    X, tasks = data
-    engine, estimator = Engine(), DSTC(3)
-    table = read(engine, estimator, *in_chunks(X, tasks), reset=True)
-    layout = lay_out(engine, table)
-    chunked = sample_rows(ChunkedTable(engine, table, layout), chunked_index(layout), 600)
-    whole = sample_rows(X, index_tasks(tasks, len(X)), 600)
-    np.testing.assert_array_equal(chunked.rows, whole.rows)
-    np.testing.assert_array_equal(chunked.index.task_numbers, whole.index.task_numbers)
 
 
 def test_labels_are_judged_on_the_same_rows_as_in_memory_where_some_tasks_are_left_out():

@@ -154,6 +154,9 @@ class ChunkedIndex(TaskIndex):
     def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
         return positions
 
+    def to_input_order(self, sorted_values: Any) -> Any:
+        return sorted_values.in_input_order()
+
     def labels_at(self, labels: Any, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         assert self.table is not None
         return labels.at(self.table.layout.by_chunk(positions), len(positions))

@@ -119,6 +119,10 @@ class ChunkedLabels:
             ]
         )
 
+    def in_input_order(self) -> Any:
+        """A Dask array."""
+        return self.source.as_array(self.parts())
+
     def at(self, chunks: dict[int, tuple[Positions, Positions]], n: int) -> NDArray[np.int64]:
         """Labels of n rows: for some chunks which of these rows they have, and where."""
         step, result = self.source.engine.step, np.empty(n, dtype=np.int64)

@@ -210,7 +210,7 @@ class ChunkedRows:
         for i, n in enumerate(own.sizes):
             gaps = np.concatenate([looked_at[i] for _, looked_at, _ in found if i in looked_at])
             widest = max(most[i] for _, _, most in found if i in most)
-            constant = -(own.mean[i] @ W[i]) / own.root_scale
+            constant = own.on_raw(i, W[i])[1]
             boundaries.append(_Boundary(int(n), gaps, widest, constant, prices[i].copy()))
         return boundaries, counts
 
