@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
-from mtclust.app.tables import ReadOptions, read_tables
-from mtclust.app.tables.reading import read_file
+from mtclust.app.tables.reading import ReadOptions, read_file
+from mtclust.app.tables.table import read_tables
 from mtclust.exceptions import TableError
 from mtclust.util.wording import on_command_line
 

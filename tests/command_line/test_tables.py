@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables, table_of_frames
 from mtclust.app.tables.columns import CATEGORY_WEIGHT
-from mtclust.app.tables.reading import sniff_separator
+from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.reading import ReadOptions, sniff_separator
+from mtclust.app.tables.table import Table, read_tables, table_of_frames
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
 
@@ -146,18 +147,6 @@ def test_missing_values_come_from_the_rows_of_the_same_task():
         encode(table, impute=False)
 
 
-def test_absence_counts_only_where_it_goes_with_another_column():
-    rng = np.random.default_rng(0)
-    size = rng.normal(size=300)
-    told = np.where(size > 0.8, np.nan, rng.normal(size=300))
-    untold = np.where(rng.random(300) < 0.2, np.nan, rng.normal(size=300))
-    encoder, _ = encode(table_of(size=size, told=told, untold=untold))
-    assert [feature.name for feature in encoder.features] == ["size", "told", "untold", "told is missing"]
-    assert any(
-        "associated with another column are used as information: told with size." in note for note in encoder.notes
-    )
-
-
 def test_no_usable_column_is_refused_with_the_reasons():
     with pytest.raises(TableError, match="no column is left to cluster by: a \\(the same in every row\\)"):
         encode(table_of(a=["1", "1", "1"]))
@@ -187,7 +176,7 @@ def test_a_text_without_words_is_refused():
         encode(table_of(text=["!", "?", "."]), text_column="text")
 
 
-@pytest.mark.parametrize("saved", [None, {}, {"format": 99}, {"format": 2, "impute": False}])
+@pytest.mark.parametrize("saved", [None, {}, {"format": 99}, {"format": 3, "impute": False}])
 def test_a_damaged_encoding_is_refused(saved):
     with pytest.raises(TableError, match="encod"):
         TableEncoder.from_dict(saved)

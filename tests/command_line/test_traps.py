@@ -9,7 +9,8 @@ from table_helpers import run_cli, write_table
 
 import mtclust
 from mtclust.app.report.content import report_content
-from mtclust.app.tables import EncodingOptions, TableEncoder, table_of_frames
+from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.table import table_of_frames
 from mtclust.app.words import value_in_words
 from mtclust.exceptions import TableError
 

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import mtclust
-from mtclust.app.tables import EncodingOptions, TableEncoder, table_of_frames
+from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.table import table_of_frames
 from mtclust.exceptions import TableError
 
 NUMBERS = [f"{k}.5" for k in range(12)]

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.app.findings import Findings, typical_rows
-from mtclust.app.tables import Table, TableEncoder, read_tables, table_of_frames
+from mtclust.app.tables.encoding import TableEncoder
+from mtclust.app.tables.table import Table, read_tables, table_of_frames
 from mtclust.app.words import (
     cluster_in_words,
     comparable_differences,
