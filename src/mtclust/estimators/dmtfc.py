@@ -71,6 +71,7 @@ class DMTFC(MultitaskClusterer):
     0
     """
 
+    _coupled_by: ClassVar[Method] = "features"
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
         "center": [StrOptions({"auto", "task", "all", "aligned"})],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -118,9 +119,6 @@ class DMTFC(MultitaskClusterer):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    def _method(self, n_tasks: int) -> Method:
-        return "features"
 
     selection_: Selection
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
+from mtclust.choose.settings import Params
 from mtclust.core.kernels import is_precomputed
 from mtclust.util.memory import require_kernel_memory
 
@@ -18,15 +19,15 @@ FORMS = ("auto", "dual", "primal")
 SPARED = 1.2
 
 
-def form_of(estimator: Any, form: str, X: Any) -> str:
+def form_of(params: Params, X: Any) -> str:
     """The form to use, "dual" or "primal"; checks that the dual one has the memory it needs."""
-    n = X.shape[0]
-    dual_only = is_precomputed(estimator.kernel) or estimator.solver == "cutting-plane"
+    n, form = X.shape[0], params.form
+    dual_only = is_precomputed(params.kernel) or params.solver == "cutting-plane"
     if form == "primal":
         if dual_only:
             raise ValueError(
                 'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
-                f"got kernel={estimator.kernel!r} and solver={estimator.solver!r}."
+                f"got kernel={params.kernel!r} and solver={params.solver!r}."
             )
         return "primal"
     limit = _SMALL_SPARSE if sp.issparse(X) else _SMALL

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
-from mtclust.choose.settings import by_rows
 from mtclust.choose.views import is_wide
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
@@ -28,9 +27,9 @@ Array = NDArray[np.float64]
 
 def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator."""
-    kept = model._kept
+    kept, params = model._kept, model._read_params()
     given = _rows_of_new_task(model, X, kept.n_columns)
-    order = content_order(given).of_rows(np.zeros(given.shape[0], dtype=np.int64)) if by_rows(model) else None
+    order = content_order(given).of_rows(np.zeros(given.shape[0], dtype=np.int64)) if params.by_rows else None
     rows = given if order is None else given[order]
     if sizes is None:
         sizes = model.sizes if same_for_all_clusters(model.sizes) else "auto"
@@ -39,7 +38,7 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
     bounds = _bounds_of_new_task(model, kept, sizes, rows.shape[0])
     open_sizes = isinstance(sizes, str) and sizes == "auto"  # then random_state has no effect, as in fit
     rng = np.random.default_rng(0) if open_sizes else generator_of(model.random_state)
-    options = replace(model._read_search_options(), n_jobs=None)
+    options = replace(params.options, n_jobs=None)
     with one_blas_thread():
         problem, point = cluster_new_task(kept, rows, bounds, options, rng)
         covariance = point.Z if COUPLINGS[problem.method].couples_labels else None
@@ -63,7 +62,7 @@ def _by_common_model(model: Any, kept: CommonKept, rows: Any, sizes: Any) -> New
         bounds = parse_sizes(sizes, [rows.shape[0]], model.n_clusters_)
         labels = assign(-common.scores(rows, first), bounds.lower[0], bounds.upper[0])
         common = replace(common, present=bounds.present)
-    coupled = COUPLINGS[model._method(m)].couples_labels
+    coupled = COUPLINGS[model._read_params().method_of(m)].couples_labels
     covariance, row = (np.full((m, m), 1.0 / m), np.ones(m)) if coupled else (None, None)
     return NewTask(labels, covariance, row, float("nan"), common, rows.shape[1])
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mtclust.choose.settings import Params
 from mtclust.core.tasks import TaskIndex
 from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import SearchOptions
 from mtclust.relaxation.options import CuttingPlaneOptions, warn_if_collapsed
 from mtclust.search.outcome import Outcome
 
@@ -17,17 +17,15 @@ from mtclust.search.outcome import Outcome
 _ATTRIBUTES = ("relaxed_labels_", "mixture_weights_", "init_labels_", "lower_bound_")
 
 
-def solve_relaxed(
-    estimator: Any, problem: KernelProblem, index: TaskIndex, exchange: SearchOptions, rng: np.random.Generator
-) -> Outcome:
+def solve_relaxed(params: Params, problem: KernelProblem, index: TaskIndex, rng: np.random.Generator) -> Outcome:
     """Run the cutting-plane solver with the ``solver_options`` of a user; labels to start from come in input order."""
     from mtclust.relaxation.cutting_plane import solve_cutting_plane  # not needed by fits that only store their result
 
-    options = CuttingPlaneOptions.from_dict(estimator.solver_options)
+    options = CuttingPlaneOptions.from_dict(params.solver_options)
     if not isinstance(options.init, str):
         init = np.asarray(options.init)
         options = replace(options, init=init[index.order] if init.shape == index.order.shape else init)
-    return solve_cutting_plane(problem, options, exchange, rng)
+    return solve_cutting_plane(problem, options, params.options, rng)
 
 
 def decision_of_relaxation(coupling: float | str, n_tasks: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.record import Selection
+from mtclust.choose.settings import Params
 from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.confidence import separation
 from mtclust.estimators.problems import Prepared
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def store(estimator: Any, prepared: Prepared, rows: Any, index: TaskIndex, outcome: Outcome) -> Outcome:
+def store(estimator: Any, params: Params, prepared: Prepared, rows: Any, index: TaskIndex, outcome: Outcome) -> Outcome:
     """Set the attributes of a fitted estimator; returns the outcome with the names that its clusters got."""
     bounds = prepared.problem.bounds
     # which of many equal namings the search ends in is chance
@@ -34,7 +35,7 @@ def store(estimator: Any, prepared: Prepared, rows: Any, index: TaskIndex, outco
     if new_ids is not None:
         outcome = _renamed(outcome, new_ids)
     problem, point = outcome.problem, outcome.point
-    _warn_of_search(estimator._read_search_options(), outcome, prepared.settings.criterion)
+    _warn_of_search(params.options, outcome, prepared.settings.criterion)
     if outcome.model_codes is None:
         estimator._model = problem.decision(point)
     else:
