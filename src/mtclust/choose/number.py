@@ -34,6 +34,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from mtclust.choose.record import NumberOfClusters
 from mtclust.choose.settings import sample_rows
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, is_precomputed
@@ -147,6 +148,14 @@ class ClusterNumberChoice:
             return f"{_either(self.shown)}: the data do not decide ({votes}); shown: {self.n_clusters}"
         words = f"{self.n_clusters} explain most beyond rows without clusters, less what every cluster costs"
         return words + (f"; {votes}" if samples else "") + (f"; next is {self.runner_up}" if self.runner_up else "")
+
+    @property
+    def record(self) -> NumberOfClusters:
+        """The entry of ``selection_``."""
+        gaps = dict(zip(self.candidates, self.gap.tolist()))
+        return NumberOfClusters(
+            self.n_clusters, self.reason, gaps, self.runner_up, dict(self.votes), self.structure, self.answer
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the gap, and the gap less what clusters cost, against the number of clusters; returns the axes.
@@ -371,17 +380,6 @@ def _variables(rows: Array) -> tuple[list[NDArray[np.int64]], Array]:
     alone = np.bincount(groups)[groups] == 1
     weights = np.where(alone, 1.0, vectors[:, -1] / np.where(spread > 0, spread, 1.0))
     return [np.flatnonzero(groups == group) for group in range(groups.max() + 1)], weights
-
-
-def words_of_choice(choice: ClusterNumberChoice) -> dict[str, Any]:
-    """The entry of ``selection_`` for a number of clusters that was chosen."""
-    gaps = dict(zip(choice.candidates, choice.gap.tolist()))
-    return {
-        "n_clusters": {
-            "chosen": choice.n_clusters, "reason": choice.reason, "gaps": gaps, "runner_up": choice.runner_up,
-            "votes": dict(choice.votes), "structure": choice.structure, "answer": choice.answer,
-        }
-    }  # fmt: skip
 
 
 def warn_of_choice(choice: ClusterNumberChoice) -> None:

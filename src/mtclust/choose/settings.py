@@ -7,7 +7,7 @@ not depend on chance. With nothing left open only the judge is made ready.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
 from mtclust.choose.frames import Frame
+from mtclust.choose.record import Selection, SizesChoice, Tried
 from mtclust.choose.views import KernelSpec, View, candidate_kernels, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
@@ -192,6 +193,9 @@ class Settings:
     sizes : {"given", "free"}
     lambda1 : ndarray of shape (m,)
     lambda2 : float
+        As it is given.
+    weight : float
+        λ₂ of a problem, less in methods that take it once for all tasks (:meth:`Params.lambda2_share`).
     view : View
         Of the sample, aligned where the frame is.
     choice : Choice or None
@@ -200,8 +204,6 @@ class Settings:
         Of the rows of the sample.
     moves : ndarray of shape (m, d) or None
         How far the tasks are moved, where they are aligned.
-    selection : dict
-        For ``selection_``.
     """
 
     spec: KernelSpec
@@ -211,11 +213,11 @@ class Settings:
     sizes: str
     lambda1: Array
     lambda2: float
+    weight: float
     view: View
     choice: Choice | None
     question: Question
     moves: Array | None = None
-    selection: dict[str, Any] = field(default_factory=dict)
 
     @property
     def X(self) -> Array:
@@ -297,14 +299,9 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     else:
         lambda1, lambda2 = lambdas or constant_lambdas(m, spec, criterion, share)
     kernel = view.through(spec, frame).kernel
-    settings = Settings(spec, kernel, frame, criterion, sizes, lambda1, lambda2 * share, view, choice, question, moves)
-    by_task = isinstance(params.lambda1, Mapping)
-    settings.selection["lambda1"] = dict(zip(index.names.tolist(), lambda1.tolist())) if by_task else float(lambda1[0])
-    settings.selection["lambda2"] = lambda2
-    if not sample.complete:
-        settings.selection["chosen_on"] = f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks"
-    settings.selection.update(_words(params, settings))
-    return settings
+    return Settings(
+        spec, kernel, frame, criterion, sizes, lambda1, lambda2, lambda2 * share, view, choice, question, moves
+    )
 
 
 def _question(params: Params, given: Input, sample: Sample, lambdas: tuple[Array, float] | None) -> Question:
@@ -393,24 +390,27 @@ def _given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | No
     return values, float(values.mean()) if lambda2 is None else lambda2
 
 
-def _words(params: Params, settings: Settings) -> dict[str, Any]:
-    """What ``selection_`` says of the kernel, the criterion, the sizes and the frame."""
-    spec, frame, choice, left_open = settings.spec, settings.frame, settings.choice, params.sizes_open
-    selection: dict[str, Any] = {"kernel": spec.name, "criterion": settings.criterion, "center": frame}
-    selection["sizes"] = params.sizes
-    if spec.width is not None:
-        selection["width"] = spec.width
-    if left_open:
-        selection["sizes"] = {"chosen": settings.sizes, "reason": _SIZES_IN_WORDS[settings.sizes]}
+def selection_of(params: Params, settings: Settings, sample: Sample, names: NDArray[Any], **found: Any) -> Selection:
+    """``selection_``: what the settings are and why, and what a fit has ``found`` with them; tasks have these names."""
+    choice, lambda1, candidates = settings.choice, settings.lambda1.tolist(), None
     if choice is not None:
-        selection["reason"] = choice.reason
-        selection["candidates"] = [
-            {"name": own.name, "score": own.score, "separation": own.separation}
-            for own in sorted(choice.tried, key=lambda own: own is not choice.best)
-        ]
-        if len(choice.question.frames) > 1 or frame != "task":
-            selection["frame"] = _FRAME_IN_WORDS[frame]
-    return selection
+        ranked = sorted(choice.tried, key=lambda own: own is not choice.best)
+        candidates = [Tried(own.name, own.score, own.separation) for own in ranked]
+    frame_open = choice is not None and (len(choice.question.frames) > 1 or settings.frame != "task")
+    return Selection(
+        kernel=settings.spec.name,
+        width=settings.spec.width,
+        criterion=settings.criterion,
+        center=settings.frame,
+        frame=_FRAME_IN_WORDS[settings.frame] if frame_open else None,
+        lambda1=dict(zip(names.tolist(), lambda1)) if isinstance(params.lambda1, Mapping) else lambda1[0],
+        lambda2=settings.lambda2,
+        sizes=SizesChoice(settings.sizes, _SIZES_IN_WORDS[settings.sizes]) if params.sizes_open else params.sizes,
+        reason=None if choice is None else choice.reason,
+        candidates=candidates,
+        chosen_on=None if sample.complete else f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks",
+        **found,
+    )
 
 
 _SIZES_IN_WORDS = {

@@ -27,7 +27,6 @@ from mtclust.choose.number import (
     ClusterNumberChoice,
     choose_n_clusters,
     warn_of_choice,
-    words_of_choice,
 )
 from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import MOST_COLUMNS, is_wide
@@ -42,15 +41,13 @@ from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_confidence
-from mtclust.estimators.forms import FORMS, form_of
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
-from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search, tasks_of_few
+from mtclust.estimators.problems import check_known, clusters_per_task, form_of, prepare, solved, tasks_of_few
 from mtclust.estimators.repeated import check_copies, read_copies, store_by_row
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.problem.protocol import Method, Point, SearchOptions
+from mtclust.problem.protocol import Method, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
-from mtclust.search.outcome import Outcome
 from mtclust.util.memory import memory_named
 from mtclust.util.progress import reporting
 from mtclust.util.threads import one_blas_thread
@@ -190,16 +187,15 @@ class MultitaskClusterer(AfterFit):
         rng = generator_of(self.random_state)
         with one_blas_thread(), reporting(self), memory_named(what):
             prepared = prepare(params, given, form)
-            if choice is not None:
-                prepared.settings.selection.update(words_of_choice(choice))
-            outcome = self._solve(params, prepared, given, rng)
+            outcome, decision = solved(params, prepared, given, rng)
             few_tasks = tasks_of_few(prepared, index)
             if known is not None:
                 outcome = keep_known(outcome, known, options, rng, few_tasks, same_for_all_clusters(self.sizes))
             if hints.links is not None:
                 within_sizes = not params.sizes_open or isinstance(self.n_clusters, Mapping)
                 outcome = keep_links(outcome, hints, options, rng, few_tasks, within_sizes)
-            outcome = store(self, params, prepared, rows, index, outcome)
+            number = None if choice is None else choice.record
+            outcome = store(self, params, prepared, given, outcome, coupling=decision, n_clusters=number)
             store_confidence(self, rows, index, outcome)
         for entry in self.history_ if self.verbose else ():
             print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
@@ -248,17 +244,6 @@ class MultitaskClusterer(AfterFit):
         warn_of_choice(choice)
         return choice
 
-    def _solve(self, params: Params, prepared: Prepared, given: Input, rng: np.random.Generator) -> Outcome:
-        """Search, then let the method decide on what was found."""
-        if self.solver == "cutting-plane":
-            from mtclust.estimators.relaxed import solve_relaxed
-
-            return solve_relaxed(params, prepared.problem, given.index, rng)
-        return search(prepared, given, params.options, rng)
-
-    def _store_coupling(self, problem: Any, point: Point) -> None:
-        """Attributes of one method that the coupling gives."""
-
     def _check_clusters(self, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
         n = int(index.sizes.sum())
         if n < clusters.max():
@@ -288,8 +273,9 @@ class MultitaskClusterer(AfterFit):
             CuttingPlaneOptions.from_dict(self.solver_options)
             searching = {}
         form = searching.pop("form", "auto")
-        if form not in FORMS:
-            raise ValueError(f'solver_options["form"]={form!r} is not known; allowed are {list(FORMS)}.')
+        forms = ["auto", "dual", "primal"]
+        if form not in forms:
+            raise ValueError(f'solver_options["form"]={form!r} is not known; allowed are {forms}.')
         learns = COUPLINGS[self._coupled_by].learns
         allowed = ["single_task_n_init", "n_seeds"] if learns else []
         unknown = sorted(set(searching) - set(allowed))
