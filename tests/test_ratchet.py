@@ -16,10 +16,10 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 26_700,
-    "files": 141,
+    "lines": 26_640,
+    "files": 136,
     "modules at the root": 8,
-    "modules below 45 lines": 6,
+    "modules below 45 lines": 4,
     "numeric constants": 392,
     "numeric constants in files of a default fit": 173,
     "files of a small dense fit": 50,

@@ -49,10 +49,8 @@ from mtclust.exceptions import SmallTaskWarning
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
 from mtclust.search.outcome import Outcome
-from mtclust.util.memory import memory_named
-from mtclust.util.progress import reporting
-from mtclust.util.threads import one_blas_thread
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import reporting, warn_user
+from mtclust.util.system import memory_named, one_blas_thread
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from mtclust.core.kernels import is_precomputed
-from mtclust.util.memory import require_kernel_memory
+from mtclust.util.system import require_kernel_memory
 
 #: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
 #: since its features are an approximation

@@ -21,7 +21,7 @@ from mtclust.core.validation import generator_of
 from mtclust.problem.common import CommonKept
 from mtclust.problem.criteria import CRITERIA
 from mtclust.search.new_task import cluster_new_task
-from mtclust.util.threads import one_blas_thread
+from mtclust.util.system import one_blas_thread
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from mtclust.estimators.relaxed import store_relaxation
 from mtclust.problem.criteria import CRITERIA
 from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.search.outcome import Outcome
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
 
 if TYPE_CHECKING:
     from mtclust.problem.protocol import Problem
