@@ -21,7 +21,7 @@ from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import UncoupledWarning
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.outcome import Outcome, shrunk, uncoupled
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
 

@@ -42,10 +42,8 @@ from mtclust.core.labels import offsets_of
 from mtclust.core.tasks import TaskIndex, index_tasks
 from mtclust.core.validation import split_task_column
 from mtclust.exceptions import ClusterNumberWarning
-from mtclust.util.extras import require
-from mtclust.util.progress import phase
-from mtclust.util.threads import one_blas_thread
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import phase, warn_user
+from mtclust.util.system import one_blas_thread, require
 
 Array = NDArray[np.float64]
 Offsets = NDArray[np.int64]

@@ -20,7 +20,7 @@ from mtclust.distributed.unusable import chunks_named
 from mtclust.problem.sample import ALL_ROWS
 from mtclust.rows.features import FeatureMap, held_as, source_of
 from mtclust.rows.moments import block_rows, far_from_zero
-from mtclust.util.extras import require
+from mtclust.util.system import require
 
 
 class ChunkedTable:

@@ -48,10 +48,8 @@ from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.problem.protocol import Method, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
-from mtclust.util.memory import memory_named
-from mtclust.util.progress import reporting
-from mtclust.util.threads import one_blas_thread
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import reporting, warn_user
+from mtclust.util.system import memory_named, one_blas_thread
 
 Array = NDArray[np.float64]
 

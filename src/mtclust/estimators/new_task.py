@@ -28,7 +28,7 @@ from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point, SearchOptions, Start
 from mtclust.search.borrow import borrowed_labels, small_tasks
 from mtclust.search.recipe import first_relationship
-from mtclust.util.threads import one_blas_thread
+from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:
     from mtclust.problem.protocol import Kept, Problem

@@ -46,8 +46,8 @@ from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.search.outcome import Outcome
 from mtclust.search.recipe import solve
-from mtclust.util.memory import require_kernel_memory
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
+from mtclust.util.system import require_kernel_memory
 
 Array = NDArray[np.float64]
 

@@ -24,8 +24,8 @@ from mtclust.problem.common import rows_in_frame
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point
 from mtclust.search.recipe import solve
-from mtclust.util.progress import counted, reporting
-from mtclust.util.threads import one_blas_thread
+from mtclust.util.messages import counted, reporting
+from mtclust.util.system import one_blas_thread
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

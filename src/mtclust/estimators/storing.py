@@ -22,7 +22,7 @@ from mtclust.problem.criteria import CRITERIA
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.search.outcome import Outcome
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
 
 if TYPE_CHECKING:
     from mtclust.problem.protocol import Problem

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mtclust.choose.record import Selection
 from mtclust.estimators.storing import LARGEST_FEATURE_COVARIANCE
-from mtclust.util.extras import require
-from mtclust.util.names import shown_name
+from mtclust.util.messages import shown_name
+from mtclust.util.system import require
 
 Array = NDArray[np.float64]
 
