@@ -34,10 +34,8 @@ from mtclust.core.stability import Stability
 from mtclust.estimators.facts import Facts, cautions, facts_of, likeness_of_tasks
 from mtclust.estimators.summary import CLUSTERS_SHOWN, TASKS_SHOWN, Summary, sizes_table
 from mtclust.exceptions import TableError, TableWarning
-from mtclust.util.extras import require
-from mtclust.util.names import shown_name, spelled_out
-from mtclust.util.warning import warn_user
-from mtclust.util.wording import advice, option
+from mtclust.util.messages import advice, option, shown_name, spelled_out, warn_user
+from mtclust.util.system import require
 
 #: what of a clustering is saved beside the model
 SAVED_FORMAT = 1

@@ -12,7 +12,7 @@ import numpy as np
 from mtclust.app.findings import Difference, Findings, Trait, differences
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.values import date_of_days
-from mtclust.util.names import distinct_names, listing
+from mtclust.util.messages import distinct_names, listing
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering

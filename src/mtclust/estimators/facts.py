@@ -31,8 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.core.stability import DOUBTFUL, STABLE, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
-from mtclust.util.names import distinct_names, listing
-from mtclust.util.wording import advice, option
+from mtclust.util.messages import advice, distinct_names, listing, option
 
 Array = NDArray[np.float64]
 

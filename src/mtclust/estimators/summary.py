@@ -11,7 +11,7 @@ import numpy as np
 
 from mtclust.choose.record import Selection, SizesChoice
 from mtclust.estimators.facts import Caution, cautions, facts_of, likeness_of_tasks
-from mtclust.util.names import columns, padded, shown_name
+from mtclust.util.messages import columns, padded, shown_name
 
 #: columns of the terminal that are used
 _WIDTH = 100

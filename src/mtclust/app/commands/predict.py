@@ -12,7 +12,7 @@ from mtclust.app.commands.output import MODEL_FILE, check_keys, labels_csv, writ
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError, ModelFileError
 from mtclust.persistence.atomic import atomic_write
-from mtclust.util.extras import require
+from mtclust.util.system import require
 
 _EXAMPLES = """examples:
   mtclust predict result new_customers.csv --key customer --out clusters.csv

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from mtclust.util.progress import LOGGER
+from mtclust.util.messages import LOGGER
 
 #: a step is reported once it has taken this long, in seconds
 FIRST_REPORT = 2.0

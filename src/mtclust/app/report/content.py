@@ -37,7 +37,7 @@ from mtclust.choose.record import SizesChoice
 from mtclust.core.stability import Stability
 from mtclust.estimators.facts import Facts, cautions, likeness_of_tasks, small_tasks
 from mtclust.metrics import match_clusters
-from mtclust.util.names import columns, distinct_names, listing, spelled_out
+from mtclust.util.messages import columns, distinct_names, listing, spelled_out
 
 Array = NDArray[np.float64]
 

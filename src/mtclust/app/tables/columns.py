@@ -23,8 +23,8 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from mtclust.app.tables.values import Cells, NumberForm
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
-from mtclust.util.extras import require
-from mtclust.util.wording import option
+from mtclust.util.messages import option
+from mtclust.util.system import require
 
 Array = NDArray[np.float64]
 Tasks = NDArray[np.str_]

@@ -39,9 +39,8 @@ from mtclust.app.tables.table import Table
 from mtclust.app.tables.values import MISSING, MIXED, Cells, NumberForm, counted
 from mtclust.core.ids import strings_of
 from mtclust.exceptions import TableError
-from mtclust.util.extras import require
-from mtclust.util.names import listing
-from mtclust.util.wording import option
+from mtclust.util.messages import listing, option
+from mtclust.util.system import require
 
 #: version of the saved form
 FORMAT = 3

@@ -23,7 +23,7 @@ from scipy.special import chdtrc, erfc
 
 from mtclust.app.tables.columns import CategoryColumn, Column, NumberColumn, TextColumn, centred
 from mtclust.app.tables.values import Cells, counted
-from mtclust.util.wording import advice, option
+from mtclust.util.messages import advice, option
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
