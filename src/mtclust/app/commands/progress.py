@@ -62,13 +62,13 @@ class Progress(logging.Handler):
         start, terminal = time.monotonic(), self._stream.isatty()
         if finished.wait(FIRST_REPORT):
             return
-        elapsed, width = "", shutil.get_terminal_size().columns - 1
+        first, width = True, shutil.get_terminal_size().columns - 1
         while True:
-            line = f"{title}{self._part} …{elapsed}"
+            line = f"{title}{self._part} …" + ("" if first and not terminal else f" {time.monotonic() - start:.0f} s")
             print(f"\r{line[:width]}\x1b[K" if terminal else line, end="" if terminal else "\n", file=self._stream)
             self._stream.flush()
             if finished.wait(_ON_TERMINAL if terminal else _NEXT_REPORT):
                 break
-            elapsed = f" {time.monotonic() - start:.0f} s"
+            first = False
         if terminal:
             print("\r\x1b[K", end="", file=self._stream, flush=True)
