@@ -37,7 +37,7 @@ def test_the_summary_says_what_was_clustered_chosen_and_found(model):
     for part in ("sizes", "coupling"):
         assert model.selection_[part]["reason"] in flat
     assert model.selection_["reason"] in flat
-    assert f"separation {model.loo_score_:.2f}" in flat
+    assert f"separation of {model.loo_score_:.2f}" in flat
     assert f"{model.objective_:.6g}" in text
     assert repr(model.summary()) == text
 

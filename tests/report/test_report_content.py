@@ -76,10 +76,11 @@ def test_what_only_one_task_has_is_particular_to_it():
     assert places(traits) == [(0, "all", None), (3, "task", 1)]
 
 
-def test_of_noise_only_what_differs_most_is_said_and_that_it_does_in_all_rows_together():
+def test_of_noise_only_what_differs_in_all_rows_together_is_said():
     rng = np.random.default_rng(0)
     found = findings_of(rng.normal(size=(600, 50)), np.repeat([0, 1], 300), np.tile(np.arange(3), 200), 2, 3)
-    assert [[scope for _, scope, _ in places(own)] for own in found.traits] == [["rows"]] * 3
+    assert {scope for own in found.traits for _, scope, _ in places(own)} <= {"rows", "between"}
+    assert all(found.traits)
 
 
 def test_what_holds_in_most_tasks_is_said_where_nothing_holds_in_all():

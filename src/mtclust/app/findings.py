@@ -69,9 +69,9 @@ class Trait:
         Per task; NaN where the task lacks the cluster or consists of it.
     inside, outside : float
         Mean of X over the rows inside and outside the cluster; for words the share of rows that have it.
-    scope : {"all", "most", "rows", "task"}
-        It holds in all tasks; in the tasks that have most of the cluster's rows; in all rows together only; or in one
-        task, whose rows ``inside`` and ``outside`` are then of.
+    scope : {"all", "most", "rows", "between", "task"}
+        It holds in all tasks; in the tasks that have most of the cluster's rows; in all rows together only; it tells
+        other clusters apart, between which this one lies; or in one task, whose rows ``inside`` and ``outside`` are of.
     task : int or None
         Which task.
     effect : float
@@ -243,13 +243,18 @@ class Findings:
         return Trait(self._features[f], effects[:, f], inside, outside, effect, scope, task)
 
     def _of_rows(self, cluster: int, effects: Array) -> list[Trait]:
-        """What differs most between the rows inside and outside a cluster, whatever their tasks."""
+        """What differs between the rows inside and outside a cluster, of all tasks; else what others differ in."""
         counts, sums = self.moments.counts.sum(axis=0), self.moments.sums.sum(axis=0)
-        others = np.delete(sums, cluster, axis=0).sum(axis=0) / (counts.sum() - counts[cluster])
         spread = np.sqrt(np.mean(self.moments.spreads**2, axis=0))
-        strength = (sums[cluster] / counts[cluster] - others) / np.where(spread > 0, spread, np.inf)
-        found = self._best(cluster, effects, np.ones(len(strength), dtype=bool), strength, "rows")[:_FEW]
-        return [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT] or found[:1]
+        means = sums / np.maximum(counts, 1.0)[:, None] / np.where(spread > 0, spread, np.inf)
+        others = np.delete(counts, cluster) @ np.delete(means, cluster, axis=0) / (counts.sum() - counts[cluster])
+        strength = means[cluster] - others
+        every = np.ones(len(strength), dtype=bool)
+        found = self._best(cluster, effects, every, strength, "rows")[:_FEW]
+        strong = [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT]
+        if strong or self._words:
+            return strong or found[:1]
+        return self._best(cluster, effects, every, np.ptp(means, axis=0), "between")[:_FEW]
 
     def _particular(self, cluster: int, effects: Array, errors: Array, tasks: NDArray[np.intp]) -> list[Trait]:
         """Effects of one task that the others do not have, the most striking first, a feature once."""

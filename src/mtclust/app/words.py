@@ -26,7 +26,7 @@ _DIRECTIONS = {
     "category": ("", "less often "),
 }
 #: what opens the description of a cluster that nothing sets apart in all tasks
-_SCOPES = {"most": "in most tasks: ", "rows": "in all rows together: "}
+_SCOPES = {"most": "in most tasks: ", "rows": "in all rows together: ", "between": "in between: "}
 #: a value that is smaller than this, relative to its column, is 0
 _ROUNDING = 1e-12
 #: features that a sentence about a cluster names, and words of a text
@@ -151,7 +151,8 @@ def trait_in_words(trait: Trait) -> str:
         return f"{feature.opposite} ({shares[0]}; others {shares[1]})"
     inside, outside = value_in_words(feature, trait.inside), value_in_words(feature, trait.outside)
     higher, lower = _DIRECTIONS.get(feature.kind, ("", ""))
-    return f"{higher if trait.effect > 0 else lower}{feature.name} ({inside}; others {outside})"
+    way = "" if trait.scope == "between" else higher if trait.effect > 0 else lower
+    return f"{way}{feature.name} ({inside}; others {outside})"
 
 
 def cluster_in_words(found: Clustering, cluster: int) -> str:

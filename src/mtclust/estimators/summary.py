@@ -6,16 +6,18 @@ clusters (``stability_``, once it was asked for), and one test of whether there 
 (:func:`mtclust.selection.select_n_clusters`: in ``fit`` where the number of clusters is open, for tables always). They
 decide which words are used; ``benchmarks/sentences.py`` measures how often each word is wrong:
 
-=========== ================================================== ========================================================
-standing    when (the first that applies)                      the rows …
-=========== ================================================== ========================================================
-one         there is one cluster                               are one cluster
-none        the test finds no clusters, or separation ≤ 0      were divided, there may be no clusters
-unstable    agreement of refits below .5                       were divided, other rows would be in another way
-divided     clusters were not tested, or stability not asked   were divided
-overlapping separation below .25, or agreement below .7        were divided into clusters that overlap
-apart       all other cases                                    fall into clusters
-=========== ================================================== ========================================================
+=========== ================================================ ========================================================
+standing    when (the first that applies)                    the rows …
+=========== ================================================ ========================================================
+one         there is one cluster                             are one cluster
+none        the test finds no clusters, or separation ≤ 0    were divided, there may be no clusters
+divided     clusters were not tested, or agree below .7      were divided
+overlapping separation below .25                             were divided into clusters that overlap
+apart       all other cases                                  fall into clusters
+=========== ================================================ ========================================================
+
+How far refits agree is told as a number: of rows that were drawn anew, other halves often agree well where subsamples
+agree badly, so that there is no word for it.
 """
 
 from __future__ import annotations
@@ -40,9 +42,8 @@ from mtclust.util.wording import advice, option
 
 Array = NDArray[np.float64]
 
-#: separation from which rows are said to fall into clusters, and agreement of refits below which not even that they
-#: were divided in a way that other rows would be
-APART, UNSTABLE = 0.25, 0.5
+#: separation from which rows are said to fall into clusters
+APART = 0.25
 #: outlier score that is worth a sentence: a row in a hundred of any data exceeds the cut
 FAR = 0.75
 #: a cluster is tiny with fewer rows, or a smaller share of what equal sizes would give it
@@ -118,16 +119,14 @@ class Facts:
 
     @property
     def standing(self) -> str:
-        """one, none, unstable, divided, overlapping or apart."""
+        """one, none, divided, overlapping or apart."""
         if self.n_clusters == 1:
             return "one"
         if self.structure not in (None, "clusters") or self.separation <= 0:
             return "none"
-        if self.stability is not None and self.stability.overall < UNSTABLE:
-            return "unstable"
-        if self.structure is None or self.stability is None:
+        if self.structure is None or self.stability is None or self.stability.overall < DOUBTFUL:
             return "divided"
-        return "overlapping" if self.separation < APART or self.stability.overall < DOUBTFUL else "apart"
+        return "overlapping" if self.separation < APART else "apart"
 
     @property
     def comparable(self) -> bool:
@@ -141,7 +140,6 @@ class Facts:
         return {
             "one": f"{rows} are one cluster.",
             "none": f"{divided}, but there may be no clusters in them.",
-            "unstable": f"{divided}, but other rows of the same kind would be divided in another way.",
             "divided": f"{divided}{differing}.",
             "overlapping": f"{divided} that overlap{differing}.",
         }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters{differing}.")
@@ -152,18 +150,19 @@ class Facts:
         if self.standing == "one":
             return ""
         figure = f"{self.separation:.2f}".replace("-", "−")
-        scale = f"separation {figure}; 0: as in data without clusters, 1: they do not touch"
+        ends = "0: as in data without clusters, 1: they do not touch"
         if self.structure not in (None, "clusters"):
-            return f"The data show {self.structure} ({scale})."
+            return f"The data show {self.structure} (separation {figure}; {ends})."
         if self.separation <= 0:
-            return f"The clusters are no clearer than those of data without clusters ({scale})."
+            return f"The clusters are no clearer than those of data without clusters (separation {figure}; {ends})."
         if self.separation < APART:
             return (
-                f"The clusters overlap ({scale}): they sort the rows, but do not prove that there are distinct kinds."
+                f"The clusters overlap (separation {figure}; {ends}): they sort the rows, but do not prove that there "
+                "are distinct kinds."
             )
         if self.standing == "apart":
-            return f"The clusters are separated ({scale})."
-        return f"The clusters have a {scale.replace('; ', ' (', 1)})."
+            return f"The clusters are separated (separation {figure}; {ends})."
+        return f"The clusters have a separation of {figure} ({ends})."
 
     @property
     def stable(self) -> str:
@@ -320,13 +319,12 @@ def _stability(facts: Facts) -> list[Caution]:
     found = facts.stability
     if found is None or facts.n_clusters == 1:
         return []
-    if found.overall < UNSTABLE:
+    if found.overall < DOUBTFUL:
         text = (
-            "Other rows of the same kind would be divided in another way: do not build on single rows or on small "
-            f"differences between tasks (stability {found.overall:.2f}). "
+            f"Refits on {100 * found.share:.0f} % of the rows agree with the clusters only to {found.overall:.2f} (1: "
+            "the same clusters, 0: chance): do not build on single rows or on small differences between tasks. "
         )
-        fewer = advice("Compare fewer clusters.", "Compare fewer --clusters.")
-        return [Caution("Unstable clusters", text + fewer)]
+        return [Caution("Low stability", text + advice("Compare fewer clusters.", "Compare fewer --clusters."))]
     weak = np.flatnonzero(np.nan_to_num(found.clusters, nan=1.0) < DOUBTFUL)
     if not len(weak):
         return []
