@@ -16,8 +16,7 @@ overlapping separation below .25                             were divided into c
 apart       all other cases                                  fall into clusters
 =========== ================================================ ========================================================
 
-How far refits agree is told as a number: of rows that were drawn anew, other halves often agree well where subsamples
-agree badly, so that there is no word for it.
+How far refits agree is told as a number; there is no word for it.
 """
 
 from __future__ import annotations
