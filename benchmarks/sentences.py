@@ -185,7 +185,7 @@ def measure(rows: Rows) -> None:
 def standing(row: dict[str, str]) -> str:
     """What the rules make of the figures of a table."""
     refits: Any = SimpleNamespace(overall=float(row["stability"]))
-    structure = "clusters" if row["structure"] == "True" else "no clusters"
+    structure = "clusters" if row["structure"] == "True" else "none"
     return Facts(
         int(row["clusters"]), int(row["tasks"]), int(row["rows"]), float(row["separation"]), structure, refits
     ).standing

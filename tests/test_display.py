@@ -190,11 +190,12 @@ def test_clusters_that_are_not_there_are_cautioned():
     fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
     fitted.loo_score_ = -0.02
     assert said(fitted) == [
-        "Clusters not separated: The clusters are no clearer than those of data without clusters (separation −0.02; "
+        "No clear clusters: The clusters are no clearer than those of data without clusters (separation −0.02; "
         "0: as in data without clusters, 1: they do not touch)."
     ]
-    noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="cloud", answer="one cloud"))
-    assert said(fitted) == ["No clear clusters: The data show one cloud. The clusters only divide them."]
+    noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="none"))
+    (caution,) = said(fitted)
+    assert caution.startswith("No clear clusters: The data show no structure beyond single columns")
 
 
 def test_tiny_and_empty_clusters_are_named_unless_they_were_asked_for():

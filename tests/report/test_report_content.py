@@ -254,9 +254,9 @@ def test_noise_is_called_noise_and_clusters_are_not(fitted):
     for seed in range(3):
         X = np.random.default_rng(seed).normal(size=(60, 4))
         model = DSTC(3, kernel="linear", sizes="balanced", random_state=0).fit(X, tasks=rng.permutation(60) % 2)
-        found.append("Clusters not separated" in titles(model))
+        found.append("No clear clusters" in titles(model))
     assert any(found)
-    assert "Clusters not separated" not in titles(fitted[0])
+    assert "No clear clusters" not in titles(fitted[0])
 
 
 def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
@@ -271,7 +271,7 @@ def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
         "120 rows in 3 tasks (shop) were divided into 3 clusters, but there may be no clusters in them."
     )
     assert "no clearer than those of data without clusters (separation −0.10" in content["verdict"]
-    assert "Clusters not separated" in [caution.title for caution in content["cautions"]]
+    assert "No clear clusters" in [caution.title for caution in content["cautions"]]
 
 
 def test_one_figure_for_one_thing(fitted):

@@ -176,7 +176,7 @@ class Clustering:
         if self.n_clusters == 1 or len(rows.margins) < _LEAST_ROWS:
             return None
         choice = select_n_clusters(self.model, rows.X, tasks=tasks)
-        return "clusters" if choice.supported else choice.answer
+        return choice.structure
 
     @cached_property
     def findings(self) -> Findings:
@@ -352,7 +352,7 @@ class Clustering:
         ]
         ids, compared = ("", []) if self._rows is None else (ids_in_words(self), compared_in_words(self, _COMPARED))
         found = [
-            ("columns", columns_in_words(self.without)),
+            ("columns", columns_in_words(self.without) if facts.comparable else ""),
             ("separation", facts.separated),
             ("stability", facts.stable),
         ]

@@ -86,8 +86,8 @@ class Facts:
     n_clusters, n_tasks, n_rows : int
     separation : float
         ``loo_score_``.
-    structure : str or None
-        "clusters" if there are any, or else what the data look like, in a sentence; None where that was not tested.
+    structure : {"clusters", "none"} or None
+        Whether there are clusters; None where that was not tested.
     stability : Stability or None
 
     Examples
@@ -110,10 +110,9 @@ class Facts:
     def of(cls, model: Any) -> Facts:
         """The facts about a fitted model."""
         number = model.selection_.get("n_clusters") or {}
-        structure = number.get("structure")
         return cls(
             int(model.n_clusters_), len(model.tasks_), len(model.labels_), float(model.loo_score_),
-            structure if structure in (None, "clusters") else number["answer"], getattr(model, "stability_", None),
+            number.get("structure"), getattr(model, "stability_", None),
         )  # fmt: skip
 
     @property
@@ -121,7 +120,7 @@ class Facts:
         """one, none, divided, overlapping or apart."""
         if self.n_clusters == 1:
             return "one"
-        if self.structure not in (None, "clusters") or self.separation <= 0:
+        if self.structure == "none" or self.separation <= 0:
             return "none"
         if self.structure is None or self.stability is None or self.stability.overall < DOUBTFUL:
             return "divided"
@@ -150,8 +149,11 @@ class Facts:
             return ""
         figure = f"{self.separation:.2f}".replace("-", "−")
         ends = "0: as in data without clusters, 1: they do not touch"
-        if self.structure not in (None, "clusters"):
-            return f"The data show {self.structure} (separation {figure}; {ends})."
+        if self.structure == "none":
+            return (
+                "The data show no structure beyond single columns and their correlations, which the clusters only "
+                f"divide (separation {figure}; {ends})."
+            )
         if self.separation <= 0:
             return f"The clusters are no clearer than those of data without clusters (separation {figure}; {ends})."
         if self.separation < APART:
@@ -307,11 +309,7 @@ def _search(model: Any) -> list[Caution]:
 
 
 def _separation(facts: Facts) -> list[Caution]:
-    if facts.standing != "none":
-        return []
-    if facts.structure in (None, "clusters"):
-        return [Caution("Clusters not separated", facts.separated)]
-    return [Caution("No clear clusters", f"The data show {facts.structure}. The clusters only divide them.")]
+    return [Caution("No clear clusters", facts.separated)] if facts.standing == "none" else []
 
 
 def _stability(facts: Facts) -> list[Caution]:
