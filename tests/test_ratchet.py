@@ -17,7 +17,7 @@ ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
     "lines": 26_640,
-    "files": 136,
+    "files": 135,
     "modules at the root": 8,
     "modules below 45 lines": 4,
     "numeric constants": 392,
