@@ -15,7 +15,7 @@ from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust.choose.record import Selection
-from mtclust.estimators.dmtfc import LARGEST_FEATURE_COVARIANCE
+from mtclust.estimators.storing import LARGEST_FEATURE_COVARIANCE
 from mtclust.util.messages import shown_name
 from mtclust.util.system import require
 
