@@ -13,7 +13,7 @@ import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.estimators.summary import cautions
 from mtclust.selection import CouplingDecision, NumberOfClusters
-from mtclust.util.names import columns, shown_name
+from mtclust.util.messages import columns, shown_name
 from tests.conftest import gaussian_tasks
 
 X, Y, TASKS = gaussian_tasks()

@@ -9,7 +9,7 @@ from table_helpers import run_cli, shop_rows, write_table
 from mtclust.app import cli
 from mtclust.app.commands import options
 from mtclust.exceptions import CommandError
-from mtclust.util.extras import require
+from mtclust.util.system import require
 from paper.experiments import load_experiment
 from paper.experiments.driver import write_report
 

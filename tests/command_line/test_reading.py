@@ -15,7 +15,7 @@ from table_helpers import run_cli, shop_rows, write_table
 from mtclust.app.tables import ReadOptions, read_tables
 from mtclust.app.tables.reading import read_file
 from mtclust.exceptions import TableError
-from mtclust.util.wording import on_command_line
+from mtclust.util.messages import on_command_line
 
 ROWS = shop_rows(rows=6)
 FRAME = pd.DataFrame(ROWS)

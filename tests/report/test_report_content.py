@@ -28,7 +28,7 @@ from mtclust.app.words import natural_order
 from mtclust.core.stability import Stability
 from mtclust.estimators.summary import cautions, groups_in_words
 from mtclust.exceptions import ClusterNumberWarning
-from mtclust.util.wording import on_command_line
+from mtclust.util.messages import on_command_line
 from tests.conftest import clustering_of, gaussian_tasks
 
 

@@ -21,8 +21,7 @@ from mtclust.choose.number import CANDIDATES
 from mtclust.core.ids import strings_of
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence import models
-from mtclust.util.warning import warn_user
-from mtclust.util.wording import option
+from mtclust.util.messages import option, warn_user
 
 _METHODS, _SCALES = ("dmtrc", "dmtfc", "dstc"), ("standard", "range", "none")
 

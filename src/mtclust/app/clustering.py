@@ -45,10 +45,8 @@ from mtclust.estimators.summary import (
 )
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.selection import select_n_clusters
-from mtclust.util.extras import require
-from mtclust.util.names import shown_name, spelled_out
-from mtclust.util.warning import warn_user
-from mtclust.util.wording import advice, option
+from mtclust.util.messages import advice, option, shown_name, spelled_out, warn_user
+from mtclust.util.system import require
 
 #: what of a clustering is saved beside the model
 SAVED_FORMAT = 1

@@ -13,7 +13,7 @@ from mtclust.app.findings import Difference, Findings, Trait, differences
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.values import date_of_days
 from mtclust.estimators.summary import shares_were_given
-from mtclust.util.names import distinct_names, listing, shown_name
+from mtclust.util.messages import distinct_names, listing, shown_name
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering

@@ -11,14 +11,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust.core.membership import probabilities
-from mtclust.core.new_task import NewTask
 from mtclust.core.stability import Stability
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.confidence import separation_by
 from mtclust.estimators.mistakes import check_grid, check_index
-from mtclust.estimators.new_tasks import cluster_task
+from mtclust.estimators.new_task import NewTask, cluster_task
 from mtclust.estimators.stability import refit_on_subsamples
 
 if TYPE_CHECKING:

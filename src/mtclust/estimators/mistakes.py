@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mtclust.exceptions import InputWarning
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
 
 #: whole names of columns that hold task ids more often than measurements
 _LIKE_TASKS = re.compile(

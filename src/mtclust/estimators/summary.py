@@ -36,8 +36,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mtclust.choose.record import SizesChoice
 from mtclust.core.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
-from mtclust.util.names import columns, distinct_names, listing, padded, shown_name
-from mtclust.util.wording import advice, option
+from mtclust.util.messages import advice, columns, distinct_names, listing, option, padded, shown_name
 
 Array = NDArray[np.float64]
 

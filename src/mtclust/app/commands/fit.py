@@ -21,7 +21,7 @@ from mtclust.app.commands.options import (
 )
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError
-from mtclust.util.extras import require
+from mtclust.util.system import require
 
 _EXAMPLES = """examples:
   mtclust fit sales.csv --task-column shop --out result

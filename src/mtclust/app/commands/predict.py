@@ -10,7 +10,7 @@ from typing import Any
 from mtclust.app.commands.options import add_columns_option, add_reading_options, add_verbose_option, read_options
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError, ModelFileError
-from mtclust.util.extras import require
+from mtclust.util.system import require
 
 _EXAMPLES = """examples:
   mtclust predict result new_customers.csv --key customer --out clusters.csv

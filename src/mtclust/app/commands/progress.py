@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from mtclust.util.extras import require
-from mtclust.util.progress import LOGGER
+from mtclust.util.messages import LOGGER
+from mtclust.util.system import require
 
 #: a step is reported once it has taken this long, in seconds
 FIRST_REPORT = 2.0

@@ -36,7 +36,7 @@ from mtclust.estimators.summary import (
     shares_were_given,
     small_tasks,
 )
-from mtclust.util.names import distinct_names, spelled_out
+from mtclust.util.messages import distinct_names, spelled_out
 
 Array = NDArray[np.float64]
 

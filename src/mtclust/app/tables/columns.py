@@ -24,7 +24,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from mtclust.app.tables.values import Cells, NumberForm, read_dates, read_numbers
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
-from mtclust.util.wording import option
+from mtclust.util.messages import option
 
 Array = NDArray[np.float64]
 Tasks = NDArray[np.str_]

@@ -51,7 +51,7 @@ from mtclust.app.tables.values import (
 )
 from mtclust.core.ids import strings_of
 from mtclust.exceptions import TableError
-from mtclust.util.wording import option
+from mtclust.util.messages import option
 
 #: version of the saved form
 FORMAT = 2

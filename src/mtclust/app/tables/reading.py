@@ -25,8 +25,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from mtclust.exceptions import TableError
-from mtclust.util.extras import require
-from mtclust.util.wording import option
+from mtclust.util.messages import option
+from mtclust.util.system import require
 
 #: separators that are looked for
 SEPARATORS = (",", ";", "\t", "|")

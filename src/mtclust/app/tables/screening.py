@@ -33,8 +33,7 @@ from mtclust.app.tables.columns import (
 )
 from mtclust.app.tables.values import Cells
 from mtclust.exceptions import TableError
-from mtclust.util.names import listing
-from mtclust.util.wording import advice, option
+from mtclust.util.messages import advice, listing, option
 
 Array = NDArray[np.float64]
 

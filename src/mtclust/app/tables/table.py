@@ -22,8 +22,8 @@ from mtclust.app.tables.reading import (
 )
 from mtclust.app.tables.values import column_strings, stripped, written
 from mtclust.exceptions import TableError
-from mtclust.util.extras import require
-from mtclust.util.wording import option
+from mtclust.util.messages import option
+from mtclust.util.system import require
 
 #: tasks with fewer rows on average are no tasks, from this many tasks on
 _LEAST_ROWS, _FEW_TASKS = 3, 10

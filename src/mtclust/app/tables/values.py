@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.exceptions import TableError
-from mtclust.util.extras import require
-from mtclust.util.wording import option
+from mtclust.util.messages import option
+from mtclust.util.system import require
 
 Array = NDArray[np.float64]
 
