@@ -118,7 +118,7 @@ def test_values_too_large_to_be_squared_are_refused_where_means_are_put_together
     X[0] = 1e300
     engine = Engine()
     table = read(engine, DSTC(3, **SETTINGS), da.from_array(X, chunks=(1000, 5)), tasks, reset=True)
-    with pytest.raises(ValueError, match="X has values too large to be squared.*divide X"):
+    with pytest.raises(ValueError, match=r"X has values too large to be squared.*divide X"):
         ChunkedTable(engine, table, lay_out(engine, table)).source(FeatureMap(Kernel("linear"))).moments(True)
 
 

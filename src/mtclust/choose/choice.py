@@ -35,7 +35,7 @@ from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.outcome import Outcome, released
 from mtclust.search.recipe import first_relationship, solve
-from mtclust.util.progress import phase
+from mtclust.util.messages import phase
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

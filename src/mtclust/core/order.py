@@ -33,7 +33,7 @@ _DIGITS = 9
 #: columns of which correlations are taken, and cells that are held at once
 _MOST_COLUMNS, CELLS_AT_ONCE = 500, 250_000
 #: cells of a sparse table that is made dense
-_LARGEST_DENSE = 2_000_000
+LARGEST_DENSE = 2_000_000
 #: deviations below this share of the largest one count for nothing; keys are no larger than this
 _SMALLEST, _FARTHEST = 1e-6, 1e6
 #: steps of a rounded value in its column's spread, which is taken as a power of two
@@ -155,7 +155,7 @@ def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Co
     True
     """
     tasks = np.zeros(X.shape[0], dtype=np.int64) if tasks is None else tasks
-    if sp.issparse(X) and np.prod(X.shape) <= _LARGEST_DENSE:
+    if sp.issparse(X) and np.prod(X.shape) <= LARGEST_DENSE:
         X = X.toarray()
     if sp.issparse(X):
         content, keys = _of_sparse(X, tasks, n_tasks)

@@ -41,7 +41,7 @@ def separation_by(model: Any, X: Any, tasks: Any) -> float:
         )
     labels = model.predict(X, tasks=tasks)
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
-    index = rows_by_task(model, features, ids)
+    index = rows_by_task(model._read_params(), features, ids)
     numbers = numbers_of_known_tasks(None if ids is None else index.names, index.n_tasks, model.tasks_)
     return separation(model, features, index, numbers, lambda sample: labels[sample.order]).separation
 

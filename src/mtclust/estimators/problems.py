@@ -18,27 +18,27 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.choice import DIRECTIONS_OF_D, Choice, bounds_of_labels, modelled
+from mtclust.choose.coupling import decide_coupling
 from mtclust.choose.frames import offsets_by_sums
+from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import (
     Input,
+    Params,
     Sample,
     Settings,
     all_rows,
-    by_rows,
     choose_settings,
     rows_to_choose_on,
     sample_rows,
-    sizes_left_open,
 )
 from mtclust.choose.views import View, is_wide
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
-from mtclust.core.kernels import Kernel, eigen_features
+from mtclust.core.kernels import Kernel, eigen_features, is_precomputed
 from mtclust.core.known import check_sizes, known_counts
 from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, one_per_task, parse_sizes
 from mtclust.core.tasks import TaskIndex
-from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
 from mtclust.problem.criteria import CRITERIA, criterion_named
@@ -47,10 +47,16 @@ from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.search.outcome import Outcome
 from mtclust.search.recipe import solve
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
+from mtclust.util.system import require_kernel_memory
 
 Array = NDArray[np.float64]
 
+#: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
+#: since its features are an approximation
+_SMALL, _SMALL_SPARSE = 700, 1500
+#: fewer rows than this multiple of a sample are not worth one
+_SPARED = 1.2
 #: rows of the search in a wide sparse table
 _WIDE_ROWS = 1500
 #: rows of a task that is not in the sample
@@ -74,27 +80,48 @@ class Prepared:
         return self.settings.choice is None or self.settings.sizes == "given"
 
 
-def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> Prepared:
+def form_of(params: Params, X: Any) -> str:
+    """The form to use, "dual" or "primal"; checks that the dual one has the memory it needs."""
+    n, form = X.shape[0], params.form
+    dual_only = is_precomputed(params.kernel) or params.solver == "cutting-plane"
+    if form == "primal":
+        if dual_only:
+            raise ValueError(
+                'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
+                f"got kernel={params.kernel!r} and solver={params.solver!r}."
+            )
+        return "primal"
+    limit = _SMALL_SPARSE if sp.issparse(X) else _SMALL
+    if form == "auto" and n > limit and not dual_only:
+        return "primal"
+    way_out = (
+        "Use fewer rows."
+        if dual_only
+        else 'Leave solver_options["form"] at "auto" or set it to "primal", which forms no kernel matrix.'
+    )
+    require_kernel_memory(n, way_out)
+    return "dual"
+
+
+def prepare(params: Params, given: Input, form: str) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
     wide = form == "primal" and is_wide(X)
     most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
-    whole = form == "dual" and (X.shape[0] <= SPARED * most or not _chosen_on_few(estimator, clusters))
-    tasks = index.by_rows if sizes_left_open(estimator) and not wide else None
-    every = _tasks_of(estimator, index, most)
+    whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(params, clusters))
+    tasks = index.by_rows if params.sizes_open and not wide else None
+    every = _tasks_of(params, index, most)
     sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks, **every)
-    settings = choose_settings(estimator, given, sample, options)
+    settings = choose_settings(params, given, sample)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
     build = _feature_problem if form == "primal" else _kernel_problem
-    problem = build(estimator, given, settings, sample)
-    settings.selection["form"] = form
-    return Prepared(problem, settings, sample, form)
+    return Prepared(build(params, given, settings, sample), settings, sample, form)
 
 
-def _tasks_of(estimator: Any, index: TaskIndex, most: int) -> dict[str, int]:
+def _tasks_of(params: Params, index: TaskIndex, most: int) -> dict[str, int]:
     """Rows of all tasks, where all are asked to be in one frame and there are not more of them than rows to look at."""
-    if getattr(estimator, "center", "task") != "all" or index.n_tasks > most:
+    if params.center != "all" or index.n_tasks > most:
         return {}
     return {"most_tasks": index.n_tasks, "least": 1}
 
@@ -143,14 +170,59 @@ def _dense(rows: Any) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
 
 
-def _chosen_on_few(estimator: Any, clusters: NDArray[np.int64]) -> bool:
+def _chosen_on_few(params: Params, clusters: NDArray[np.int64]) -> bool:
     """Whether settings of rows that are held as kernel matrices may be chosen on some of them."""
-    return by_rows(estimator) and sizes_left_open(estimator) and int(clusters.max()) > 1
+    return params.by_rows and params.sizes_open and int(clusters.max()) > 1
 
 
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
     """Which tasks those of ``few`` of an outcome are: a choice may have put them in another order."""
     return np.arange(index.n_tasks) if prepared.is_searched else prepared.sample.tasks
+
+
+def solved(
+    params: Params, prepared: Prepared, given: Input, rng: np.random.Generator
+) -> tuple[Outcome, CouplingDecision | None]:
+    """What a search ends with, and what is decided on the coupling where it is open."""
+    settings, m = prepared.settings, given.index.n_tasks
+    decides = COUPLINGS[params.method].couples_labels
+    if params.solver == "cutting-plane":
+        decision = _decision_of_relaxation(params.coupling, m) if decides else None
+        return _solve_relaxed(params, prepared.problem, given.index, rng), decision
+    outcome = search(prepared, given, params.options, rng)
+    if not decides:
+        return outcome, None
+    if settings.frame != "task":
+        moved = ", each moved by an offset of its own," if settings.moves is not None else ","
+        return outcome, CouplingDecision("full", f"all tasks share one frame{moved} and with it one model")
+    return decide_coupling(
+        params.coupling, outcome, settings.X, settings.choice, prepared.sample, given.index, params.options
+    )
+
+
+def _solve_relaxed(params: Params, problem: KernelProblem, index: TaskIndex, rng: np.random.Generator) -> Outcome:
+    """Run the cutting-plane solver with the ``solver_options`` of a user; labels to start from come in input order."""
+    from mtclust.relaxation.cutting_plane import solve_cutting_plane
+    from mtclust.relaxation.options import CuttingPlaneOptions
+
+    options = CuttingPlaneOptions.from_dict(params.solver_options)
+    if not isinstance(options.init, str):
+        init = np.asarray(options.init)
+        options = replace(options, init=init[index.order] if init.shape == index.order.shape else init)
+    return solve_cutting_plane(problem, options, params.options, rng)
+
+
+def _decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecision:
+    """What the ``coupling`` of DMTRC means for cutting planes: they learn Ω or leave the tasks apart."""
+    if n_tasks == 1 or coupling in ("none", 0):
+        return CouplingDecision("none", "there is only one task" if n_tasks == 1 else "set by the user")
+    if coupling not in ("auto", "full", 1):
+        raise ValueError(
+            f'coupling={coupling!r} needs solver="exchange"; '
+            'cutting planes know "full", which "auto" means for them, and "none".'
+        )
+    reason = "set by the user" if coupling != "auto" else "cutting planes always couple, as in the paper"
+    return CouplingDecision("full", reason)
 
 
 def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
@@ -280,11 +352,11 @@ def _in_common_frame(
     )  # fmt: skip
 
 
-def _bounds_of(estimator: Any, settings: Settings, given: Input) -> SizeBounds:
+def _bounds_of(params: Params, settings: Settings, given: Input) -> SizeBounds:
     index = given.index
     if not CRITERIA[settings.criterion].exchanges:
         return neutral_bounds(index.sizes, given.clusters)
-    rule = estimator.sizes if settings.sizes == "given" else "balanced"
+    rule = params.sizes if settings.sizes == "given" else "balanced"
     return parse_sizes(rule, index.sizes, given.clusters, index.names)
 
 
@@ -293,57 +365,59 @@ def _warn_if_constant(scale: float) -> None:
         warn_user(NO_VARIATION, ConvergenceWarning)
 
 
-def _kernel_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> KernelProblem:
+def _kernel_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> KernelProblem:
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
     if sample.in_order or given.rows is sample.rows:
-        return _seen_through(estimator, settings, settings.view, given, estimator.n_components)
+        return _seen_through(params, settings, settings.view, given, params.n_components)
     given = given if settings.frame == "task" else given.as_one_task(settings.moves)
     index = given.index
-    view = View(all_rows(given.rows, index).rows, index.offsets, index.order, estimator.fit_intercept)
-    rank = estimator.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
-    return _seen_through(estimator, settings, view, given, rank)
+    view = View(all_rows(given.rows, index).rows, index.offsets, index.order, params.fit_intercept)
+    rank = params.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
+    return _seen_through(params, settings, view, given, rank)
 
 
-def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, rank: int | None) -> KernelProblem:
+def _seen_through(params: Params, settings: Settings, view: View, given: Input, rank: int | None) -> KernelProblem:
     """The problem of rows seen through the chosen kernel; at most ``rank`` of their directions for D."""
     seen, index = view.through(settings.spec, settings.frame), given.index
     _warn_if_constant(seen.centred.scale)
-    method = estimator._method(index.n_tasks)
+    method = params.method_of(index.n_tasks)
     features = eigen_features(seen.centred.matrix, rank) if COUPLINGS[method].of_features else None
-    if features is not None:
-        settings.selection["n_components"] = features.rank
-    bounds = _bounds_of(estimator, settings, given)
+    bounds = _bounds_of(params, settings, given)
     return KernelProblem(
-        seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.lambda2, method,
+        seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.weight, method,
         features, criterion_named(settings.criterion),
         origin=seen.origin(index.order),
     )  # fmt: skip
 
 
-def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
+def _feature_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.problem.features import FeatureProblem
     from mtclust.rows.features import feature_map, rank_of, source_of
     from mtclust.rows.moments import Data
 
-    method, lambda1, landmarks = estimator._method(given.index.n_tasks), settings.lambda1, None
-    rank = rank_of(settings.kernel, given.rows, estimator.n_components)
+    method, lambda1, landmarks = params.method_of(given.index.n_tasks), settings.lambda1, None
+    rank = rank_of(settings.kernel, given.rows, params.n_components)
     if rank is not None and given.index.content is not None:
         landmarks = _landmarks(given, settings, rank)
     if settings.frame != "task":
         given = given.as_one_task(settings.moves)
-        method, lambda1 = estimator._method(1), lambda1[:1]
+        method, lambda1 = params.method_of(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
-    if settings.kernel.kind == "rbf" and estimator.fit_intercept:
+    if settings.kernel.kind == "rbf" and params.fit_intercept:
         centres = _means_by_task(X, index)
     features = feature_map(settings.kernel, X, index, rank, centres, landmarks)
-    source = source_of(X, features, index, estimator.fit_intercept)
-    own = source.moments(estimator.fit_intercept)
+    source = source_of(X, features, index, params.fit_intercept)
+    own = source.moments(params.fit_intercept)
     _warn_if_constant(own.scale)
-    settings.selection["features"] = features.described.format(own.n_features)
-    data = Data(source, own, _bounds_of(estimator, settings, given))
+    data = Data(source, own, _bounds_of(params, settings, given))
     return FeatureProblem(
-        data, method, lambda1, settings.lambda2, features, criterion=criterion_named(settings.criterion)
+        data,
+        method,
+        lambda1,
+        settings.weight,
+        features,
+        criterion=criterion_named(settings.criterion),
     )
 
 
@@ -367,7 +441,7 @@ def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     return mean if source.shift is None else mean + source.shift
 
 
-def check_known(estimator: Any, given: Input) -> None:
+def check_known(params: Params, given: Input) -> None:
     """Refuse known rows that contradict the number of clusters or sizes that are given."""
     known, index, clusters = given.hints.known, given.index, given.clusters
     if known is None:
@@ -379,11 +453,11 @@ def check_known(estimator: Any, given: Input) -> None:
             f"known has {known.max()} at row {row}; allowed are the cluster ids 0 to {C - 1}, and -1 or missing where "
             "the cluster is unknown."
         )
-    if isinstance(estimator.sizes, str) and estimator.sizes == "auto":  # nobody has given sizes
+    if isinstance(params.sizes, str) and params.sizes == "auto":  # nobody has given sizes
         bounds = neutral_bounds(index.sizes, clusters)
         bounds = SizeBounds(np.zeros_like(bounds.lower), bounds.upper, bounds.movable)
     else:
-        bounds = parse_sizes(estimator.sizes, index.sizes, clusters, index.names)
+        bounds = parse_sizes(params.sizes, index.sizes, clusters, index.names)
     check_sizes(known_counts(known, index.offsets, C), bounds, index.sizes, index.names.tolist())
 
 

@@ -26,7 +26,7 @@ from mtclust.core.kernels import Kernel
 from mtclust.core.labels import SizeBounds
 from mtclust.core.model import DecisionModel
 from mtclust.core.stability import Stability
-from mtclust.persistence.values import check_hashes
+from mtclust.persistence.format import check_hashes
 from mtclust.problem.common import CommonKept
 from mtclust.problem.kept import FeatureKept, KernelKept
 from mtclust.rows.features import FeatureMap
@@ -320,6 +320,10 @@ def _check_kept(model: Any, sizes: Sizes) -> None:
         raise ValueError(f"its rows are not those of {sizes['m']} tasks")
     if n == sizes["n"] and not np.array_equal(np.diff(offsets), per_task):
         raise ValueError("the sizes of its tasks are not those of its rows")
+    task_of_row = np.repeat(np.arange(sizes["m"]), np.diff(offsets))
+    counts = np.bincount(task_of_row * sizes["C"] + kept.labels, minlength=sizes["m"] * sizes["C"])
+    if n == sizes["n"] and not np.array_equal(counts, model.cluster_sizes_.ravel()):
+        raise ValueError("the sizes of its clusters are not those of its rows")
     if kept.rows is None and kept.kernel.kind != "precomputed":
         raise ValueError("it has no rows")
     if kept.centred_rows and sp.issparse(kept.rows):

@@ -15,9 +15,9 @@ from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust.choose.record import Selection
-from mtclust.estimators.dmtfc import LARGEST_FEATURE_COVARIANCE
-from mtclust.util.extras import require
-from mtclust.util.names import shown_name
+from mtclust.estimators.storing import LARGEST_FEATURE_COVARIANCE
+from mtclust.util.messages import shown_name
+from mtclust.util.system import require
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from mtclust.core.kernels import is_precomputed
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.plotting.figures import FRAME, cluster_style, column_names
-from mtclust.util.extras import require
-from mtclust.util.names import shown_name
+from mtclust.util.messages import shown_name
+from mtclust.util.system import require
 
 Array = NDArray[np.float64]
 

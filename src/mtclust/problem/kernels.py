@@ -23,7 +23,7 @@ from mtclust.core.model import DecisionModel, KernelOrigin, build_model
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.kernel_descent import ROUNDING, ExactLabels, KernelFit
 from mtclust.problem.protocol import BaseProblem, Method, Point, SearchOptions, Start
-from mtclust.util.progress import counted
+from mtclust.util.messages import counted
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -26,7 +26,7 @@ from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex
 from mtclust.rows.moments import Moments, RowSource
 from mtclust.rows.source import MappedRows, SparseRows, TableRows, held_in_memory
-from mtclust.util.memory import available_memory
+from mtclust.util.system import available_memory
 
 Array = NDArray[np.float64]
 
