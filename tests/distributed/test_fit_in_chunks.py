@@ -76,12 +76,11 @@ def test_features_that_do_not_fit_are_computed_in_every_pass(data, monkeypatch):
     assert_same_fit(fitted(DSTC, *in_chunks(X, tasks), **settings), whole)
 
 
-def test_rows_kept_for_a_pass_may_turn_out_too_few(data, monkeypatch):
+def test_rows_fetched_for_a_pass_may_turn_out_too_few(data, monkeypatch):
     X, tasks = data
-    monkeypatch.setattr("mtclust.distributed.source._KEPT_SHARE", 1e-4)
-    monkeypatch.setattr("mtclust.distributed.source._KEPT_AT_FIRST", 1e-4)
-    monkeypatch.setattr("mtclust.distributed.chunk._FEWEST_KEPT", 1)
-    assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks)), fitted(DMTRC, X, tasks))
+    whole = fitted(DMTRC, X, tasks)
+    monkeypatch.setattr("mtclust.distributed.source.first_gap_rank", lambda *sizes: 1)
+    assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks)), whole)
 
 
 def test_rows_to_spare_for_the_polish_may_turn_out_too_few(data, monkeypatch):

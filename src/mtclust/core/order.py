@@ -76,13 +76,14 @@ class Content:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what cannot be squared is refused later
             n, mean, deviation = over(_levels, _merged_levels)
             scale = _scale(deviation)
-            third, fourth, odd, products = (part / n for part in over(partial(_powers, mean, scale), _added))
+            third, fourth, odd, products = (part / n for part in over(partial(_powers, mean, scale), added))
             weights = _weights(third, fourth, np.sum(products**4, axis=1))
             content = cls(mean, scale, weights, weights * odd[:, None], np.zeros(4), np.ones(4), np.arange(1))
-            (_, level, deviation), sums, sizes = over(partial(_levels_of_keys, content, n_tasks), _merged_keys)
-            return content._with_keys(level, deviation, sums, sizes)
+            return content._with_keys(*over(partial(_sums_of_keys, content, n_tasks), added))
 
-    def _with_keys(self, level: Array, deviation: Array, sums: Array, sizes: Integers) -> Content:
+    def _with_keys(self, sums: Array, squares: Array, sizes: Integers) -> Content:
+        level = sums.sum(axis=0) / sizes.sum()
+        deviation = np.sqrt(np.maximum(squares / sizes.sum() - level**2, 0.0))
         spread = deviation + _SMALLEST * max(float(deviation.max()), 1.0)  # keys of standardised values
         means = np.nan_to_num((sums / np.maximum(sizes, 1)[:, None] - level) / spread)
         tasks = np.lexsort((sizes, *means.round(_DIGITS).T[::-1]))
@@ -259,22 +260,19 @@ def _powers(mean: Array, scale: Array, rows: NDArray[Any], tasks: Integers) -> t
     )
 
 
-def _added(parts: list[tuple[Array, ...]]) -> tuple[Array, ...]:
+def added(parts: list[tuple[Array, ...]]) -> tuple[Array, ...]:
+    """Sums of what was found in several blocks."""
     return tuple(np.sum(group, axis=0) for group in zip(*parts))
 
 
-def _levels_of_keys(content: Content, n_tasks: int, rows: NDArray[Any], tasks: Integers) -> tuple[Any, Array, Integers]:
-    keys = content.keys(rows)
-    return _levels(keys, tasks), _sums_by_task(keys, tasks, n_tasks), np.bincount(tasks, minlength=n_tasks)
+def _sums_of_keys(content: Content, n_tasks: int, rows: NDArray[Any], tasks: Integers) -> tuple[Any, ...]:
+    return _by_task(content.keys(rows), tasks, n_tasks)
 
 
-def _sums_by_task(keys: Array, tasks: Integers, n_tasks: int) -> Array:
-    return np.stack([np.bincount(tasks, column, n_tasks) for column in keys.T], axis=1).astype(np.float64)
-
-
-def _merged_keys(parts: list[Any]) -> tuple[Any, Array, Integers]:
-    levels, sums, sizes = zip(*parts)
-    return _merged_levels(list(levels)), np.sum(sums, axis=0), np.sum(sizes, axis=0)
+def _by_task(keys: Array, tasks: Integers, n_tasks: int) -> tuple[Array, Array, Integers]:
+    """Sums of the keys of every task, sums of squares of all keys, and sizes of the tasks."""
+    sums = np.stack([np.bincount(tasks, column, n_tasks) for column in keys.T], axis=1).astype(np.float64)
+    return sums, np.einsum("nk,nk->k", keys, keys), np.bincount(tasks, minlength=n_tasks)
 
 
 def _of_sparse(X: Any, tasks: Integers, n_tasks: int) -> tuple[Content, Array]:
@@ -292,8 +290,7 @@ def _of_sparse(X: Any, tasks: Integers, n_tasks: int) -> tuple[Content, Array]:
     sums = X @ linear - mean @ linear
     keys = _keys(squares[:, :3], sums[:, :3], sums[:, 3])
     content = Content(mean, scale, weights, weights * odd[:, None], np.zeros(4), np.ones(4), np.arange(1))
-    sums, sizes = _sums_by_task(keys, tasks, n_tasks), np.bincount(tasks, minlength=n_tasks)
-    content = content._with_keys(keys.mean(axis=0), keys.std(axis=0), sums, sizes)
+    content = content._with_keys(*_by_task(keys, tasks, n_tasks))
     return content, _clipped((keys - content.level) / content.spread)
 
 

@@ -22,12 +22,8 @@ from mtclust.rows.source import MappedRows, TableRows
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: rows of a task in a chunk that are kept with their features for the rows near a boundary, at least
-_FEWEST_KEPT = 256
 #: values above this overflow when many squares are added
 _LARGEST = 1e150
-#: by this share of the gap clusters that were not sent are put outside it, so that no solution can use them unnoticed
-_OUTSIDE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -105,38 +101,33 @@ def over_blocks(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: An
     return merge([read(rows[a : a + step], numbers[a : a + step]) for a in range(0, len(rows), step)])
 
 
-def hashes_of(raw: Any, reading: Reading, content: Content) -> Hashes:
-    rows = rows_of(raw, reading)
+#: hashes of the rows of every task of a chunk
+TaskHashes = dict[int, Hashes]
+
+
+def hashes_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, content: Content, tasks: list[int]) -> TaskHashes:
+    """Of the rows of some tasks."""
+    rows, (order, offsets) = rows_of(raw, reading), by_task(task_numbers, reading)
     step = block_rows(rows.shape[1], rows.dtype.itemsize)
-    return np.concatenate([content.hashes(rows[a : a + step]) for a in range(0, max(len(rows), 1), step)])
+    found = [content.hashes(rows[a : a + step]) for a in range(0, max(len(rows), 1), step)]
+    hashes = np.concatenate(found)[order]
+    return {task: hashes[offsets[task] : offsets[task + 1]] for task in tasks}
 
 
-def likely_hashes(
-    hashes: Hashes, task_numbers: NDArray[Any], reading: Reading, asked: dict[int, tuple[int, int]]
-) -> dict[int, Hashes]:
+def likely_hashes(hashes: TaskHashes, asked: dict[int, tuple[int, int]]) -> TaskHashes:
     """For some tasks, of which the size and the leading zeros are given, the hashes that may come first."""
-    order, offsets = by_task(task_numbers, reading)
-    found = {}
-    for task, (n, bits) in asked.items():
-        own = hashes[order[offsets[task] : offsets[task + 1]]]
-        if len(own):
-            found[task] = likely(own, bits, n / len(own))[0]
-    return found
+    return {i: likely(hashes[i], bits, n / max(len(hashes[i]), 1))[0] for i, (n, bits) in asked.items()}
 
 
-def merge_hashes(parts: list[dict[int, Hashes]]) -> dict[int, Hashes]:
-    tasks = {task for part in parts for task in part}
-    return {task: np.unique(np.concatenate([part[task] for part in parts if task in part])) for task in tasks}
+def merge_hashes(parts: list[TaskHashes]) -> TaskHashes:
+    return {task: np.unique(np.concatenate([part[task] for part in parts])) for task in parts[0]}
 
 
-def count_hashes(
-    hashes: Hashes, task_numbers: NDArray[Any], reading: Reading, asked: dict[int, Hashes]
-) -> dict[int, NDArray[np.int64]]:
-    """How many rows of some tasks have which hash."""
-    order, offsets = by_task(task_numbers, reading)
+def count_hashes(hashes: TaskHashes, asked: TaskHashes) -> dict[int, NDArray[np.int64]]:
+    """How many rows have which hash."""
     found = {}
     for task, these in asked.items():
-        own = np.sort(hashes[order[offsets[task] : offsets[task + 1]]])
+        own = np.sort(hashes[task])
         found[task] = np.searchsorted(own, these, side="right") - np.searchsorted(own, these)
     return found
 
@@ -146,20 +137,20 @@ def merge_counts(parts: list[dict[int, NDArray[np.int64]]]) -> dict[int, NDArray
 
 
 def rows_with_hashes(
-    raw: Any, task_numbers: NDArray[Any], hashes: Hashes, reading: Reading, content: Content, asked: dict[int, Hashes]
-) -> dict[int, tuple[Hashes, Hashes, Positions]]:
-    """For some tasks hashes, finer hashes and places of rows, no more of one hash than are asked for."""
+    raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, content: Content, hashes: TaskHashes,
+    asked: TaskHashes,
+) -> dict[int, tuple[Hashes, Hashes, Positions]]:  # fmt: skip
+    """For some tasks hashes, finer hashes and positions of rows, no more of one hash than are asked for."""
     (order, offsets), rows = by_task(task_numbers, reading), rows_of(raw, reading)
     found = {}
     for task, sequence in asked.items():
-        mine = order[offsets[task] : offsets[task + 1]]
         these, numbers = np.unique(sequence, return_counts=True)
-        places = np.flatnonzero(np.isin(hashes[mine], these))
-        h, fine = hashes[mine[places]], content.finer(rows[mine[places]])
+        places = np.flatnonzero(np.isin(hashes[task], these))
+        h, fine = hashes[task][places], content.finer(rows[order[offsets[task] + places]])
         first = np.lexsort((fine, h))
         turn = np.arange(len(first)) - np.searchsorted(h[first], h[first])
         first = first[turn < numbers[np.searchsorted(these, h[first])]]
-        found[task] = h[first], fine[first], places[first]
+        found[task] = h[first], fine[first], base[task] + places[first]
     return found
 
 
@@ -213,28 +204,12 @@ def merge_sums(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, A
 
 @dataclass(frozen=True)
 class Models:
-    """What a pass sends down.
-
-    Attributes
-    ----------
-    moments : Moments
-    W, prices : ndarray
-        Models (m × r × C) and prices (m × C) of all tasks.
-    steps : ndarray of shape (m,)
-        Every how many rows of a task the gap is sent up.
-    kept_share : float
-        Share of the rows, those nearest to a boundary, whose scores and features are kept until the pass is over.
-    """
+    """What a pass sends down: models W (m × r × C), prices (m × C), and every how many rows a gap is sent up."""
 
     moments: Moments
     W: Array
     prices: Array
     steps: NDArray[np.int64]
-    kept_share: float
-
-    def weights(self, task: int) -> tuple[Array, Array]:
-        """Weights of raw rows, and the constant that the task's centre adds to all scores."""
-        return self.moments.on_raw(task, self.W[task])
 
 
 def light_moments(own: Moments) -> Moments:
@@ -260,119 +235,62 @@ def features_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]
 
 
 @dataclass(frozen=True)
-class NearBoundary:
-    """Rows of a task in a chunk with the smallest gaps, all of them up to the gap ``reach``.
-
-    ``rows`` counts from the task's first row in the chunk; scores minus ``offsets`` are what is compared.
-    """
-
-    rows: Positions
-    gaps: Array
-    scores: Array
-    offsets: Array
-    features: NDArray[Any]
-    reach: float
-
-
-@dataclass(frozen=True)
 class Proposed:
     """Labels of a chunk by prices alone, sorted by task, with what settling them takes."""
 
     offsets: NDArray[np.int64]
     labels: NDArray[Any]
+    gaps: Array
     counts: NDArray[np.int64]
     sums: dict[int, Array]
-    gaps: dict[int, Array]
-    widest: dict[int, float]
-    near: dict[int, NearBoundary]
 
 
-def propose(raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, models: Models) -> Proposed:
+def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Models) -> Proposed:
     """Give every row the cluster of highest score − price."""
     from mtclust.core import compiled
 
-    source = source_of(raw, task_numbers, reading)
-    C = models.W.shape[2]
-    labels = np.full(len(task_numbers), -1, dtype=np.int32)
-    counts = np.zeros((len(models.W), C), dtype=np.int64)
-    sums, looked_at, widest, near = {}, {}, {}, {}
+    source, (m, r, C) = source_of(raw, task_numbers, reading), models.W.shape
+    labels, gaps = np.full(len(task_numbers), -1, dtype=np.int32), np.empty(len(task_numbers))
+    counts, sums = np.zeros((m, C), dtype=np.int64), {}
     for task in tasks_in(source).tolist():
-        weights, constant = models.weights(task)
-        prices = models.prices[task] - constant
-        part = labels[source.offsets[task] : source.offsets[task + 1]]
-        gaps, sums[task] = np.empty(len(part)), np.zeros((C, source.n_features))
+        weights, constant = models.moments.on_raw(task, models.W[task])
+        first, sums[task] = int(source.offsets[task]), np.zeros((C, r))
         for begin, end, block in source.blocks(task):
-            none = np.full(end - begin, -1, dtype=np.int32)
-            compiled.choose(scores_of(block, weights), prices, part[begin:end], gaps[begin:end], counts[task])
-            compiled.move_sums(block, none, part[begin:end], sums[task])
-        step = int(models.steps[task])
-        looked_at[task], widest[task] = gaps[-int(base[task]) % step :: step].copy(), float(gaps.max())
-        near[task] = _near_boundary(source, task, gaps, weights, prices, models.kept_share)
-    return Proposed(source.offsets, _small(labels, C), counts, sums, looked_at, widest, near)
+            rows = slice(first + begin, first + end)
+            none, prices = np.full(end - begin, -1, dtype=np.int32), models.prices[task] - constant
+            compiled.choose(scores_of(block, weights), prices, labels[rows], gaps[rows], counts[task])
+            compiled.move_sums(block, none, labels[rows], sums[task])
+    return Proposed(source.offsets, labels.astype(np.min_scalar_type(-C)), gaps, counts, sums)
 
 
-def _small(labels: NDArray[np.int32], n_clusters: int) -> NDArray[Any]:
-    return labels.astype(np.min_scalar_type(-n_clusters))
+def overview(
+    proposed: Proposed, base: Positions, steps: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], dict[int, Array]]:
+    """Cluster sizes, and some of the gaps of every task."""
+    gaps = {}
+    for task in np.flatnonzero(np.diff(proposed.offsets)).tolist():
+        own = proposed.gaps[proposed.offsets[task] : proposed.offsets[task + 1]]
+        gaps[task] = own[-int(base[task]) % int(steps[task]) :: int(steps[task])].copy()
+    return proposed.counts, gaps
 
 
-def _near_boundary(
-    source: Blocks, task: int, gaps: Array, weights: Array, offsets: Array, share: float
-) -> NearBoundary:
-    wanted = max(_FEWEST_KEPT, int(np.ceil(share * len(gaps))))
-    reach = np.inf if wanted >= len(gaps) else float(np.partition(gaps, wanted)[wanted])
-    rows = np.flatnonzero(gaps <= reach)
-    features = source.take(task, rows)
-    return NearBoundary(rows, gaps[rows], scores_of(features, weights), offsets, features, reach)
+#: positions, labels, gaps and scores (without the constant of the centre) of some rows of a task
+NearRows = tuple[Positions, NDArray[Any], Array, Array]
 
 
-def overview(proposed: Proposed) -> tuple[NDArray[np.int64], dict[int, Array], dict[int, float]]:
-    return proposed.counts, proposed.gaps, proposed.widest
-
-
-@dataclass(frozen=True)
-class Undecided:
-    """Rows of a task with at most a certain gap, by position.
-
-    ``scores`` (without the constant of the centre) are those of the clusters in ``within``, row by row: clusters that
-    are worse than a row's best by more than the gap are out of the question as long as prices move by no more.
-    """
-
-    positions: NDArray[Any]
-    labels: NDArray[Any]
-    within: NDArray[Any]
-    scores: Array
-
-    def all_scores(self, offsets: Array, gap: float) -> Array:
-        """Scores of all clusters; those that were not sent are put just outside the gap, which none of them exceeds.
-
-        ``offsets`` are what was subtracted from the scores to compare them.
-        """
-        sent = np.unpackbits(self.within, axis=1, count=len(offsets)).astype(bool)
-        scores = np.full(sent.shape, -np.inf)
-        scores[sent] = self.scores
-        best = (scores - offsets).max(axis=1, keepdims=True)
-        outside = gap * (1 + _OUTSIDE) + np.finfo(float).tiny
-        return np.where(sent, scores, best - outside + offsets)
-
-
-def undecided(proposed: Proposed, base: Positions, gaps: dict[int, tuple[float, float]]) -> dict[int, Undecided] | None:
-    """The rows within a gap, and their clusters within another, for some tasks; None if not all rows were kept."""
-    result = {}
-    for task, near in proposed.near.items():
-        if task not in gaps:
-            continue
-        gap, reach = gaps[task]
-        if gap > near.reach:
-            return None
-        chosen = np.flatnonzero(near.gaps <= gap)
-        rows, scores = near.rows[chosen], near.scores[chosen]
-        net = scores - near.offsets
-        within = net.max(axis=1, keepdims=True) - net <= reach
-        labels = proposed.labels[proposed.offsets[task] + rows]
-        positions = base[task] + rows
-        small = np.uint32 if positions.max(initial=0) < 2**32 else np.int64
-        result[task] = Undecided(positions.astype(small), labels, np.packbits(within, axis=1), scores[within])
-    return result
+def near(
+    raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, models: Models, proposed: Proposed,
+    margins: dict[int, float],
+) -> dict[int, NearRows]:  # fmt: skip
+    """The rows of some tasks whose gap is no larger than a margin."""
+    source = source_of(raw, task_numbers, reading)
+    found = {}
+    for task in set(tasks_in(source).tolist()) & set(margins):
+        part = slice(int(source.offsets[task]), int(source.offsets[task + 1]))
+        rows = np.flatnonzero(proposed.gaps[part] <= margins[task])
+        scores = scores_of(source.take(task, rows), models.moments.on_raw(task, models.W[task])[0])
+        found[task] = base[task] + rows, proposed.labels[part][rows], proposed.gaps[part][rows], scores
+    return found
 
 
 @dataclass(frozen=True)
@@ -404,7 +322,9 @@ class ChunkLabels:
         return labels
 
 
-def finish_labels(proposed: Proposed, changes: Changes) -> ChunkLabels:
+def finish_labels(
+    raw: Any, task_numbers: NDArray[Any], reading: Reading, proposed: Proposed, changes: Changes
+) -> ChunkLabels:
     """The labels after the rows near a boundary were given theirs."""
     from mtclust.core import compiled
 
@@ -412,10 +332,10 @@ def finish_labels(proposed: Proposed, changes: Changes) -> ChunkLabels:
     sums = {task: part.copy() for task, part in proposed.sums.items()}
     tasks = np.searchsorted(offsets, changes.rows, side="right") - 1
     for task in np.unique(tasks).tolist():
+        source = source_of(raw, task_numbers, reading)
         mine = tasks == task
-        rows, after, near = changes.rows[mine], changes.labels[mine].astype(np.int32), proposed.near[task]
-        features = near.features[np.searchsorted(near.rows, rows - offsets[task])]
-        compiled.move_sums(features, labels[rows], after, sums[task])
+        rows, after = changes.rows[mine], changes.labels[mine].astype(np.int32)
+        compiled.move_sums(source.take(task, rows - offsets[task]), labels[rows], after, sums[task])
         labels[rows] = after
     return ChunkLabels(offsets, labels.astype(proposed.labels.dtype), sums)
 

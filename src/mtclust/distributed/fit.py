@@ -16,9 +16,8 @@ from mtclust.core.order import Content, Hashes, Over, bits_of, first_hashes, pla
 from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks, task_ids
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
-from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
-from mtclust.distributed.source import ChunkedRows, picked
-from mtclust.distributed.unusable import chunks_named
+from mtclust.distributed.inputs import Layout, Table, chunks_named, lay_out, lengths_of, read
+from mtclust.distributed.source import ChunkedRows, over_chunks, picked
 from mtclust.problem.sample import ALL_ROWS
 from mtclust.rows.features import FeatureMap, held_as, source_of
 from mtclust.util.system import require
@@ -42,7 +41,9 @@ class ChunkedTable:
     def over(self, read: Callable[..., Any], merge: Callable[[list[Any]], Any]) -> Any:
         """What a function of rows and numbers of tasks finds in all blocks of all chunks, merged on the way here."""
         reading, read = self.engine.constant(self._reading), self.engine.constant(read)
-        return self.engine.gather([self.engine.merged(self._steps(chunk.over_blocks, reading, read, merge), merge)])[0]
+        steps = self._steps(chunk.over_blocks, reading, read, merge)
+        steps = [step for step, n in zip(steps, self.layout.lengths) if n]
+        return self.engine.gather([self.engine.merged(steps, merge)])[0]
 
     def as_one_task(self, moves: NDArray[Any] | None) -> ChunkedTable:
         """The same rows as those of one task, after ``moves`` were taken off the rows of every task."""
@@ -60,8 +61,7 @@ class ChunkedTable:
         if dtype is None:
             return ChunkedRows(engine, layout, raw, reading, rank)
         sent = engine.keep([engine.constant(reading)])[0]
-        parts = zip(raw, layout.task_numbers)
-        held = engine.keep([engine.step(chunk.features_of, part, own, sent, dtype) for part, own in parts])
+        held = engine.keep(self._steps(chunk.features_of, sent, dtype))
         of_parts = chunk.Reading(reading.n_tasks, dtype, one_task=reading.one_task)
         return ChunkedRows(engine, layout, raw, reading, rank, held, of_parts)
 
@@ -72,12 +72,11 @@ class ChunkedTable:
         first, where these rows are.
         """
         engine, layout, reading = self.engine, self.layout, self.engine.constant(self._reading)
-        sent = engine.keep([engine.constant(content)])[0]
-        hashes = engine.keep([engine.step(chunk.hashes_of, part, reading, sent) for part in self.table.parts])
-        own = list(zip(hashes, layout.task_numbers))
+        content = engine.keep([engine.constant(content)])[0]
+        hashes = engine.keep(self._steps(chunk.hashes_of, reading, content, engine.constant(list(numbers))))
         zeros = {task: bits_of(int(layout.sizes[task]), k) for task, k in numbers.items()}
         sequences: dict[int, Hashes] = {}
-        for turn in range(max(len(own) for own in zeros.values())):
+        for turn in range(max(map(len, zeros.values()))):
             asked = {
                 task: (int(layout.sizes[task]), bits[min(turn, len(bits) - 1)])
                 for task, bits in zeros.items()
@@ -85,30 +84,26 @@ class ChunkedTable:
             }
             if not asked:
                 break
-            steps = [engine.step(chunk.likely_hashes, *part, reading, asked) for part in own]
+            steps = [engine.step(chunk.likely_hashes, part, asked) for part in hashes]
             found = engine.keep([engine.merged(steps, chunk.merge_hashes)])[0]
-            steps = [engine.step(chunk.count_hashes, *part, reading, found) for part in own]
+            steps = [engine.step(chunk.count_hashes, part, found) for part in hashes]
             likely, counts = engine.gather([found, engine.merged(steps, chunk.merge_counts)])
             for task, (_, bits) in asked.items():
                 sequence = first_hashes(likely[task], counts[task], bits, numbers[task])
                 if sequence is not None:
                     sequences[task] = sequence
         parts = engine.gather(
-            [
-                engine.step(chunk.rows_with_hashes, part, numbers, found, reading, sent, sequences)
-                for part, (found, numbers) in zip(self.table.parts, own)
-            ]
+            self._steps(chunk.rows_with_hashes, list(layout.base), reading, content, hashes, sequences)
         )
         result = {}
         for task, sequence in sequences.items():
-            places = [base + part[task][2] for base, part in zip(layout.base[:, task], parts)]
-            fields = [np.concatenate([part[task][k] for part in parts]) for k in (0, 1)]
-            result[task] = placed(fields[0], fields[1], np.concatenate(places), sequence)
+            hashed, finer, positions = (np.concatenate([part[task][k] for part in parts]) for k in range(3))
+            result[task] = placed(hashed, finer, positions, sequence)
         return result
 
     def _steps(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        parts = zip(self.table.parts, self.layout.task_numbers, self.layout.lengths)
-        return [self.engine.step(function, part, own, *arguments) for part, own, n in parts if n]
+        """One step per chunk; arguments that are lists have one entry per chunk."""
+        return over_chunks(self.engine, self.table.parts, self.layout.task_numbers, function, *arguments)
 
 
 @source_of.register

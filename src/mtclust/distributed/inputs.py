@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +15,13 @@ from mtclust.core.ids import missing_ids, plain_ids
 from mtclust.core.labels import offsets_of
 from mtclust.core.tasks import index_tasks
 from mtclust.core.validation import split_task_column
-from mtclust.distributed import is_dask
+from mtclust.distributed import chunk, is_dask
 from mtclust.distributed.engine import Engine
+from mtclust.exceptions import ClusterLostError
+
+#: what errors about rows begin with, as opposed to those about parameters
+_OF_ROWS = ("X ", "Input X")
+_WAY_OUT = "If its file is damaged, write it anew; else drop, fill or rescale these rows."
 
 
 @dataclass(frozen=True)
@@ -211,21 +218,20 @@ def lay_out(engine: Engine, table: Table) -> Layout:
         _check_lengths(lengths, lengths_of(engine, table))
     missing = np.array([number for _, _, (number, _) in found])
     if missing.any():
-        chunk = int(np.argmax(missing > 0))
-        row = sum(lengths[:chunk]) + found[chunk][2][1]
+        k = int(np.argmax(missing > 0))
+        row = sum(lengths[:k]) + found[k][2][1]
         raise ValueError(
-            f"tasks has {missing.sum()} missing values (first at row {row}, in chunk {chunk}); every row needs a "
-            "task id."
+            f"tasks has {missing.sum()} missing values (first at row {row}, in chunk {k}); every row needs a task id."
         )
     if not sum(lengths):
         raise ValueError("X has no rows; expected at least one per cluster.")
     names = _distinct(np.concatenate([values for values, _, _ in found if len(values)]))[0]
     counts = np.zeros((len(found), len(names)), dtype=np.int64)
     task_numbers = []
-    for chunk, (values, numbers, _) in enumerate(found):
+    for k, (values, numbers, _) in enumerate(found):
         places = np.searchsorted(names, values)
-        counts[chunk, places] = numbers
-        task_numbers.append(engine.step(_recode, encoded[chunk], places.astype(_code_type(len(names)))))
+        counts[k, places] = numbers
+        task_numbers.append(engine.step(_recode, encoded[k], places.astype(_code_type(len(names)))))
     return Layout(names, engine.keep(task_numbers), counts, _base(counts))
 
 
@@ -278,3 +284,32 @@ def _without_codes(encoded: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _recode(encoded: tuple[Any, ...], places: NDArray[Any]) -> NDArray[Any]:
     return places[encoded[3]]
+
+
+@contextmanager
+def chunks_named(engine: Engine, table: Table) -> Iterator[None]:
+    """Say of an error about the rows, or of reading them, which chunk it is about; only then are all looked at."""
+    try:
+        yield
+    except (ClusterLostError, MemoryError):
+        raise
+    except Exception as error:
+        if type(error) in (ValueError, TypeError) and not str(error).startswith(_OF_ROWS):
+            raise
+        _name_chunk(engine, table, error)
+        raise
+
+
+def _name_chunk(engine: Engine, table: Table, error: Exception) -> None:
+    reading = chunk.Reading(1, table.dtype, table.columns)
+    for number, part in enumerate(table.parts):  # one by one: what cannot be read fails before it can be looked at
+        where = f"chunk {number} of {len(table.parts)} (counted from 0)"
+        try:
+            (wrong,) = engine.gather([engine.step(chunk.unusable, part, reading)])
+        except ClusterLostError:
+            raise
+        except Exception as reason:
+            said = " ".join(f"{type(reason).__name__}: {reason}".split())
+            raise OSError(f"X cannot be used: {where} cannot be read ({said}). {_WAY_OUT}") from error
+        if wrong is not None:
+            raise ValueError(f"X cannot be used: {where} has {wrong}. {_WAY_OUT}") from error

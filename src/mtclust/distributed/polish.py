@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from mtclust.distributed.chunk import Changes, ChunkLabels, Reading, source_of, tasks_in
 from mtclust.rows.moments import Moments, NearRows
-from mtclust.rows.passes import FEW_ROWS, MOST_CANDIDATES, largest_pull, pulls_of, wants_of
-from mtclust.rows.source import TableRows
+from mtclust.rows.passes import FEW_ROWS, MOST_CANDIDATES, largest_pull, pulls_of, scores_of, wants_of
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -52,18 +51,12 @@ class Question:
         if int(self.moments.sizes[task]) <= FEW_ROWS:  # these are exchanged whole
             wants = np.full(n, np.inf)
         else:
-            own = _one_task(self.moments, task)
-            wants = wants_of(TableRows(rows, np.array([0, n])), 0, own, W, self.prices[task], labels)
+            from mtclust.core import compiled
+
+            (weights, constant), wants = self.moments.on_raw(task, W), np.empty(n)
+            compiled.eagerness(scores_of(rows, weights), self.prices[task] - constant, labels, wants)
         pulls = pulls_of(self.moments, task, self.factors[task], rows, self.n_clusters)
         return wants, wants + pulls
-
-
-def _one_task(own: Moments, task: int) -> Moments:
-    part = slice(task, task + 1)
-    offset = None if own.offset is None else own.offset[part]
-    return Moments(
-        own.sizes[part], own.mean[part], own.total[part], own.gram[part], own.scale, own.largest[part], offset
-    )
 
 
 @dataclass(frozen=True)

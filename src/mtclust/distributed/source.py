@@ -2,25 +2,35 @@
 
 A pass sends models and prices down. The chunks answer with cluster sizes and a sample of the gaps between the best and
 the second best cluster; then with the scores of the few rows whose gap is small enough to be undecided; then, told the
-labels of these, with class sums. Rows and labels stay where they are.
+labels of these, with class sums. Rows and labels stay where they are; what is decided after a pass (clusters renamed,
+some rows exchanged) is remembered here and applied wherever labels are read.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core.alignment import ids_by_size, names_by_agreement, pair_counts
 from mtclust.core.kernels import require_finite
 from mtclust.distributed import chunk, polish
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
-from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk, chunked, split_by_chunk
-from mtclust.rows.boundary import assign_near_boundary, first_gap_rank, gap_of_rank, gap_step, sizes_fit
+from mtclust.rows.boundary import (
+    HeldBoundary,
+    TooFew,
+    assign_near_boundary,
+    first_gap_rank,
+    gap_of_rank,
+    gap_step,
+    sizes_fit,
+)
 from mtclust.rows.moments import Data, Labelled, Moments, NearRows, RawSums, combine, far_from_zero
 from mtclust.rows.passes import TaskLabels, first_rows, move_sums, prices_from
 from mtclust.util.system import require
@@ -28,11 +38,8 @@ from mtclust.util.system import require
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: share of the rows of a chunk, those nearest to a boundary, whose scores and features are kept during a pass, and by
-#: how much it grows where that was not enough
-_KEPT_SHARE = 0.1
-_KEPT_AT_FIRST = 0.25
-_MORE = 4.0
+#: how many times the rows that are tried first are fetched at first, and by how much more where these do not do
+_MORE = 2
 
 
 @dataclass
@@ -76,17 +83,9 @@ class ChunkedRows:
 
     def _over_chunks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """One step per chunk on its features; arguments that are lists have one entry per chunk."""
-        homes = self.engine.homes(self.parts)
-        return [
-            self.engine.step(
-                function,
-                part,
-                task_numbers,
-                *(item[k] if isinstance(item, list) else item for item in arguments),
-                at=homes[k],
-            )
-            for k, (part, task_numbers) in enumerate(zip(self.parts, self.layout.task_numbers))
-        ]
+        return over_chunks(
+            self.engine, self.parts, self.layout.task_numbers, function, *arguments, homes=self.engine.homes(self.parts)
+        )
 
     def _bases(self) -> list[Any]:
         return list(self.layout.base)
@@ -168,51 +167,58 @@ class ChunkedRows:
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         assert len(tasks) == len(labels), "a pass over the chunks labels all tasks"
-        return self._relabel(data, W, chunked(labels))
-
-    def _relabel(self, data: Data, W: Array, tasks: list[ChunkedTaskLabels]) -> int:
-        start = time.perf_counter()
-        prices = np.stack([task.prices for task in tasks])
-        share = _KEPT_AT_FIRST if tasks[0].by_chunk is None else _KEPT_SHARE
-        proposed = self._proposed(data, W, prices, share)
-        boundaries, counts = self._overview(proposed, data, W, prices)
+        start, own, engine, sizes = time.perf_counter(), chunked(labels), self.engine, data.moments.sizes
+        prices = np.stack([task.prices for task in own])
+        steps = np.array([gap_step(int(n)) for n in sizes])
+        models = engine.constant(chunk.Models(chunk.light_moments(data.moments), W, prices.copy(), steps))
+        proposed = engine.keep(self._over_chunks(chunk.propose, self._part_reading, models))
+        counts, gaps = self._overview(proposed, steps)
         lower, upper = data.bounds.lower, data.bounds.upper
-        open_tasks = [i for i in range(len(tasks)) if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
-        ask = {i: boundaries[i].gap_of_rank(first_gap_rank(counts[i], lower[i], upper[i])) for i in open_tasks}
-        proposal = _Proposal(self, proposed, lambda share: self._proposed(data, W, prices, share), share)
-        for i, rows in proposal.undecided({i: boundaries[i].question(gap) for i, gap in ask.items()}).items():
-            boundaries[i].remember(ask[i], rows)
+        open_tasks = [i for i in tasks if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
+        ranks = {i: _MORE * first_gap_rank(counts[i], lower[i], upper[i]) for i in open_tasks}
         changes, n_near = [np.empty((0, 2), dtype=np.int64)], 0
+        near: dict[int, chunk.NearRows] = {}
         for i in open_tasks:
-            boundaries[i].fetch = lambda question, i=i: proposal.undecided({i: question})[i]
-            positions, labels, prices[i] = assign_near_boundary(boundaries[i], counts[i], lower[i], upper[i], prices[i])
-            before = boundaries[i].labels
-            counts[i] += np.bincount(labels, minlength=len(counts[i])) - np.bincount(before, minlength=len(counts[i]))
-            moved = np.flatnonzero(labels != before)
-            changes.append(np.stack([self.offsets[i] + positions[moved], labels[moved]], axis=1))
-            n_near += len(positions)
-        changed = self._finish(proposal.steps, np.concatenate(changes), tasks, counts, prices)
+            while True:
+                margins = {k: _margin(gaps[k], int(sizes[k]), ranks[k]) for k in open_tasks if k not in near}
+                if margins:
+                    near |= self._near(proposed, models, margins)
+                positions, before, own_gaps, scores = near[i]
+                costs, n = -data.moments.on_raw(i, W[i])[1] - scores, int(sizes[i])
+                complete = len(positions) == n
+                boundary = HeldBoundary(
+                    n, before, own_gaps, costs.__getitem__, None if complete else positions,
+                    np.inf if complete else _margin(gaps[i], n, ranks[i]),
+                )  # fmt: skip
+                try:
+                    found, after, prices[i] = assign_near_boundary(boundary, counts[i], lower[i], upper[i], prices[i])
+                    break
+                except TooFew:
+                    ranks[i] *= _MORE
+                    del near[i]
+            before = before[np.searchsorted(positions, found)]
+            counts[i] += np.bincount(after, minlength=W.shape[2]) - np.bincount(before, minlength=W.shape[2])
+            moved = np.flatnonzero(after != before)
+            changes.append(np.stack([self.offsets[i] + found[moved], after[moved]], axis=1))
+            n_near += len(found)
+        changed = self._finish(proposed, np.concatenate(changes), own, counts, prices)
         self.n_passes += 1
         self._say(f"pass {self.n_passes}: {changed} labels changed, {n_near} rows near a boundary", start)
         return changed
 
-    def _proposed(self, data: Data, W: Array, prices: Array, share: float) -> list[Any]:
-        steps = np.array([gap_step(int(n)) for n in data.moments.sizes])
-        models = self.engine.constant(chunk.Models(chunk.light_moments(data.moments), W, prices.copy(), steps, share))
-        return self.engine.keep(self._over_chunks(chunk.propose, self._bases(), self._part_reading, models))
+    def _overview(self, proposed: list[Any], steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[int, Array]]:
+        """Cluster sizes (m × C) and some gaps of every task."""
+        parts = zip(proposed, self._bases())
+        found = self.engine.gather([self.engine.step(chunk.overview, part, base, steps) for part, base in parts])
+        return np.sum([counts for counts, _ in found], axis=0), _joined([own for _, own in found])
 
-    def _overview(
-        self, proposed: list[Any], data: Data, W: Array, prices: Array
-    ) -> tuple[list[_Boundary], NDArray[np.int64]]:
-        found = self.engine.gather([self.engine.step(chunk.overview, part) for part in proposed])
-        counts = np.sum([part for part, _, _ in found], axis=0)
-        own, boundaries = data.moments, []
-        for i, n in enumerate(own.sizes):
-            gaps = np.concatenate([looked_at[i] for _, looked_at, _ in found if i in looked_at])
-            widest = max(most[i] for _, _, most in found if i in most)
-            constant = own.on_raw(i, W[i])[1]
-            boundaries.append(_Boundary(int(n), gaps, widest, constant, prices[i].copy()))
-        return boundaries, counts
+    def _near(self, proposed: list[Any], models: Any, margins: dict[int, float]) -> dict[int, chunk.NearRows]:
+        """The rows of some tasks within margins, from all chunks that have any."""
+        concerned = np.flatnonzero(self.layout.counts[:, list(margins)].any(axis=1))
+        steps = self._over_chunks(chunk.near, self._bases(), self._part_reading, models, proposed, margins)
+        found = self.engine.gather([steps[k] for k in concerned])
+        joined = {i: zip(*(part[i] for part in found if i in part)) for i in margins}
+        return {i: cast(chunk.NearRows, tuple(map(np.concatenate, fields))) for i, fields in joined.items()}
 
     def _finish(
         self, proposed: list[Any], changes: NDArray[np.int64], tasks: list[ChunkedTaskLabels],
@@ -220,7 +226,12 @@ class ChunkedRows:
     ) -> int:  # fmt: skip
         """Send the labels of undecided rows, bring class sums back, and remember where labels are."""
         engine, own = self.engine, split_by_chunk(self.layout, changes)
-        finished = engine.keep([engine.step(chunk.finish_labels, part, mine) for part, mine in zip(proposed, own)])
+        if len(changes):
+            finished = engine.keep(self._over_chunks(chunk.finish_labels, self._part_reading, proposed, own))
+        else:  # without reading the rows again
+            finished = engine.keep(
+                [engine.step(chunk.finish_labels, None, None, None, part, mine) for part, mine in zip(proposed, own)]
+            )
         old: list[Any] = tasks[0].by_chunk or [None] * len(finished)
         steps = [engine.step(chunk.outcome, *parts) for parts in zip(finished, old, changes_by_chunk(tasks))]
         sums, changed = engine.gather([engine.merged(steps, chunk.merge_outcomes)])[0]
@@ -275,6 +286,20 @@ def _as_integers(engine: Engine, parts: list[Any]) -> list[Any]:
     return [engine.step(np.asarray, part, np.int64) for part in parts]
 
 
+def over_chunks(
+    engine: Engine, parts: list[Any], task_numbers: list[Any], function: Callable[..., Any], *arguments: Any,
+    homes: Sequence[tuple[str, ...]] = (),
+) -> list[Any]:  # fmt: skip
+    """One step per chunk, where it lies; arguments that are lists have one entry per chunk."""
+    return [
+        engine.step(
+            function, part, numbers, *(item[k] if isinstance(item, list) else item for item in arguments),
+            at=homes[k] if homes else (),
+        )
+        for k, (part, numbers) in enumerate(zip(parts, task_numbers))
+    ]  # fmt: skip
+
+
 def picked(engine: Engine, layout: Layout, raw: list[Any], reading: Any, positions: Positions) -> NDArray[Any]:
     """Rows at some positions of all rows sorted by task, brought here."""
     where = layout.by_chunk(positions)
@@ -297,74 +322,155 @@ def _put_together(where: dict[int, tuple[Positions, Positions]], found: list[NDA
     return result
 
 
-@dataclass
-class _Boundary:
-    """Rows of a task near a boundary, fetched as far as they are asked for; ``prices`` are those of the pass."""
+def _margin(gaps: Array, n: int, rank: int) -> float:
+    """A gap that about so many of n rows do not exceed, from some of their gaps."""
+    return np.inf if rank >= n else gap_of_rank(gaps, n, rank)
 
-    n_rows: int
-    gaps: Array
-    widest: float
-    constant: Array
-    prices: Array
-    fetch: Callable[[tuple[float, float]], chunk.Undecided] | None = None
-    _gap: float = -np.inf
-    _rows: chunk.Undecided | None = None
+
+def _joined(parts: list[dict[int, Array]]) -> dict[int, Array]:
+    tasks = {task for part in parts for task in part}
+    return {task: np.concatenate([part[task] for part in parts if task in part]) for task in tasks}
+
+
+class ChunkedTaskLabels(TaskLabels):
+    """Labels of one task over all chunks; ``by_chunk`` holds those of all tasks, chunk by chunk."""
+
+    def __init__(self, source: ChunkedRows, prices: Array, n_features: int) -> None:
+        super().__init__(np.empty(0, dtype=np.int32), prices, np.zeros((len(prices), n_features)))
+        self.source = source
+        self.by_chunk: list[Any] | None = None
+        self._counts = np.zeros(len(prices), dtype=np.int64)
+        self._forget_changes()
+
+    def copy(self) -> ChunkedTaskLabels:
+        other = copy(self)
+        other._changed = dict(self._changed)
+        return other
+
+    def _forget_changes(self) -> None:
+        self._new_ids: NDArray[np.int64] | None = None
+        self._changed: dict[int, int] = {}
+
+    def take_pass(self, by_chunk: list[Any], counts: NDArray[np.int64], sums: Array, prices: Array) -> None:
+        """Take the labels of a pass."""
+        self.by_chunk, self._counts, self.sums, self.prices = by_chunk, counts, sums, prices
+        self._forget_changes()
 
     @property
-    def labels(self) -> NDArray[np.int64]:
-        assert self._rows is not None
-        return self._rows.labels
+    def counts(self) -> NDArray[np.int64]:
+        return self._counts.copy()
 
-    def question(self, gap: float) -> tuple[float, float]:
-        """Up to which gap rows, and clusters of these rows, are asked for: all clusters if all rows are."""
-        return gap, np.inf if gap >= self.widest else gap
+    def put(self, positions: Positions, before: NDArray[np.int32], after: NDArray[np.int32]) -> None:
+        C = len(self.prices)
+        self._counts = self._counts + np.bincount(after, minlength=C) - np.bincount(before, minlength=C)
+        moved = np.flatnonzero(before != after)
+        self._changed.update(zip(positions[moved].tolist(), after[moved].tolist()))
 
-    def remember(self, gap: float, rows: chunk.Undecided) -> None:
-        self._gap, self._rows = gap, rows
+    def rename(self, new_ids: NDArray[np.int64]) -> None:
+        self._new_ids = new_ids if self._new_ids is None else new_ids[self._new_ids]
+        self._changed = {position: int(new_ids[label]) for position, label in self._changed.items()}
+        counts = np.empty_like(self._counts)
+        counts[new_ids] = self._counts
+        self._counts = counts
+        self._rename_clusters(new_ids)
 
-    def gap_of_rank(self, rank: int) -> float:
-        return self.widest if rank >= self.n_rows else gap_of_rank(self.gaps, self.n_rows, rank)
-
-    def within(self, gap: float) -> tuple[Positions, NDArray[Any]]:
-        if gap != self._gap:
-            assert self.fetch is not None
-            self.remember(gap, self.fetch(self.question(gap)))
-        assert self._rows is not None
-        return self._rows.positions, self._rows.labels
-
-    def cost_of(self, positions: Positions) -> Array:
-        assert self._rows is not None
-        return -self.constant - self._rows.all_scores(self.prices - self.constant, self._gap)
+    @classmethod
+    def joined(cls, tasks: list[TaskLabels]) -> ChunkedLabels:
+        own = chunked(tasks)
+        assert own[0].by_chunk is not None
+        return ChunkedLabels(own[0].source, own[0].by_chunk, changes_by_chunk(own))
 
 
-@dataclass
-class _Proposal:
-    """The chunks' answers to one pass; asked again, with more rows kept, if too few were."""
+def chunked(tasks: list[TaskLabels]) -> list[ChunkedTaskLabels]:
+    """Labels that a source of rows in chunks gave are labels in chunks, which only it knows."""
+    return cast(list[ChunkedTaskLabels], tasks)
+
+
+def changes_by_chunk(tasks: list[ChunkedTaskLabels]) -> list[chunk.Changes]:
+    """What was decided since the last pass, for every chunk."""
+    layout, C = tasks[0].source.layout, len(tasks[0].prices)
+    moved = [(layout.offsets[i] + p, label) for i, task in enumerate(tasks) for p, label in task._changed.items()]
+    new_ids = None
+    if any(task._new_ids is not None for task in tasks):
+        new_ids = np.stack([np.arange(C) if task._new_ids is None else task._new_ids for task in tasks])
+    return split_by_chunk(layout, np.array(moved, dtype=np.int64).reshape(-1, 2), new_ids)
+
+
+def split_by_chunk(
+    layout: Layout, moved: NDArray[np.int64], new_ids: NDArray[np.int64] | None = None
+) -> list[chunk.Changes]:
+    """New ids of all chunks, and labels of the rows in each; ``moved`` has positions of all rows and labels."""
+    where, none = layout.by_chunk(moved[:, 0]), np.empty(0, dtype=np.int64)
+    result = []
+    for k in range(len(layout.counts)):
+        which, rows = where.get(k, (none, none))
+        result.append(chunk.Changes(new_ids, rows, moved[which, 1]))
+    return result
+
+
+@dataclass(frozen=True)
+class ChunkedLabels:
+    """Labels of all rows as they were at one moment."""
 
     source: ChunkedRows
-    steps: list[Any]
-    again: Callable[[float], list[Any]]
-    share: float
+    by_chunk: list[Any]
+    changes: list[chunk.Changes]
 
-    def undecided(self, gaps: dict[int, tuple[float, float]]) -> dict[int, chunk.Undecided]:
-        """The rows of some tasks within the given gaps, with their clusters within others."""
-        if not gaps:
-            return {}
-        engine, layout = self.source.engine, self.source.layout
-        concerned = np.flatnonzero(layout.counts[:, list(gaps)].any(axis=1))
-        while True:
-            found = engine.gather(
-                [engine.step(chunk.undecided, self.steps[k], layout.base[k], gaps) for k in concerned]
-            )
-            if all(part is not None for part in found):
-                break
-            self.share = min(1.0, _MORE * self.share)
-            self.steps = self.again(self.share)
-        return {i: _joined([part[i] for part in found if i in part]) for i in gaps}
+    def parts(self) -> list[Any]:
+        """Labels of the chunks in the order of the input."""
+        layout, step = self.source.layout, self.source.engine.step
+        return self.source.engine.keep(
+            [
+                step(chunk.in_input_order, labels, task_numbers, changes)
+                for labels, task_numbers, changes in zip(self.by_chunk, layout.task_numbers, self.changes)
+            ]
+        )
+
+    def in_input_order(self) -> Any:
+        """A Dask array."""
+        return self.source.as_array(self.parts())
+
+    def at(self, chunks: dict[int, tuple[Positions, Positions]], n: int) -> NDArray[np.int64]:
+        """Labels of n rows: for some chunks which of these rows they have, and where."""
+        step, result = self.source.engine.step, np.empty(n, dtype=np.int64)
+        found = self.source.engine.gather(
+            [step(chunk.labels_at, self.by_chunk[k], self.changes[k], rows) for k, (_, rows) in chunks.items()]
+        )
+        for (which, _), labels in zip(chunks.values(), found):
+            result[which] = labels
+        return result
+
+    def counts_by_task(self, n_tasks: int, n_clusters: int) -> NDArray[np.int64]:
+        """Rows of every task in every cluster, whatever tasks the models have."""
+        step, numbers = self.source.engine.step, self.source.layout.task_numbers
+        found = [
+            step(chunk.sizes_by_task, labels, own, changes, n_tasks, n_clusters)
+            for labels, own, changes in zip(self.by_chunk, numbers, self.changes)
+        ]
+        return np.asarray(np.sum(self.source.engine.gather(found), axis=0))
+
+    def with_plain_ids(self, single: Any, n_clusters: int, free: bool) -> tuple[Any, Any, NDArray[np.int64] | None]:
+        """These and the single-task labels in the order of the input, ids by size where they are free."""
+        engine = self.source.engine
+        own, alone = self.parts(), single.parts()
+        seen = engine.gather([engine.step(_seen, a, b, n_clusters) for a, b in zip(own, alone)])
+        new_ids = np.arange(n_clusters)
+        if free:
+            new_ids = ids_by_size(np.sum(seen, axis=(0, 1)))
+        pairs = np.zeros((n_clusters, n_clusters), dtype=np.int64)
+        pairs[:, new_ids] = np.sum(seen, axis=0)
+        labels, others = (
+            engine.keep([engine.step(_named, part, names) for part in parts])
+            for parts, names in ((own, new_ids), (alone, names_by_agreement(pairs)))
+        )
+        source = self.source
+        return source.as_array(labels), source.as_array(others), new_ids if free else None
 
 
-def _joined(parts: list[chunk.Undecided]) -> chunk.Undecided:
-    positions, labels, within, scores = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "labels", "within", "scores")
-    )
-    return chunk.Undecided(positions.astype(np.int64), labels.astype(np.int64), within, scores)
+def _seen(labels: NDArray[Any], single: NDArray[Any], n_clusters: int) -> NDArray[np.int64]:
+    """How often which two labels meet in a chunk: single-task labels (rows) and labels (columns)."""
+    return pair_counts(single.astype(np.int64), labels.astype(np.int64), n_clusters)
+
+
+def _named(labels: NDArray[Any], names: NDArray[np.int64]) -> NDArray[Any]:
+    return names.astype(labels.dtype)[labels]

@@ -38,6 +38,7 @@ from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, eigen_features, is_precomputed
 from mtclust.core.known import check_sizes, known_counts
 from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, one_per_task, parse_sizes
+from mtclust.core.order import added
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
@@ -146,7 +147,7 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
             moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
             for _ in range(_TURNS):
                 moves[task] = (rows - means[labels_by(model, rows - moves[task])]).mean(axis=0)
-    sums, counts = index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), _added)
+    sums, counts = index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added)
     moves = offsets_by_sums(sums, counts)
     view = replace(settings.question.view).aligned(moves[sample.tasks])
     return replace(settings, moves=moves, view=view)
@@ -160,10 +161,6 @@ def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: NDArra
     sums, sizes = np.zeros((len(moves) * C, rows.shape[1])), np.zeros(len(moves) * C)
     sums[found], sizes[found] = indicators(places, len(found)).T @ rows, counts
     return sums.reshape(*shape, -1), sizes.reshape(shape)
-
-
-def _added(parts: list[tuple[Array, ...]]) -> tuple[Array, ...]:
-    return tuple(np.sum(group, axis=0) for group in zip(*parts))
 
 
 def _dense(rows: Any) -> Array:
