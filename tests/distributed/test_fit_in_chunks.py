@@ -83,13 +83,6 @@ def test_rows_fetched_for_a_pass_may_turn_out_too_few(data, monkeypatch):
     assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks)), whole)
 
 
-def test_rows_to_spare_for_the_polish_may_turn_out_too_few(data, monkeypatch):
-    X, tasks = data
-    whole = fitted(DMTRC, X, tasks, coupling="full")
-    monkeypatch.setattr("mtclust.distributed.polish._SPARE_ROWS", (1, 1))
-    assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks), coupling="full"), whole)
-
-
 def test_tasks_small_and_large_in_many_chunks():
     X, tasks = overlapping_tasks(n_tasks=2)
     tasks[::300] = 7  # a task of 120 rows, exchanged whole

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core.alignment import pair_counts
 from mtclust.core.labels import offsets_of, tasks_of_rows
 from mtclust.core.order import Content, Hashes, likely
 from mtclust.rows.features import FeatureMap
@@ -217,16 +218,6 @@ def light_moments(own: Moments) -> Moments:
     return Moments(own.sizes, own.mean, own.total, np.zeros((own.n_tasks, 0, 0)), own.scale, own.largest, own.offset)
 
 
-def scores(rows: NDArray[Any], tasks: NDArray[np.int64], reading: Reading, own: Moments, W: Array) -> Array:
-    """Scores of some rows that were picked."""
-    result = np.empty((len(rows), W.shape[2]))
-    for task in np.unique(tasks).tolist():
-        mine = np.flatnonzero(tasks == task)
-        features = features_at(rows[mine], task, reading)
-        result[mine] = own.centred(task, features) @ W[task]
-    return result
-
-
 def features_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]:
     """Features of some rows of a task that were picked."""
     if reading.features is not None and reading.features.projection is not None:
@@ -294,18 +285,6 @@ def near(
 
 
 @dataclass(frozen=True)
-class Changes:
-    """New ids of the clusters of every task (m × C; None: as they are), then labels of some rows of a chunk.
-
-    ``rows`` are places in the order of the chunk's tasks.
-    """
-
-    new_ids: NDArray[np.int64] | None
-    rows: Positions
-    labels: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
 class ChunkLabels:
     """Labels of a chunk, sorted by task, and their class sums."""
 
@@ -313,38 +292,33 @@ class ChunkLabels:
     labels: NDArray[Any]
     sums: dict[int, Array]
 
-    def changed(self, changes: Changes) -> NDArray[np.int32]:
-        """The labels after changes that were decided since."""
-        labels = self.labels.astype(np.int32)
-        if changes.new_ids is not None:
-            labels = changes.new_ids[tasks_of_rows(self.offsets), labels].astype(np.int32)
-        labels[changes.rows] = changes.labels
-        return labels
+    def named(self, new_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The labels after clusters were given new ids (m × C)."""
+        return new_ids[tasks_of_rows(self.offsets), self.labels]
 
 
 def finish_labels(
-    raw: Any, task_numbers: NDArray[Any], reading: Reading, proposed: Proposed, changes: Changes
+    raw: Any, task_numbers: NDArray[Any], reading: Reading, proposed: Proposed, changes: tuple[Positions, Positions]
 ) -> ChunkLabels:
-    """The labels after the rows near a boundary were given theirs."""
+    """The labels after some rows near a boundary, in the order of the chunk's tasks, were given theirs."""
     from mtclust.core import compiled
 
     labels, offsets = proposed.labels.astype(np.int32), proposed.offsets
     sums = {task: part.copy() for task, part in proposed.sums.items()}
-    tasks = np.searchsorted(offsets, changes.rows, side="right") - 1
+    tasks = np.searchsorted(offsets, changes[0], side="right") - 1
     for task in np.unique(tasks).tolist():
-        source = source_of(raw, task_numbers, reading)
-        mine = tasks == task
-        rows, after = changes.rows[mine], changes.labels[mine].astype(np.int32)
+        source, mine = source_of(raw, task_numbers, reading), tasks == task
+        rows, after = changes[0][mine], changes[1][mine].astype(np.int32)
         compiled.move_sums(source.take(task, rows - offsets[task]), labels[rows], after, sums[task])
         labels[rows] = after
     return ChunkLabels(offsets, labels.astype(proposed.labels.dtype), sums)
 
 
-def outcome(new: ChunkLabels, old: ChunkLabels | None, changes: Changes | None) -> tuple[dict[int, Array], int]:
+def outcome(new: ChunkLabels, old: ChunkLabels | None, new_ids: NDArray[np.int64]) -> tuple[dict[int, Array], int]:
     """Class sums, and how many labels differ from those before."""
-    if old is None or changes is None:
+    if old is None:
         return new.sums, len(new.labels)
-    return new.sums, int(np.count_nonzero(old.changed(changes) != new.labels))
+    return new.sums, int(np.count_nonzero(old.named(new_ids) != new.labels))
 
 
 def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int, Array], int]:
@@ -355,21 +329,29 @@ def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int,
     return sums, sum(changed for _, changed in parts)
 
 
-def labels_at(labels: ChunkLabels, changes: Changes, where: Positions) -> NDArray[np.int32]:
-    """Labels of some rows, by their places in the order of the chunk's tasks."""
-    return labels.changed(changes)[where]
+def labels_at(labels: ChunkLabels, new_ids: NDArray[np.int64], where: Positions) -> NDArray[np.int64]:
+    """Labels (k × 1) of some rows, by their places in the order of the chunk's tasks."""
+    return labels.named(new_ids)[where, None]
 
 
-def in_input_order(labels: ChunkLabels, task_numbers: NDArray[Any], changes: Changes) -> NDArray[Any]:
+def in_input_order(labels: ChunkLabels, task_numbers: NDArray[Any], new_ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """Labels in the order of the input."""
-    result = np.empty_like(labels.labels)
-    result[np.argsort(task_numbers, kind="stable")] = labels.changed(changes)
+    result = np.empty(len(labels.labels), dtype=np.int64)
+    result[np.argsort(task_numbers, kind="stable")] = labels.named(new_ids)
     return result
 
 
+def pairs(
+    labels: ChunkLabels, task_numbers: NDArray[Any], new_ids: NDArray[np.int64], single: ChunkLabels,
+    ids_of_single: NDArray[np.int64], n_clusters: int,
+) -> NDArray[np.int64]:  # fmt: skip
+    """How often which two labels meet: single-task labels (rows) and labels (columns)."""
+    return pair_counts(single.named(ids_of_single), labels.named(new_ids), n_clusters)
+
+
 def sizes_by_task(
-    labels: ChunkLabels, task_numbers: NDArray[Any], changes: Changes, n_tasks: int, n_clusters: int
+    labels: ChunkLabels, task_numbers: NDArray[Any], new_ids: NDArray[np.int64], n_tasks: int, n_clusters: int
 ) -> NDArray[np.int64]:
     """Rows of every task (m) in every cluster (C)."""
-    cells = np.sort(task_numbers, kind="stable").astype(np.int64) * n_clusters + labels.changed(changes)
+    cells = np.sort(task_numbers, kind="stable").astype(np.int64) * n_clusters + labels.named(new_ids)
     return np.bincount(cells, minlength=n_tasks * n_clusters).reshape(n_tasks, n_clusters)

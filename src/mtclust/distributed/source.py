@@ -2,8 +2,8 @@
 
 A pass sends models and prices down. The chunks answer with cluster sizes and a sample of the gaps between the best and
 the second best cluster; then with the scores of the few rows whose gap is small enough to be undecided; then, told the
-labels of these, with class sums. Rows and labels stay where they are; what is decided after a pass (clusters renamed,
-some rows exchanged) is remembered here and applied wherever labels are read.
+labels of these, with class sums. Rows and labels stay where they are; new ids of clusters are remembered here and
+applied wherever labels are read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.alignment import ids_by_size, names_by_agreement, pair_counts
+from mtclust.core.alignment import ids_by_size, names_by_agreement
 from mtclust.core.kernels import require_finite
-from mtclust.distributed import chunk, polish
+from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
 from mtclust.rows.boundary import (
@@ -31,8 +31,8 @@ from mtclust.rows.boundary import (
     gap_step,
     sizes_fit,
 )
-from mtclust.rows.moments import Data, Labelled, Moments, NearRows, RawSums, combine, far_from_zero
-from mtclust.rows.passes import TaskLabels, first_rows, move_sums, prices_from
+from mtclust.rows.moments import Data, Moments, RawSums, combine, far_from_zero
+from mtclust.rows.passes import TaskLabels, first_prices, move_sums
 from mtclust.util.system import require
 
 Array = NDArray[np.float64]
@@ -62,7 +62,6 @@ class ChunkedRows:
         self._read_as(self.reading)
         if self.part_reading is not None:
             self._part_reading = self.engine.constant(self.part_reading)
-        self._first: list[Any] | None = None
 
     @property
     def n_features(self) -> int:
@@ -71,15 +70,6 @@ class ChunkedRows:
     @property
     def shift(self) -> NDArray[Any] | None:
         return self.reading.shift
-
-    def as_array(self, parts: list[Any]) -> Any:
-        """A Dask array of integers from one part per chunk."""
-        da = require("dask.array", "dask")
-        arrays = [
-            da.from_delayed(part, (n,), dtype=np.int64, meta=np.empty(0, dtype=np.int64))
-            for part, n in zip(_as_integers(self.engine, parts), self.layout.lengths)
-        ]
-        return da.concatenate(arrays)
 
     def _over_chunks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """One step per chunk on its features; arguments that are lists have one entry per chunk."""
@@ -135,35 +125,12 @@ class ChunkedRows:
     # -- the batch step ------------------------------------------------------------------------------------------
 
     def best_labels(self, data: Data, W: Array, prices: list[Array] | None = None) -> list[TaskLabels]:
-        C, own = data.bounds.n_clusters, data.moments
+        C = data.bounds.n_clusters
         warm = [np.zeros(C) if prices is None else prices[i].copy() for i in range(data.n_tasks)]
-        tasks: list[TaskLabels] = [ChunkedTaskLabels(self, warm[i], self.width) for i in range(data.n_tasks)]
-        for i, scores in enumerate(self._first_scores(own, W)):
-            if len(scores):
-                lower, upper = data.bounds.lower[i], data.bounds.upper[i]
-                tasks[i].prices = prices_from(scores, int(own.sizes[i]), warm[i], lower, upper)
+        warm = [first_prices(self, data, i, W[i], own) for i, own in enumerate(warm)]
+        tasks: list[TaskLabels] = [ChunkedTaskLabels(self, own, self.width) for own in warm]
         self.relabel(data, W, tasks, list(range(data.n_tasks)))
         return tasks
-
-    def _first_scores(self, own: Moments, W: Array) -> list[Array]:
-        """Scores of the rows that first prices come from; these rows are picked once."""
-        positions, none = [first_rows(int(n)) for n in own.sizes], np.empty((0, W.shape[2]))
-        everywhere = np.concatenate([a + part for a, part in zip(self.offsets, positions)])
-        if not len(everywhere):
-            return [none] * len(positions)
-        where = self.layout.by_chunk(everywhere)
-        if self._first is None:
-            self._first = self.engine.keep(_picking(self.engine, self.layout, self.raw, self._reading, where))
-        light, models = self.engine.constant(chunk.light_moments(own)), self.engine.constant(W)
-        tasks = np.repeat(np.arange(len(positions)), [len(part) for part in positions])
-        found = self.engine.gather(
-            [
-                self.engine.step(chunk.scores, rows, tasks[which], self._reading, light, models)
-                for rows, (which, _) in zip(self._first, where.values())
-            ]
-        )
-        scores = _put_together(where, found, len(everywhere))
-        return np.split(scores, np.cumsum([len(part) for part in positions])[:-1])
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         assert len(tasks) == len(labels), "a pass over the chunks labels all tasks"
@@ -225,65 +192,24 @@ class ChunkedRows:
         counts: NDArray[np.int64], prices: Array,
     ) -> int:  # fmt: skip
         """Send the labels of undecided rows, bring class sums back, and remember where labels are."""
-        engine, own = self.engine, split_by_chunk(self.layout, changes)
+        engine, old = self.engine, tasks[0].by_chunk
+        where, none = self.layout.by_chunk(changes[:, 0]), np.empty(0, dtype=np.int64)
+        own: list[Any] = [(none, none)] * len(proposed)
+        for k, (which, rows) in where.items():
+            own[k] = rows, changes[which, 1]
         if len(changes):
             finished = engine.keep(self._over_chunks(chunk.finish_labels, self._part_reading, proposed, own))
         else:  # without reading the rows again
             finished = engine.keep(
-                [engine.step(chunk.finish_labels, None, None, None, part, mine) for part, mine in zip(proposed, own)]
+                [engine.step(chunk.finish_labels, None, None, None, part, (none, none)) for part in proposed]
             )
-        old: list[Any] = tasks[0].by_chunk or [None] * len(finished)
-        steps = [engine.step(chunk.outcome, *parts) for parts in zip(finished, old, changes_by_chunk(tasks))]
+        new_ids = np.stack([task.new_ids for task in tasks])
+        pairs = zip(finished, [None] * len(finished) if old is None else old)
+        steps = [engine.step(chunk.outcome, new, before, new_ids) for new, before in pairs]
         sums, changed = engine.gather([engine.merged(steps, chunk.merge_outcomes)])[0]
         for i, task in enumerate(tasks):
             task.take_pass(finished, counts[i], sums[i], prices[i].copy())
         return changed
-
-    # -- the polish ----------------------------------------------------------------------------------------------
-
-    def near_boundary(self, data: Data, fit: Labelled, factors: dict[int, Array]) -> Callable[[int], NearRows]:
-        light = chunk.light_moments(data.moments)
-
-        def ask(tasks: list[int]) -> tuple[polish.Question, dict[int, polish.Eager]]:
-            start = time.perf_counter()
-            prices = np.stack([task.prices for task in fit.tasks])
-            mine = {i: factors[i] for i in tasks}
-            question = polish.Question(light, tasks, fit.W.copy(), prices, mine)
-            found = self._most_eager(question, chunked(fit.tasks))
-            self._say(f"polish: {sum(len(part.positions) for part in found.values())} rows", start)
-            return question, found
-
-        answer = ask(list(factors))
-
-        def near_rows(task: int) -> NearRows:
-            nonlocal answer
-            rows = polish.near_rows(answer[0], task, answer[1][task], fit.W[task])
-            if rows is None:  # exchanges in other tasks have changed this task's model too much
-                answer = ask([other for other in factors if other >= task])
-                rows = polish.near_rows(answer[0], task, answer[1][task], fit.W[task])
-                assert rows is not None
-            return rows
-
-        return near_rows
-
-    def _most_eager(self, question: polish.Question, tasks: list[ChunkedTaskLabels]) -> dict[int, polish.Eager]:
-        engine = self.engine
-        concerned = self.layout.counts[:, question.tasks].sum(axis=1)
-        steps = self._over_chunks(
-            polish.most_eager, self._bases(), self._part_reading, engine.constant(question), tasks[0].by_chunk,
-            changes_by_chunk(tasks),
-        )  # fmt: skip
-        found = engine.keep([step for step, mine in zip(steps, concerned) if mine])
-        levels = engine.gather(
-            [engine.merged([engine.step(polish.levels, part) for part in found], polish.merge_levels)]
-        )[0]
-        cuts = {i: (polish.cut_of(values, rest, self.width), norm) for i, (values, rest, norm) in levels.items()}
-        parts = engine.gather([engine.step(polish.above, part, cuts) for part in found])
-        return {i: polish.joined([part[i] for part in parts if i in part]) for i in question.tasks}
-
-
-def _as_integers(engine: Engine, parts: list[Any]) -> list[Any]:
-    return [engine.step(np.asarray, part, np.int64) for part in parts]
 
 
 def over_chunks(
@@ -333,52 +259,34 @@ def _joined(parts: list[dict[int, Array]]) -> dict[int, Array]:
 
 
 class ChunkedTaskLabels(TaskLabels):
-    """Labels of one task over all chunks; ``by_chunk`` holds those of all tasks, chunk by chunk."""
+    """Labels of one task over all chunks; ``by_chunk`` holds those of all tasks, chunk by chunk, before ``new_ids``."""
 
     def __init__(self, source: ChunkedRows, prices: Array, n_features: int) -> None:
         super().__init__(np.empty(0, dtype=np.int32), prices, np.zeros((len(prices), n_features)))
         self.source = source
         self.by_chunk: list[Any] | None = None
-        self._counts = np.zeros(len(prices), dtype=np.int64)
-        self._forget_changes()
+        self.new_ids = np.arange(len(prices))
 
     def copy(self) -> ChunkedTaskLabels:
-        other = copy(self)
-        other._changed = dict(self._changed)
-        return other
-
-    def _forget_changes(self) -> None:
-        self._new_ids: NDArray[np.int64] | None = None
-        self._changed: dict[int, int] = {}
+        return copy(self)
 
     def take_pass(self, by_chunk: list[Any], counts: NDArray[np.int64], sums: Array, prices: Array) -> None:
         """Take the labels of a pass."""
-        self.by_chunk, self._counts, self.sums, self.prices = by_chunk, counts, sums, prices
-        self._forget_changes()
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        return self._counts.copy()
-
-    def put(self, positions: Positions, before: NDArray[np.int32], after: NDArray[np.int32]) -> None:
-        C = len(self.prices)
-        self._counts = self._counts + np.bincount(after, minlength=C) - np.bincount(before, minlength=C)
-        moved = np.flatnonzero(before != after)
-        self._changed.update(zip(positions[moved].tolist(), after[moved].tolist()))
+        self.by_chunk, self.sums, self.prices, self.new_ids = by_chunk, sums, prices, np.arange(len(prices))
+        self.recount(counts)
 
     def rename(self, new_ids: NDArray[np.int64]) -> None:
-        self._new_ids = new_ids if self._new_ids is None else new_ids[self._new_ids]
-        self._changed = {position: int(new_ids[label]) for position, label in self._changed.items()}
-        counts = np.empty_like(self._counts)
-        counts[new_ids] = self._counts
-        self._counts = counts
+        counts = np.empty_like(self.counts)
+        counts[new_ids] = self.counts
+        self.new_ids = new_ids[self.new_ids]
+        self.recount(counts)
         self._rename_clusters(new_ids)
 
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> ChunkedLabels:
         own = chunked(tasks)
         assert own[0].by_chunk is not None
-        return ChunkedLabels(own[0].source, own[0].by_chunk, changes_by_chunk(own))
+        return ChunkedLabels(own[0].source, own[0].by_chunk, np.stack([task.new_ids for task in own]))
 
 
 def chunked(tasks: list[TaskLabels]) -> list[ChunkedTaskLabels]:
@@ -386,91 +294,47 @@ def chunked(tasks: list[TaskLabels]) -> list[ChunkedTaskLabels]:
     return cast(list[ChunkedTaskLabels], tasks)
 
 
-def changes_by_chunk(tasks: list[ChunkedTaskLabels]) -> list[chunk.Changes]:
-    """What was decided since the last pass, for every chunk."""
-    layout, C = tasks[0].source.layout, len(tasks[0].prices)
-    moved = [(layout.offsets[i] + p, label) for i, task in enumerate(tasks) for p, label in task._changed.items()]
-    new_ids = None
-    if any(task._new_ids is not None for task in tasks):
-        new_ids = np.stack([np.arange(C) if task._new_ids is None else task._new_ids for task in tasks])
-    return split_by_chunk(layout, np.array(moved, dtype=np.int64).reshape(-1, 2), new_ids)
-
-
-def split_by_chunk(
-    layout: Layout, moved: NDArray[np.int64], new_ids: NDArray[np.int64] | None = None
-) -> list[chunk.Changes]:
-    """New ids of all chunks, and labels of the rows in each; ``moved`` has positions of all rows and labels."""
-    where, none = layout.by_chunk(moved[:, 0]), np.empty(0, dtype=np.int64)
-    result = []
-    for k in range(len(layout.counts)):
-        which, rows = where.get(k, (none, none))
-        result.append(chunk.Changes(new_ids, rows, moved[which, 1]))
-    return result
-
-
 @dataclass(frozen=True)
 class ChunkedLabels:
-    """Labels of all rows as they were at one moment."""
+    """Labels of all rows as they were at one moment: those of the chunks, with new ids of every task (m × C)."""
 
     source: ChunkedRows
     by_chunk: list[Any]
-    changes: list[chunk.Changes]
+    new_ids: NDArray[np.int64]
 
-    def parts(self) -> list[Any]:
-        """Labels of the chunks in the order of the input."""
-        layout, step = self.source.layout, self.source.engine.step
-        return self.source.engine.keep(
-            [
-                step(chunk.in_input_order, labels, task_numbers, changes)
-                for labels, task_numbers, changes in zip(self.by_chunk, layout.task_numbers, self.changes)
-            ]
-        )
+    def in_input_order(self, new_ids: NDArray[np.int64] | None = None) -> Any:
+        """A Dask array, ids renamed where new ones are given."""
+        ids = self.new_ids if new_ids is None else new_ids[self.new_ids]
+        parts, da = self.source.engine.keep(self._steps(chunk.in_input_order, ids)), require("dask.array", "dask")
+        arrays = [
+            da.from_delayed(part, (n,), dtype=np.int64, meta=np.empty(0, dtype=np.int64))
+            for part, n in zip(parts, self.source.layout.lengths)
+        ]
+        return da.concatenate(arrays)
 
-    def in_input_order(self) -> Any:
-        """A Dask array."""
-        return self.source.as_array(self.parts())
-
-    def at(self, chunks: dict[int, tuple[Positions, Positions]], n: int) -> NDArray[np.int64]:
+    def at(self, where: dict[int, tuple[Positions, Positions]], n: int) -> NDArray[np.int64]:
         """Labels of n rows: for some chunks which of these rows they have, and where."""
-        step, result = self.source.engine.step, np.empty(n, dtype=np.int64)
-        found = self.source.engine.gather(
-            [step(chunk.labels_at, self.by_chunk[k], self.changes[k], rows) for k, (_, rows) in chunks.items()]
-        )
-        for (which, _), labels in zip(chunks.values(), found):
-            result[which] = labels
-        return result
+        step = self.source.engine.step
+        steps = [step(chunk.labels_at, self.by_chunk[k], self.new_ids, rows) for k, (_, rows) in where.items()]
+        return _put_together(where, self.source.engine.gather(steps), n)[:, 0]
 
     def counts_by_task(self, n_tasks: int, n_clusters: int) -> NDArray[np.int64]:
         """Rows of every task in every cluster, whatever tasks the models have."""
-        step, numbers = self.source.engine.step, self.source.layout.task_numbers
-        found = [
-            step(chunk.sizes_by_task, labels, own, changes, n_tasks, n_clusters)
-            for labels, own, changes in zip(self.by_chunk, numbers, self.changes)
-        ]
-        return np.asarray(np.sum(self.source.engine.gather(found), axis=0))
+        found = self.source.engine.gather(self._steps(chunk.sizes_by_task, self.new_ids, n_tasks, n_clusters))
+        return np.asarray(np.sum(found, axis=0))
 
-    def with_plain_ids(self, single: Any, n_clusters: int, free: bool) -> tuple[Any, Any, NDArray[np.int64] | None]:
+    def with_plain_ids(
+        self, single: ChunkedLabels, n_clusters: int, free: bool
+    ) -> tuple[Any, Any, NDArray[np.int64] | None]:
         """These and the single-task labels in the order of the input, ids by size where they are free."""
-        engine = self.source.engine
-        own, alone = self.parts(), single.parts()
-        seen = engine.gather([engine.step(_seen, a, b, n_clusters) for a, b in zip(own, alone)])
-        new_ids = np.arange(n_clusters)
-        if free:
-            new_ids = ids_by_size(np.sum(seen, axis=(0, 1)))
+        seen = self.source.engine.gather(
+            self._steps(chunk.pairs, self.new_ids, single.by_chunk, single.new_ids, n_clusters)
+        )
+        new_ids = ids_by_size(np.sum(seen, axis=(0, 1))) if free else np.arange(n_clusters)
         pairs = np.zeros((n_clusters, n_clusters), dtype=np.int64)
         pairs[:, new_ids] = np.sum(seen, axis=0)
-        labels, others = (
-            engine.keep([engine.step(_named, part, names) for part in parts])
-            for parts, names in ((own, new_ids), (alone, names_by_agreement(pairs)))
-        )
-        source = self.source
-        return source.as_array(labels), source.as_array(others), new_ids if free else None
+        labels, others = self.in_input_order(new_ids), single.in_input_order(names_by_agreement(pairs))
+        return labels, others, new_ids if free else None
 
-
-def _seen(labels: NDArray[Any], single: NDArray[Any], n_clusters: int) -> NDArray[np.int64]:
-    """How often which two labels meet in a chunk: single-task labels (rows) and labels (columns)."""
-    return pair_counts(single.astype(np.int64), labels.astype(np.int64), n_clusters)
-
-
-def _named(labels: NDArray[Any], names: NDArray[np.int64]) -> NDArray[Any]:
-    return names.astype(labels.dtype)[labels]
+    def _steps(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return over_chunks(self.source.engine, self.by_chunk, self.source.layout.task_numbers, function, *arguments)

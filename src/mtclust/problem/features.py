@@ -18,6 +18,7 @@ from mtclust.core.class_means import ClassMeans
 from mtclust.core.coupling import COUPLINGS, SharedFeatures, Solver, objective
 from mtclust.core.labels import SizeBounds, offsets_of
 from mtclust.core.model import DecisionModel
+from mtclust.problem import sample
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.feature_descent import BatchLabels, FeatureFit, best_labels, class_vectors, scored_by
 from mtclust.problem.protocol import BaseProblem, Method, Point, SearchOptions, Start
@@ -73,6 +74,11 @@ class FeatureProblem(BaseProblem):
     def offsets(self) -> NDArray[np.int64]:
         return self.data.source.offsets
 
+    @property
+    def is_searched_whole(self) -> bool:
+        """Whether rows are so few that the search runs on all of them."""
+        return int(self.offsets[-1]) <= sample.ALL_ROWS
+
     #: labels are improved in passes over the rows
     label_step = BatchLabels
 
@@ -106,8 +112,8 @@ class FeatureProblem(BaseProblem):
         return replace(self, data=replace(self.data, bounds=bounds))
 
     def few(self, rng: np.random.Generator) -> FeatureProblem:
-        sample, sampled = sample_of(self.data, rng)
-        return replace(self, data=sample, exact_search=False) if sampled else self
+        few, sampled = sample_of(self.data, rng)
+        return replace(self, data=few, exact_search=False) if sampled else self
 
     def carried(self, few: Any, point: Point) -> Point:
         if few.data.source is self.data.source:

@@ -10,7 +10,7 @@ is ever applied to stored data: scores and sums are corrected instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -133,13 +133,6 @@ class RowSource(Protocol):
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         """The best labels of some tasks under models W, in place; returns how many changed."""
-
-    def near_boundary(self, data: Data, fit: Labelled, factors: dict[int, Array]) -> Callable[[int], NearRows]:
-        """A function that gives the rows of a task that a gainful exchange could involve under the models of now.
-
-        ``factors`` has a root of the task's block of the inverse for every task that will be asked for, in ascending
-        order.
-        """
 
 
 def far_from_zero(means: Array, spreads: Array) -> bool:
