@@ -286,7 +286,7 @@ def test_unequal_and_absent_clusters_are_found_with_the_same_ids_everywhere(shar
     frame["shop"] = np.repeat(list("abc"), 150)[: len(truth)]
     found = mtclust.cluster(frame, "shop", 3)
     assert adjusted_rand_score(truth, found.labels) > 0.99
-    assert found.facts.standing == "apart"
+    assert found.facts.structure == "clusters"
 
 
 def test_words_that_all_texts_of_a_task_share_are_no_topic():
@@ -324,18 +324,19 @@ def test_years_are_shown_without_thousands(shops):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_clusters_of_nothing_are_called_so(seed):
-    """Independent columns, two of them coin flips: whatever is found there are cuts, and the headline says so."""
+    """Independent columns, two of them coin flips: whatever is found there only divides the rows, and is said to."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({name: rng.normal(size=300) for name in "xyz"})
     frame = frame.assign(
         shop=rng.choice(list("abc"), 300), news=rng.choice(["y", "n"], 300), sex=rng.choice(["f", "m"], 300)
     )
     found = mtclust.cluster(frame, "shop", 4, kernel="linear", sizes="balanced", lambda1=0.05, lambda2=0.05, n_init=2)
-    assert found.facts.standing != "apart"
+    assert found.facts.standing == "none"
     said = " ".join(str(found.summary()).split())
-    assert "The clusters overlap" in said or "The clusters are no clearer than" in said
+    assert "The data show no structure beyond single columns" in said
+    assert "times as" not in said, "no differences between tasks where there are no clusters"
     headline = report_content(found)["headline"]
-    assert headline.startswith("300 rows in 3 tasks (shop) were cut into 4 clusters")
+    assert headline.endswith("were divided into 4 clusters, but there may be no clusters in them.")
 
 
 @pytest.mark.parametrize("apart", [3.0, 6.0])
@@ -345,5 +346,7 @@ def test_clusters_of_something_are_not_doubted(apart):
     frame = pd.DataFrame(apart * np.eye(3)[truth] + rng.normal(size=(300, 3)), columns=list("xyz"))
     frame = frame.assign(shop=rng.choice(list("abc"), 300), news=rng.choice(["y", "n"], 300))
     found = mtclust.cluster(frame, "shop", 3, kernel="linear", sizes=0.5, lambda1=0.05, lambda2=0.05, n_init=2)
+    assert found.facts.standing == "divided", "nobody has asked how stable they are"
+    found.stability()
     assert found.facts.standing == "apart"
     assert report_content(found)["headline"] == "300 rows in 3 tasks (shop) fall into 3 clusters."

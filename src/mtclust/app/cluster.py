@@ -181,7 +181,7 @@ def cluster_table(
             raise TableError(f"there is not enough memory for {len(tasks)} rows with {asked}; {way_out}.") from error
     warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
     warned = [*map(TableWarning, encoder.doubts), *warned]
-    return Clustering(model, encoder, {}, notes, warned, rows)
+    return Clustering(model, encoder, {}, notes, warned, _rows=rows)
 
 
 def _estimator(method: str, options: Mapping[str, Any]) -> Any:

@@ -53,7 +53,7 @@ CANDIDATES = range(2, 13)
 #: rows that the number is chosen on; rows of a task at least, so that very many tasks are not all looked at; leading
 #: directions that clusters are found in
 ROWS, _ROWS_PER_TASK, DIRECTIONS = 400, 15, 10
-#: what decides, set on the sets decided on (docs/number_of_clusters.md): the cost of a cluster in units of the root of
+#: what decides, set on the sets decided on (docs/choosing.md): the cost of a cluster in units of the root of
 #: the largest gap; votes of seven, of all rows and six half-samples, that have to agree; the largest gap in units of
 #: its spread over rows without clusters
 COST, AGREEING, CLEAR = 0.1, 5, 6.0

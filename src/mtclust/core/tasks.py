@@ -252,7 +252,8 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
         if len(known) > 1:
             raise ValueError(
                 f"tasks is required: the model was fitted on {len(known)} tasks ({_listing(known)}). "
-                "Give one id per row, or a single id for all rows."
+                "Give one id per row, or a single id for all rows. Where something else, such as GridSearchCV, calls "
+                "predict or score, keep the ids in a column of X and name it with task_column= in the constructor."
             )
         return np.zeros(n_samples, dtype=np.int64)
     ids = task_ids(tasks, n_samples)
