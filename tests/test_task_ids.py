@@ -12,8 +12,7 @@ import pytest
 
 import mtclust
 from mtclust import DMTRC, DSTC, stack_tasks
-from mtclust.core.ids import plain_ids
-from mtclust.core.tasks import index_tasks, numbers_of_known_tasks, task_ids
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks, plain_ids, task_ids
 from mtclust.exceptions import SmallTaskWarning
 from tests.id_types import IDS, repeated, strings
 
