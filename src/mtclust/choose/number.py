@@ -53,7 +53,7 @@ CANDIDATES = range(2, 13)
 #: rows that the number is chosen on; rows of a task at least, so that very many tasks are not all looked at; leading
 #: directions that clusters are found in
 ROWS, _ROWS_PER_TASK, DIRECTIONS = 400, 15, 10
-#: what decides, set on the sets decided on (docs/number_of_clusters.md): the cost of a cluster in units of the root of
+#: what decides, set on the sets decided on (docs/choosing.md): the cost of a cluster in units of the root of
 #: the largest gap; votes of seven, of all rows and six half-samples, that have to agree; the largest gap in units of
 #: its spread over rows without clusters
 COST, AGREEING, CLEAR = 0.1, 5, 6.0
@@ -240,11 +240,8 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     if not numbers or numbers[0] < 2:
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
     precomputed = is_precomputed(kernel)
-    by_rows = getattr(index, "by_rows", None)
-    tasks = np.arange(index.n_tasks) if by_rows is None else by_rows
-    largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
     numbered = np.arange(table.shape[0])[:, None] if precomputed else table
-    sample = sample_rows(numbered, index, ROWS, largest, least=_ROWS_PER_TASK)
+    sample = sample_rows(numbered, index, ROWS, most_tasks=ROWS // _ROWS_PER_TASK, least=_ROWS_PER_TASK)
     rows, offsets = sample.rows, sample.index.offsets
     with one_blas_thread(), phase("choosing the number of clusters"):
         if precomputed:
