@@ -16,15 +16,15 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 26_364,
+    "lines": 26_210,
     "files": 130,
     "modules at the root": 8,
     "modules below 45 lines": 2,
-    "numeric constants": 387,
+    "numeric constants": 383,
     "numeric constants in files of a default fit": 173,
     "files of a small dense fit": 46,
-    "functions of a small dense fit": 383,
-    "calls of a small dense fit": 6900,
+    "functions of a small dense fit": 378,
+    "calls of a small dense fit": 6718,
     "parameters annotated estimator: Any": 28,
 }
 

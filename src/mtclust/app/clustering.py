@@ -19,7 +19,8 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust.app.findings import Findings, typical_rows
-from mtclust.app.tables import Table, TableEncoder, read_tables, table_of_frames
+from mtclust.app.tables.encoding import TableEncoder
+from mtclust.app.tables.table import Table, read_tables, table_of_frames
 from mtclust.app.words import (
     cluster_in_words,
     columns_in_words,

@@ -233,7 +233,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         array([0, 1])
         """
         # imported here: the format knows the estimators
-        from mtclust.persistence import save
+        from mtclust.persistence.models import save
 
         save(self, path, extra=extra)
 
