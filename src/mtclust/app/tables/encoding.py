@@ -148,7 +148,7 @@ class TableEncoder:
             far_values_doubts({n: learner.numbers[n] for n in learner.columns if n in learner.numbers}),
             learner.identifiers,
         )  # fmt: skip
-        encoder._complete(table, options.impute)
+        encoder._incomplete(table)
         return encoder
 
     def cells(self, table: Table) -> list[Cells]:
@@ -156,10 +156,10 @@ class TableEncoder:
         text = TextColumn | TopicColumn
         return [table.cells(c.name, ("",) if isinstance(c, text) else tuple(self.missing)) for c in self.columns]
 
-    def _complete(self, table: Table, impute: bool) -> list[Cells]:
+    def _incomplete(self, table: Table) -> list[Cells]:
         """Cells with missing values, refused where these are not to be filled in."""
         incomplete = [cells for cells in self.cells(table) if cells.missing.any()]
-        if incomplete and not impute:
+        if incomplete and not self.impute:
             raise TableError(
                 f"values are missing in: {_with_rows(incomplete)}. Let them be filled in ({option('impute')}: numbers "
                 "and dates by the median of the task, categories by its shares, text as empty), or leave columns out "
@@ -177,7 +177,7 @@ class TableEncoder:
             return None
         return np.repeat(np.stack(known, axis=1), [len(column.features) for column in self.columns], axis=1)
 
-    def transform(self, table: Table, *, impute: bool | None = None) -> tuple[Any, list[str]]:
+    def transform(self, table: Table) -> tuple[Any, list[str]]:
         """The matrix of a table's rows, and notes on values that had to be filled in or are not known."""
         absent = [column.name for column in self.columns if column.name not in table.frame.columns]
         if absent:
@@ -196,7 +196,7 @@ class TableEncoder:
                     "they are treated as none of the known ones."
                 )
             blocks.append(column.transform(cells, tasks))
-        incomplete = self._complete(table, self.impute if impute is None else impute)
+        incomplete = self._incomplete(table)
         if incomplete:
             notes.append(f"Missing values were filled in: {_with_rows(incomplete)}.")
         if any(sp.issparse(block) for block in blocks):
