@@ -373,7 +373,7 @@ class _Learner:
         words = sum(map(len, texts)) / n_known
         hint = f"a name? {option('keys')}; a category? {option('categories')}"
         if words < _TEXT_WORDS and cells.distinct > NEARLY * n_known and not self._asked_for:
-            return self._identified(cells, "a name or code, another one in nearly every row")
+            return self._identified(cells, "a name or code, different in nearly every row")
         if words >= _TEXT_WORDS:
             hint = f"free text? {option('text_column', cells.name)}"
             if _repeats_words(texts):
