@@ -23,8 +23,8 @@ LIMITS = {
     "numeric constants": 383,
     "numeric constants in files of a default fit": 173,
     "files of a small dense fit": 46,
-    "functions of a small dense fit": 383,
-    "calls of a small dense fit": 6900,
+    "functions of a small dense fit": 378,
+    "calls of a small dense fit": 6718,
     "parameters annotated estimator: Any": 28,
 }
 

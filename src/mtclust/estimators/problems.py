@@ -36,7 +36,15 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, eigen_features, is_precomputed
 from mtclust.core.known import check_sizes, known_counts
-from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, one_per_task, parse_sizes
+from mtclust.core.labels import (
+    SizeBounds,
+    counts_by_task,
+    free_bounds,
+    neutral_bounds,
+    one_per_task,
+    parse_sizes,
+    rows_of_tasks,
+)
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
@@ -108,9 +116,7 @@ def prepare(params: Params, given: Input, form: str) -> Prepared:
     wide = form == "primal" and is_wide(X)
     most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(params, clusters))
-    tasks = index.by_rows if params.sizes_open and not wide else None
-    every = _tasks_of(params, index, most)
-    sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks, **every)
+    sample = all_rows(X, index) if whole else sample_rows(X, index, most, **_tasks_of(params, index, most))
     settings = choose_settings(params, given, sample)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
@@ -165,7 +171,7 @@ def _chosen_on_few(params: Params, clusters: NDArray[np.int64]) -> bool:
 
 
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
-    """Which tasks those of ``few`` of an outcome are: a choice may have put them in another order."""
+    """Which tasks those of ``few`` of an outcome are."""
     return np.arange(index.n_tasks) if prepared.is_searched else prepared.sample.tasks
 
 
@@ -225,11 +231,11 @@ def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.ran
     rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
     if choice.frame != "task":
         return _in_common_frame(prepared, choice, index, options, rng)
-    return choice.outcome if sample.in_order else _carried_to_all_rows(prepared, given, options, rng)
+    return choice.outcome if sample.complete else _carried_to_all_rows(prepared, given, options, rng)
 
 
 def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """Labels of a sample carried to all rows; where it holds all of them they stay as they are."""
+    """Labels of a sample carried to all rows."""
     choice, sample, problem = prepared.settings.choice, prepared.sample, prepared.problem
     assert choice is not None
     few, index = choice.outcome, given.index
@@ -242,11 +248,7 @@ def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOption
     if problem.couples_labels:
         Z = _coupling_of_all(few.point.Z, seen)
     begun = problem.carried_labels(positions, np.concatenate(labels), Z)
-    if sample.complete and (problem.couples_labels or not problem.coupling.learns):
-        point = begun.following(few.point)
-        point.converged = few.point.converged
-    else:  # D of rows in another order is in other coordinates
-        point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
+    point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
     alone = point
     if problem.coupling.learns:
         single = _of_every_task(prepared, given, _labels_of(few.single))[1]
@@ -305,8 +307,8 @@ def _teacher(prepared: Prepared, labels: NDArray[np.int64]) -> Any:
 
 def _coupling_of_all(Z: Array, seen: NDArray[np.int64]) -> Array:
     """Ω of all tasks from that of some of them: the others are like the mean of these."""
-    if len(Z) == len(seen) and np.array_equal(np.sort(seen), np.arange(len(seen))):
-        return Z[np.ix_(seen, seen)]
+    if len(Z) == len(seen):
+        return Z
     own, rest = float(np.mean(Z.diagonal())), float((Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1))
     found = np.full((len(seen), len(seen)), max(rest, 0.0))
     found.flat[:: len(seen) + 1] = own
@@ -321,23 +323,17 @@ def _in_common_frame(
     pooled, point = few.problem, few.point
     apart = None if choice.apart is None else choice.apart.labels
     similarity = np.eye(index.n_tasks)  # one model for all says nothing of how tasks differ
-    place = None
-    if not sample.in_order:
-        pooled = prepared.problem
+    if not sample.complete:
+        pooled, apart = prepared.problem, None
         pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
-        positions, labels, _ = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
-        place = np.argsort(index.in_order_of_content())
-        begins = index.offsets[np.sort(sample.tasks)]
-        everywhere = place[np.concatenate([part + a for a, part in zip(begins, positions)])]
-        first = np.argsort(everywhere)
-        carried = pooled.carried_labels([everywhere[first]], labels[first], pooled.uncoupled())
+        positions = sample.positions_in(index)
+        first = np.argsort(positions)
+        carried = pooled.carried_labels([positions[first]], _labels_of(few.point)[first], pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True, tasks=()))
-        apart = sample.by_task(apart)[1] if apart is not None and sample.complete else None
-    labels = np.asarray(point.labels) if place is None else np.asarray(point.labels)[place]
-    counts = counts_by_task(labels, index.offsets, pooled.bounds.n_clusters)
+    counts = counts_by_task(np.asarray(point.labels), index.offsets, pooled.bounds.n_clusters)
     settings = prepared.settings
     frame: Any = CommonFrame(
-        pooled, index.offsets, free_bounds(index.sizes, counts > 0), place, settings.moves,
+        pooled, index.offsets, free_bounds(index.sizes, counts > 0), settings.moves,
         None if settings.moves is None else settings.view.rows,
     )  # fmt: skip
     whole = frame.point(point)
@@ -362,7 +358,7 @@ def _warn_if_constant(scale: float) -> None:
 
 def _kernel_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> KernelProblem:
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
-    if sample.in_order or given.rows is sample.rows:
+    if sample.complete:
         return _seen_through(params, settings, settings.view, given, params.n_components)
     given = given if settings.frame == "task" else given.as_one_task(settings.moves)
     index = given.index
@@ -392,13 +388,15 @@ def _feature_problem(params: Params, given: Input, settings: Settings, sample: S
     from mtclust.rows.moments import Data
 
     method, lambda1 = params.method_of(given.index.n_tasks), settings.lambda1
+    by_rows = given.index.by_rows if params.sizes_open else None
+    order = None if by_rows is None else rows_of_tasks(given.index.offsets, by_rows)
     if settings.frame != "task":
         given = given.as_one_task(settings.moves)
         method, lambda1 = params.method_of(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
     if settings.kernel.kind == "rbf" and params.fit_intercept:
         centres = _means_by_task(X, index)
-    features = feature_map(settings.kernel, X, index, params.n_components, centres)
+    features = feature_map(settings.kernel, X, index, params.n_components, centres, order)
     source = source_of(X, features, index, params.fit_intercept)
     own = source.moments(params.fit_intercept)
     _warn_if_constant(own.scale)

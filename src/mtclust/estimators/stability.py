@@ -13,7 +13,7 @@ from mtclust.choose.choice import Question, labelling
 from mtclust.choose.record import SizesChoice
 from mtclust.choose.views import KernelSpec, View
 from mtclust.core.known import placed
-from mtclust.core.labels import parse_sizes, proportional, same_for_all_clusters
+from mtclust.core.labels import parse_sizes, proportional, rows_of_tasks, same_for_all_clusters
 from mtclust.core.stability import Refit, Stability, compared, subsample
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import generator_of, read_rows
@@ -122,7 +122,7 @@ class _Refitting:
     ) -> tuple[Labels, Labels]:
         """All rows of the tasks, those that the refit did not see by its model."""
         offsets = self.index.offsets
-        rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in tasks])
+        rows = rows_of_tasks(offsets, tasks)
         numbers = np.repeat(np.arange(len(tasks)), np.diff(offsets)[tasks])
         scores = problem.decision(point).scores(self.rows[rows], np.zeros_like(numbers) if common else numbers)
         found = scores.argmax(axis=1)
