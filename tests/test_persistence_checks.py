@@ -164,6 +164,10 @@ REFUSED = {
     "half aligned": ("aligned", state(kept__means=None), "aligned by half of what that takes"),
     "means off sparse rows": ("sparse", state(kept__centred_rows=True), "rows are sparse but have their means"),
     "rounds without end": ("linear", lambda m: m["parameters"].update(max_iter=1e308), "max_iter"),
+    "sizes in words": ("alone", lambda m: m["parameters"].update(sizes="even"), "sizes='even' is not known"),
+    "clusters of other tasks": (
+        "alone", lambda m: m["parameters"].update(n_clusters={"type": "dict", "items": [["a", 3]]}), "n_clusters",
+    ),
     "options in words": ("alone", lambda m: m["parameters"].update(solver_options="x"), "solver_options"),
 }  # fmt: skip
 

@@ -240,11 +240,8 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     if not numbers or numbers[0] < 2:
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
     precomputed = is_precomputed(kernel)
-    by_rows = getattr(index, "by_rows", None)
-    tasks = np.arange(index.n_tasks) if by_rows is None else by_rows
-    largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
     numbered = np.arange(table.shape[0])[:, None] if precomputed else table
-    sample = sample_rows(numbered, index, ROWS, largest, least=_ROWS_PER_TASK)
+    sample = sample_rows(numbered, index, ROWS, most_tasks=ROWS // _ROWS_PER_TASK, least=_ROWS_PER_TASK)
     rows, offsets = sample.rows, sample.index.offsets
     with one_blas_thread(), phase("choosing the number of clusters"):
         if precomputed:

@@ -131,9 +131,9 @@ class Sample:
     ----------
     rows : array or CSR matrix
     index : TaskIndex
-        Of these rows; tasks may come in another order than in the index of all rows.
+        Of these rows.
     tasks : ndarray
-        Which tasks these are.
+        Which tasks these are, ascending.
     positions : list of ndarrays
         Which rows of each of these tasks, in the order of the task.
     order : ndarray
@@ -149,27 +149,9 @@ class Sample:
     order: NDArray[Any]
     complete: bool
 
-    @property
-    def in_order(self) -> bool:
-        """Whether these are all rows of all tasks in the order of their index."""
-        return self.complete and bool(np.all(np.diff(self.tasks) > 0))
-
     def positions_in(self, index: TaskIndex) -> NDArray[np.int64]:
         """Where these rows are among all rows sorted by task, whose index is given."""
         return np.concatenate([index.offsets[i] + part for i, part in zip(self.tasks, self.positions)])
-
-    def by_task(self, labels: NDArray[np.int64]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], Any]:
-        """For labels of these rows of all tasks: positions and labels in the order of the index of all rows.
-
-        The last is that order: entry k says which of these tasks is task k.
-        """
-        place = np.argsort(self.tasks)
-        offsets = self.index.offsets
-        return (
-            [self.positions[k] for k in place],
-            np.concatenate([labels[offsets[k] : offsets[k + 1]] for k in place]),
-            place,
-        )
 
 
 @dataclass(frozen=True)
@@ -217,21 +199,22 @@ class Settings:
         return self.question.X
 
 
-def all_rows(X: Any, index: TaskIndex, tasks: NDArray[np.int64] | None = None) -> Sample:
-    """Every row, as float64, the tasks in the order given."""
-    tasks = np.arange(index.n_tasks) if tasks is None else tasks
-    return _taken(X, index, tasks, [np.arange(n) for n in index.sizes[tasks]], complete=True)
+def all_rows(X: Any, index: TaskIndex) -> Sample:
+    """Every row, as float64."""
+    return taken(X, index, np.arange(index.n_tasks), [np.arange(n) for n in index.sizes], complete=True)
 
 
-def _taken(
-    X: Any, index: TaskIndex, tasks: NDArray[np.int64], positions: list[NDArray[np.int64]], complete: bool
+def taken(
+    X: Any, index: TaskIndex, tasks: NDArray[np.int64], positions: list[NDArray[np.int64]], complete: bool = False
 ) -> Sample:
+    """These rows of some tasks."""
     order = index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))
     rows = X[order]
     rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
     sizes = np.array([len(part) for part in positions])
-    offsets = offsets_of(sizes)
-    own = TaskIndex(index.names[tasks], np.repeat(np.arange(len(tasks)), sizes), np.arange(len(order)), offsets, True)
+    by_rows = None if index.by_rows is None else np.argsort(np.argsort(index.by_rows)[tasks])
+    numbers = np.repeat(np.arange(len(tasks)), sizes)
+    own = TaskIndex(index.names[tasks], numbers, np.arange(len(order)), offsets_of(sizes), True, by_rows)
     return Sample(rows, own, tasks, positions, order, complete)
 
 
@@ -247,22 +230,20 @@ def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
     return int(np.clip(_ROWS_PER_CLUSTER * clusters.sum(), FEWEST, MOST))
 
 
-def sample_rows(
-    X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None, *,
-    most_tasks: int = _TASKS, least: int = _LEAST_ROWS,
-) -> Sample:  # fmt: skip
+def sample_rows(X: Any, index: TaskIndex, most: int, *, most_tasks: int = _TASKS, least: int = _LEAST_ROWS) -> Sample:
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
     These are the rows of every task that come first in the order of content.
     """
-    tasks = np.arange(index.n_tasks) if tasks is None else tasks
+    tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
     each = max(least, most // min(len(tasks), most_tasks))
     if len(tasks) > most_tasks:
         largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
         rows = np.minimum(index.sizes[tasks[largest]], least).cumsum()
-        tasks = tasks[np.sort(largest[: max(_FEWEST_TASKS, int(np.searchsorted(rows, FEWEST)) + 1)])]
+        tasks = tasks[largest[: max(_FEWEST_TASKS, int(np.searchsorted(rows, FEWEST)) + 1)]]
+    tasks = np.sort(tasks)
     wanted = np.minimum(index.sizes[tasks], each)
-    return _taken(X, index, tasks, index.first_rows(tasks, wanted), complete=False)
+    return taken(X, index, tasks, index.first_rows(tasks, wanted))
 
 
 def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
@@ -275,8 +256,11 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
     sizes = "free" if criterion == "E" else "given"
     if _is_open(question):
-        choice = (choose_labels if question.sizes_open else choose_kernel)(
-            question, replace(params.options, n_init=max(1, params.options.n_init // _EFFORT))
+        rough = replace(params.options, n_init=max(1, params.options.n_init // _EFFORT))
+        choice = (
+            choose_labels(question, rough, sample.index.by_rows)
+            if question.sizes_open
+            else choose_kernel(question, rough)
         )
         spec, frame = choice.spec, choice.frame
     share = params.lambda2_share(m)

@@ -138,11 +138,6 @@ class ChunkedIndex(TaskIndex):
         one = np.zeros(1, dtype=np.int64)
         return ChunkedIndex(self.names[:1], self.task_numbers, self.order, self.offsets[[0, -1]], by_rows=one)
 
-    def positions_as_one_task(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        assert self.table is not None
-        chunks, rows = self.table.layout.locate(positions)
-        return self.table.layout.as_one_task().base[chunks, 0] + rows
-
     def over(self, X: ChunkedTable) -> Over:
         return X.over
 

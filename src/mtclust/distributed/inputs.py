@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
-from mtclust.core.ids import missing_ids, plain_ids
 from mtclust.core.labels import offsets_of
-from mtclust.core.tasks import index_tasks
+from mtclust.core.tasks import index_tasks, missing_ids, plain_ids
 from mtclust.core.validation import split_task_column
 from mtclust.distributed import chunk, is_dask
 from mtclust.distributed.engine import Engine
@@ -157,12 +156,15 @@ class Layout:
         Per chunk the task of every row as a position in ``names``.
     counts, base : ndarray of shape (number of chunks, m)
         How many rows of a task a chunk has, and the position within the task of the first of them.
+    of_tasks : Layout, optional
+        By which rows are asked for, where those of all tasks are held as one.
     """
 
     names: NDArray[Any]
     task_numbers: list[Any]
     counts: NDArray[np.int64]
     base: NDArray[np.int64]
+    of_tasks: Layout | None = None
 
     @property
     def lengths(self) -> list[int]:
@@ -197,7 +199,7 @@ class Layout:
     def as_one_task(self) -> Layout:
         """The same rows as those of one task, chunk after chunk."""
         counts = self.counts.sum(axis=1, keepdims=True)
-        return Layout(self.names[:1], self.task_numbers, counts, _base(counts))
+        return Layout(self.names[:1], self.task_numbers, counts, _base(counts), self)
 
 
 def lengths_of(engine: Engine, table: Table) -> list[int]:

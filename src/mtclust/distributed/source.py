@@ -228,7 +228,7 @@ def over_chunks(
 
 def picked(engine: Engine, layout: Layout, raw: list[Any], reading: Any, positions: Positions) -> NDArray[Any]:
     """Rows at some positions of all rows sorted by task, brought here."""
-    where = layout.by_chunk(positions)
+    where = (layout.of_tasks or layout).by_chunk(positions)
     rows = _put_together(where, engine.gather(_picking(engine, layout, raw, reading, where)), len(positions))
     chunk.require_numbers(rows)
     return rows

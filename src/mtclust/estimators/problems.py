@@ -30,6 +30,7 @@ from mtclust.choose.settings import (
     choose_settings,
     rows_to_choose_on,
     sample_rows,
+    taken,
 )
 from mtclust.choose.views import View, is_wide
 from mtclust.core.alignment import groups_of_tasks
@@ -110,9 +111,7 @@ def prepare(params: Params, given: Input, form: str) -> Prepared:
     wide = form == "primal" and is_wide(X)
     most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(params, clusters))
-    tasks = index.by_rows if params.sizes_open and not wide else None
-    every = _tasks_of(params, index, most)
-    sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks, **every)
+    sample = all_rows(X, index) if whole else sample_rows(X, index, most, **_tasks_of(params, index, most))
     settings = choose_settings(params, given, sample)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
@@ -141,7 +140,9 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
     if len(others):
         z = indicators(_labels_of(outcome.point), C)
         means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
-        few = sample_rows(given.rows, index, 0, others, most_tasks=len(others), least=_ROWS_OF_OTHER_TASKS)
+        few = taken(
+            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
+        )
         for task, part in zip(others, few.index.slices()):
             rows = _dense(few.rows[part])
             moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
@@ -163,6 +164,12 @@ def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: NDArra
     return sums.reshape(*shape, -1), sizes.reshape(shape)
 
 
+def _some_rows(given: Input, tasks: NDArray[np.int64]) -> Sample:
+    """The first rows of tasks that are not in the sample."""
+    numbers = np.minimum(given.index.sizes[tasks], _ROWS_OF_OTHER_TASKS)
+    return taken(given.rows, given.index, tasks, given.index.first_rows(tasks, numbers))
+
+
 def _dense(rows: Any) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
 
@@ -173,7 +180,7 @@ def _chosen_on_few(params: Params, clusters: NDArray[np.int64]) -> bool:
 
 
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
-    """Which tasks those of ``few`` of an outcome are: a choice may have put them in another order."""
+    """Which tasks those of ``few`` of an outcome are."""
     return np.arange(index.n_tasks) if prepared.is_searched else prepared.sample.tasks
 
 
@@ -233,11 +240,11 @@ def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.ran
     rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
     if choice.frame != "task":
         return _in_common_frame(prepared, choice, index, options, rng)
-    return choice.outcome if sample.in_order else _carried_to_all_rows(prepared, given, options, rng)
+    return choice.outcome if sample.complete else _carried_to_all_rows(prepared, given, options, rng)
 
 
 def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """Labels of a sample carried to all rows; where it holds all of them they stay as they are."""
+    """Labels of a sample carried to all rows."""
     choice, sample, problem = prepared.settings.choice, prepared.sample, prepared.problem
     assert choice is not None
     few, index = choice.outcome, given.index
@@ -250,11 +257,7 @@ def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOption
     if problem.couples_labels:
         Z = _coupling_of_all(few.point.Z, seen)
     begun = problem.carried_labels(positions, np.concatenate(labels), Z)
-    if sample.complete and (problem.couples_labels or not problem.coupling.learns):
-        point = begun.following(few.point)
-        point.converged = few.point.converged
-    else:  # D of rows in another order is in other coordinates
-        point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
+    point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
     alone = point
     if problem.coupling.learns:
         single = _of_every_task(prepared, given, _labels_of(few.single))[1]
@@ -288,7 +291,9 @@ def _of_every_task(
         positions[task], found[task] = sample.positions[k], labels[offsets[k] : offsets[k + 1]]
     if len(others):
         teacher = _teacher(prepared, labels)
-        few = sample_rows(given.rows, index, 0, others, most_tasks=len(others), least=_ROWS_OF_OTHER_TASKS)
+        few = taken(
+            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
+        )
         for task, part, rows in zip(others, few.positions, few.index.slices()):
             own = _dense(few.rows[rows])
             positions[task], found[task] = part, labels_by(teacher, own - own.mean(axis=0))
@@ -309,8 +314,8 @@ def _teacher(prepared: Prepared, labels: NDArray[np.int64]) -> Any:
 
 def _coupling_of_all(Z: Array, seen: NDArray[np.int64]) -> Array:
     """Ω of all tasks from that of some of them: the others are like the mean of these."""
-    if len(Z) == len(seen) and np.array_equal(np.sort(seen), np.arange(len(seen))):
-        return Z[np.ix_(seen, seen)]
+    if len(Z) == len(seen):
+        return Z
     own, rest = float(np.mean(Z.diagonal())), float((Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1))
     found = np.full((len(seen), len(seen)), max(rest, 0.0))
     found.flat[:: len(seen) + 1] = own
@@ -325,21 +330,17 @@ def _in_common_frame(
     pooled, point = few.problem, few.point
     apart = None if choice.apart is None else choice.apart.labels
     similarity = np.eye(index.n_tasks)  # one model for all says nothing of how tasks differ
-    place = None
-    if not sample.in_order:
-        pooled = prepared.problem
+    if not sample.complete:
+        pooled, apart = prepared.problem, None
         pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
-        everywhere = index.positions_as_one_task(sample.positions_in(index))
-        first = np.argsort(everywhere)
-        carried = pooled.carried_labels([everywhere[first]], _labels_of(few.point)[first], pooled.uncoupled())
+        positions = sample.positions_in(index)
+        first = np.argsort(positions)
+        carried = pooled.carried_labels([positions[first]], _labels_of(few.point)[first], pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True, tasks=()))
-        apart = sample.by_task(apart)[1] if apart is not None and sample.complete else None
-        place = index.positions_as_one_task(np.arange(index.offsets[-1])) if index.in_memory else None
-    labels = point.labels if place is None else point.labels[place]
-    counts = counts_by_task(labels, index.offsets, pooled.bounds.n_clusters)
+    counts = counts_by_task(point.labels, index.offsets, pooled.bounds.n_clusters)
     settings = prepared.settings
     frame: Any = CommonFrame(
-        pooled, index.offsets, free_bounds(index.sizes, counts > 0), place, settings.moves,
+        pooled, index.offsets, free_bounds(index.sizes, counts > 0), settings.moves,
         None if settings.moves is None else settings.view.rows,
     )  # fmt: skip
     whole = frame.point(point)
@@ -364,7 +365,7 @@ def _warn_if_constant(scale: float) -> None:
 
 def _kernel_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> KernelProblem:
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
-    if sample.in_order or given.rows is sample.rows:
+    if sample.complete:
         return _seen_through(params, settings, settings.view, given, params.n_components)
     given = given if settings.frame == "task" else given.as_one_task(settings.moves)
     index = given.index
@@ -393,17 +394,16 @@ def _feature_problem(params: Params, given: Input, settings: Settings, sample: S
     from mtclust.rows.features import feature_map, rank_of, source_of
     from mtclust.rows.moments import Data
 
-    method, lambda1, landmarks = params.method_of(given.index.n_tasks), settings.lambda1, None
+    method, lambda1 = params.method_of(given.index.n_tasks), settings.lambda1
     rank = rank_of(settings.kernel, given.rows, params.n_components)
-    if rank is not None and given.index.content is not None:
-        landmarks = _landmarks(given, settings, rank)
+    landmarks = None if rank is None else given.index.spread_rows(rank, params.sizes_open)
     if settings.frame != "task":
         given = given.as_one_task(settings.moves)
         method, lambda1 = params.method_of(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
     if settings.kernel.kind == "rbf" and params.fit_intercept:
         centres = _means_by_task(X, index)
-    features = feature_map(settings.kernel, X, index, rank, centres, landmarks)
+    features = feature_map(settings.kernel, X, index, landmarks, centres)
     source = source_of(X, features, index, params.fit_intercept)
     own = source.moments(params.fit_intercept)
     _warn_if_constant(own.scale)
@@ -416,15 +416,6 @@ def _feature_problem(params: Params, given: Input, settings: Settings, sample: S
         features,
         criterion=criterion_named(settings.criterion),
     )
-
-
-def _landmarks(given: Input, settings: Settings, rank: int) -> tuple[Any, NDArray[np.int64]]:
-    """The first rows of every task, in its share, where the frame has them, and their tasks there."""
-    where = given.index.spread_rows(rank)
-    rows, tasks = given.rows[given.index.input_rows(where)], np.searchsorted(given.index.offsets, where, "right") - 1
-    if settings.moves is not None:
-        rows = rows - settings.moves.astype(rows.dtype)[tasks]
-    return rows, tasks if settings.frame == "task" else np.zeros_like(tasks)
 
 
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:

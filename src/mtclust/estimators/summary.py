@@ -16,7 +16,7 @@ overlapping separation below .25                             were divided into c
 apart       all other cases                                  fall into clusters
 =========== ================================================ ========================================================
 
-How far refits agree is told as a number; there is no word for it.
+How far refits agree is given as a number; no word stands for it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.record import SizesChoice
-from mtclust.core.stability import DOUBTFUL, Stability
+from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
 from mtclust.util.messages import advice, columns, distinct_names, listing, option, padded, shown_name
 
@@ -192,7 +192,7 @@ def _coupled(model: Any) -> bool:
 
 
 def shares_were_given(model: Any) -> bool:
-    """Whether the sizes of the clusters were set by the user, so that comparing them says nothing."""
+    """Whether the sizes of the clusters were set by the user, so that comparing them is meaningless."""
     return not (isinstance(model.sizes, str) and model.sizes == "auto")
 
 

@@ -110,24 +110,22 @@ def rank_of(kernel: Kernel, X: Any, n_components: int | None) -> int | None:
 
 
 def feature_map(
-    kernel: Kernel, X: Any, index: TaskIndex, rank: int | None, centres: Array | None = None,
-    landmarks: tuple[Any, NDArray[np.int64]] | None = None,
-) -> FeatureMap:  # fmt: skip
-    """Features of this rank for a kernel (:func:`rank_of`); ``centres`` are taken off the rows of every task before.
+    kernel: Kernel, X: Any, index: TaskIndex, positions: NDArray[np.int64] | None, centres: Array | None = None
+) -> FeatureMap:
+    """Features for a kernel, from rows at some positions of the sorted ones; none where columns serve themselves.
 
-    ``landmarks`` are rows and their tasks; evenly spread ones by default, so that every task gets its share.
+    ``centres`` are taken off the rows of every task before the kernel sees them.
     """
-    if rank is None:
+    if positions is None:
         return FeatureMap(kernel)
+    rank = len(positions)
     if kernel.kind == "linear" and sp.issparse(X):
         return FeatureMap(kernel, None, singular_directions(X, rank))
-    if landmarks is None:
-        positions = ((np.arange(rank) + 0.5) * (X.shape[0] / rank)).astype(np.int64)
-        landmarks = X[index.input_rows(positions)], np.searchsorted(index.offsets, positions, side="right") - 1
-    rows, tasks = landmarks
-    if not sp.issparse(rows):
-        rows = np.array(rows, dtype=np.float64)
-    landmarks = rows if centres is None else rows - centres[tasks]
+    landmarks = X[index.input_rows(positions)]
+    if not sp.issparse(landmarks):
+        landmarks = np.array(landmarks, dtype=np.float64)
+    if centres is not None:
+        landmarks = landmarks - centres[np.searchsorted(index.offsets, positions, side="right") - 1]
     gram = kernel(landmarks, landmarks)
     eigenvalues, vectors = sla.eigh(0.5 * (gram + gram.T))
     keep = eigenvalues > _NEGLIGIBLE * max(float(eigenvalues[-1]), 0.0)
