@@ -22,7 +22,7 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
-from mtclust.core.tasks import ORDERED, TaskIndex, index_tasks
+from mtclust.core.tasks import ORDERED, TaskIndex
 from mtclust.problem.protocol import Method, SearchOptions
 
 Array = NDArray[np.float64]
@@ -107,10 +107,6 @@ class Input:
     index: TaskIndex
     clusters: NDArray[np.int64]
     hints: Hints = NO_HINTS
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.index.offsets[-1])
 
     def as_one_task(self, moves: Array | None = None) -> Input:
         """The same rows, all of one task; ``moves`` are taken off the rows of every task."""
@@ -292,7 +288,7 @@ def _question(params: Params, given: Input, sample: Sample, lambdas: tuple[Array
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", left_open,
         lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
-        given.hints.of_rows(sample.positions_in(given.index), given.n_rows),
+        given.hints.of_rows(sample.positions_in(given.index), given.rows.shape[0]),
         params.coupling == "auto",
     )  # fmt: skip
 
@@ -332,18 +328,13 @@ def _open_frames(params: Params, n_tasks: int, clusters: NDArray[np.int64]) -> t
     return (center,)
 
 
-def rows_by_task(params: Params, rows: Any, ids: Any) -> TaskIndex:
-    """Rows by task in the order of their content, where that counts."""
-    return ordered(params, rows, index_tasks(ids, rows.shape[0]))
-
-
-def ordered(params: Params, rows: Any, index: TaskIndex) -> TaskIndex:
-    """The index in the order of content; very many rows stay in their own where sizes are given.
+def rows_by_task(params: Params, rows: Any, index: TaskIndex) -> TaskIndex:
+    """The tasks of rows, these in the order of their content; very many stay in their own where sizes are given.
 
     Nothing but samples would depend on that order then.
     """
-    wanted = params.by_rows and (params.sizes_open or rows.shape[0] <= ORDERED)
-    return index.by_content(rows) if wanted else index
+    ordered = params.by_rows and (params.sizes_open or rows.shape[0] <= ORDERED)
+    return index.by_content(rows) if ordered else index
 
 
 def _is_open(question: Question) -> bool:

@@ -31,7 +31,7 @@ _CELLS = 64.0
 #: digits after which keys and weights of columns count as equal
 _DIGITS = 9
 #: columns of which correlations are taken, and cells that are held at once
-_MOST_COLUMNS, CELLS_AT_ONCE = 500, 250_000
+_MOST_COLUMNS, _CELLS_AT_ONCE = 500, 250_000
 #: cells of a sparse table that is made dense
 LARGEST_DENSE = 2_000_000
 #: deviations below this share of the largest one count for nothing; keys are no larger than this
@@ -42,6 +42,7 @@ _STEPS = 2.0**16
 _STEP, _FIRST, _SECOND = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
+_NO_ORDER = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 Merge = Callable[[list[Any]], Any]
 #: runs a function of rows and the numbers of their tasks on all blocks of a table, and merges what it returns
 Over = Callable[[Callable[[Any, Integers], Any], Merge], Any]
@@ -54,12 +55,15 @@ class Content:
     Attributes
     ----------
     mean, scale : ndarray of shape (d,)
-    weights, directed : ndarray of shape (d, 3)
-        w and w·o.
+    weights : ndarray of shape (d, 3)
+    directed : ndarray of shape (d, 4)
+        w·o, and the first w.
     level, spread : ndarray of shape (4,)
         Mean and deviation of the keys.
     tasks : ndarray of shape (m,)
         The tasks in the order of the means of their keys; smaller tasks first where these are equal.
+    columns : ndarray of shape (d,)
+        The columns in the order of their weights.
     """
 
     mean: Array
@@ -69,44 +73,57 @@ class Content:
     level: Array
     spread: Array
     tasks: Integers
+    columns: Integers
 
     @classmethod
-    def of(cls, over: Over, n_tasks: int) -> Content:
-        """In three passes over a dense table: sums go up, means and weights down."""
+    def of(cls, over: Over, n_tasks: int, begun: Content | None = None) -> Content:
+        """In three passes over a dense table: sums go up, means and weights down.
+
+        Where these are known, in ``begun``, there is one pass, over keys.
+        """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what cannot be squared is refused later
-            n, mean, deviation = over(_levels, _merged_levels)
-            scale = _scale(deviation)
-            third, fourth, odd, products = (part / n for part in over(partial(_powers, mean, scale), added))
-            weights = _weights(third, fourth, np.sum(products**4, axis=1))
-            content = cls(mean, scale, weights, weights * odd[:, None], np.zeros(4), np.ones(4), np.arange(1))
-            return content._with_keys(*over(partial(_sums_of_keys, content, n_tasks), added))
-
-    def _with_keys(self, sums: Array, squares: Array, sizes: Integers) -> Content:
-        level = sums.sum(axis=0) / sizes.sum()
-        deviation = np.sqrt(np.maximum(squares / sizes.sum() - level**2, 0.0))
-        spread = deviation + _SMALLEST * max(float(deviation.max()), 1.0)  # keys of standardised values
-        means = np.nan_to_num((sums / np.maximum(sizes, 1)[:, None] - level) / spread)
+            if begun is None:
+                n, mean, deviation = over(_levels, _merged_levels)
+                scale = deviation + _SMALLEST * (deviation.max(initial=0.0) or 1.0)  # hardly varies, hardly counts
+                third, fourth, odd, products = over(partial(_powers, mean, scale), added)
+                weights = _weights(third / n, fourth / n, np.sum((products / n) ** 4, axis=1))
+                directed = np.column_stack([weights * odd[:, None] / n, weights[:, 0]])
+                begun = cls(mean, scale, weights, directed, np.zeros(4), np.ones(4), *_NO_ORDER)
+            sums, squares, sizes = over(partial(_by_task, begun, n_tasks), added)
+            level = sums.sum(axis=0) / sizes.sum()
+            deviation = np.sqrt(np.maximum(squares / sizes.sum() - level**2, 0.0))
+            spread = deviation + _SMALLEST * max(float(deviation.max()), 1.0)  # keys of standardised values
+            means = np.nan_to_num((sums / np.maximum(sizes, 1)[:, None] - level) / spread)
         tasks = np.lexsort((sizes, *means.round(_DIGITS).T[::-1]))
-        return replace(self, weights=np.nan_to_num(self.weights), level=level, spread=spread, tasks=tasks)
+        weights = np.nan_to_num(begun.weights)
+        columns = np.lexsort(weights.round(_DIGITS).T)
+        return replace(begun, weights=weights, level=level, spread=spread, tasks=tasks, columns=columns)
 
-    @property
-    def columns(self) -> Integers:
-        """An order of the columns."""
-        return np.lexsort(self.weights.round(_DIGITS).T)
-
-    def keys(self, rows: NDArray[Any]) -> Array:
+    def keys(self, rows: Any) -> Array:
+        """One key of squares, one of directions, one of both; the last has a sign, and only decides between equals."""
         with np.errstate(over="ignore", invalid="ignore"):
-            z = (rows - self.mean) / self.scale
-            keys = _keys(z**2 @ self.weights, z @ self.directed, z @ self.weights[:, 0])
-            return _clipped((keys - self.level) / self.spread)
+            if sp.issparse(rows):
+                own, linear = self.weights / self.scale[:, None] ** 2, self.directed / self.scale[:, None]
+                squares = rows.power(2) @ own - 2 * (rows @ (self.mean[:, None] * own)) + self.mean**2 @ own
+                sums = rows @ linear - self.mean @ linear
+            else:
+                z = (rows - self.mean) / self.scale
+                squares, sums = z**2 @ self.weights, z @ self.directed
+            keys = np.column_stack([squares[:, 0], sums[:, 1], squares[:, 2] + sums[:, 2], sums[:, 3]])
+            return np.clip(np.nan_to_num((keys - self.level) / self.spread), -_FARTHEST, _FARTHEST)
 
-    def hashes(self, rows: NDArray[Any]) -> Hashes:
-        """Of rows, from their coarsely rounded keys."""
-        return _coarse(self.keys(rows))
-
-    def finer(self, rows: NDArray[Any]) -> Hashes:
-        """Hashes that also tell rows apart whose coarse ones are equal."""
-        return _fine(self.keys(rows))
+    def both_hashes(self, rows: Any, tasks: Integers | None = None) -> tuple[Hashes, Hashes]:
+        """Hashes of rows by their coarsely rounded keys, and finer ones that also tell rows of one cell apart."""
+        keys = self.keys(rows)
+        coarse, fine = np.zeros((2, len(keys)), dtype=np.uint64)
+        for hashes, whole in ((coarse, np.floor(keys[:, :3] * _CELLS + 0.5)), (fine, np.rint(keys * 10.0**_DIGITS))):
+            for column in whole.astype(np.int64).astype(np.uint64).T:  # numbers that look random (splitmix64)
+                hashes += column + np.uint64(1)
+                hashes *= _STEP
+                for shift, factor in ((30, _FIRST), (27, _SECOND), (31, np.uint64(1))):
+                    hashes ^= hashes >> np.uint64(shift)
+                    hashes *= factor
+        return coarse, fine
 
 
 @dataclass(frozen=True)
@@ -158,17 +175,22 @@ def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Co
     tasks = np.zeros(X.shape[0], dtype=np.int64) if tasks is None else tasks
     if sp.issparse(X) and np.prod(X.shape) <= LARGEST_DENSE:
         X = X.toarray()
-    if sp.issparse(X):
-        content, keys = _of_sparse(X, tasks, n_tasks)
-        return ContentOrder(_coarse(keys), _fine(keys), content.tasks, content.columns)
-    X, step = np.asarray(X), max(1, CELLS_AT_ONCE // max(X.shape[1], 1))
-    blocks = [slice(a, a + step) for a in range(0, X.shape[0], step)]
-    content = Content.of(lambda read, merge: merge([read(X[rows], tasks[rows]) for rows in blocks]), n_tasks)
-    hashes, finer = np.empty((2, X.shape[0]), dtype=np.uint64)
-    for rows in blocks:
-        keys = content.keys(X[rows])
-        hashes[rows], finer[rows] = _coarse(keys), _fine(keys)
+    X, begun = (X, _of_sparse(X)) if sp.issparse(X) else (np.asarray(X), None)
+    over = partial(over_blocks, X, tasks)
+    content = Content.of(over, n_tasks, begun)
+    hashes, finer = over(content.both_hashes, _joined)
     return ContentOrder(hashes, finer, content.tasks, content.columns)
+
+
+def over_blocks(X: Any, tasks: Integers, read: Callable[[Any, Integers], Any], merge: Merge) -> Any:
+    """What a function finds in the blocks of a table and the numbers of their tasks, merged; a sparse one is one."""
+    step = X.shape[0] if sp.issparse(X) else max(1, _CELLS_AT_ONCE // max(X.shape[1], 1))
+    found = [read(X[a : a + step], tasks[a : a + step]) for a in range(0, X.shape[0], step)]
+    return merge(found) if len(found) > 1 else found[0]
+
+
+def _joined(parts: list[tuple[Hashes, Hashes]]) -> tuple[Hashes, Hashes]:
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def first_by_content(hashes: Hashes, finer: Hashes, k: int) -> Integers:
@@ -262,79 +284,34 @@ def _powers(mean: Array, scale: Array, rows: NDArray[Any], tasks: Integers) -> t
 
 def added(parts: list[tuple[Array, ...]]) -> tuple[Array, ...]:
     """Sums of what was found in several blocks."""
-    return tuple(np.sum(group, axis=0) for group in zip(*parts))
+    return tuple([np.sum(group, axis=0) for group in zip(*parts)])
 
 
-def _sums_of_keys(content: Content, n_tasks: int, rows: NDArray[Any], tasks: Integers) -> tuple[Any, ...]:
-    return _by_task(content.keys(rows), tasks, n_tasks)
-
-
-def _by_task(keys: Array, tasks: Integers, n_tasks: int) -> tuple[Array, Array, Integers]:
+def _by_task(content: Content, n_tasks: int, rows: Any, tasks: Integers) -> tuple[Any, ...]:
     """Sums of the keys of every task, sums of squares of all keys, and sizes of the tasks."""
+    keys = content.keys(rows)
     sums = np.stack([np.bincount(tasks, column, n_tasks) for column in keys.T], axis=1).astype(np.float64)
     return sums, np.einsum("nk,nk->k", keys, keys), np.bincount(tasks, minlength=n_tasks)
 
 
-def _of_sparse(X: Any, tasks: Integers, n_tasks: int) -> tuple[Content, Array]:
-    """The same without a dense copy, powers around the mean from powers around zero; and the keys of the rows."""
+def _of_sparse(X: Any) -> Content:
+    """Means and weights without a dense copy, powers around the mean from powers around zero."""
     n, d = X.shape
     mean, second, cubes, fourths = (np.asarray(X.power(k).mean(axis=0), dtype=np.float64).ravel() for k in (1, 2, 3, 4))
-    scale = _scale(np.sqrt(np.maximum(second - mean**2, 0.0)))
+    deviation = np.sqrt(np.maximum(second - mean**2, 0.0))
+    scale = deviation + _SMALLEST * (deviation.max(initial=0.0) or 1.0)
     third = (cubes - 3 * mean * second + 2 * mean**3) / scale**3
     fourth = (fourths - 4 * mean * cubes + 6 * mean**2 * second - 3 * mean**4) / scale**4
     weights = _weights(third, fourth, np.zeros(d))
-    own = np.column_stack([weights, np.full(d, 1.0 / d)]) / scale[:, None] ** 2
-    squares = X.power(2) @ own - 2 * (X @ (mean[:, None] * own)) + mean**2 @ own
-    odd = X.T @ (squares[:, 3] - squares[:, 3].mean()) / n / scale
-    linear = np.column_stack([weights * odd[:, None], weights[:, 0]]) / scale[:, None]
-    sums = X @ linear - mean @ linear
-    keys = _keys(squares[:, :3], sums[:, :3], sums[:, 3])
-    content = Content(mean, scale, weights, weights * odd[:, None], np.zeros(4), np.ones(4), np.arange(1))
-    content = content._with_keys(*_by_task(keys, tasks, n_tasks))
-    return content, _clipped((keys - content.level) / content.spread)
-
-
-def _scale(deviation: Array) -> Array:
-    """Deviations, so that columns which hardly vary count for hardly anything."""
-    return deviation + _SMALLEST * (deviation.max(initial=0.0) or 1.0)
+    squares = X.power(2) @ scale**-2 - 2 * (X @ (mean / scale**2)) + np.sum((mean / scale) ** 2)
+    odd = X.T @ (squares - squares.mean()) / (n * d) / scale
+    directed = np.column_stack([weights * odd[:, None], weights[:, 0]])
+    return Content(mean, scale, weights, directed, np.zeros(4), np.ones(4), *_NO_ORDER)
 
 
 def _weights(third: Array, fourth: Array, common: Array) -> Array:
     """Weights (d × 3) by statistics that a change of sign leaves as they are."""
     return np.sin(np.stack([np.log1p(third**2), np.log1p(np.abs(fourth)), common + 0.9], axis=1) @ _FREQUENCIES)
-
-
-def _keys(squares: Array, directed: Array, plain: Array) -> Array:
-    """One key of squares, one of directions, one of both; the last, which has a sign, only decides between equals."""
-    return np.column_stack([squares[:, 0], directed[:, 1], squares[:, 2] + directed[:, 2], plain])
-
-
-def _clipped(keys: Array) -> Array:
-    return np.clip(np.nan_to_num(keys), -_FARTHEST, _FARTHEST)
-
-
-def _coarse(keys: Array) -> Hashes:
-    return _chained(np.floor(keys[:, :3] * _CELLS + 0.5))
-
-
-def _fine(keys: Array) -> Hashes:
-    return _chained(np.rint(keys * 10.0**_DIGITS))
-
-
-def _chained(whole: Array) -> Hashes:
-    """One hash of several whole numbers per row."""
-    hashes = np.zeros(len(whole), dtype=np.uint64)
-    for column in whole.astype(np.int64).astype(np.uint64).T:
-        hashes = _mixed(hashes + column)
-    return hashes
-
-
-def _mixed(numbers: Hashes) -> Hashes:
-    """Numbers that look random and follow from the given ones alone."""
-    mixed = (numbers + np.uint64(1)) * _STEP
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 def on_a_grid(X: Array, tasks: Integers | None = None) -> Array:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtclust.core.alignment import ids_by_size, names_by_agreement, pair_counts
 from mtclust.core.labels import offsets_of, rows_of_tasks
-from mtclust.core.order import CELLS_AT_ONCE, Over, content_order, first_by_content
+from mtclust.core.order import Over, content_order, first_by_content, over_blocks
 
 #: the name of the only task when no task ids are given
 ONLY_TASK = 0
@@ -141,9 +141,7 @@ class TaskIndex:
 
     def over(self, X: Any) -> Over:
         """Passes over blocks of a dense table and the numbers of their tasks."""
-        step = max(1, CELLS_AT_ONCE // max(X.shape[1], 1))
-        blocks = [slice(a, a + step) for a in range(0, X.shape[0], step)]
-        return lambda read, merge: merge([read(X[rows], self.task_numbers[rows]) for rows in blocks])
+        return partial(over_blocks, X, self.task_numbers)
 
     def labels_at(self, labels: Any, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Labels of rows at some positions of the sorted rows."""

@@ -110,7 +110,7 @@ def hashes_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, content: C
     """Of the rows of some tasks."""
     rows, (order, offsets) = rows_of(raw, reading), by_task(task_numbers, reading)
     step = block_rows(rows.shape[1], rows.dtype.itemsize)
-    found = [content.hashes(rows[a : a + step]) for a in range(0, max(len(rows), 1), step)]
+    found = [content.both_hashes(rows[a : a + step])[0] for a in range(0, max(len(rows), 1), step)]
     hashes = np.concatenate(found)[order]
     return {task: hashes[offsets[task] : offsets[task + 1]] for task in tasks}
 
@@ -147,7 +147,7 @@ def rows_with_hashes(
     for task, sequence in asked.items():
         these, numbers = np.unique(sequence, return_counts=True)
         places = np.flatnonzero(np.isin(hashes[task], these))
-        h, fine = hashes[task][places], content.finer(rows[order[offsets[task] + places]])
+        h, fine = hashes[task][places], content.both_hashes(rows[order[offsets[task] + places]])[1]
         first = np.lexsort((fine, h))
         turn = np.arange(len(first)) - np.searchsorted(h[first], h[first])
         first = first[turn < numbers[np.searchsorted(these, h[first])]]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.choose.settings import Params, ordered
+from mtclust.choose.settings import Params, rows_by_task
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.model import DecisionModel
 from mtclust.core.order import Content, Hashes, Over, bits_of, first_hashes, placed
@@ -181,7 +181,7 @@ def _fit(estimator: Any, params: Params, engine: Engine, table: Table, X: Any, t
     if n <= ALL_ROWS:
         return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
     rows = ChunkedTable(engine, table, layout)
-    return estimator._fit_rows(params, rows, ordered(params, rows, chunked_index(rows)), "primal")
+    return estimator._fit_rows(params, rows, rows_by_task(params, rows, chunked_index(rows)), "primal")
 
 
 def _check_possible(params: Params) -> None:

@@ -36,13 +36,13 @@ from mtclust.core.kernels import is_precomputed
 from mtclust.core.known import read_known
 from mtclust.core.labels import same_for_all_clusters
 from mtclust.core.links import read_links
-from mtclust.core.tasks import TaskIndex, refuse_rows_as_tasks
+from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
 from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_confidence
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
-from mtclust.estimators.problems import check_known, clusters_per_task, form_of, prepare, solved, tasks_of_few
+from mtclust.estimators.problems import check_known, clusters_per_task, form_of, prepare, solved
 from mtclust.estimators.repeated import check_copies, read_copies, store_by_row
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
@@ -169,7 +169,7 @@ class MultitaskClusterer(AfterFit):
         if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= MOST_COLUMNS:
             rows = rows.toarray()
         params = self._read_params()
-        index = rows_by_task(params, rows, ids)
+        index = rows_by_task(params, rows, index_tasks(ids, rows.shape[0]))
         return self._fit_rows(params, rows, index, form_of(params, rows), hints.of_rows(index.order, rows.shape[0]))
 
     def _fit_rows(self, params: Params, rows: Any, index: TaskIndex, form: str, hints: Hints = NO_HINTS) -> Any:
@@ -191,7 +191,8 @@ class MultitaskClusterer(AfterFit):
         with one_blas_thread(), reporting(self), memory_named(what):
             prepared = prepare(params, given, form)
             outcome, decision = solved(params, prepared, given, rng)
-            few_tasks = tasks_of_few(prepared, index)
+            # a choice may have put the tasks in another order
+            few_tasks = np.arange(len(index.names)) if prepared.is_searched else prepared.sample.tasks
             if known is not None:
                 outcome = keep_known(outcome, known, options, rng, few_tasks, same_for_all_clusters(self.sizes))
             if hints.links is not None:

@@ -19,7 +19,7 @@ from mtclust.choose.settings import Sample, all_rows, rows_by_task, sample_rows
 from mtclust.choose.views import View, candidate_kernels, is_wide
 from mtclust.core.kernels import Kernel, is_precomputed
 from mtclust.core.membership import best_temperature, probabilities
-from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks
+from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.outliers import neighbour_distances, outlier_scores
@@ -89,7 +89,7 @@ def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
         )
     labels = model.predict(X, tasks=tasks)
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
-    index = rows_by_task(model._read_params(), features, ids)
+    index = rows_by_task(model._read_params(), features, index_tasks(ids, features.shape[0]))
     numbers = numbers_of_known_tasks(None if ids is None else index.names, index.n_tasks, model.tasks_)
     judged = judged_rows(model, features, index, numbers, lambda sample: labels[sample.order])
     return float(separation(*judged, model.n_clusters_).mean())
@@ -139,7 +139,7 @@ def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outc
     model._model = replace(model._model, temperature=temperature)
     model.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
     judged = judged_rows(
-        model, rows, index, np.arange(index.n_tasks),
+        model, rows, index, np.arange(len(index.names)),
         lambda sample: (
             model.labels_[sample.order]
             if index.in_memory

@@ -179,11 +179,6 @@ def _chosen_on_few(params: Params, clusters: NDArray[np.int64]) -> bool:
     return params.by_rows and params.sizes_open and int(clusters.max()) > 1
 
 
-def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
-    """Which tasks those of ``few`` of an outcome are."""
-    return np.arange(index.n_tasks) if prepared.is_searched else prepared.sample.tasks
-
-
 def solved(
     params: Params, prepared: Prepared, given: Input, rng: np.random.Generator
 ) -> tuple[Outcome, CouplingDecision | None]:
