@@ -36,7 +36,7 @@ def measure_report(rows: Rows, repeats: int, *, quick: bool) -> None:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         table = _made(place / "made.csv") if quick else Path(str(home)) / "tables" / NAME
-        for repeat in range(-1, repeats):
+        for repeat in range(0 if quick else -1, repeats):
             if rows.has(part="report", case=table.name, draw=max(repeat, 0)):
                 continue
             command = [sys.executable, "-m", "mtclust", "fit", str(table), "--task-column", TASK]

@@ -9,7 +9,7 @@ import pytest
 
 from mtclust import DMTRC, DSTC
 from mtclust.app.commands import progress
-from mtclust.util.progress import counted, phase, reporting
+from mtclust.util.messages import counted, phase, reporting
 from tests.conftest import gaussian_tasks
 
 X, _, TASKS = gaussian_tasks(rows=18)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.util.extras import require
+from mtclust.util.system import require
 from paper.experiments.protocols import REFERENCES, display_name
 from paper.experiments.table import replace_file
 

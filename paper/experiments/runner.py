@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from mtclust import __version__
-from mtclust.util.extras import require
+from mtclust.util.system import require
 from paper.experiments.table import KEYS, Key, Row, RunTable, as_row, key_of, replace_file
 
 tqdm: Any = require("tqdm", "experiments")

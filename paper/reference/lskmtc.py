@@ -37,9 +37,9 @@ def lskmtc(
     clusters, task by task: L is block-diagonal and so is K, rows of different tasks never meet in it.
 
     What is not known: only the abstract was at hand. Graph weights (here 0/1), number of neighbours, p (twice the
-    number of clusters of all tasks), λ, whether the first (constant) eigenvectors count, and whether kernel k-means is run on
-    all tasks together are guesses. The bare program can choose j* so small that K has no room for the clusters (with
-    λ = 0 and connected graphs only the constant vectors remain); therefore j* ≥ clusters × tasks is required here.
+    number of clusters of all tasks), λ, whether the first (constant) eigenvectors count, and whether kernel k-means is
+    run on all tasks together are guesses. The bare program can choose j* so small that K has no room for the clusters
+    (with λ = 0 and connected graphs only the constant vectors remain); so j* ≥ clusters × tasks is required here.
     """
     least_rank = n_clusters * len(tasks)
     spectrum = smoothest([X[part] for part in tasks], 2 * least_rank, n_neighbors)

@@ -40,8 +40,8 @@ def lssmtc(
         min  λ Σ_k |X_k − M_k P_kᵀ|² + (1−λ) Σ_k |WᵀX_k − M P_kᵀ|²
 
     λ is ``trade_off``, l ``n_components``, at most the rank of X. Every sweep updates M and M_k by least squares, P_k
-    by the published multiplicative rule, W by a Procrustes step (see :func:`update_subspace`). The objective never rises.
-    The label of a row is the argmax of its row of P_k; ids mean the same in every task.
+    by the published multiplicative rule, W by a Procrustes step (see :func:`update_subspace`). The objective never
+    rises. The label of a row is the argmax of its row of P_k; ids mean the same in every task.
 
     The repaired step: the published multiplicative rule for W keeps the zeros of its start W = eye(d, l), so it never
     learns a subspace, and from a dense start it can raise the objective (the tests record both). It also asks for

@@ -88,12 +88,12 @@ def test_a_task_selected_anywhere_is_highlighted_everywhere(visit, shop_report):
     seen = visit(shop_report)
     seen.page.locator("#task-select").select_option(label="Zürich")
     task = seen.page.evaluate("document.documentElement.dataset.task")
-    for kind in (".scatter", ".sizes tbody tr", ".agreement tbody tr", ".hinton g", ".dot"):
+    for kind in (".scatter", ".sizes tbody tr", ".heat tbody tr", ".dot"):
         assert seen.opacities(f"{kind}[data-t='{task}']") == {1.0}, kind
         others = seen.opacities(f"{kind}:not([data-t='{task}'])")
         assert others
         assert max(others) < 0.4, kind
-    seen.page.locator(".tree text.name").first.click()
+    seen.page.locator(".heat .chip.task").first.click()
     assert seen.page.locator("#task-select").input_value() != task
 
 

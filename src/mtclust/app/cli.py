@@ -17,7 +17,7 @@ from mtclust import __version__
 from mtclust.app import demo
 from mtclust.app.commands import fit, predict
 from mtclust.exceptions import CommandError
-from mtclust.util.wording import on_command_line
+from mtclust.util.messages import on_command_line
 
 _COMMANDS = (demo, fit, predict)
 #: what the system says when something cannot be written

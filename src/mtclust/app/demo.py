@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtclust.util.extras import require
+from mtclust.util.system import require
 
 if TYPE_CHECKING:
     import numpy as np

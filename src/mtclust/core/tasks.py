@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtclust.core.alignment import ids_by_size, names_by_agreement, pair_counts
 from mtclust.core.ids import keys, missing_ids, plain_ids
-from mtclust.core.labels import offsets_of
+from mtclust.core.labels import offsets_of, rows_of_tasks
 from mtclust.core.order import content_order
 
 #: the name of the only task when no task ids are given
@@ -104,17 +104,10 @@ class TaskIndex:
             return np.arange(k)
         return np.argsort(self.hashes[self.offsets[task] : self.offsets[task + 1]], kind="stable")[:k]
 
-    def in_order_of_content(self) -> NDArray[np.int64]:
-        """Positions of the sorted rows, the tasks in an order that their names do not change."""
-        tasks = np.arange(self.n_tasks) if self.by_rows is None else self.by_rows
-        return np.concatenate([np.arange(self.offsets[task], self.offsets[task + 1]) for task in tasks])
-
     def as_one_task(self) -> TaskIndex:
-        """The same rows, all of one task; what the tasks are called does not change their order."""
-        return replace(
-            self, names=self.names[:1], task_numbers=np.zeros_like(self.task_numbers), offsets=self.offsets[[0, -1]],
-            order=self.order[self.in_order_of_content()], is_sorted=False, by_rows=np.zeros(1, dtype=np.int64),
-        )  # fmt: skip
+        """The same rows, all of one task."""
+        numbers, one = np.zeros_like(self.task_numbers), np.zeros(1, dtype=np.int64)
+        return replace(self, names=self.names[:1], task_numbers=numbers, offsets=self.offsets[[0, -1]], by_rows=one)
 
     def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
         """Which rows of the input are at these positions of the sorted rows."""
@@ -156,7 +149,7 @@ class TaskIndex:
         if len(np.unique(counts)) == n_clusters or self.by_rows is None:
             return ids_by_size(counts)
         first = np.full(n_clusters, len(labels))
-        clusters, places = np.unique(labels[self.in_order_of_content()], return_index=True)
+        clusters, places = np.unique(labels[rows_of_tasks(self.offsets, self.by_rows)], return_index=True)
         first[clusters] = places
         return ids_by_size(counts, first)
 
@@ -259,7 +252,8 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
         if len(known) > 1:
             raise ValueError(
                 f"tasks is required: the model was fitted on {len(known)} tasks ({_listing(known)}). "
-                "Give one id per row, or a single id for all rows."
+                "Give one id per row, or a single id for all rows. Where something else, such as GridSearchCV, calls "
+                "predict or score, keep the ids in a column of X and name it with task_column= in the constructor."
             )
         return np.zeros(n_samples, dtype=np.int64)
     ids = task_ids(tasks, n_samples)

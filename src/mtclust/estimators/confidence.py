@@ -41,7 +41,7 @@ def separation_by(model: Any, X: Any, tasks: Any) -> float:
         )
     labels = model.predict(X, tasks=tasks)
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
-    index = rows_by_task(model, features, ids)
+    index = rows_by_task(model._read_params(), features, ids)
     numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
     return separation(model, features, index, numbers, lambda sample: labels[sample.order]).separation
 
@@ -55,15 +55,19 @@ def separation(
     Of more than ``_JUDGED_ROWS`` rows a sample is looked at; ``labels_of`` gives its labels.
     """
     few = int(index.sizes.sum()) <= _JUDGED_ROWS
-    sample = all_rows(rows, index, index.by_rows) if few else sample_rows(rows, index, _SAMPLED_ROWS, index.by_rows)
-    seen, offsets = sample.rows, sample.index.offsets
+    sample = all_rows(rows, index) if few else sample_rows(rows, index, _SAMPLED_ROWS)
+    C, view = model.n_clusters_, View(sample.rows, sample.index.offsets, sample.order, columns=index.columns)
+    kernels = candidate_kernels(model.kernel, "auto", is_wide(sample.rows))
+    question, labels = Question(view, kernels, np.full(sample.index.n_tasks, C), "independent"), labels_of(sample)
+    if sample.index.by_rows is not None:
+        question, order = question.of_tasks(sample.index.by_rows)
+        labels, sample = labels[order], replace(sample, order=sample.order[order])
     if model.selection_.center != "task":
-        seen, offsets = rows_in_frame(model._kept, seen, task_numbers[sample.order]), offsets[[0, -1]]
-    view = View(seen, offsets, sample.order, columns=index.columns)
-    kernels = candidate_kernels(model.kernel, "auto", is_wide(seen))
-    question = Question(view, kernels, np.full(len(offsets) - 1, model.n_clusters_), "independent")
-    judge = Predictability(question.rows_as_they_are, question.tasks)
-    return judge.verdict(labels_of(sample), model.n_clusters_)
+        rows = rows_in_frame(model._kept, question.view.rows, task_numbers[sample.order])
+        question = replace(
+            question, view=replace(question.view, rows=rows, offsets=np.array([0, len(labels)]), _seen={})
+        )
+    return Predictability(question.rows_as_they_are, question.tasks).verdict(labels, C)
 
 
 def store_confidence(estimator: Any, rows: Any, index: TaskIndex, outcome: Outcome) -> None:

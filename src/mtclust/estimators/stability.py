@@ -13,7 +13,7 @@ from mtclust.choose.choice import Question, labelling
 from mtclust.choose.record import SizesChoice
 from mtclust.choose.views import KernelSpec, View
 from mtclust.core.known import placed
-from mtclust.core.labels import parse_sizes, proportional, same_for_all_clusters
+from mtclust.core.labels import parse_sizes, proportional, rows_of_tasks, same_for_all_clusters
 from mtclust.core.stability import Refit, Stability, compared, subsample
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import generator_of, read_rows
@@ -24,8 +24,8 @@ from mtclust.problem.common import rows_in_frame
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point
 from mtclust.search.recipe import solve
-from mtclust.util.progress import counted, reporting
-from mtclust.util.threads import one_blas_thread
+from mtclust.util.messages import counted, reporting
+from mtclust.util.system import one_blas_thread
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -82,12 +82,12 @@ class _Refitting:
         self.spec = KernelSpec(kind, chosen.width, function)
         self.sizes = chosen.sizes.chosen if isinstance(chosen.sizes, SizesChoice) else "given"
         apart = chosen.coupling is not None and chosen.coupling.decision in ("none", 0)
-        self.method: Method = "independent" if apart else model._method(index.n_tasks)
+        self.params = model._read_params()
+        self.method: Method = "independent" if apart else self.params.method_of(index.n_tasks)
         own = chosen.coupling is not None and not apart and chosen.center == "task"
         self.covariance = model.task_covariance_ if own and index.n_tasks > 1 else None
         self.name = chosen.candidates[0].name if self.sizes == "free" and chosen.candidates else None
-        options = model._read_search_options()
-        self.options = replace(options, n_init=_N_INIT, single_task_n_init=_STARTS, n_seeds=1)
+        self.options = replace(self.params.options, n_init=_N_INIT, single_task_n_init=_STARTS, n_seeds=1)
 
     def __call__(self, share: float, rng: np.random.Generator) -> Refit:
         strata = self.labels if self.sizes == "given" else None
@@ -122,7 +122,7 @@ class _Refitting:
     ) -> tuple[Labels, Labels]:
         """All rows of the tasks, those that the refit did not see by its model."""
         offsets = self.index.offsets
-        rows = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in tasks])
+        rows = rows_of_tasks(offsets, tasks)
         numbers = np.repeat(np.arange(len(tasks)), np.diff(offsets)[tasks])
         scores = problem.decision(point).scores(self.rows[rows], np.zeros_like(numbers) if common else numbers)
         found = scores.argmax(axis=1)
@@ -147,7 +147,7 @@ class _Refitting:
         lambda1 = np.array(
             [first[name] for name in model.tasks_.tolist()] if isinstance(first, Mapping) else [first] * m
         )
-        lambda2 = chosen.lambda2 * model._lambda2_share(m) * m / len(tasks)
+        lambda2 = chosen.lambda2 * self.params.lambda2_share(m) * m / len(tasks)
         rule = model.sizes if same_for_all_clusters(model.sizes) else "balanced"
         open_sizes = self.sizes != "given"
         method: Method = self.method if len(tasks) > 1 else "independent"

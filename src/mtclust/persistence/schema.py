@@ -11,6 +11,7 @@ stands in ``STATES``; its fields are checked by their annotations, and those wit
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from numbers import Integral, Real
 from types import UnionType
@@ -23,10 +24,10 @@ from mtclust.choose.record import Selection
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.ids import keys, missing_ids
 from mtclust.core.kernels import Kernel
-from mtclust.core.labels import SizeBounds
+from mtclust.core.labels import SizeBounds, one_per_task, parse_sizes
 from mtclust.core.model import DecisionModel
 from mtclust.core.stability import Stability
-from mtclust.persistence.values import check_hashes
+from mtclust.persistence.format import check_hashes
 from mtclust.problem.common import CommonKept
 from mtclust.problem.kept import FeatureKept, KernelKept
 from mtclust.rows.features import FeatureMap
@@ -227,6 +228,10 @@ def check_model(model: Any) -> None:
         if value is not None or name not in OPTIONAL:
             field.check(name, value, sizes)
             _check_within(name, value, sizes)
+    if isinstance(model.sizes, str | Real):
+        parse_sizes(model.sizes, model.cluster_sizes_.sum(axis=1), sizes["C"])
+    if isinstance(model.n_clusters, Mapping):
+        one_per_task("n_clusters", model.n_clusters, model.tasks_)
     names = getattr(model, "feature_names_in_", None)
     if names is not None and (names.shape != (model.n_features_in_,) or not all(type(each) is str for each in names)):
         raise ValueError("feature_names_in_ are not the names of its columns")
@@ -320,6 +325,10 @@ def _check_kept(model: Any, sizes: Sizes) -> None:
         raise ValueError(f"its rows are not those of {sizes['m']} tasks")
     if n == sizes["n"] and not np.array_equal(np.diff(offsets), per_task):
         raise ValueError("the sizes of its tasks are not those of its rows")
+    task_of_row = np.repeat(np.arange(sizes["m"]), np.diff(offsets))
+    counts = np.bincount(task_of_row * sizes["C"] + kept.labels, minlength=sizes["m"] * sizes["C"])
+    if n == sizes["n"] and not np.array_equal(counts, model.cluster_sizes_.ravel()):
+        raise ValueError("the sizes of its clusters are not those of its rows")
     if kept.rows is None and kept.kernel.kind != "precomputed":
         raise ValueError("it has no rows")
     if kept.centred_rows and sp.issparse(kept.rows):

@@ -51,7 +51,7 @@ from mtclust.relaxation.level_method import solve_by_levels
 from mtclust.relaxation.mixtures import Pools, solve_mixture
 from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage
 from mtclust.search.outcome import Outcome
-from mtclust.util.progress import phase
+from mtclust.util.messages import phase
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

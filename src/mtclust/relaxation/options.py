@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.exceptions import DegenerateSolutionWarning
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@
   // -- highlighting: one rule fades everything that belongs to another cluster or task -------------------------------
   const sheet = document.head.appendChild(document.createElement("style")).sheet;
   const always = ".chip, .bar [data-c], option";
-  const marks = ".point, .dot, .stack button, .hinton g";
+  const marks = ".point, .dot, .stack button";
 
   function highlight() {
     while (sheet.cssRules.length) sheet.deleteRule(0);
@@ -124,7 +124,7 @@
   }
   draw("common");
 
-  // -- groups of tasks: folded where there are many, unfolded by a click -----------------------------------------------
+  // -- many tasks are folded; a click unfolds them ---------------------------------------------------------------------
   function fold(button, folded) {
     document.querySelector(`[data-block="${Number(button.dataset.fold)}"]`).classList.toggle("folded", folded);
     button.setAttribute("aria-expanded", String(!folded));
