@@ -35,21 +35,21 @@ def shops():
 
 #: columns that name rows or tasks, or say nothing: what they hold, and why they are left out
 LEFT_OUT = {
-    "account": (lambda rng: rng.choice(10**6, 120, replace=False), "a number of its own in nearly every row"),
-    "serving": (lambda rng: rng.choice(10**6, 120, replace=False), "a whole number of its own in every row"),
-    "phone": (lambda rng: rng.choice(10**9, 120, replace=False), "names rows or places, by its name"),
-    "postcode": (lambda rng: rng.choice([8001, 8002, 8005], 120), "names rows or places, by its name"),
-    "customerID": (lambda rng: rng.integers(50, size=120), "names rows or places, by its name"),
-    "patient id": (lambda rng: [f"P{k:02d}" for k in rng.integers(40, size=120)], "names rows or places, by its name"),
+    "account": (lambda rng: rng.choice(10**6, 120, replace=False), "a different number in nearly every row"),
+    "serving": (lambda rng: rng.choice(10**6, 120, replace=False), "a different whole number in every row"),
+    "phone": (lambda rng: rng.choice(10**9, 120, replace=False), "an identifier by its name"),
+    "postcode": (lambda rng: rng.choice([8001, 8002, 8005], 120), "an identifier by its name"),
+    "customerID": (lambda rng: rng.integers(50, size=120), "an identifier by its name"),
+    "patient id": (lambda rng: [f"P{k:02d}" for k in rng.integers(40, size=120)], "an identifier by its name"),
     "n": (lambda rng: np.arange(120), "counts the rows"),
     "from 1001": (lambda rng: 1001 + rng.permutation(120), "counts the rows"),
     "visit": (lambda rng: np.tile(np.arange(1, 41), 3), "counts the rows of each task"),
     "shuffled": (lambda rng: np.concatenate([rng.permutation(40) for _ in range(3)]), "counts the rows of each task"),
-    "sample": (lambda rng: rng.permutation(np.r_[1:31, 1:51, 1:41]), "counts rows, beginning anew several times"),
-    "code": (lambda rng: [f"X{k}" for k in rng.permutation(120)], "a name or code, another one in nearly every row"),
+    "sample": (lambda rng: rng.permutation(np.r_[1:31, 1:51, 1:41]), "counts rows, starting again several times"),
+    "code": (lambda rng: [f"X{k}" for k in rng.permutation(120)], "a name or code, different in nearly every row"),
     "name": (
         lambda rng: [f"Anna {k}" for k in rng.permutation(120)],
-        "a name or code, another one in nearly every row",
+        "a name or code, different in nearly every row",
     ),
     "place": (lambda rng: np.repeat(["north", "south", "south"], 40), "the same in all rows of a task"),
     "height": (lambda rng: np.repeat([2, 31, 31], 40), "the same in all rows of a task"),
@@ -121,7 +121,7 @@ def test_counts_of_things_are_no_sequence_numbers():
 def test_numbers_of_the_samples_of_a_study_do_not_hide_the_species(data_home):
     frame = pd.read_csv(f"{data_home}/tables/penguins_raw.csv")
     found = mtclust.cluster(frame.sample(frac=1.0, random_state=0), "Island")
-    assert "Sample Number (counts rows, beginning anew several times)" in " ".join(found.notes)
+    assert "Sample Number (counts rows, starting again several times)" in " ".join(found.notes)
     assert adjusted_rand_score(frame["Species"], found.labels.sort_index()) > 0.9
 
 

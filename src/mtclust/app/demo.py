@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Labels = NDArray[np.int64]
-
 #: options of the command beside files and columns: pixels share a scale, and sheets ask for digits equally often
 OPTIONS = ("--clusters", "10", "--sizes", "balanced", "--scale", "none")
 #: first images of the sheets: every sheet asks for the same 130 digits, so that one begins where these begin anew
@@ -72,18 +70,14 @@ def run(options: argparse.Namespace) -> int:
     )
     code = main(command)
     if code != 0:
-        _clear_up(out, table, new)
+        with suppress(OSError):
+            table.unlink()
+            if new:
+                out.rmdir()
         return code
     _compare(frame, result)
     print(f"\nOpen this page in a browser: {(result / 'report.html').resolve()}")
     return 0
-
-
-def _clear_up(out: Path, table: Path, new: bool) -> None:
-    with suppress(OSError):
-        table.unlink()
-        if new:
-            out.rmdir()
 
 
 def _compare(frame: Any, result: Path) -> None:
@@ -121,14 +115,13 @@ def _compare(frame: Any, result: Path) -> None:
     )
 
 
-def _kmeans(X: NDArray[np.float64], n_clusters: int) -> Labels:
-    import numpy as np
+def _kmeans(X: NDArray[np.float64], n_clusters: int) -> Any:
     from sklearn.cluster import KMeans
 
-    return KMeans(min(n_clusters, len(X)), n_init=10, random_state=0).fit_predict(X).astype(np.int64)
+    return KMeans(min(n_clusters, len(X)), n_init=10, random_state=0).fit_predict(X)
 
 
-def _named_right(truth: Labels, labels: Labels, groups: NDArray[Any]) -> float:
+def _named_right(truth: Any, labels: Any, groups: Any) -> float:
     """Share of rows whose class is the most frequent one of their cluster within their group.
 
     Examples
@@ -138,10 +131,5 @@ def _named_right(truth: Labels, labels: Labels, groups: NDArray[Any]) -> float:
     >>> _named_right(truth, labels, np.zeros(4)), _named_right(truth, labels, np.array([0, 0, 1, 1]))
     (0.75, 1.0)
     """
-    import numpy as np
-
-    right = 0
-    for group in np.unique(groups):
-        for cluster in np.unique(labels[groups == group]):
-            right += int(np.bincount(truth[(groups == group) & (labels == cluster)]).max())
-    return right / len(truth)
+    counts = require("pandas", "cli").crosstab([groups, labels], truth)
+    return float(counts.max(axis=1).sum() / len(truth))

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mtclust.app.commands.options import (
+    add_choice,
     add_columns_option,
     add_reading_options,
+    add_switch,
     add_verbose_option,
     check_columns,
     clusters_argument,
@@ -73,18 +75,13 @@ def add_parser(commands: Any) -> None:
     add_columns_option(either, "--columns", "use only these columns")
     either.add_argument("--text-column", metavar="COL", help="use the text in this column")
     add_columns_option(what, "--categories", "columns of numbers that are names, such as postcodes")
-    what.add_argument(
+    add_choice(
+        what,
         "--scale",
-        choices=("standard", "range", "none"),
-        default="standard",
-        help="numbers to standard deviation 1 (default), to the range 0 to 1, or as they are",
+        ("standard", "range", "none"),
+        "numbers to standard deviation 1 (default), to the range 0 to 1, or as they are",
     )
-    what.add_argument(
-        "--impute",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="fill in missing values from the rows of the same task (default), or refuse them",
-    )
+    add_switch(what, "--impute", "fill in missing values from the rows of the same task (default), or refuse them")
 
     how = parser.add_argument_group("how to cluster")
     how.add_argument(
@@ -94,19 +91,14 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         help="a number, a range such as 2-8, or auto (2-12, the default)",
     )
-    how.add_argument(
+    add_choice(
+        how,
         "--method",
-        choices=("dmtrc", "dmtfc", "dstc"),
-        default="dmtrc",
-        help="learn how tasks are related (dmtrc, default), which features they share (dmtfc), or cluster each task "
+        ("dmtrc", "dmtfc", "dstc"),
+        "learn how tasks are related (dmtrc, default), which features they share (dmtfc), or cluster each task "
         "alone (dstc)",
     )
-    how.add_argument(
-        "--kernel",
-        choices=("auto", "rbf", "linear"),
-        default="auto",
-        help="auto: linear and RBF kernels compete; linear for text",
-    )
+    add_choice(how, "--kernel", ("auto", "rbf", "linear"), "auto: linear and RBF kernels compete; linear for text")
     how.add_argument(
         "--sizes",
         type=sizes_argument,
@@ -121,18 +113,15 @@ def add_parser(commands: Any) -> None:
         metavar="S",
         help="dmtrc only: auto (default), full, none, or a strength from 0 to 1",
     )
-    how.add_argument(
+    add_choice(
+        how,
         "--center",
-        choices=("auto", "task", "all", "aligned"),
-        default="auto",
-        help="not dstc: compare rows around the mean of their task (task), as they are (all), after each task was "
+        ("auto", "task", "all", "aligned"),
+        "not dstc: compare rows around the mean of their task (task), as they are (all), after each task was "
         "moved by an offset of its own (aligned), or what fits best (auto, default)",
     )
-    how.add_argument(
-        "--stability",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="cluster halves of the rows anew to see what stays the same (default), or spare the time",
+    add_switch(
+        how, "--stability", "cluster halves of the rows anew to see what stays the same (default), or spare the time"
     )
     how.add_argument("--seed", type=int, default=0, metavar="N", help="random numbers; same seed, same result (0)")
 

@@ -109,6 +109,16 @@ def add_columns_option(parser: Any, name: str, words: str, metavar: str = "A,B,â
     parser.add_argument(name, type=comma_list, action="extend", default=[], metavar=metavar, help=words)
 
 
+def add_choice(parser: Any, name: str, choices: tuple[str, ...], words: str) -> None:
+    """An option that is one of a few words, the first unless it is given."""
+    parser.add_argument(name, choices=choices, default=choices[0], help=words)
+
+
+def add_switch(parser: Any, name: str, words: str) -> None:
+    """An option that is on unless ``--no-â€¦`` switches it off."""
+    parser.add_argument(name, action=argparse.BooleanOptionalAction, default=True, help=words)
+
+
 def add_verbose_option(parser: Any) -> None:
     """``--verbose`` after the name of the command; before it, it is that of :func:`mtclust.app.cli.build_parser`."""
     parser.add_argument(

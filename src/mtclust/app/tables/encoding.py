@@ -62,25 +62,9 @@ _LEAST_KNOWN = 0.5
 
 @dataclass(frozen=True)
 class EncodingOptions:
-    """What the user says about the columns.
+    """What the user says about the columns, as :func:`mtclust.cluster` takes it; ``scaling`` is its ``scale``.
 
-    Attributes
-    ----------
-    columns : sequence of str or None
-        The columns to use; None for all that can be.
-    text_column : str or None
-        The one column of text to use.
-    keys : sequence of str
-        Columns that name a row and are not used.
-    categories : sequence of str
-        Columns of numbers that are names, such as postcodes.
-    impute : bool
-        Fill in missing values; without, they are refused.
-    scaling : {"standard", "range", "none"}
-    missing : sequence of str
-        Cells that mean "not known".
-    decimal, date_format : str or None
-        None is recognised.
+    ``missing`` are all cells that mean "not known"; None is found out.
     """
 
     columns: Sequence[str] | None = None
@@ -148,18 +132,17 @@ class TableEncoder:
             far_values_doubts({n: learner.numbers[n] for n in learner.columns if n in learner.numbers}),
             learner.identifiers,
         )  # fmt: skip
-        encoder._complete(table, options.impute)
+        encoder._incomplete(table)
         return encoder
 
     def cells(self, table: Table) -> list[Cells]:
         """The cells of the columns that are used."""
-        text = TextColumn | TopicColumn
-        return [table.cells(c.name, ("",) if isinstance(c, text) else tuple(self.missing)) for c in self.columns]
+        return [table.cells(c.name, ("",) if _is_text(c) else tuple(self.missing)) for c in self.columns]
 
-    def _complete(self, table: Table, impute: bool) -> list[Cells]:
+    def _incomplete(self, table: Table) -> list[Cells]:
         """Cells with missing values, refused where these are not to be filled in."""
         incomplete = [cells for cells in self.cells(table) if cells.missing.any()]
-        if incomplete and not impute:
+        if incomplete and not self.impute:
             raise TableError(
                 f"values are missing in: {_with_rows(incomplete)}. Let them be filled in ({option('impute')}: numbers "
                 "and dates by the median of the task, categories by its shares, text as empty), or leave columns out "
@@ -170,14 +153,14 @@ class TableEncoder:
     def known(self, table: Table) -> NDArray[np.bool_] | None:
         """Which values of the matrix were in the table, of the others that were filled in; None where all were."""
         known = [
-            np.ones(len(table), dtype=bool) if isinstance(column, TextColumn | TopicColumn) else ~cells.missing
+            np.ones(len(table), dtype=bool) if _is_text(column) else ~cells.missing
             for column, cells in zip(self.columns, self.cells(table))
         ]
         if all(own.all() for own in known):
             return None
         return np.repeat(np.stack(known, axis=1), [len(column.features) for column in self.columns], axis=1)
 
-    def transform(self, table: Table, *, impute: bool | None = None) -> tuple[Any, list[str]]:
+    def transform(self, table: Table) -> tuple[Any, list[str]]:
         """The matrix of a table's rows, and notes on values that had to be filled in or are not known."""
         absent = [column.name for column in self.columns if column.name not in table.frame.columns]
         if absent:
@@ -196,7 +179,7 @@ class TableEncoder:
                     "they are treated as none of the known ones."
                 )
             blocks.append(column.transform(cells, tasks))
-        incomplete = self._complete(table, self.impute if impute is None else impute)
+        incomplete = self._incomplete(table)
         if incomplete:
             notes.append(f"Missing values were filled in: {_with_rows(incomplete)}.")
         if any(sp.issparse(block) for block in blocks):
@@ -258,16 +241,13 @@ class _Learner:
         self._read: list[str] = []
         self._odd: list[str] = []
 
-    def _cells(self, name: str) -> Cells:
-        return self._table.cells(name, tuple(self._options.missing))
-
-    def _text(self, name: str) -> Cells:
-        return self._table.cells(name, ("",))
+    def _cells(self, name: str, *, text: bool = False) -> Cells:
+        return self._table.cells(name, ("",) if text else tuple(self._options.missing))
 
     def add(self, name: str) -> None:
         """Learn a column, or keep why it is left out."""
         if name == self._options.text_column:
-            self.columns[name] = TextColumn.learn(self._text(name))
+            self.columns[name] = TextColumn.learn(self._cells(name, text=True))
             return
         learned = self._learn(self._cells(name))
         if isinstance(learned, str):
@@ -279,14 +259,13 @@ class _Learner:
         """Use free text: alone by its words, beside other columns by a few topics."""
         alone = not self.columns and len(self._texts) == 1
         for name in self._texts:
-            cells = self._text(name)
+            cells = self._cells(name, text=True)
             self.columns[name] = TextColumn.learn(cells) if alone else TopicColumn.learn(cells, self._tasks)
             del self.left_out[name]
 
     def leave_out_unrelated(self) -> None:
         """Leave out what cuts every table neatly and is associated with no other column."""
-        text = TextColumn | TopicColumn
-        cells = {n: self._text(n) if isinstance(c, text) else self._cells(n) for n, c in self.columns.items()}
+        cells = {name: self._cells(name, text=_is_text(column)) for name, column in self.columns.items()}
         for name in unrelated(list(self.columns.values()), cells, self._tasks):
             del self.columns[name]
             self.left_out[name] = UNASSOCIATED
@@ -323,13 +302,12 @@ class _Learner:
         """What was done about missing values, in words."""
         said: dict[str, list[str]] = {}
         for name, column in self.columns.items():
-            text = isinstance(column, TextColumn | TopicColumn)
-            missing = (self._text if text else self._cells)(name).missing
-            how = "no words" if text else "the median of the task"
+            missing = self._cells(name, text=_is_text(column)).missing
+            how = "no words" if _is_text(column) else "the median of the task"
             how = "the shares of the task" if isinstance(column, CategoryColumn) else how
             if missing.any():
                 tasks = set(np.asarray(self._tasks)[missing])
-                unknown = [] if isinstance(column, TextColumn | TopicColumn) else sorted(tasks - set(column.fills))
+                unknown = sorted(tasks - set(getattr(column, "fills", tasks)))
                 nowhere = f"; none is known in {listing(unknown, 3)}: there from all rows" if unknown else ""
                 said.setdefault(how, []).append(f"{name} ({missing.sum()}{nowhere})")
         filled = "; ".join(f"by {how}: {some(names, 8)}" for how, names in said.items())
@@ -373,7 +351,7 @@ class _Learner:
         words = sum(map(len, texts)) / n_known
         hint = f"a name? {option('keys')}; a category? {option('categories')}"
         if words < _TEXT_WORDS and cells.distinct > NEARLY * n_known and not self._asked_for:
-            return self._identified(cells, "a name or code, another one in nearly every row")
+            return self._identified(cells, "a name or code, different in nearly every row")
         if words >= _TEXT_WORDS:
             hint = f"free text? {option('text_column', cells.name)}"
             if _repeats_words(texts):
@@ -407,6 +385,10 @@ class _Learner:
         tasks = np.asarray(self._tasks.codes)[~cells.missing]
         owners, pairs = set(tasks.tolist()), set(zip(tasks.tolist(), cells.known.tolist()))
         return 1 < len(owners) == len(pairs) and len(tasks) >= _ROWS_TO_DIFFER * len(owners)
+
+
+def _is_text(column: Column) -> bool:
+    return isinstance(column, TextColumn | TopicColumn)
 
 
 def _with_rows(incomplete: Sequence[Cells]) -> str:

@@ -61,17 +61,7 @@ _GUESSED = ("cp1252", "latin-1")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are read; None is recognised from the file.
-
-    Attributes
-    ----------
-    separator : str or None
-        Between two fields of a text file.
-    encoding : str or None
-        Of a text file.
-    sheet : str or None
-        Of an Excel file; the first by default.
-    """
+    """How files are read: separator and encoding of text files, the sheet of an Excel file; None is found out."""
 
     separator: str | None = None
     encoding: str | None = None
@@ -80,16 +70,7 @@ class ReadOptions:
 
 @dataclass
 class FileTable:
-    """What a file holds.
-
-    Attributes
-    ----------
-    name : str
-    frame : pandas.DataFrame
-        Strings where the file was a text file.
-    notes : list of str
-        What had to be guessed.
-    """
+    """What a file holds, strings where it was a text file, and notes on what had to be guessed."""
 
     name: str
     frame: Any

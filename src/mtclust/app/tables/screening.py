@@ -46,7 +46,7 @@ _FEW, NEARLY = 20, 0.9
 _EVEN = 1.63
 
 #: why a column that is associated with no other is ignored
-UNASSOCIATED = "not associated with any other column, so that it tells nothing about kinds of rows"
+UNASSOCIATED = "not associated with any other column"
 #: with fewer rows association cannot be told; where so many products would have to be summed nothing is said
 _LEAST_ROWS, _MOST_PRODUCTS = 100, 10**11
 #: from so many numbers on the same is asked of numbers
@@ -76,7 +76,7 @@ def identifier(cells: Cells, values: Array | None, codes: Codes) -> str | None:
     if values is None:
         strings = cells.strings[~cells.missing]
         by_name = last in _NAMES and all(re.search(r"\d", cell) for cell in set(strings))
-        return "names rows or places, by its name" if by_name and cells.distinct > 2 else None
+        return "an identifier by its name" if by_name and cells.distinct > 2 else None
     known = ~np.isnan(values)
     numbers, codes = values[known], codes[known]
     n, m = len(numbers), len(np.unique(codes))
@@ -89,17 +89,17 @@ def identifier(cells: Cells, values: Array | None, codes: Codes) -> str | None:
     if n >= max(_FEW, _LEAST_OF_TASK * m) and np.all(steps[same] == 1):
         return "counts the rows of each task"
     if _begins_anew(numbers):
-        return "counts rows, beginning anew several times"
+        return "counts rows, starting again several times"
     if last in _NAMES and cells.distinct > 2:
-        return "names rows or places, by its name"
+        return "an identifier by its name"
     if n < _FEW or cells.distinct < NEARLY * n:
         return None
     if last in _WEAK_NAMES:
-        return "a number of its own in nearly every row"
+        return "a different number in nearly every row"
     even = np.abs((np.sort(numbers) - numbers.min()) / np.ptp(numbers) - np.linspace(0, 1, n)).max() < _EVEN / np.sqrt(
         n
     )
-    return "a whole number of its own in every row, evenly spread" if cells.distinct == n and even else None
+    return "a different whole number in every row, evenly spread" if cells.distinct == n and even else None
 
 
 def _begins_anew(numbers: Array) -> bool:

@@ -148,25 +148,13 @@ def as_pandas(given: Any) -> Any:
     pandas = require("pandas", "cli")
     if isinstance(given, pandas.DataFrame):
         return given
-    if type(given).__module__.startswith("polars") and hasattr(given, "collect"):
-        given = given.collect()
-    if type(given).__module__.startswith("polars") and hasattr(given, "to_dict"):
-        return pandas.DataFrame({name: _polars_column(column) for name, column in given.to_dict().items()})
+    if type(given).__module__.startswith("polars"):
+        require("pyarrow", "cli")
+        return (given.collect() if hasattr(given, "collect") else given).to_pandas()
     raise TableError(
         f"table is of type {type(given).__name__}; give a pandas or polars data frame, a mapping from tasks to data "
         "frames, or the path of a file."
     )
-
-
-def _polars_column(column: Any) -> Any:
-    """A column of polars; integers and booleans with gaps keep their kind."""
-    pandas = require("pandas", "cli")
-    kind = str(column.dtype)
-    if column.null_count() and kind.startswith(("Int", "UInt")):
-        return pandas.array(column.to_list(), dtype="Int64")
-    if kind.startswith(("Date", "Datetime")):
-        return pandas.to_datetime(pandas.Series(column.to_list()))
-    return pandas.Series(column.to_list(), dtype=None if kind.startswith(("Int", "UInt", "Float")) else object)
 
 
 def _prepared(name: str, frame: Any) -> Any:
