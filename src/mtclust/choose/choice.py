@@ -51,8 +51,6 @@ Labels = NDArray[np.int64]
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
-#: λ of J as a candidate beside E, where sizes are open
-_LAMBDA_OF_J = 2.0**-9
 #: the kernels of descents where it is open: both for E, the first for J
 NARROW, LINEAR = KernelSpec("rbf", 0.5), KernelSpec("linear")
 #: leading directions that D weighs in a candidate: its steps cost their cube
@@ -351,8 +349,8 @@ def _descents(
         if LINEAR in question.kernels and spec != LINEAR:
             ends[f"{frame}:E, linear"] = _descended(weighed, LINEAR, found[own[0]], rough)
         lambdas = weighed.lambdas
-        if lambdas is None and spec.kind != "linear":
-            lambdas = np.full(question.n_tasks, _LAMBDA_OF_J), _LAMBDA_OF_J
+        if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
+            lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
         outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
         ends[f"{frame}:J"] = _labels(outcome)
         ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()))
