@@ -113,7 +113,7 @@ class DMTRC(MultitaskClusterer):
     objective_ : float
         J at the solution where ``sizes`` are given, −E where they are open (``selection_["criterion"]``).
     loo_score_ : float
-        Separation of the clusters, from rows that are left out: 1 for clear-cut clusters, 0 for what the best clusters
+        Separation of the clusters, from rows that are left out: 1 if they do not touch, 0 for what the best clusters
         of noise reach (:mod:`mtclust.choose.judge`).
     cluster_scores_ : ndarray of shape (C,)
         The same for every cluster; ``loo_score_`` is their mean.

@@ -16,7 +16,7 @@ overlapping separation below .25                             were divided into c
 apart       all other cases                                  fall into clusters
 =========== ================================================ ========================================================
 
-How far refits agree is told as a number; there is no word for it.
+How far refits agree is given as a number; no word stands for it.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _coupled(model: Any) -> bool:
 
 
 def shares_were_given(model: Any) -> bool:
-    """Whether the sizes of the clusters were set by the user, so that comparing them says nothing."""
+    """Whether the sizes of the clusters were set by the user, so that comparing them is meaningless."""
     return not (isinstance(model.sizes, str) and model.sizes == "auto")
 
 
