@@ -159,7 +159,7 @@ def smallest_mixture(H: Array, groups: NDArray[np.int64], mu: Array) -> Array:
     >>> smallest_mixture(H, np.array([0, 0, 1]), np.array([0.5, 0.5, 1.0]))
     array([1., 0., 1.])
     """
-    sums = (groups == np.arange(groups.max() + 1)[:, None]).astype(np.float64)  # Aμ = 1
+    sums = sums_of(groups)  # Aμ = 1
     scale = float(np.mean(np.diag(H))) or 1.0
     P = H / scale + sums.T @ sums  # AᵀA adds a constant and makes P definite where H is along the simplices
     P.flat[:: len(P) + 1] += _ROUNDING
@@ -189,6 +189,16 @@ def smallest_mixture(H: Array, groups: NDArray[np.int64], mu: Array) -> Array:
         if len(worst) == 0:
             break
         support[worst] = True
+    return on_simplices(mu, groups)
+
+
+def sums_of(groups: NDArray[np.int64]) -> Array:
+    """One row per group, 1 at its weights."""
+    return (groups == np.arange(groups.max() + 1)[:, None]).astype(np.float64)
+
+
+def on_simplices(mu: Array, groups: NDArray[np.int64]) -> Array:
+    """Remove the rounding of a solver: weights at least 0, sums exactly 1."""
     mu = np.maximum(mu, 0.0)
     return mu / np.bincount(groups, weights=mu)[groups]
 
