@@ -105,36 +105,16 @@ class Pools:
 
 @dataclass(frozen=True)
 class Solution:
-    """Weights, models and coupling, with bounds on both sides.
+    """Weights, models and coupling, with bounds on both sides."""
 
-    Attributes
-    ----------
-    value : float
-        ½⟨Ỹ, M(Z)Ỹ⟩ ≥ Φ(Ỹ).
-    mu : ndarray of shape (K,)
-        The weights.
-    at : Conditioned
-        The problem for the Z that was found (``at.Z``).
-    alpha : ndarray of shape (N, C)
-        The dual variable that certifies the lower bound.
-    conjugate : float
-        Φ*(α): Φ(Y) ≥ ⟨α, Y⟩ − Φ*(α) for all Y.
-    lower : float
-        No mixture of the labellings has a lower value.
-    values : tuple of float
-        The value after every step; never rises.
-    converged : bool
-        Whether the bounds came as close as was wanted.
-    """
-
-    value: float
+    value: float  # ½⟨Ỹ, M(Z)Ỹ⟩ ≥ Φ(Ỹ)
     mu: Array
-    at: Conditioned
-    alpha: Array
-    conjugate: float
-    lower: float
-    values: tuple[float, ...]
-    converged: bool
+    at: Conditioned  # the problem for the Z that was found
+    alpha: Array  # N × C, the dual variable that certifies the lower bound
+    conjugate: float  # Φ*(α): Φ(Y) ≥ ⟨α, Y⟩ − Φ*(α) for all Y
+    lower: float  # no mixture of the labellings has a lower value
+    values: tuple[float, ...]  # after every step; never rises
+    converged: bool  # whether the bounds came as close as was wanted
 
     def bound(self, codes: Array) -> float:
         """The certified lower bound of Φ at any label codes."""
