@@ -16,7 +16,7 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 25_960,
+    "lines": 25924,
     "files": 127,
     "modules at the root": 8,
     "modules below 45 lines": 2,
@@ -56,7 +56,7 @@ def counts():
     walk = {ROOT / file for file, _ in seen}
     small = [p for p, text in FILES.items() if p.name not in ("__init__.py", "__main__.py") and text.count("\n") < 45]
     return {
-        "lines": sum(text.count("\n") for text in FILES.values()),
+        "lines": 25924sum(text.count("\n") for text in FILES.values()),
         "files": len(FILES),
         "modules at the root": sum(path.parent == ROOT for path in FILES),
         "modules below 45 lines": len(small),
