@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,9 @@ from mtclust.problem.protocol import Method, Point
 from mtclust.search.recipe import solve
 from mtclust.util.messages import counted, reporting
 from mtclust.util.system import one_blas_thread
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -230,7 +233,9 @@ def _interval(estimate: Array, values: Array, factor: float) -> Array:
     return np.stack([estimate - reach, estimate + reach], axis=-1)
 
 
-def refit_on_subsamples(model: Any, X: Any, tasks: Any, n_refits: int, share: float, random_state: Any) -> Stability:
+def refit_on_subsamples(
+    model: AfterFit, X: Any, tasks: Any, n_refits: int, share: float, random_state: Any
+) -> Stability:
     """``stability`` of a fitted estimator."""
     if is_dask(X, tasks):
         raise TypeError("stability needs rows in memory, but X or tasks is a Dask collection; give some computed.")
@@ -264,7 +269,7 @@ def refit_on_subsamples(model: Any, X: Any, tasks: Any, n_refits: int, share: fl
 class _Refitting:
     """Refits of one model."""
 
-    def __init__(self, model: Any, rows: Any, index: TaskIndex, labels: Labels) -> None:
+    def __init__(self, model: AfterFit, rows: Any, index: TaskIndex, labels: Labels) -> None:
         self.model, self.index, self.labels = model, index, labels
         self.precomputed = model._model.kernel.kind == "precomputed"
         self.rows = rows if self.precomputed else rows[index.order]
