@@ -26,7 +26,6 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust.choose.choice import Question, labelling
-from mtclust.choose.record import SizesChoice
 from mtclust.choose.views import KernelSpec, View
 from mtclust.core.known import placed
 from mtclust.core.labels import (
@@ -277,17 +276,17 @@ class _Refitting:
         kind = "rbf" if chosen.width is not None else chosen.kernel
         function = model._model.kernel.function if kind == "callable" else None
         self.spec = KernelSpec(kind, chosen.width, function)
-        self.sizes = chosen.sizes.chosen if isinstance(chosen.sizes, SizesChoice) else "given"
         apart = chosen.coupling is not None and chosen.coupling.decision in ("none", 0)
         self.params = model._read_params()
         self.method: Method = "independent" if apart else self.params.method_of(index.n_tasks)
         own = chosen.coupling is not None and not apart and chosen.center == "task"
         self.covariance = model.task_covariance_ if own and index.n_tasks > 1 else None
-        self.name = chosen.candidates[0].name if self.sizes == "free" and chosen.candidates else None
+        free = getattr(chosen.sizes, "chosen", None) == "free"  # not in models of earlier versions
+        self.name = chosen.candidates[0].name if free and chosen.candidates else None
         self.options = replace(self.params.options, n_init=_N_INIT, single_task_n_init=_STARTS, n_seeds=1)
 
     def __call__(self, share: float, rng: np.random.Generator) -> Refit:
-        strata = self.labels if self.sizes == "given" else None
+        strata = None if self.params.sizes_open else self.labels
         tasks, where = subsample(self.index.offsets, share, self.model.n_clusters_, rng, strata)
         offsets = np.searchsorted(where, np.append(self.index.offsets[tasks], self.index.offsets[-1]))
         common = self.model.selection_.center != "task"
@@ -346,10 +345,9 @@ class _Refitting:
         )
         lambda2 = chosen.lambda2 * self.params.lambda2_share(m) * m / len(tasks)
         rule = model.sizes if same_for_all_clusters(model.sizes) else "balanced"
-        open_sizes = self.sizes != "given"
         method: Method = self.method if len(tasks) > 1 else "independent"
         self._question = Question(
-            self._view(where, offsets), (self.spec,), clusters[tasks], method, rule, open_sizes,
+            self._view(where, offsets), (self.spec,), clusters[tasks], method, rule, self.params.sizes_open,
             (lambda1[tasks], lambda2), ("task",), model.n_components, model.tasks_[tasks],
         )  # fmt: skip
         problem = self._question.problem(self.spec, chosen.criterion)
