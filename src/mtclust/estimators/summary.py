@@ -354,31 +354,18 @@ def _apart(model: Any) -> list[Caution]:
 
 
 def _sizes(model: Any) -> list[Caution]:
-    sizes = np.asarray(model.cluster_sizes_)
-    rows, clusters = sizes.sum(axis=1), _clusters_of_tasks(model)
-    found = []
-    if isinstance(model.sizes, str | Real | tuple):  # a table asks for what is in it
-        if len(rows) == 1 or model.selection_.get("center") != "task":  # where a task may lack clusters
-            places = _tiny(sizes.sum(axis=0), model.n_clusters_, "")
-        else:
-            shown = distinct_names(model.tasks_.tolist())
-            enough = np.flatnonzero(rows >= clusters)  # with fewer rows than clusters some must be empty
-            places = [place for i in enough for place in _tiny(sizes[i], clusters[i], f" of task {shown[i]}")]
-        if places:
-            text = f"{listing(places, _NAMED)}: too few to say much about. "
-            fewer = advice('Try fewer clusters or sizes="balanced".', "Try fewer --clusters or --sizes balanced.")
-            found.append(Caution("Tiny clusters", text + fewer))
+    total, found = np.asarray(model.cluster_sizes_).sum(axis=0), []
+    tiny = np.flatnonzero(total < max(TINY_ROWS, TINY_SHARE * total.sum() / len(total)))
+    asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
+    if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
+        text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], _NAMED)}: too few to say "
+        fewer = advice('Try fewer clusters or sizes="balanced".', "Try fewer --clusters or --sizes balanced.")
+        found.append(Caution("Tiny clusters", f"{text}much about. {fewer}"))
     small = small_tasks(model)
     if small:
         text = f"{_tasks(model, small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows"
         found.append(Caution("Few rows", f"{text} per cluster; clusters there rest on very little."))
     return found
-
-
-def _clusters_of_tasks(model: Any) -> NDArray[np.int64]:
-    if isinstance(model.n_clusters, Mapping):
-        return np.array([model.n_clusters[name] for name in model.tasks_.tolist()], dtype=np.int64)
-    return np.full(len(model.tasks_), model.n_clusters_, dtype=np.int64)
 
 
 def small_tasks(model: Any) -> list[Any]:
@@ -392,19 +379,10 @@ def small_tasks(model: Any) -> list[Any]:
     >>> small_tasks(DSTC(2, kernel="linear", lambda1=0.1, sizes="balanced", random_state=0).fit(X, tasks=tasks))
     ['small']
     """
+    names, number = model.tasks_.tolist(), model.n_clusters
+    clusters = [number[name] if isinstance(number, Mapping) else model.n_clusters_ for name in names]
     rows = np.asarray(model.cluster_sizes_).sum(axis=1)
-    return [model.tasks_.tolist()[i] for i in np.flatnonzero(rows < FEW_ROWS * _clusters_of_tasks(model))]
-
-
-def _tiny(sizes: Any, n_clusters: int, place: str) -> list[str]:
-    """The clusters of a task, or of all rows, with hardly any rows, in words."""
-    total = int(sizes.sum())
-    limit = TINY_SHARE * total / n_clusters
-    if total >= FEW_ROWS * n_clusters:  # else all clusters are small, which is said once
-        limit = max(limit, TINY_ROWS)
-    found = [f"{sizes[c]} of {total} rows in cluster {c}{place}" for c in np.flatnonzero((sizes > 0) & (sizes < limit))]
-    missing = int(n_clusters - np.count_nonzero(sizes))
-    return found + ([f"{missing} of {n_clusters} clusters{place or ' of the data'} without rows"] if missing else [])
+    return [name for name, n, c in zip(names, rows, clusters) if n < FEW_ROWS * c]
 
 
 def _one_task_each(model: Any) -> list[Caution]:
