@@ -170,12 +170,14 @@ class Facts:
         return "" if self.stability is None or self.standing == "one" else str(self.stability)
 
 
-def likeness_of_tasks(model: Any) -> tuple[str, Array | None]:
-    """What says how alike tasks are, and that (m × m): None where nothing is known.
+def likeness_of_tasks(model: Any, facts: Facts | None = None) -> tuple[str, Array | None]:
+    """What says how alike tasks are, and that (m × m): None where nothing is known, or where there are no clusters.
 
     "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
     shares of clusters: 1 − ½ Σ_c |π_ic − π_kc|; "similarity" of the clusters of every task alone elsewhere.
     """
+    if not (facts or Facts.of(model)).comparable:
+        return "shares", None
     if model.selection_.get("center") in ("all", "aligned") and len(model.tasks_) > 1:
         sizes = np.asarray(model.cluster_sizes_, dtype=float)
         shares = sizes / sizes.sum(axis=1, keepdims=True)
@@ -537,7 +539,7 @@ def summarise(model: Any) -> Summary:
         found.append(("similar tasks", groups_in_words(model)))
     chosen = [(what, f"{value}: {why}") for what, value, why in choices(model)]
     sections = [("Chosen", chosen), ("Found", [(name, text) for name, text in found if text])]
-    return Summary(title, *sizes_table(model), sections, cautions(model))
+    return Summary(title, *sizes_table(model, facts), sections, cautions(model))
 
 
 def _kernel(model: Any) -> str:
@@ -548,7 +550,7 @@ def _kernel(model: Any) -> str:
     return names.get(kernel, f"kernel {shown_name(kernel)}") + on
 
 
-def sizes_table(model: Any) -> tuple[list[str], list[list[str]]]:
+def sizes_table(model: Any, facts: Facts) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the table of tasks."""
     sizes = model.cluster_sizes_
     header = ["task", "rows", *(str(c) for c in range(sizes.shape[1]))]
@@ -558,7 +560,7 @@ def sizes_table(model: Any) -> tuple[list[str], list[list[str]]]:
         shown = [[f"{row.min()}", f"{np.median(row):g}", f"{row.max()}"] for row in sizes]
     names = [shown_name(name) for name in model.tasks_.tolist()]
     table = [[name, str(int(row.sum())), *texts] for name, row, texts in zip(names, sizes, shown)]
-    kind, matrix = likeness_of_tasks(model)
+    kind, matrix = likeness_of_tasks(model, facts)
     if len(names) > 1 and matrix is not None:
         nearest = np.where(np.eye(len(matrix), dtype=bool), -np.inf, matrix).argmax(axis=1)
         header.append(f"closest task ({kind})")
