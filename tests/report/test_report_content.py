@@ -27,7 +27,7 @@ from mtclust.app.report.content import (
 from mtclust.app.report.page import json_for_html
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import natural_order
-from mtclust.core.stability import Stability
+from mtclust.estimators.stability import Stability
 from mtclust.estimators.summary import cautions, groups_in_words
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.util.messages import on_command_line

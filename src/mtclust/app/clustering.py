@@ -33,8 +33,8 @@ from mtclust.app.words import (
     tasks_in_words,
     trait_in_words,
 )
-from mtclust.core.ids import strings_of
-from mtclust.core.stability import Stability
+from mtclust.core.tasks import strings_of
+from mtclust.estimators.stability import Stability
 from mtclust.estimators.summary import (
     CLUSTERS_SHOWN,
     TASKS_SHOWN,

@@ -49,8 +49,8 @@ from mtclust.util.messages import phase
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and 2λ for J with the others
-RIDGE, NARROW_LAMBDA = 0.125, 2.0**-9
+#: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
+RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
 #: the kernels of descents where it is open: both for E, the first for J
 NARROW, LINEAR = KernelSpec("rbf", 0.5), KernelSpec("linear")
 #: leading directions that D weighs in a candidate: its steps cost their cube
@@ -251,7 +251,8 @@ def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: floa
 
     The ridge of a task alone is λ₁ + m·share·λ₂.
     """
-    value = RIDGE / (1.0 + n_tasks * share) if criterion == "E" or spec.kind == "linear" else NARROW_LAMBDA
+    ridge = RIDGE if criterion == "E" or spec.kind == "linear" else NARROW_RIDGE
+    value = ridge / (1.0 + n_tasks * share)
     return np.full(n_tasks, value), value
 
 
@@ -347,7 +348,10 @@ def _descents(
         ends[f"{frame}:E"] = _descended(weighed, spec, found[own[0]], rough)
         if LINEAR in question.kernels and spec != LINEAR:
             ends[f"{frame}:E, linear"] = _descended(weighed, LINEAR, found[own[0]], rough)
-        outcome = solve(weighed.problem(spec, "J"), rough, _rng())
+        lambdas = weighed.lambdas
+        if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
+            lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
+        outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
         ends[f"{frame}:J"] = _labels(outcome)
         ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()))
     one = [name for name in ranked if several and name.split(":")[0] in ("all", "aligned")]

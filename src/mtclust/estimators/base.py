@@ -97,6 +97,11 @@ class MultitaskClusterer(AfterFit):
         "verbose": ["verbose"],
     }
 
+    def _hold(self, given: dict[str, Any]) -> None:
+        """Set the parameters as they are given, under their names."""
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -147,7 +152,7 @@ class MultitaskClusterer(AfterFit):
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         check_spreads(X, rows, self.kernel)
         hints = self._read_hints(known, must_link, cannot_link, rows.shape[0])
-        copies = read_copies(sample_weight, rows.shape[0])
+        copies = None if sample_weight is None else read_copies(sample_weight, rows.shape[0])
         if copies is None:
             return self._fit_in_memory(rows, ids, hints)
         if is_precomputed(self.kernel):
@@ -209,6 +214,8 @@ class MultitaskClusterer(AfterFit):
 
     def _read_hints(self, known: Any, must_link: Any, cannot_link: Any, n_rows: int) -> Hints:
         """What is known of the rows."""
+        if known is None and must_link is None and cannot_link is None:
+            return NO_HINTS
         found = Hints(read_known(known, n_rows), read_links(must_link, cannot_link, n_rows))
         if self.solver == "cutting-plane":
             for name, value in (("known", found.known), ("must_link and cannot_link", found.links)):

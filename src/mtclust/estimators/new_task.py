@@ -22,6 +22,7 @@ from mtclust.core.membership import probabilities
 from mtclust.core.model import DecisionModel
 from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
+from mtclust.estimators.storing import correlation
 from mtclust.problem.common import CommonKept
 from mtclust.problem.criteria import CRITERIA
 from mtclust.problem.kernels import KernelProblem
@@ -166,9 +167,3 @@ def cluster_new_task(
             labels = borrowed_labels(problem, point.labels, m, np.arange(m))
             point = problem.point_of([*known, Start(labels)], point.Z)
     return problem, point
-
-
-def correlation(covariance: Array) -> Array:
-    """Correlation matrix of a covariance matrix."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
-    return covariance / np.outer(scale, scale)

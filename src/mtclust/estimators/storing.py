@@ -14,8 +14,6 @@ from mtclust.choose.settings import Input, Params, selection_of
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.kernels import near_zero
 from mtclust.core.tasks import TaskIndex
-from mtclust.estimators.confidence import separation
-from mtclust.estimators.new_task import correlation
 from mtclust.estimators.problems import Prepared
 from mtclust.problem.common import CommonFrame
 from mtclust.problem.criteria import CRITERIA
@@ -40,7 +38,7 @@ def store(
 
     ``decided`` are entries of ``selection_``.
     """
-    rows, index, bounds = given.rows, given.index, prepared.problem.bounds
+    index, bounds = given.index, prepared.problem.bounds
     # which of many equal namings the search ends in is chance
     free = outcome.model_codes is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
     labels, single, new_ids = index.with_plain_ids(outcome.point.labels, outcome.single.labels, bounds.n_clusters, free)
@@ -70,11 +68,6 @@ def store(
         params, prepared.settings, prepared.sample, index.names, **_form_of(prepared, point),
         n_components=_store_coupling(estimator, params, problem, point), task_similarity=outcome.similarity, **decided,
     )  # fmt: skip
-    verdict = separation(
-        estimator, rows, index, index.task_numbers,
-        lambda sample: labels[sample.order] if index.in_memory else sample.labels_of(point, index),
-    )  # fmt: skip
-    estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
     _store_relaxation(estimator, index, outcome)
     return outcome
 
@@ -172,3 +165,9 @@ def set_labels(estimator: Any, labels: NDArray[np.int64], task_numbers: NDArray[
     sizes = np.zeros_like(estimator.cluster_sizes_)
     np.add.at(sizes, (task_numbers, labels), 1)
     estimator.labels_, estimator.cluster_sizes_ = labels, sizes
+
+
+def correlation(covariance: Array) -> Array:
+    """Correlation matrix of a covariance matrix."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    return covariance / np.outer(scale, scale)

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.record import SizesChoice
-from mtclust.core.stability import DOUBTFUL, Stability
+from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
 from mtclust.util.messages import advice, columns, distinct_names, listing, option, padded, shown_name
 

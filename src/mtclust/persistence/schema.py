@@ -22,11 +22,11 @@ import scipy.sparse as sp
 
 from mtclust.choose.record import Selection
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.ids import keys, missing_ids
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import SizeBounds, one_per_task, parse_sizes
 from mtclust.core.model import DecisionModel
-from mtclust.core.stability import Stability
+from mtclust.core.tasks import keys, missing_ids
+from mtclust.estimators.stability import Stability
 from mtclust.persistence.format import check_hashes
 from mtclust.problem.common import CommonKept
 from mtclust.problem.kept import FeatureKept, KernelKept

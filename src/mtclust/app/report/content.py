@@ -27,7 +27,7 @@ from mtclust.app.words import (
     two,
     value_in_words,
 )
-from mtclust.core.stability import Stability
+from mtclust.estimators.stability import Stability
 from mtclust.estimators.summary import (
     Facts,
     cautions,
