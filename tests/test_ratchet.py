@@ -16,11 +16,11 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 25_950,
+    "lines": 25_892,
     "files": 125,
     "modules at the root": 8,
     "modules below 45 lines": 2,
-    "numeric constants": 382,
+    "numeric constants": 381,
     "numeric constants in files of a default fit": 162,
     "files of a small dense fit": 41,
     "functions of a small dense fit": 369,
