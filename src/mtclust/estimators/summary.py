@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ from mtclust.choose.record import SizesChoice
 from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
 from mtclust.util.messages import advice, columns, distinct_names, listing, option, padded, shown_name
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
 
@@ -106,7 +109,7 @@ class Facts:
     stability: Stability | None = None
 
     @classmethod
-    def of(cls, model: Any) -> Facts:
+    def of(cls, model: AfterFit) -> Facts:
         """The facts about a fitted model."""
         number = model.selection_.get("n_clusters") or {}
         return cls(
@@ -170,7 +173,7 @@ class Facts:
         return "" if self.stability is None or self.standing == "one" else str(self.stability)
 
 
-def likeness_of_tasks(model: Any, facts: Facts | None = None) -> tuple[str, Array | None]:
+def likeness_of_tasks(model: AfterFit, facts: Facts | None = None) -> tuple[str, Array | None]:
     """What says how alike tasks are, and that (m × m): None where nothing is known, or where there are no clusters.
 
     "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
@@ -188,17 +191,17 @@ def likeness_of_tasks(model: Any, facts: Facts | None = None) -> tuple[str, Arra
     return "similarity", None if similarity is None else np.asarray(similarity, dtype=float)
 
 
-def _coupled(model: Any) -> bool:
+def _coupled(model: AfterFit) -> bool:
     """Whether the tasks were clustered together in the end."""
     return model.selection_.get("coupling", {}).get("decision") not in ("none", 0)
 
 
-def shares_were_given(model: Any) -> bool:
+def shares_were_given(model: AfterFit) -> bool:
     """Whether the sizes of the clusters were set by the user, so that comparing them is meaningless."""
     return not (isinstance(model.sizes, str) and model.sizes == "auto")
 
 
-def choices(model: Any) -> list[tuple[str, str, str]]:
+def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     """What was chosen or given: what it is called, its value, and why."""
     chosen = model.selection_
     number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
@@ -229,7 +232,7 @@ def _lambdas(first: Any, second: float) -> str:
     return f"λ1 = λ2 = {one}" if one == two else f"λ1 = {one}, λ2 = {two}"
 
 
-def groups_in_words(model: Any) -> str:
+def groups_in_words(model: AfterFit) -> str:
     """Groups of similar tasks: their names, of many tasks their sizes; empty where there is one group or none."""
     few = set(small_tasks(model))
     groups = [group for group in model.task_groups_ if not few.issuperset(group)]
@@ -259,7 +262,7 @@ class Caution:
 
 
 def cautions(
-    model: Any, warned: Sequence[Any] = (), names: Mapping[int, str] | None = None, facts: Facts | None = None
+    model: AfterFit, warned: Sequence[Any] = (), names: Mapping[int, str] | None = None, facts: Facts | None = None
 ) -> list[Caution]:
     """What a reader of the clusters should know before trusting them; nothing if nothing stands out.
 
@@ -296,7 +299,7 @@ def cautions(
     ]
 
 
-def _search(model: Any) -> list[Caution]:
+def _search(model: AfterFit) -> list[Caution]:
     if hasattr(model, "relaxed_labels_"):
         text = "The labels are those of a convex relaxation; they depend on where it started and when it stopped. "
         return [Caution("Relaxed labels", text + 'Compare with solver="exchange".')]
@@ -333,7 +336,7 @@ def _stability(facts: Facts) -> list[Caution]:
     return [Caution("Some clusters are not reproduced", text)]
 
 
-def _outliers(model: Any) -> list[Caution]:
+def _outliers(model: AfterFit) -> list[Caution]:
     scores = getattr(model, "outlier_scores_", None)
     n = 0 if scores is None else int(np.count_nonzero(np.asarray(scores) > FAR))
     if not n:
@@ -343,7 +346,7 @@ def _outliers(model: Any) -> list[Caution]:
     return [Caution("Rows far from all others", text)]
 
 
-def _apart(model: Any) -> list[Caution]:
+def _apart(model: AfterFit) -> list[Caution]:
     coupling, given = model.selection_.get("coupling", {}), getattr(model, "coupling", "auto")
     if len(model.tasks_) == 1 or not coupling or coupling["decision"] != "none" or given in ("none", 0):
         return []
@@ -355,7 +358,7 @@ def _apart(model: Any) -> list[Caution]:
     return [Caution("Tasks clustered apart", text)]
 
 
-def _sizes(model: Any) -> list[Caution]:
+def _sizes(model: AfterFit) -> list[Caution]:
     total, found = np.asarray(model.cluster_sizes_).sum(axis=0), []
     tiny = np.flatnonzero(total < max(TINY_ROWS, TINY_SHARE * total.sum() / len(total)))
     asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
@@ -370,7 +373,7 @@ def _sizes(model: Any) -> list[Caution]:
     return found
 
 
-def small_tasks(model: Any) -> list[Any]:
+def small_tasks(model: AfterFit) -> list[Any]:
     """Tasks with too few rows to tell clusters by themselves.
 
     Examples
@@ -387,7 +390,7 @@ def small_tasks(model: Any) -> list[Any]:
     return [name for name, n, c in zip(names, rows, clusters) if n < FEW_ROWS * c]
 
 
-def _one_task_each(model: Any) -> list[Caution]:
+def _one_task_each(model: AfterFit) -> list[Caution]:
     """Clusters that lie in one task: where all tasks are measured from one origin, a shift of a task looks like one."""
     sizes = np.asarray(model.cluster_sizes_)
     if len(sizes) == 1 or model.selection_.get("center") == "task" or not isinstance(model.sizes, str):
@@ -420,7 +423,7 @@ def _warnings(raised: Sequence[Any], facts: Facts) -> list[Caution]:
     return found + [Caution("Warning", text) for text in dict.fromkeys(others)]
 
 
-def _tasks(model: Any, names: list[Any], *, begin: bool = False) -> str:
+def _tasks(model: AfterFit, names: list[Any], *, begin: bool = False) -> str:
     """Some of the model's tasks; long names are shortened where all of them are equal."""
     shown = dict(zip(map(str, model.tasks_.tolist()), distinct_names(model.tasks_.tolist())))
     named = [shown[str(name)] for name in names]
@@ -514,7 +517,7 @@ class Summary:
         )
 
 
-def summarise(model: Any) -> Summary:
+def summarise(model: AfterFit) -> Summary:
     """Collect what :class:`Summary` says about a fitted estimator."""
     facts = Facts.of(model)
     counts = [
@@ -542,7 +545,7 @@ def summarise(model: Any) -> Summary:
     return Summary(title, *sizes_table(model, facts), sections, cautions(model))
 
 
-def _kernel(model: Any) -> str:
+def _kernel(model: AfterFit) -> str:
     kernel = model.kernel if isinstance(model.kernel, str) else getattr(model.kernel, "__name__", "callable")
     names = {"rbf": "RBF kernel", "linear": "linear kernel", "precomputed": "precomputed kernel"}
     n_features = int(model.n_features_in_) - (model.task_column is not None)
@@ -550,7 +553,7 @@ def _kernel(model: Any) -> str:
     return names.get(kernel, f"kernel {shown_name(kernel)}") + on
 
 
-def sizes_table(model: Any, facts: Facts) -> tuple[list[str], list[list[str]]]:
+def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the table of tasks."""
     sizes = model.cluster_sizes_
     header = ["task", "rows", *(str(c) for c in range(sizes.shape[1]))]
