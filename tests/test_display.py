@@ -195,7 +195,7 @@ def test_clusters_that_are_not_there_are_cautioned():
     ]
     noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="none"))
     (caution,) = said(fitted)
-    assert caution.startswith("No clear clusters: The data show no structure beyond single columns")
+    assert caution.startswith("No clear clusters: A test finds no structure beyond single columns")
 
 
 def test_tiny_clusters_are_named_unless_they_were_asked_for():

@@ -270,7 +270,7 @@ def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
     noise.loo_score_ = -0.1
     content = report_content(clustering_of(noise, X, tasks, task_column="shop"))
     assert content["headline"] == (
-        "120 rows in 3 tasks (shop) were divided into 3 clusters, but there may be no clusters in them."
+        "120 rows in 3 tasks (shop) were divided into 3 clusters, which a test does not confirm."
     )
     assert "no clearer than those of data without clusters (separation −0.10" in content["verdict"]
     assert "No clear clusters" in [caution.title for caution in content["cautions"]]

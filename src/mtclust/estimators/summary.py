@@ -10,7 +10,7 @@ decide which words are used; ``benchmarks/sentences.py`` measures how often each
 standing    when (the first that applies)                    the rows …
 =========== ================================================ ========================================================
 one         there is one cluster                             are one cluster
-none        the test finds no clusters, or separation ≤ 0    were divided, there may be no clusters
+none        the test finds no clusters, or separation ≤ 0    were divided, which a test does not confirm
 divided     clusters were not tested, or agree below .7      were divided
 overlapping separation below .25                             were divided into clusters that overlap
 apart       all other cases                                  fall into clusters
@@ -98,7 +98,7 @@ class Facts:
     >>> facts.standing, facts.headline("100 rows in 2 tasks")
     ('divided', '100 rows in 2 tasks were divided into 3 clusters.')
     >>> Facts(3, 2, 100, -0.1).headline("100 rows in 2 tasks")
-    '100 rows in 2 tasks were divided into 3 clusters, but there may be no clusters in them.'
+    '100 rows in 2 tasks were divided into 3 clusters, which a test does not confirm.'
     """
 
     n_clusters: int
@@ -139,7 +139,7 @@ class Facts:
         divided = f"{rows} were divided into {self.n_clusters} clusters"
         return {
             "one": f"{rows} are one cluster.",
-            "none": f"{divided}, but there may be no clusters in them.",
+            "none": f"{divided}, which a test does not confirm.",
             "divided": f"{divided}{differing}.",
             "overlapping": f"{divided} that overlap{differing}.",
         }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters{differing}.")
@@ -153,8 +153,7 @@ class Facts:
         ends = "0: as in data without clusters, 1: they do not touch"
         if self.structure == "none":
             return (
-                "The data show no structure beyond single columns and their correlations, which the clusters only "
-                f"divide (separation {figure}; {ends})."
+                f"A test finds no structure beyond single columns and their correlations (separation {figure}; {ends})."
             )
         if self.separation <= 0:
             return f"The clusters are no clearer than those of data without clusters (separation {figure}; {ends})."
