@@ -1,4 +1,4 @@
-"""How often the words of a summary are wrong: rows "fall into" clusters, "a test does not confirm" them, and the others.
+"""How often the words of a summary are wrong: rows "fall into" clusters, "a test does not confirm" them, and others.
 
     MTCLUST_DATA=/path/to/data python benchmarks/sentences.py
 
