@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from mtclust.exceptions import ClusterLostError
 #: what errors about rows begin with, as opposed to those about parameters
 _OF_ROWS = ("X ", "Input X")
 _WAY_OUT = "If its file is damaged, write it anew; else drop, fill or rescale these rows."
+
+if TYPE_CHECKING:
+    from mtclust.estimators.base import MultitaskClusterer
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Table:
     one_table: bool = False
 
 
-def read(engine: Engine, estimator: Any, X: Any, tasks: Any, *, reset: bool) -> Table:
+def read(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, *, reset: bool) -> Table:
     """Check X and tasks; sets or checks ``n_features_in_`` and ``feature_names_in_`` as for data at hand."""
     column = estimator.task_column
     if column is not None and tasks is not None:
@@ -88,7 +91,7 @@ def read(engine: Engine, estimator: Any, X: Any, tasks: Any, *, reset: bool) -> 
     return _with_tasks(Table(parts, None, X.shape[1], dtype, lengths, None), tasks)
 
 
-def _read_frame(engine: Engine, estimator: Any, X: Any, tasks: Any, column: Any, reset: bool) -> Table:
+def _read_frame(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, column: Any, reset: bool) -> Table:
     _check_feature_names(estimator, X._meta, reset=reset)
     _check_n_features(estimator, X._meta, reset=reset)
     columns = list(X.columns)
