@@ -103,7 +103,7 @@ class TaskIndex:
 
         Very many rows stay where they are, and only their hashes are kept: nothing but samples depends on their order.
         """
-        content = content_order(X, self.task_numbers, self.n_tasks)
+        content = content_order(X, self.task_numbers, len(self.names))
         if X.shape[0] > ORDERED:
             return replace(self, by_rows=content.tasks, columns=content.columns, content=content)
         order = content.of_rows(self.task_numbers)
