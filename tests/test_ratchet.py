@@ -16,8 +16,8 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 26_140,
-    "files": 130,
+    "lines": 26_090,
+    "files": 128,
     "modules at the root": 8,
     "modules below 45 lines": 2,
     "numeric constants": 383,
