@@ -31,8 +31,7 @@ from _everyday_fits import (
     growth_cell,
     load,
 )
-from _everyday_report import write_report
-from _everyday_table import measure_report
+from _everyday_report import measure_report, write_report
 from _scale_data import Cell, Mixture, draw
 from _scale_measure import child, timed
 from _tables import Rows

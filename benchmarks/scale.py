@@ -21,8 +21,7 @@ import _scale_parts as parts
 from _scale_data import Cell
 from _scale_measure import Runs
 from _scale_methods import OURS_ONCE
-from _scale_plot import plot_growth
-from _scale_report import write_report
+from _scale_report import plot_growth, write_report
 
 PARTS = ("memory", "starts", "grid", "nystroem", "growth", "text")
 QUICK_GRID = [Cell(1000, 3), Cell(1000, 3, family="elongated")]

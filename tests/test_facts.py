@@ -9,8 +9,8 @@ import pytest
 from mtclust import DMTRC, DSTC
 from mtclust.app.report.content import report_content, task_relationship
 from mtclust.choose.record import NumberOfClusters
-from mtclust.core.stability import DOUBTFUL, Stability
 from mtclust.datasets import make_related_tasks
+from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.estimators.summary import APART, Facts, cautions, likeness_of_tasks
 from tests.conftest import clustering_of
 from tests.test_display import noted

@@ -106,14 +106,14 @@ def test_a_column_that_decides_is_named_before_separation_is_spoken_of():
     frame["height"] = 4.0 * other + rng.normal(size=240)
     frame["depth"] = 4.0 * other + rng.normal(size=240)
     found = mtclust.cluster(frame, "shop", 2, kernel="linear")
-    assert "Without" not in str(found.summary()), "nobody has asked"
+    assert "Leaving out" not in str(found.summary()), "nobody has asked"
     found.stability(n_refits=2)
     text = " ".join(str(found.summary()).split())
     decides = [column for column, agreement in found.without.items() if agreement < 0.8]
     assert decides
-    assert text.index("Without") < text.index("separation")
+    assert text.index("Leaving out") < text.index("separation")
     assert all(column in text for column in decides)
-    assert report_content(found)["verdict"].startswith("Without")
+    assert report_content(found)["verdict"].startswith("Leaving out one column changes the clusters")
 
 
 def test_cars_weigh_as_many_as_they_are(data_home):

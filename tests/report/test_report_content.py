@@ -15,17 +15,19 @@ from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.app.findings import Findings
 from mtclust.app.report import render_report
 from mtclust.app.report.content import (
+    MOST_PER_TASK,
+    SIDE,
     TASKS_SHOWN,
+    positions,
     report_content,
     share_intervals,
     strongest_pair,
     task_relationship,
 )
 from mtclust.app.report.page import json_for_html
-from mtclust.app.report.scatter import MOST_PER_TASK, SIDE, task_views
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import natural_order
-from mtclust.core.stability import Stability
+from mtclust.estimators.stability import Stability
 from mtclust.estimators.summary import cautions, groups_in_words
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.util.messages import on_command_line
@@ -100,23 +102,22 @@ def test_a_task_without_the_cluster_is_left_out():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_own_axes_are_principal_components(sparse):
+def test_axes_are_principal_components(sparse):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 6)) @ np.diag([5, 3, 1, 1, 1, 1]) + 2
-    (view,) = task_views(sp.csr_matrix(X) if sparse else X, np.zeros(60, dtype=int), [0])
+    _, places = positions(sp.csr_matrix(X) if sparse else X, np.zeros(60, dtype=int), [0])
     pca = PCA(2).fit(X)
     expected = pca.transform(X)
     for axis in range(2):
-        assert abs(np.corrcoef(view.own[:, axis], expected[:, axis])[0, 1]) > 0.999
-    assert view.explained == pytest.approx(pca.explained_variance_ratio_.sum())
-    assert view.own.min() >= 0
-    assert view.own.max() <= SIDE
+        assert abs(np.corrcoef(places[0][:, axis], expected[:, axis])[0, 1]) > 0.999
+    assert places[0].min() >= 0
+    assert places[0].max() <= SIDE
 
 
 def test_many_rows_are_sampled_and_the_report_says_so():
     rng = np.random.default_rng(0)
-    views = task_views(rng.normal(size=(4000, 2)), np.repeat([0, 1], [3900, 100]), [0, 1])
-    assert [len(view.rows) for view in views] == [MOST_PER_TASK, 100]
+    drawn, _ = positions(rng.normal(size=(4000, 2)), np.repeat([0, 1], [3900, 100]), [0, 1])
+    assert [len(rows) for rows in drawn.values()] == [MOST_PER_TASK, 100]
     X, _, tasks = gaussian_tasks(n_tasks=2, rows=40)
     model = DMTRC(3, kernel="linear", random_state=0).fit(X, tasks=tasks)
     content = render_report(clustering_of(model, X, tasks))
@@ -127,8 +128,8 @@ def test_many_rows_are_sampled_and_the_report_says_so():
 def test_tiny_tasks_have_a_picture(shape):
     X = np.arange(np.prod(shape), dtype=float).reshape(shape)
     for rows in (X, sp.csr_matrix(X)):
-        (view,) = task_views(rows, np.zeros(len(X), dtype=int), [0])
-        assert view.own.shape == view.common.shape == (len(X), 2)
+        _, places = positions(rows, np.zeros(len(X), dtype=int), [0])
+        assert places[0].shape == (len(X), 2)
 
 
 def test_every_pair_of_tasks_has_its_correlation(fitted):

@@ -1,14 +1,11 @@
 """The report on paper, on a phone, with many tasks and with many clusters."""
 
-import csv
-import io
 import re
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
-from report_helpers import clinics_frame
 
 #: width of the text on a page, in pixels of CSS: paper minus margins of 14 mm
 PAGES = {"A4": round((210 - 28) / 25.4 * 96), "Letter": round((216 - 28) / 25.4 * 96)}
@@ -152,18 +149,6 @@ def test_the_theme_button_says_what_it_is(visit, clinic_report):
         names.append(theme.inner_text())
         theme.click()
     assert names == ["Theme: system", "Theme: light", "Theme: dark"]
-
-
-def test_labels_can_be_downloaded(visit, clinic_report, shop_report):
-    seen = visit(clinic_report, accept_downloads=True)
-    with seen.page.expect_download() as waiting:
-        seen.page.locator("#download").click()
-    text = waiting.value.path().read_text(encoding="utf-8")
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert [row["task"] for row in rows] == clinics_frame()["clinic"].tolist()
-    assert "young and fit" in {row["cluster"] for row in rows}
-    assert waiting.value.suggested_filename == "labels.csv"
-    assert len(seen.requests) == 1
 
 
 def test_the_least_sure_rows_have_their_values(visit, clinic_report):

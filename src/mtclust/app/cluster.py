@@ -19,7 +19,7 @@ from mtclust.app.tables.screening import spelled_alike
 from mtclust.app.tables.table import Table, read_tables, refuse_rows_as_tasks, table_of_frames
 from mtclust.app.tables.values import MISSING
 from mtclust.choose.number import CANDIDATES
-from mtclust.core.ids import strings_of
+from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.models import load as load_model
 from mtclust.util.messages import option, warn_user

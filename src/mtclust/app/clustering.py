@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -32,8 +33,8 @@ from mtclust.app.words import (
     tasks_in_words,
     trait_in_words,
 )
-from mtclust.core.ids import strings_of
-from mtclust.core.stability import Stability
+from mtclust.core.tasks import strings_of
+from mtclust.estimators.stability import Stability
 from mtclust.estimators.summary import (
     CLUSTERS_SHOWN,
     TASKS_SHOWN,
@@ -356,7 +357,7 @@ class Clustering:
             ("stability", facts.stable),
         ]
         found += [("tasks", text) for text in compared]
-        chosen = [(what, f"{value}: {why}.") for what, value, why in choices(model) if what in _CHOSEN]
+        chosen = [(what, f"{why if what == _CHOSEN[0] else f'{value}: {why}'}.") for what, value, why in choices(model)]
         return Summary(
             spelled_out(title),
             header,
@@ -364,7 +365,7 @@ class Clustering:
             [
                 ("Clusters", clusters),
                 ("Found", [(name, text) for name, text in found if text]),
-                ("Chosen", chosen),
+                ("Chosen", [(what, text) for what, text in chosen if what in _CHOSEN]),
                 ("The table", [("note", note) for note in self.notes]),
             ],
             [caution for caution in cautions(model, self.warned, self.names, facts) if caution.text != facts.separated],
@@ -399,7 +400,13 @@ class Clustering:
         tables = self._kept
         if self._rows is not None:
             plain = replace(self, _polars=False)
-            tables = {name: _plain(getattr(plain, name)) for name in ("clusters", "tasks")}
+            for name in ("clusters", "tasks"):
+                text = (
+                    getattr(plain, name)
+                    .rename(index=str)
+                    .to_json(orient="split", double_precision=15, default_handler=str)
+                )
+                tables = tables | {name: json.loads(text) | {"name": name.removesuffix("s")}}
         names = {str(cluster): name for cluster, name in self.names.items()}
         kept = {"format": SAVED_FORMAT, "names": names, "notes": list(self.notes), "tables": tables}
         self.model.save(path, extra={"table": self.encoder.to_dict(), "clustering": kept})
@@ -612,19 +619,3 @@ def is_polars(table: Any) -> bool:
     """Whether a table, or the tables of a mapping, are of polars."""
     frame = next(iter(table.values()), None) if isinstance(table, Mapping) else table
     return type(frame).__module__.startswith("polars")
-
-
-def _plain(frame: Any) -> dict[str, Any]:
-    """A table as lists of plain values."""
-    columns = [str(column) for column in frame.columns]
-    data = [[_plain_value(value) for value in row] for row in frame.to_numpy().tolist()]
-    return {"columns": columns, "index": [str(value) for value in frame.index], "name": frame.index.name, "data": data}
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain_value(entry) for entry in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and np.isnan(value):
-        return None
-    return value if isinstance(value, str | int | float) else str(value)

@@ -65,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
     command += ["--out", str(result), "--overwrite"]
     print(
         f"{len(frame):,} handwritten digits of 8 × 8 pixels, from scikit-learn, on {frame['sheet'].nunique()} sheets, "
-        "each in\none hand: the sheets are the tasks. No method is told which digit an image shows; the table\n"
-        f"knows, so that this can judge them.\n\n$ mtclust {shlex.join(command)}\n"
+        "each in\none hand: the sheets are the tasks. No method is given the digit that an image shows; the table\n"
+        f"has it, so that the results can be judged.\n\n$ mtclust {shlex.join(command)}\n"
     )
     code = main(command)
     if code != 0:
@@ -93,7 +93,7 @@ def _compare(frame: Any, result: Path) -> None:
         each[sheets == sheet] = _kmeans(X[sheets == sheet], n_clusters)
     print(
         "\nSomebody looks at the clusters and names each by the digit that is most frequent in it. How many\n"
-        f"images are then named right? All methods saw the same pixels and were told of {n_clusters} clusters;\n"
+        f"images are then named right? All methods saw the same pixels and were asked for {n_clusters} clusters;\n"
         "mtclust also knows that a sheet asks for every digit about equally often (--sizes balanced).\n\n"
         f"  {'':<32}{'one name per cluster':>22}{'named anew on':>18}\n"
         f"  {'':<32}{'for all sheets':>22}{'every sheet':>18}"
@@ -110,7 +110,7 @@ def _compare(frame: Any, result: Path) -> None:
         print(f"  {name:<32}{once:>20.1f} %{anew:>16.1f} %")
     print(
         "\nThe first column needs clusters that mean the same on every sheet; k-means on each sheet numbers\n"
-        "them as they come. The second asks for a look at every cluster of every sheet. 'Each sheet alone'\n"
+        "them arbitrarily. The second requires a look at every cluster of every sheet. 'Each sheet alone'\n"
         "has the kernel and criterion that suit all sheets together, which need not suit a single sheet."
     )
 

@@ -395,7 +395,7 @@ class Difference:
 
 
 def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None) -> list[Difference]:
-    """Differences of shares that are beyond chance, the most certain first; of two clusters each is told once.
+    """Differences of shares that are beyond chance, the most certain first; of two clusters each is listed once.
 
     Only ``clusters`` are compared, all by default.
 

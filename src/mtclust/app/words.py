@@ -231,22 +231,15 @@ def columns_in_words(without: Mapping[str, float]) -> str:
     Examples
     --------
     >>> columns_in_words({"age": 0.41, "income": 0.95})
-    'Without the column age the clusters would be different (agreement 0.41; 1: the same clusters, 0: chance).'
+    'Leaving out one column changes the clusters: age (agreement 0.41; 1: the same clusters, 0: chance).'
     """
-    deciding = sorted((value, name) for name, value in without.items() if value < _DECIDES)
+    deciding = [(value, shown_name(name)) for name, value in without.items() if value < _DECIDES]
     if not deciding:
         return ""
-    names = listing([shown_name(name) for _, name in deciding], _PLACES)
-    if len(deciding) == 1:
-        return (
-            f"Without the column {names} the clusters would be different (agreement {two(deciding[0][0])}; 1: the same "
-            "clusters, 0: chance)."
-        )
-    figures = listing([two(value) for value, _ in deciding], _PLACES)
-    return (
-        f"Without any one of the columns {names} the clusters would be different (agreement {figures}; 1: the same "
-        "clusters, 0: chance)."
-    )
+    (value, name), *others = sorted(deciding)
+    first = f"{name} (agreement {two(value)}; 1: the same clusters, 0: chance)"
+    every = listing([first, *(f"{name} ({two(value)})" for value, name in others)], _PLACES)
+    return f"Leaving out one column changes the clusters: {every}."
 
 
 def agreement_in_words(findings: Findings, task: int, cluster: int) -> str:

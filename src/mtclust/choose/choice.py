@@ -49,8 +49,8 @@ from mtclust.util.messages import phase
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and 2λ for J with the others
-RIDGE, NARROW_LAMBDA = 0.125, 2.0**-9
+#: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
+RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
 #: the kernels of descents where it is open: both for E, the first for J
 NARROW, LINEAR = KernelSpec("rbf", 0.5), KernelSpec("linear")
 #: leading directions that D weighs in a candidate: its steps cost their cube
@@ -220,8 +220,6 @@ class Choice:
         Highest score first.
     frame : {"task", "all", "aligned"}
     spec : KernelSpec
-    criterion : {"E", "J"}
-    sizes : {"free", "given"}
     outcome : Outcome
         Models of the labels, on the rows that were looked at.
     reason : str
@@ -237,8 +235,6 @@ class Choice:
     tried: list[Candidate]
     frame: Frame
     spec: KernelSpec
-    criterion: str
-    sizes: str
     outcome: Outcome
     reason: str
     question: Question
@@ -251,7 +247,8 @@ def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: floa
 
     The ridge of a task alone is λ₁ + m·share·λ₂.
     """
-    value = RIDGE / (1.0 + n_tasks * share) if criterion == "E" or spec.kind == "linear" else NARROW_LAMBDA
+    ridge = RIDGE if criterion == "E" or spec.kind == "linear" else NARROW_RIDGE
+    value = ridge / (1.0 + n_tasks * share)
     return np.full(n_tasks, value), value
 
 
@@ -272,7 +269,7 @@ def choose_kernel(question: Question, options: SearchOptions) -> Choice:
     tried = _judged(question, judge, {name: _labels(outcome) for name, _, outcome in found})
     best = tried[0]
     _, spec, outcome = found[names.index(best.name)]
-    return Choice(best, tried, "task", spec, "J", "given", outcome, _reason(tried), question)
+    return Choice(best, tried, "task", spec, outcome, _reason(tried), question)
 
 
 def choose_labels(question: Question, options: SearchOptions, tasks: Labels | None = None) -> Choice:
@@ -300,7 +297,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
         alone = replace(question, method="independent")
         single = modelled(alone, spec, apart.labels, options)
         outcome = replace(outcome, single=single.point, few_single=single.point)
-    return Choice(best, tried, frame, spec, "E", "free", outcome, _reason(tried, best), own, offsets, apart)
+    return Choice(best, tried, frame, spec, outcome, _reason(tried, best), own, offsets, apart)
 
 
 def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, Labels], Judge]:
@@ -347,7 +344,10 @@ def _descents(
         ends[f"{frame}:E"] = _descended(weighed, spec, found[own[0]], rough)
         if LINEAR in question.kernels and spec != LINEAR:
             ends[f"{frame}:E, linear"] = _descended(weighed, LINEAR, found[own[0]], rough)
-        outcome = solve(weighed.problem(spec, "J"), rough, _rng())
+        lambdas = weighed.lambdas
+        if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
+            lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
+        outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
         ends[f"{frame}:J"] = _labels(outcome)
         ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()))
     one = [name for name in ranked if several and name.split(":")[0] in ("all", "aligned")]

@@ -11,14 +11,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust.core.membership import probabilities
-from mtclust.core.stability import Stability
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
-from mtclust.estimators.confidence import separation_by
+from mtclust.estimators.confidence import LATER, Later, separation_by
 from mtclust.estimators.mistakes import check_grid, check_index
 from mtclust.estimators.new_task import NewTask, cluster_task
-from mtclust.estimators.stability import refit_on_subsamples
+from mtclust.estimators.stability import Stability, refit_on_subsamples
 
 if TYPE_CHECKING:
     from mtclust.estimators.summary import Summary
@@ -40,6 +39,26 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     n_clusters_: int
     _model: Any
     _kept: Any
+    _later: Later
+
+    def __getattr__(self, name: str) -> Any:
+        """Attributes that a fit leaves to be found when they are first read; they are kept from then on."""
+        held = self.__dict__
+        if name not in LATER or "_later" not in held:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        held[name] = getattr(self._later, name)
+        if all(each in held for each in LATER):
+            del self._later
+        return held[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(LATER if "_later" in self.__dict__ else ())]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything is found before a model is pickled or copied."""
+        for name in LATER:
+            getattr(self, name, None)
+        return super().__getstate__()
 
     @property
     def task_offsets_(self) -> Array | None:
@@ -191,7 +210,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         -------
         Stability
             Also kept as ``stability_``: ``overall``, by row, by cluster, and intervals for the shares of clusters and
-            for Ω (:mod:`mtclust.core.stability`).
+            for Ω (:mod:`mtclust.estimators.stability`).
 
         Examples
         --------

@@ -58,13 +58,12 @@ def unchanged_on_failure(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A method that ends with an error, Ctrl-C included, leaves its estimator as it was: unfitted, or fitted before."""
 
     @wraps(fit)
-    def wrapped(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-        before = vars(estimator).copy()
+    def wrapped(estimator: MultitaskClusterer, *args: Any, **kwargs: Any) -> Any:
+        before = estimator.__dict__.copy()
         try:
             return fit(estimator, *args, **kwargs)
         except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
+            estimator.__dict__ = before
             raise
 
     return wrapped
@@ -96,6 +95,11 @@ class MultitaskClusterer(AfterFit):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
+
+    def _hold(self, given: dict[str, Any]) -> None:
+        """Set the parameters as they are given, under their names."""
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -147,7 +151,7 @@ class MultitaskClusterer(AfterFit):
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         check_spreads(X, rows, self.kernel)
         hints = self._read_hints(known, must_link, cannot_link, rows.shape[0])
-        copies = read_copies(sample_weight, rows.shape[0])
+        copies = None if sample_weight is None else read_copies(sample_weight, rows.shape[0])
         if copies is None:
             return self._fit_in_memory(rows, ids, hints)
         if is_precomputed(self.kernel):
@@ -209,6 +213,8 @@ class MultitaskClusterer(AfterFit):
 
     def _read_hints(self, known: Any, must_link: Any, cannot_link: Any, n_rows: int) -> Hints:
         """What is known of the rows."""
+        if known is None and must_link is None and cannot_link is None:
+            return NO_HINTS
         found = Hints(read_known(known, n_rows), read_links(must_link, cannot_link, n_rows))
         if self.solver == "cutting-plane":
             for name, value in (("known", found.known), ("must_link and cannot_link", found.links)):

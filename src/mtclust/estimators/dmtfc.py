@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,7 +66,6 @@ class DMTFC(MultitaskClusterer):
     _coupled_by: ClassVar[Method] = "features"
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
         "center": [StrOptions({"auto", "task", "all", "aligned"})],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         # one D for all tasks: λ₁ cannot differ by task
         "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
@@ -93,21 +92,4 @@ class DMTFC(MultitaskClusterer):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.width = width
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.center = center
-        self.n_components = n_components
-        self.sizes = sizes
-        self.solver = solver
-        self.solver_options = solver_options
-        self.fit_intercept = fit_intercept
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.task_column = task_column
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._hold(locals())

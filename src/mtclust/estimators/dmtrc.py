@@ -113,7 +113,7 @@ class DMTRC(MultitaskClusterer):
     objective_ : float
         J at the solution where ``sizes`` are given, −E where they are open (``selection_["criterion"]``).
     loo_score_ : float
-        Separation of the clusters, from rows that are left out: 1 for clear-cut clusters, 0 for what the best clusters
+        Separation of the clusters, from rows that are left out: 1 if they do not touch, 0 for what the best clusters
         of noise reach (:mod:`mtclust.choose.judge`).
     cluster_scores_ : ndarray of shape (C,)
         The same for every cluster; ``loo_score_`` is their mean.
@@ -188,25 +188,7 @@ class DMTRC(MultitaskClusterer):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.width = width
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.coupling = coupling
-        self.center = center
-        self.sizes = sizes
-        self.solver = solver
-        self.solver_options = solver_options
-        self.n_components = n_components
-        self.fit_intercept = fit_intercept
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.task_column = task_column
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._hold(locals())
 
 
 def with_shared_texts(cls: type[T]) -> type[T]:

@@ -80,18 +80,4 @@ class DSTC(MultitaskClusterer):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.width = width
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.sizes = sizes
-        self.solver = solver
-        self.solver_options = solver_options
-        self.n_components = n_components
-        self.fit_intercept = fit_intercept
-        self.n_init = n_init
-        self.task_column = task_column
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self._hold(locals())

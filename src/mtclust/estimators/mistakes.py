@@ -1,4 +1,4 @@
-"""Usual mistakes in what ``fit`` and ``predict`` are given, told in words before anything else goes wrong."""
+"""Common mistakes in the arguments of ``fit``, ``predict`` and ``score``, explained before anything else goes wrong."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from mtclust.core.membership import probabilities
 from mtclust.core.model import DecisionModel
 from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
+from mtclust.estimators.storing import correlation
 from mtclust.problem.common import CommonKept
 from mtclust.problem.criteria import CRITERIA
 from mtclust.problem.kernels import KernelProblem
@@ -31,6 +32,7 @@ from mtclust.search.recipe import first_relationship
 from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
     from mtclust.problem.protocol import Kept, Problem
 
 Array = NDArray[np.float64]
@@ -90,7 +92,7 @@ class NewTask:
         return probabilities(self.decision_function(X), self._model.temperature)
 
 
-def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
+def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator."""
     kept, params = model._kept, model._read_params()
     given = _rows_of_new_task(model, X, kept.n_columns)
@@ -116,7 +118,7 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
         return NewTask(labels, covariance, row, point.value, decision, rows.shape[1])
 
 
-def _by_common_model(model: Any, kept: CommonKept, rows: Any, sizes: Any) -> NewTask:
+def _by_common_model(model: AfterFit, kept: CommonKept, rows: Any, sizes: Any) -> NewTask:
     """In a common frame the one model labels rows of any task, aligned with the others where those are."""
     common = replace(kept.model_of_new_task(rows), temperature=model._model.temperature)
     m = len(kept.bounds.lower) + 1
@@ -132,14 +134,14 @@ def _by_common_model(model: Any, kept: CommonKept, rows: Any, sizes: Any) -> New
     return NewTask(labels, covariance, row, float("nan"), common, rows.shape[1])
 
 
-def _bounds_of_new_task(model: Any, kept: Any, sizes: Any, n_rows: int) -> SizeBounds:
+def _bounds_of_new_task(model: AfterFit, kept: Any, sizes: Any, n_rows: int) -> SizeBounds:
     left_open = isinstance(sizes, str) and sizes == "auto"
     if left_open and not CRITERIA[kept.criterion].exchanges:
         return neutral_bounds(np.array([n_rows]), np.array([model.n_clusters_]))
     return parse_sizes(sizes, [n_rows], model.n_clusters_)
 
 
-def _rows_of_new_task(model: Any, X: Any, expected: int) -> Any:
+def _rows_of_new_task(model: AfterFit, X: Any, expected: int) -> Any:
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=model)
     if rows.shape[1] != expected:
         hint = " Leave the task column out: all rows are of the new task." if rows.shape[1] == expected + 1 else ""
@@ -166,9 +168,3 @@ def cluster_new_task(
             labels = borrowed_labels(problem, point.labels, m, np.arange(m))
             point = problem.point_of([*known, Start(labels)], point.Z)
     return problem, point
-
-
-def correlation(covariance: Array) -> Array:
-    """Correlation matrix of a covariance matrix."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
-    return covariance / np.outer(scale, scale)

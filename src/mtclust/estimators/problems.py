@@ -84,7 +84,7 @@ class Prepared:
     @property
     def is_searched(self) -> bool:
         """Whether there is a search of its own: where nothing or only the kernel was open."""
-        return self.settings.choice is None or self.settings.sizes == "given"
+        return self.settings.choice is None or not self.settings.question.sizes_open
 
 
 def form_of(params: Params, X: Any) -> str:
@@ -225,8 +225,6 @@ def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.ran
     settings, problem, sample, index = prepared.settings, prepared.problem, prepared.sample, given.index
     choice = settings.choice
     if choice is None or prepared.is_searched:
-        if choice is not None and settings.sizes != "given":  # random_state counts for sizes that are given
-            rng = np.random.default_rng(0)
         return solve(problem, options, rng)
     rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
     if choice.frame != "task":
@@ -347,8 +345,7 @@ def _bounds_of(params: Params, settings: Settings, given: Input) -> SizeBounds:
     index = given.index
     if not CRITERIA[settings.criterion].exchanges:
         return neutral_bounds(index.sizes, given.clusters)
-    rule = params.sizes if settings.sizes == "given" else "balanced"
-    return parse_sizes(rule, index.sizes, given.clusters, index.names)
+    return parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
 
 
 def _warn_if_constant(scale: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,11 @@ from mtclust.core.hints import Hints
 from mtclust.core.links import Links
 from mtclust.core.membership import probabilities
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
-from mtclust.estimators.confidence import outliers_of
+from mtclust.estimators.confidence import outliers_of, sorted_rows
 from mtclust.estimators.storing import set_labels
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Labels = NDArray[np.int64]
 
@@ -112,7 +115,7 @@ def check_copies(copies: Copies, ids: Any, hints: Hints) -> None:
             )
 
 
-def store_by_row(estimator: Any, rows: Any, ids: Any, copies: Copies, known: Labels | None) -> None:
+def store_by_row(estimator: AfterFit, rows: Any, ids: Any, copies: Copies, known: Labels | None) -> None:
     """Attributes of repeated rows, told for every row once; rows that do not count are put where ``predict`` does."""
     C = estimator.n_clusters_
     labels = copies.voted(estimator.labels_, C)
@@ -135,5 +138,5 @@ def store_by_row(estimator: Any, rows: Any, ids: Any, copies: Copies, known: Lab
     if outliers is not None:
         outliers = copies.firsts(outliers)
         if len(none):  # as if each row were there once
-            outliers[none] = index.to_input_order(outliers_of(estimator, rows, index))[none]
+            outliers[none] = outliers_of(index, *sorted_rows(estimator, rows, index))[none]
     estimator.outlier_scores_ = outliers

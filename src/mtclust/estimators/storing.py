@@ -14,8 +14,6 @@ from mtclust.choose.settings import Input, Params, selection_of
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.kernels import near_zero
 from mtclust.core.tasks import TaskIndex
-from mtclust.estimators.confidence import separation
-from mtclust.estimators.new_task import correlation
 from mtclust.estimators.problems import Prepared
 from mtclust.problem.common import CommonFrame
 from mtclust.problem.criteria import CRITERIA
@@ -25,6 +23,7 @@ from mtclust.search.outcome import Outcome
 from mtclust.util.messages import warn_user
 
 if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
     from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
@@ -34,13 +33,13 @@ LARGEST_FEATURE_COVARIANCE = 2000
 
 
 def store(
-    estimator: Any, params: Params, prepared: Prepared, given: Input, outcome: Outcome, **decided: Record | None
+    estimator: AfterFit, params: Params, prepared: Prepared, given: Input, outcome: Outcome, **decided: Record | None
 ) -> Outcome:
     """Set the attributes of a fitted estimator; returns the outcome with the names that its clusters got.
 
     ``decided`` are entries of ``selection_``.
     """
-    rows, index, bounds = given.rows, given.index, prepared.problem.bounds
+    index, bounds = given.index, prepared.problem.bounds
     # which of many equal namings the search ends in is chance
     free = outcome.model_codes is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
     labels, single, new_ids = index.with_plain_ids(outcome.point.labels, outcome.single.labels, bounds.n_clusters, free)
@@ -70,11 +69,6 @@ def store(
         params, prepared.settings, prepared.sample, index.names, **_form_of(prepared, point),
         n_components=_store_coupling(estimator, params, problem, point), task_similarity=outcome.similarity, **decided,
     )  # fmt: skip
-    verdict = separation(
-        estimator, rows, index, index.task_numbers,
-        lambda sample: labels[sample.order] if index.in_memory else sample.labels_of(point, index),
-    )  # fmt: skip
-    estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
     _store_relaxation(estimator, index, outcome)
     return outcome
 
@@ -87,7 +81,7 @@ def _form_of(prepared: Prepared, point: Point) -> dict[str, Any]:
     return {"form": "primal", "features": features.described.format(n_features), "certified": point.certified}
 
 
-def _store_coupling(estimator: Any, params: Params, problem: Any, point: Point) -> int | None:
+def _store_coupling(estimator: AfterFit, params: Params, problem: Any, point: Point) -> int | None:
     """Set Ω or D, whichever the method has; returns how many features D weighs."""
     if COUPLINGS[params.method].couples_labels:
         estimator.task_covariance_, estimator.task_correlation_ = point.Z, correlation(point.Z)
@@ -145,7 +139,7 @@ def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) ->
         )
 
 
-def _store_relaxation(estimator: Any, index: TaskIndex, result: Outcome) -> None:
+def _store_relaxation(estimator: AfterFit, index: TaskIndex, result: Outcome) -> None:
     """Set the attributes of the relaxation, or remove those of an earlier fit."""
     relaxation = result.relaxation
     if relaxation is None:
@@ -167,8 +161,14 @@ def _store_relaxation(estimator: Any, index: TaskIndex, result: Outcome) -> None
         warn_if_collapsed(relaxation, init)
 
 
-def set_labels(estimator: Any, labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> None:
+def set_labels(estimator: AfterFit, labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> None:
     """Other labels of the rows, in the order of the input, and the cluster sizes that belong to them."""
     sizes = np.zeros_like(estimator.cluster_sizes_)
     np.add.at(sizes, (task_numbers, labels), 1)
     estimator.labels_, estimator.cluster_sizes_ = labels, sizes
+
+
+def correlation(covariance: Array) -> Array:
+    """Correlation matrix of a covariance matrix."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    return covariance / np.outer(scale, scale)

@@ -16,7 +16,7 @@ overlapping separation below .25                             were divided into c
 apart       all other cases                                  fall into clusters
 =========== ================================================ ========================================================
 
-How far refits agree is told as a number; there is no word for it.
+How far refits agree is given as a number; no word stands for it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.record import SizesChoice
-from mtclust.core.stability import DOUBTFUL, Stability
+from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
 from mtclust.util.messages import advice, columns, distinct_names, listing, option, padded, shown_name
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
 
@@ -106,7 +109,7 @@ class Facts:
     stability: Stability | None = None
 
     @classmethod
-    def of(cls, model: Any) -> Facts:
+    def of(cls, model: AfterFit) -> Facts:
         """The facts about a fitted model."""
         number = model.selection_.get("n_clusters") or {}
         return cls(
@@ -170,7 +173,7 @@ class Facts:
         return "" if self.stability is None or self.standing == "one" else str(self.stability)
 
 
-def likeness_of_tasks(model: Any) -> tuple[str, Array | None]:
+def likeness_of_tasks(model: AfterFit) -> tuple[str, Array | None]:
     """What says how alike tasks are, and that (m × m): None where nothing is known.
 
     "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
@@ -186,17 +189,17 @@ def likeness_of_tasks(model: Any) -> tuple[str, Array | None]:
     return "similarity", None if similarity is None else np.asarray(similarity, dtype=float)
 
 
-def _coupled(model: Any) -> bool:
+def _coupled(model: AfterFit) -> bool:
     """Whether the tasks were clustered together in the end."""
     return model.selection_.get("coupling", {}).get("decision") not in ("none", 0)
 
 
-def shares_were_given(model: Any) -> bool:
-    """Whether the sizes of the clusters were set by the user, so that comparing them says nothing."""
+def shares_were_given(model: AfterFit) -> bool:
+    """Whether the sizes of the clusters were set by the user, so that comparing them is meaningless."""
     return not (isinstance(model.sizes, str) and model.sizes == "auto")
 
 
-def choices(model: Any) -> list[tuple[str, str, str]]:
+def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     """What was chosen or given: what it is called, its value, and why."""
     chosen = model.selection_
     number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
@@ -227,7 +230,7 @@ def _lambdas(first: Any, second: float) -> str:
     return f"λ1 = λ2 = {one}" if one == two else f"λ1 = {one}, λ2 = {two}"
 
 
-def groups_in_words(model: Any) -> str:
+def groups_in_words(model: AfterFit) -> str:
     """Groups of similar tasks: their names, of many tasks their sizes; empty where there is one group or none."""
     few = set(small_tasks(model))
     groups = [group for group in model.task_groups_ if not few.issuperset(group)]
@@ -257,7 +260,7 @@ class Caution:
 
 
 def cautions(
-    model: Any, warned: Sequence[Any] = (), names: Mapping[int, str] | None = None, facts: Facts | None = None
+    model: AfterFit, warned: Sequence[Any] = (), names: Mapping[int, str] | None = None, facts: Facts | None = None
 ) -> list[Caution]:
     """What a reader of the clusters should know before trusting them; nothing if nothing stands out.
 
@@ -294,7 +297,7 @@ def cautions(
     ]
 
 
-def _search(model: Any) -> list[Caution]:
+def _search(model: AfterFit) -> list[Caution]:
     if hasattr(model, "relaxed_labels_"):
         text = "The labels are those of a convex relaxation; they depend on where it started and when it stopped. "
         return [Caution("Relaxed labels", text + 'Compare with solver="exchange".')]
@@ -331,7 +334,7 @@ def _stability(facts: Facts) -> list[Caution]:
     return [Caution("Some clusters are not reproduced", text)]
 
 
-def _outliers(model: Any) -> list[Caution]:
+def _outliers(model: AfterFit) -> list[Caution]:
     scores = getattr(model, "outlier_scores_", None)
     n = 0 if scores is None else int(np.count_nonzero(np.asarray(scores) > FAR))
     if not n:
@@ -341,7 +344,7 @@ def _outliers(model: Any) -> list[Caution]:
     return [Caution("Rows far from all others", text)]
 
 
-def _apart(model: Any) -> list[Caution]:
+def _apart(model: AfterFit) -> list[Caution]:
     coupling, given = model.selection_.get("coupling", {}), getattr(model, "coupling", "auto")
     if len(model.tasks_) == 1 or not coupling or coupling["decision"] != "none" or given in ("none", 0):
         return []
@@ -353,7 +356,7 @@ def _apart(model: Any) -> list[Caution]:
     return [Caution("Tasks clustered apart", text)]
 
 
-def _sizes(model: Any) -> list[Caution]:
+def _sizes(model: AfterFit) -> list[Caution]:
     sizes = np.asarray(model.cluster_sizes_)
     rows, clusters = sizes.sum(axis=1), _clusters_of_tasks(model)
     found = []
@@ -375,13 +378,13 @@ def _sizes(model: Any) -> list[Caution]:
     return found
 
 
-def _clusters_of_tasks(model: Any) -> NDArray[np.int64]:
+def _clusters_of_tasks(model: AfterFit) -> NDArray[np.int64]:
     if isinstance(model.n_clusters, Mapping):
         return np.array([model.n_clusters[name] for name in model.tasks_.tolist()], dtype=np.int64)
     return np.full(len(model.tasks_), model.n_clusters_, dtype=np.int64)
 
 
-def small_tasks(model: Any) -> list[Any]:
+def small_tasks(model: AfterFit) -> list[Any]:
     """Tasks with too few rows to tell clusters by themselves.
 
     Examples
@@ -407,7 +410,7 @@ def _tiny(sizes: Any, n_clusters: int, place: str) -> list[str]:
     return found + ([f"{missing} of {n_clusters} clusters{place or ' of the data'} without rows"] if missing else [])
 
 
-def _one_task_each(model: Any) -> list[Caution]:
+def _one_task_each(model: AfterFit) -> list[Caution]:
     """Clusters that lie in one task: where all tasks are measured from one origin, a shift of a task looks like one."""
     sizes = np.asarray(model.cluster_sizes_)
     if len(sizes) == 1 or model.selection_.get("center") == "task" or not isinstance(model.sizes, str):
@@ -440,7 +443,7 @@ def _warnings(raised: Sequence[Any], facts: Facts) -> list[Caution]:
     return found + [Caution("Warning", text) for text in dict.fromkeys(others)]
 
 
-def _tasks(model: Any, names: list[Any], *, begin: bool = False) -> str:
+def _tasks(model: AfterFit, names: list[Any], *, begin: bool = False) -> str:
     """Some of the model's tasks; long names are shortened where all of them are equal."""
     shown = dict(zip(map(str, model.tasks_.tolist()), distinct_names(model.tasks_.tolist())))
     named = [shown[str(name)] for name in names]
@@ -534,7 +537,7 @@ class Summary:
         )
 
 
-def summarise(model: Any) -> Summary:
+def summarise(model: AfterFit) -> Summary:
     """Collect what :class:`Summary` says about a fitted estimator."""
     facts = Facts.of(model)
     counts = [
@@ -562,7 +565,7 @@ def summarise(model: Any) -> Summary:
     return Summary(title, *sizes_table(model), sections, cautions(model))
 
 
-def _kernel(model: Any) -> str:
+def _kernel(model: AfterFit) -> str:
     kernel = model.kernel if isinstance(model.kernel, str) else getattr(model.kernel, "__name__", "callable")
     names = {"rbf": "RBF kernel", "linear": "linear kernel", "precomputed": "precomputed kernel"}
     n_features = int(model.n_features_in_) - (model.task_column is not None)
@@ -570,7 +573,7 @@ def _kernel(model: Any) -> str:
     return names.get(kernel, f"kernel {shown_name(kernel)}") + on
 
 
-def sizes_table(model: Any) -> tuple[list[str], list[list[str]]]:
+def sizes_table(model: AfterFit) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the table of tasks."""
     sizes = model.cluster_sizes_
     header = ["task", "rows", *(str(c) for c in range(sizes.shape[1]))]

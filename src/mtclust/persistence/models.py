@@ -98,7 +98,8 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
 
 def _content(model: Any, put: Callable[[Any, str], Any]) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
-    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and name not in parameters}
+    every = model.__getstate__()  # with what is found when it is first read
+    fitted = {name: value for name, value in every.items() if name.endswith("_") and name not in parameters}
     unknown = sorted(name for name in fitted if not name.startswith("_") and name not in FITTED)
     if unknown:
         raise TypeError(f"{unknown[0]} cannot be saved: it has no line in mtclust.persistence.schema.FITTED.")

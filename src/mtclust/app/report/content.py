@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.stats import norm
 
 from mtclust.app.clustering import Clustering
 from mtclust.app.findings import Trait, wilson
-from mtclust.app.report.scatter import View, task_views
+from mtclust.app.tables.columns import leading_axes
 from mtclust.app.tables.values import column_strings
 from mtclust.app.words import (
     agreement_in_words,
@@ -26,7 +27,7 @@ from mtclust.app.words import (
     two,
     value_in_words,
 )
-from mtclust.core.stability import Stability
+from mtclust.estimators.stability import Stability
 from mtclust.estimators.summary import (
     Facts,
     cautions,
@@ -50,8 +51,10 @@ TASKS_SHOWN, MANY_TASKS = 40, 12
 _COMPARED = 6
 #: rows that are listed as least sure, columns of the table that are shown of them, characters of a cell
 LEAST_SURE, _COLUMNS, _CELL = 12, 8, 40
-#: labels of more rows are not put into the page
-MOST_LABELS = 20_000
+#: points of all tasks together and of one task at most, and at least; coordinates are whole numbers up to the last
+MOST_POINTS, MOST_PER_TASK, LEAST_PER_TASK, SIDE = 6000, 1500, 60, 1000
+#: rows that principal components are computed from
+_ROWS = 4000
 #: intervals of shares hold with 90 %
 _CHANCE = 0.1
 #: title and meaning of what says how alike tasks are
@@ -90,7 +93,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     order = natural_order(names)
     largest = np.argsort(-sizes.sum(axis=1), kind="stable")[:TASKS_SHOWN].tolist()
     shown = sorted(largest, key=order.index)
-    views = task_views(rows.X, rows.task_numbers, shown)
+    drawn, places = positions(rows.X, rows.task_numbers, shown)
     careful = cautions(model, found.warned, found.names, facts)
     of = f" ({found.encoder.task_column})" if found.encoder.task_column else ""
     rows_of_tasks = f"{facts.n_rows:,} rows in {facts.n_tasks} task{'s' if len(names) > 1 else ''}{of}"
@@ -123,12 +126,9 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "profiles": _profiles(found, row_names, shown),
         "effect_range": EFFECT_RANGE,
         "relationship": task_relationship(model, shown),
-        "views": [
-            {"task": v.task, "rows": v.n_rows, "drawn": len(v.rows), "explained": percent(v.explained)} for v in views
-        ],
-        "points": [_points(view, found, row_names) for view in views],
+        "views": [{"task": task, "rows": int(sizes[task].sum()), "drawn": len(drawn[task])} for task in shown],
+        "points": [_points(found, task, drawn[task], places[task], row_names) for task in shown],
         "least_sure": _least_sure(found, row_names),
-        "all_labels": _all_labels(found, row_names),
         "choices": [{"what": what.capitalize(), "chosen": value, "why": why} for what, value, why in choices(model)],
         "shared_features": _shared_features(found),
         "settings": {name: _setting(value) for name, value in sorted(model.get_params(deep=False).items())},
@@ -325,17 +325,42 @@ def _shared_features(found: Clustering) -> list[dict[str, Any]]:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _points(view: View, found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
+def positions(X: Any, task_numbers: NDArray[np.int64], tasks: list[int]) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Of every task the rows that are drawn, at random where they are many, and their positions from 0 to ``SIDE``.
+
+    The axes are two principal components of the rows of all tasks, centred within tasks, every task with the same say.
+    """
+    rng = np.random.default_rng(0)
+
+    def some(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+        return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+
+    limit = int(np.clip(MOST_POINTS // max(len(tasks), 1), LEAST_PER_TASK, MOST_PER_TASK))
+    members = {task: np.flatnonzero(task_numbers == task) for task in tasks}
+    drawn = {task: some(rows, limit) for task, rows in members.items()}
+    parts = [X[some(rows, max(2, _ROWS // max(len(tasks), 1)))] for rows in members.values()]
+    stacked: Any = sp.vstack(parts, format="csr").astype(float) if sp.issparse(X) else np.concatenate(parts)
+    leading, _ = leading_axes(stacked, np.repeat(np.arange(len(parts)), [part.shape[0] for part in parts]), 2)
+    axes = np.zeros((X.shape[1], 2))
+    axes[:, : len(leading)] = leading.T
+    centres = {task: np.asarray(X[rows].mean(axis=0), dtype=float).ravel() for task, rows in members.items()}
+    places = {task: np.asarray(X[drawn[task]] @ axes) - centres[task] @ axes for task in tasks}
+    every = np.concatenate(list(places.values()))
+    low, high = every.min(axis=0), every.max(axis=0)
+    middle, reach = (low + high) / 2, float((high - low).max()) / 2 or 1.0
+    return drawn, {task: np.rint(((at - middle) / reach + 1) / 2 * SIDE).astype(int) for task, at in places.items()}
+
+
+def _points(found: Clustering, task: int, drawn: Any, places: Any, row_names: Sequence[str]) -> dict[str, Any]:
     """What the page's script draws: whole numbers and names."""
-    margins = found.rows("points").margins[view.rows]
+    margins = found.rows("points").margins[drawn]
     return {
-        "task": view.task,
-        "common": view.common.tolist(),
-        "own": view.own.tolist(),
-        "cluster": found.model.labels_[view.rows].tolist(),
-        "alone": found.model.single_task_labels_[view.rows].tolist(),
+        "task": task,
+        "place": places.tolist(),
+        "cluster": found.model.labels_[drawn].tolist(),
+        "alone": found.model.single_task_labels_[drawn].tolist(),
         "margin": [round(float(value), 2) if np.isfinite(value) else None for value in margins],
-        "name": [str(row_names[row]) for row in view.rows],
+        "name": [str(row_names[row]) for row in drawn],
     }
 
 
@@ -368,19 +393,6 @@ def _cells(column: Any) -> Any:
     if column.dtype.kind == "M":
         return [str(value)[:10] if value == value else "" for value in column]
     return column_strings(column)
-
-
-def _all_labels(found: Clustering, row_names: Sequence[str]) -> dict[str, Any] | None:
-    """Task, cluster and margin of every row, for the page's script; None where they are too many."""
-    if len(found.model.labels_) > MOST_LABELS:
-        return None
-    rows = found.rows("labels")
-    return {
-        "name": [str(name) for name in row_names],
-        "task": rows.task_numbers.tolist(),
-        "cluster": found.model.labels_.tolist(),
-        "margin": [round(float(value), 4) if np.isfinite(value) else None for value in rows.margins],
-    }
 
 
 # -- how it was made ---------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from mtclust.app.tables.screening import (
 )
 from mtclust.app.tables.table import Table
 from mtclust.app.tables.values import MISSING, MIXED, Cells, NumberForm, counted
-from mtclust.core.ids import strings_of
+from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError
 from mtclust.util.messages import listing, option
 from mtclust.util.system import require
