@@ -10,7 +10,7 @@ decide which words are used; ``benchmarks/sentences.py`` measures how often each
 standing    when (the first that applies)                    the rows …
 =========== ================================================ ========================================================
 one         there is one cluster                             are one cluster
-none        the test finds no clusters, or separation ≤ 0    were divided, there may be no clusters
+none        the test finds no clusters, or separation ≤ 0    were divided, which a test does not confirm
 divided     clusters were not tested, or agree below .7      were divided
 overlapping separation below .25                             were divided into clusters that overlap
 apart       all other cases                                  fall into clusters
@@ -98,7 +98,7 @@ class Facts:
     >>> facts.standing, facts.headline("100 rows in 2 tasks")
     ('divided', '100 rows in 2 tasks were divided into 3 clusters.')
     >>> Facts(3, 2, 100, -0.1).headline("100 rows in 2 tasks")
-    '100 rows in 2 tasks were divided into 3 clusters, but there may be no clusters in them.'
+    '100 rows in 2 tasks were divided into 3 clusters, which a test does not confirm.'
     """
 
     n_clusters: int
@@ -139,7 +139,7 @@ class Facts:
         divided = f"{rows} were divided into {self.n_clusters} clusters"
         return {
             "one": f"{rows} are one cluster.",
-            "none": f"{divided}, but there may be no clusters in them.",
+            "none": f"{divided}, which a test does not confirm.",
             "divided": f"{divided}{differing}.",
             "overlapping": f"{divided} that overlap{differing}.",
         }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters{differing}.")
@@ -153,8 +153,7 @@ class Facts:
         ends = "0: as in data without clusters, 1: they do not touch"
         if self.structure == "none":
             return (
-                "The data show no structure beyond single columns and their correlations, which the clusters only "
-                f"divide (separation {figure}; {ends})."
+                f"A test finds no structure beyond single columns and their correlations (separation {figure}; {ends})."
             )
         if self.separation <= 0:
             return f"The clusters are no clearer than those of data without clusters (separation {figure}; {ends})."
@@ -173,12 +172,14 @@ class Facts:
         return "" if self.stability is None or self.standing == "one" else str(self.stability)
 
 
-def likeness_of_tasks(model: AfterFit) -> tuple[str, Array | None]:
-    """What says how alike tasks are, and that (m × m): None where nothing is known.
+def likeness_of_tasks(model: AfterFit, facts: Facts | None = None) -> tuple[str, Array | None]:
+    """What says how alike tasks are, and that (m × m): None where nothing is known, or where there are no clusters.
 
     "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
     shares of clusters: 1 − ½ Σ_c |π_ic − π_kc|; "similarity" of the clusters of every task alone elsewhere.
     """
+    if not (facts or Facts.of(model)).comparable:
+        return "shares", None
     if model.selection_.get("center") in ("all", "aligned") and len(model.tasks_) > 1:
         sizes = np.asarray(model.cluster_sizes_, dtype=float)
         shares = sizes / sizes.sum(axis=1, keepdims=True)
@@ -357,31 +358,18 @@ def _apart(model: AfterFit) -> list[Caution]:
 
 
 def _sizes(model: AfterFit) -> list[Caution]:
-    sizes = np.asarray(model.cluster_sizes_)
-    rows, clusters = sizes.sum(axis=1), _clusters_of_tasks(model)
-    found = []
-    if isinstance(model.sizes, str | Real | tuple):  # a table asks for what is in it
-        if len(rows) == 1 or model.selection_.get("center") != "task":  # where a task may lack clusters
-            places = _tiny(sizes.sum(axis=0), model.n_clusters_, "")
-        else:
-            shown = distinct_names(model.tasks_.tolist())
-            enough = np.flatnonzero(rows >= clusters)  # with fewer rows than clusters some must be empty
-            places = [place for i in enough for place in _tiny(sizes[i], clusters[i], f" of task {shown[i]}")]
-        if places:
-            text = f"{listing(places, _NAMED)}: too few to say much about. "
-            fewer = advice('Try fewer clusters or sizes="balanced".', "Try fewer --clusters or --sizes balanced.")
-            found.append(Caution("Tiny clusters", text + fewer))
+    total, found = np.asarray(model.cluster_sizes_).sum(axis=0), []
+    tiny = np.flatnonzero(total < max(TINY_ROWS, TINY_SHARE * total.sum() / len(total)))
+    asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
+    if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
+        text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], _NAMED)}: too few to say "
+        fewer = advice('Try fewer clusters or sizes="balanced".', "Try fewer --clusters or --sizes balanced.")
+        found.append(Caution("Tiny clusters", f"{text}much about. {fewer}"))
     small = small_tasks(model)
     if small:
         text = f"{_tasks(model, small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows"
         found.append(Caution("Few rows", f"{text} per cluster; clusters there rest on very little."))
     return found
-
-
-def _clusters_of_tasks(model: AfterFit) -> NDArray[np.int64]:
-    if isinstance(model.n_clusters, Mapping):
-        return np.array([model.n_clusters[name] for name in model.tasks_.tolist()], dtype=np.int64)
-    return np.full(len(model.tasks_), model.n_clusters_, dtype=np.int64)
 
 
 def small_tasks(model: AfterFit) -> list[Any]:
@@ -395,19 +383,10 @@ def small_tasks(model: AfterFit) -> list[Any]:
     >>> small_tasks(DSTC(2, kernel="linear", lambda1=0.1, sizes="balanced", random_state=0).fit(X, tasks=tasks))
     ['small']
     """
+    names, number = model.tasks_.tolist(), model.n_clusters
+    clusters = [number[name] if isinstance(number, Mapping) else model.n_clusters_ for name in names]
     rows = np.asarray(model.cluster_sizes_).sum(axis=1)
-    return [model.tasks_.tolist()[i] for i in np.flatnonzero(rows < FEW_ROWS * _clusters_of_tasks(model))]
-
-
-def _tiny(sizes: Any, n_clusters: int, place: str) -> list[str]:
-    """The clusters of a task, or of all rows, with hardly any rows, in words."""
-    total = int(sizes.sum())
-    limit = TINY_SHARE * total / n_clusters
-    if total >= FEW_ROWS * n_clusters:  # else all clusters are small, which is said once
-        limit = max(limit, TINY_ROWS)
-    found = [f"{sizes[c]} of {total} rows in cluster {c}{place}" for c in np.flatnonzero((sizes > 0) & (sizes < limit))]
-    missing = int(n_clusters - np.count_nonzero(sizes))
-    return found + ([f"{missing} of {n_clusters} clusters{place or ' of the data'} without rows"] if missing else [])
+    return [name for name, n, c in zip(names, rows, clusters) if n < FEW_ROWS * c]
 
 
 def _one_task_each(model: AfterFit) -> list[Caution]:
@@ -562,7 +541,7 @@ def summarise(model: AfterFit) -> Summary:
         found.append(("similar tasks", groups_in_words(model)))
     chosen = [(what, f"{value}: {why}") for what, value, why in choices(model)]
     sections = [("Chosen", chosen), ("Found", [(name, text) for name, text in found if text])]
-    return Summary(title, *sizes_table(model), sections, cautions(model))
+    return Summary(title, *sizes_table(model, facts), sections, cautions(model))
 
 
 def _kernel(model: AfterFit) -> str:
@@ -573,7 +552,7 @@ def _kernel(model: AfterFit) -> str:
     return names.get(kernel, f"kernel {shown_name(kernel)}") + on
 
 
-def sizes_table(model: AfterFit) -> tuple[list[str], list[list[str]]]:
+def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the table of tasks."""
     sizes = model.cluster_sizes_
     header = ["task", "rows", *(str(c) for c in range(sizes.shape[1]))]
@@ -583,7 +562,7 @@ def sizes_table(model: AfterFit) -> tuple[list[str], list[list[str]]]:
         shown = [[f"{row.min()}", f"{np.median(row):g}", f"{row.max()}"] for row in sizes]
     names = [shown_name(name) for name in model.tasks_.tolist()]
     table = [[name, str(int(row.sum())), *texts] for name, row, texts in zip(names, sizes, shown)]
-    kind, matrix = likeness_of_tasks(model)
+    kind, matrix = likeness_of_tasks(model, facts)
     if len(names) > 1 and matrix is not None:
         nearest = np.where(np.eye(len(matrix), dtype=bool), -np.inf, matrix).argmax(axis=1)
         header.append(f"closest task ({kind})")
