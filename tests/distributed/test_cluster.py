@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import time
 
 import dask
 import dask.array as da
