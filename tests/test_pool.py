@@ -6,15 +6,14 @@ import pytest
 from mtclust.core import compiled
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import SizeBounds, label_codes, parse_sizes
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.pool import (
+from mtclust.search.problem import Problem, SearchOptions
+from mtclust.search.starts import (
     PATH,
     exchange_rows,
     quadratic_forms,
     random_labels,
     refined_along,
 )
-from mtclust.problem.protocol import SearchOptions
 from tests.conftest import gaussian_tasks
 
 
@@ -136,7 +135,7 @@ def test_every_task_has_the_pool_of_its_own_block_ridge_and_bounds():
     offsets, ridge = np.array([0, 12, 20]), np.array([0.01, 1.0])
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
     bounds = SizeBounds(np.array([[6, 3, 3], [2, 2, 2]]), np.array([[6, 3, 3], [4, 4, 4]]))
-    problem = KernelProblem(kernel, offsets, bounds, ridge, 0.0, "independent")
+    problem = Problem(kernel, offsets, bounds, ridge, 0.0, "independent")
     pools = problem.starts(SearchOptions(single_task_n_init=5), np.random.default_rng(0))
     assert len(pools) == 2
     for task, found in enumerate(pools):

@@ -10,11 +10,9 @@ import scipy.linalg as sla
 from mtclust.core.assignment import assign
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import label_codes, parse_sizes
-from mtclust.problem.descent import Accelerator, log_matrix
-from mtclust.problem.kernel_descent import exchange_until_stable, permute, proposals, transfer
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Effort, SearchOptions, Start
 from mtclust.search import recipe
+from mtclust.search.descent import Accelerator, exchange_until_stable, log_matrix, permute, proposals, transfer
+from mtclust.search.problem import Effort, Problem, SearchOptions, Start
 from tests.conftest import gaussian_tasks
 
 C = 3
@@ -25,7 +23,7 @@ def small_problem(sizes=1.0, rows=(7, 6, 5), spread=1.0, seed=0):
     X, _, _ = gaussian_tasks(rows=6, d=3, spread=spread, seed=seed)
     offsets = np.concatenate([[0], np.cumsum(rows)])
     kernel = centre_kernel(X[: offsets[-1]] @ X[: offsets[-1]].T, offsets, True).matrix
-    return KernelProblem(kernel, offsets, parse_sizes(sizes, rows, C), np.array([0.05, 0.1, 0.2]), 0.05)
+    return Problem(kernel, offsets, parse_sizes(sizes, rows, C), np.array([0.05, 0.1, 0.2]), 0.05)
 
 
 def noise():
@@ -33,7 +31,7 @@ def noise():
     X = np.random.default_rng(0).normal(size=(30, 8))
     offsets = np.array([0, 16, 30])
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
-    return KernelProblem(kernel, offsets, parse_sizes(0.3, [16, 14], C), np.full(2, 0.001), 0.001)
+    return Problem(kernel, offsets, parse_sizes(0.3, [16, 14], C), np.full(2, 0.001), 0.001)
 
 
 def noise_labels(seed):
@@ -367,7 +365,7 @@ def test_a_labelled_task_labels_the_others_through_its_model():
     X, truth, _ = gaussian_tasks(rows=9, spread=0.1)
     offsets = np.array([0, 9, 18, 27])
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
-    problem = KernelProblem(kernel, offsets, parse_sizes("balanced", [9] * 3, C), np.full(3, 0.01), 0.01)
+    problem = Problem(kernel, offsets, parse_sizes("balanced", [9] * 3, C), np.full(3, 0.01), 0.01)
     for task in range(3):
         point = problem.seeded(task, Start(truth[problem.rows(task)]), np.eye(3) / 3)
         np.testing.assert_array_equal(point.labels, truth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mtclust.problem import pool, sample
 
 from mtclust import DMTRC
 from mtclust.choose.settings import sample_rows
@@ -12,11 +13,10 @@ from mtclust.core.alignment import align_means
 from mtclust.core.class_means import align_many
 from mtclust.core.labels import SizeBounds
 from mtclust.core.tasks import index_tasks
-from mtclust.problem import pool, sample
-from mtclust.problem.pool import PATH
 from mtclust.rows.moments import Data
 from mtclust.rows.source import TableRows
 from mtclust.search import recipe
+from mtclust.search.starts import PATH
 
 
 def _free(m: int, C: int) -> SizeBounds:

@@ -7,12 +7,11 @@ import pytest
 from primal_helpers import Case, blobs, case, centred_directly, dense_form, gains_of_exchanges, random_coupling
 
 from mtclust.core.labels import parse_sizes
-from mtclust.problem.descent import Accelerator, coupling_steps
-from mtclust.problem.feature_descent import polish, rename
-from mtclust.problem.features import FeatureProblem
-from mtclust.problem.protocol import Effort, SearchOptions
 from mtclust.rows.moments import Data, moments
 from mtclust.rows.source import TableRows
+from mtclust.search.all_rows import AllRows, polish, rename
+from mtclust.search.descent import Accelerator, coupling_steps
+from mtclust.search.problem import Effort, SearchOptions
 from mtclust.search.recipe import solve
 
 METHODS = ["relationship", "features", "independent"]
@@ -135,7 +134,7 @@ def test_a_single_row_with_something_to_gain_is_moved():
     source = TableRows(X, offsets)
     data = Data(source, moments(source, True), parse_sizes(1.0, [n], 2))
     labels = (X[:, 0] > 0).astype(int)
-    problem = FeatureProblem(data, "independent", np.array([0.01]), 0.01)
+    problem = AllRows(data, "independent", np.array([0.01]), 0.01)
     right = Case(problem, centred_directly(X, offsets)[0], offsets, labels.copy())
     wrong = Case(problem, right.Phi, offsets, np.append(labels[:-1], 0))
     best, point = begun(right), begun(wrong)

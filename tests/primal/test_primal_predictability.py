@@ -8,9 +8,9 @@ from primal_helpers import case
 
 from mtclust.core.criterion import GAMMA, decision_weights
 from mtclust.core.labels import neutral_bounds
-from mtclust.problem.criteria import Predictability
-from mtclust.problem.feature_descent import scored_by
-from mtclust.problem.protocol import Effort
+from mtclust.search.all_rows import scored_by
+from mtclust.search.criteria import Predictability
+from mtclust.search.problem import Effort
 
 neutral = Predictability()
 SIZES = (40, 30, 50)

@@ -21,7 +21,7 @@ from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
 from mtclust.core.tasks import ORDERED, TaskIndex, index_tasks
-from mtclust.problem.protocol import Point, SearchOptions
+from mtclust.search.problem import Point, SearchOptions
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ _LEAST_ROWS = 15
 #: settings are chosen on, and so many at least
 _TASKS, _FEWEST_TASKS = 100, 60
 #: candidates are searched with this share of ``n_init``
-_EFFORT = 4
+EFFORT = 4
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def choose_settings(estimator: Any, given: Input, sample: Sample, options: Searc
     sizes = "free" if criterion == "E" else "given"
     if _is_open(question):
         choice = (choose_labels if question.sizes_open else choose_kernel)(
-            question, replace(options, n_init=max(1, options.n_init // _EFFORT))
+            question, replace(options, n_init=max(1, options.n_init // EFFORT))
         )
         spec, frame = choice.spec, choice.frame
     share = estimator._lambda2_share(m)

@@ -46,9 +46,9 @@ from mtclust.estimators.problems import Prepared, check_known, clusters_per_task
 from mtclust.estimators.repeated import check_copies, read_copies, store_by_row
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
-from mtclust.search.outcome import Outcome
+from mtclust.search.problem import Method, Point, SearchOptions
+from mtclust.search.recipe import Outcome
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
 

@@ -15,9 +15,8 @@ from mtclust.choose.record import Selection
 from mtclust.core.kernels import near_zero
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.dmtrc import with_shared_texts
-from mtclust.problem.common import CommonFrame
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Method, Point
+from mtclust.search.common import CommonFrame
+from mtclust.search.problem import Method, Point, Problem
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -129,11 +128,11 @@ class DMTFC(MultitaskClusterer):
             problem, point = problem.pooled, point.fit.pooled
         self.feature_covariance_ = point.Z
         self.selection_ = replace(self.selection_, n_components=len(point.Z))
-        if isinstance(problem, KernelProblem):
+        if isinstance(problem, Problem):
             self.feature_covariance_ = _in_input_coordinates(problem, point.Z)
 
 
-def _in_input_coordinates(problem: KernelProblem, D: Array) -> Array:
+def _in_input_coordinates(problem: Problem, D: Array) -> Array:
     """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
     assert problem.origin is not None
     assert problem.features is not None

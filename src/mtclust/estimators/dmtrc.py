@@ -18,8 +18,8 @@ from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.new_tasks import correlation
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import decision_of_relaxation
-from mtclust.problem.protocol import Method, Point, SearchOptions
-from mtclust.search.outcome import Outcome
+from mtclust.search.problem import Method, Point, SearchOptions
+from mtclust.search.recipe import Outcome
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]

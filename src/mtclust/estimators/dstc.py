@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.dmtrc import with_shared_texts
-from mtclust.problem.protocol import SearchOptions
+from mtclust.search.problem import SearchOptions
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]

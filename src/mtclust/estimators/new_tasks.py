@@ -18,8 +18,8 @@ from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_fo
 from mtclust.core.new_task import NewTask
 from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
-from mtclust.problem.common import CommonKept
-from mtclust.problem.criteria import CRITERIA
+from mtclust.search.common import CommonKept
+from mtclust.search.criteria import CRITERIA
 from mtclust.search.new_task import cluster_new_task
 from mtclust.util.system import one_blas_thread
 
@@ -44,8 +44,7 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
         problem, point = cluster_new_task(kept, rows, bounds, options, rng)
         covariance = point.Z if COUPLINGS[problem.method].couples_labels else None
         row = None if covariance is None else correlation(covariance)[-1]
-        labels = problem.starts_of(point)[-1].labels
-        assert labels is not None
+        labels = problem.labels_of(point)[-1]
         if order is not None:
             labels = labels[np.argsort(order)]
         decision = replace(problem.decision(point), temperature=model._model.temperature)

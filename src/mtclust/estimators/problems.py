@@ -16,9 +16,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.choice import DIRECTIONS_OF_D, Choice, bounds_of_labels, modelled
+from mtclust.choose.choice import DIRECTIONS_OF_D, bounds_of_labels, modelled
 from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.settings import (
+    EFFORT,
     Input,
     Sample,
     Settings,
@@ -35,17 +36,23 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, eigen_features
 from mtclust.core.known import check_sizes, known_counts
-from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, one_per_task, parse_sizes
+from mtclust.core.labels import (
+    SizeBounds,
+    counts_by_task,
+    free_bounds,
+    neutral_bounds,
+    one_per_task,
+    parse_sizes,
+    proportional,
+    same_for_all_clusters,
+)
 from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
-from mtclust.problem.common import CommonFrame, labels_by
-from mtclust.problem.criteria import CRITERIA, criterion_named
-from mtclust.problem.kernel_descent import KernelFit
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Point, SearchOptions
-from mtclust.search.outcome import Outcome
-from mtclust.search.recipe import solve
+from mtclust.search.common import CommonFrame, labels_by
+from mtclust.search.criteria import CRITERIA, criterion_named
+from mtclust.search.problem import Fit, Point, Problem, SearchOptions
+from mtclust.search.recipe import Outcome, first_relationship, solve
 from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
@@ -66,6 +73,7 @@ class Prepared:
     settings: Settings
     sample: Sample
     form: str  # "dual" or "primal"
+    sizes: Any = "auto"  # as the estimator has them
 
     @property
     def is_searched(self) -> bool:
@@ -77,7 +85,7 @@ def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> 
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
     wide = form == "primal" and is_wide(X)
-    most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
+    most = _WIDE_ROWS if wide and sizes_left_open(estimator) else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= SPARED * most or not _chosen_on_few(estimator, clusters))
     tasks = index.by_rows if sizes_left_open(estimator) and not wide else None
     every = _tasks_of(estimator, index, most)
@@ -88,7 +96,7 @@ def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> 
     build = _feature_problem if form == "primal" else _kernel_problem
     problem = build(estimator, given, settings, sample)
     settings.selection["form"] = form
-    return Prepared(problem, settings, sample, form)
+    return Prepared(problem, settings, sample, form, estimator.sizes)
 
 
 def _tasks_of(estimator: Any, index: TaskIndex, most: int) -> dict[str, int]:
@@ -146,31 +154,55 @@ def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.ran
     """What the choice has found, on all rows, or a search of its own."""
     settings, problem, sample, index = prepared.settings, prepared.problem, prepared.sample, given.index
     choice = settings.choice
-    if choice is None or prepared.is_searched:
-        if choice is not None and settings.sizes != "given":  # random_state counts for sizes that are given
-            rng = np.random.default_rng(0)
+    if prepared.is_searched and prepared.form == "dual":
         return solve(problem, options, rng)
+    if choice is None or (prepared.is_searched and not same_for_all_clusters(prepared.sizes)):
+        few = _searched_on_few(prepared, index, options, rng)
+    else:
+        few = choice.outcome
     rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
-    if choice.frame != "task":
-        return _in_common_frame(prepared, choice, index, options, rng)
-    return choice.outcome if sample.in_order else _carried_to_all_rows(prepared, given, options, rng)
+    if settings.frame != "task":
+        return _in_common_frame(prepared, few, index, options, rng)
+    return few if sample.in_order else _carried_to_all_rows(prepared, few, given, options, rng)
 
 
-def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """Labels of a sample carried to all rows; where it holds all of them they stay as they are."""
-    choice, sample, problem = prepared.settings.choice, prepared.sample, prepared.problem
-    assert choice is not None
-    few, index = choice.outcome, given.index
+def _searched_on_few(
+    prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator
+) -> Outcome:  # fmt: skip
+    """The search on the rows of the sample, with less effort: all rows descend from its end."""
+    settings, sample, bounds = prepared.settings, prepared.sample, prepared.problem.bounds
+    few = settings.question.problem(settings.spec, settings.criterion)
+    part = proportional(bounds.restrict(sample.tasks), index.sizes[sample.tasks], sample.index.sizes)
+    starts = options.single_task_n_init or options.n_init
+    rough = replace(options, n_init=max(1, options.n_init // EFFORT), single_task_n_init=starts, polish=False)
+    return solve(few.with_bounds(part), rough, rng)
+
+
+def _carried_to_all_rows(
+    prepared: Prepared, few: Outcome, given: Input, options: SearchOptions, rng: np.random.Generator
+) -> Outcome:
+    """Labels of a sample carried to all rows; with sizes open they stay, or else they descend from there."""
+    sample, problem, index = prepared.sample, prepared.problem, given.index
     if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
         problem = problem.alone()
     positions, labels, seen = _of_every_task(prepared, given, _labels_of(few.point))
-    counts = [np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels]
-    problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), np.stack(counts), given.clusters))
+    counts = np.stack([np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels])
+    if prepared.is_searched:
+        problem = problem.with_bounds(problem.bounds.fitted_to(counts).fixed())
+    else:
+        problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), counts, given.clusters))
     Z = problem.uncoupled()
     if problem.couples_labels:
         Z = _coupling_of_all(few.point.Z, seen)
     begun = problem.carried_labels(positions, np.concatenate(labels), Z)
-    if sample.complete and (problem.couples_labels or not problem.coupling.learns):
+    if prepared.is_searched:
+        begun, similarity = problem.aligned(begun)
+        if problem.couples_labels:  # Ω of few rows hardly revives where it has collapsed: it begins anew
+            begun = problem.continued(begun, first_relationship(similarity))
+        point = problem.descend(begun.following(few.point), rng, options.effort("all rows", last=True))
+        if not problem.couples_labels:
+            point, _ = problem.aligned(point)
+    elif sample.complete and (problem.couples_labels or not problem.coupling.learns):
         point = begun.following(few.point)
         point.converged = few.point.converged
     else:  # D of rows in another order is in other coordinates
@@ -178,7 +210,10 @@ def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOption
     alone = point
     if problem.coupling.learns:
         single = _of_every_task(prepared, given, _labels_of(few.single))[1]
-        alone = problem.alone().carried_labels(positions, np.concatenate(single), problem.alone().uncoupled())
+        apart = problem.alone()
+        alone = apart.carried_labels(positions, np.concatenate(single), apart.uncoupled())
+        if prepared.is_searched:
+            alone = apart.descend(alone, rng, options.effort("single tasks", learn=False))
     similarity = np.eye(index.n_tasks)
     similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
     return replace(
@@ -242,12 +277,12 @@ def _coupling_of_all(Z: Array, seen: NDArray[np.int64]) -> Array:
 
 
 def _in_common_frame(
-    prepared: Prepared, choice: Choice, index: TaskIndex, options: SearchOptions, rng: np.random.Generator
+    prepared: Prepared, few: Outcome, index: TaskIndex, options: SearchOptions, rng: np.random.Generator
 ) -> Outcome:  # fmt: skip
     """All rows labelled by one model; the tasks alone keep the best labels that each of them has by itself."""
-    few, sample = choice.outcome, prepared.sample
+    sample, choice = prepared.sample, prepared.settings.choice
     pooled, point = few.problem, few.point
-    apart = None if choice.apart is None else choice.apart.labels
+    apart = None if choice is None or choice.apart is None else choice.apart.labels
     similarity = np.eye(index.n_tasks)  # one model for all says nothing of how tasks differ
     place = None
     if not sample.in_order:
@@ -269,7 +304,7 @@ def _in_common_frame(
         None if settings.moves is None else settings.view.rows,
     )  # fmt: skip
     whole = frame.point(point)
-    single = whole if apart is None else Point(KernelFit(apart, few.point.fit.at, few.problem.bounds), whole.value)
+    single = whole if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), whole.value)
     return Outcome(
         frame, whole, single, few.problem, few.point, few.point, similarity, groups_of_tasks(similarity)
     )  # fmt: skip
@@ -288,7 +323,7 @@ def _warn_if_constant(scale: float) -> None:
         warn_user(NO_VARIATION, ConvergenceWarning)
 
 
-def _kernel_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> KernelProblem:
+def _kernel_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Problem:
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
     if sample.in_order or given.rows is sample.rows:
         return _seen_through(estimator, settings, settings.view, given, estimator.n_components)
@@ -299,7 +334,7 @@ def _kernel_problem(estimator: Any, given: Input, settings: Settings, sample: Sa
     return _seen_through(estimator, settings, view, given, rank)
 
 
-def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, rank: int | None) -> KernelProblem:
+def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, rank: int | None) -> Problem:
     """The problem of rows seen through the chosen kernel; at most ``rank`` of their directions for D."""
     seen, index = view.through(settings.spec, settings.frame), given.index
     _warn_if_constant(seen.centred.scale)
@@ -308,7 +343,7 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
     if features is not None:
         settings.selection["n_components"] = features.rank
     bounds = _bounds_of(estimator, settings, given)
-    return KernelProblem(
+    return Problem(
         seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.lambda2, method,
         features, criterion_named(settings.criterion),
         origin=seen.origin(index.order),
@@ -317,9 +352,9 @@ def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, 
 
 def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
-    from mtclust.problem.features import FeatureProblem
     from mtclust.rows.features import feature_map, source_of
     from mtclust.rows.moments import Data
+    from mtclust.search.all_rows import AllRows
 
     method, lambda1 = estimator._method(given.index.n_tasks), settings.lambda1
     if settings.frame != "task":
@@ -334,9 +369,7 @@ def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: S
     _warn_if_constant(own.scale)
     settings.selection["features"] = features.described.format(own.n_features)
     data = Data(source, own, _bounds_of(estimator, settings, given))
-    return FeatureProblem(
-        data, method, lambda1, settings.lambda2, features, criterion=criterion_named(settings.criterion)
-    )
+    return AllRows(data, method, lambda1, settings.lambda2, features, criterion=criterion_named(settings.criterion))
 
 
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from mtclust.core.tasks import TaskIndex
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import SearchOptions
 from mtclust.relaxation.options import CuttingPlaneOptions, warn_if_collapsed
-from mtclust.search.outcome import Outcome
+from mtclust.search.problem import Problem, SearchOptions
+from mtclust.search.recipe import Outcome
 
 #: attributes that only this solver sets
 _ATTRIBUTES = ("relaxed_labels_", "mixture_weights_", "init_labels_", "lower_bound_")
 
 
 def solve_relaxed(
-    estimator: Any, problem: KernelProblem, index: TaskIndex, exchange: SearchOptions, rng: np.random.Generator
+    estimator: Any, problem: Problem, index: TaskIndex, exchange: SearchOptions, rng: np.random.Generator
 ) -> Outcome:
     """Run the cutting-plane solver with the ``solver_options`` of a user; labels to start from come in input order."""
     from mtclust.relaxation.cutting_plane import solve_cutting_plane  # not needed by fits that only store their result

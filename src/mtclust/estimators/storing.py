@@ -14,13 +14,13 @@ from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.confidence import separation
 from mtclust.estimators.problems import Prepared
 from mtclust.estimators.relaxed import store_relaxation
-from mtclust.problem.criteria import CRITERIA
-from mtclust.problem.protocol import Point, SearchOptions
-from mtclust.search.outcome import Outcome
+from mtclust.search.criteria import CRITERIA
+from mtclust.search.problem import Point, SearchOptions
+from mtclust.search.recipe import Outcome
 from mtclust.util.messages import warn_user
 
 if TYPE_CHECKING:
-    from mtclust.problem.protocol import Problem
+    from mtclust.search.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ def store(estimator: Any, prepared: Prepared, rows: Any, index: TaskIndex, outco
     if outcome.model_codes is None:
         estimator._model = problem.decision(point)
     else:
-        estimator._model = problem.decision(point, outcome.model_codes)  # type: ignore[call-arg]
+        estimator._model = problem.decision(point, outcome.model_codes)
     estimator._kept = problem.kept(point)
     estimator.tasks_ = index.names
     estimator.labels_, estimator.single_task_labels_ = labels, single

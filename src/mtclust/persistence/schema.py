@@ -27,10 +27,10 @@ from mtclust.core.labels import SizeBounds
 from mtclust.core.model import DecisionModel
 from mtclust.core.stability import Stability
 from mtclust.persistence.values import check_hashes
-from mtclust.problem.common import CommonKept
-from mtclust.problem.kept import FeatureKept, KernelKept
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Moments
+from mtclust.search.common import CommonKept
+from mtclust.search.new_task import FeatureKept, KernelKept
 
 Sizes = dict[str, int]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mtclust.core.criterion import indicators
 from mtclust.core.labels import SizeBounds, counts_by_task
 from mtclust.core.model import DecisionModel
-from mtclust.problem.protocol import Method, Point
+from mtclust.search.problem import Method, Point
 
 Array = NDArray[np.float64]
 
