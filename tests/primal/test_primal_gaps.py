@@ -9,7 +9,7 @@ from mtclust.rows import passes
 from mtclust.rows.moments import Data, moments
 from mtclust.rows.passes import KnownGaps, TaskLabels, relabel
 from mtclust.rows.source import TableRows
-from mtclust.search.all_rows import AllRows, best_labels, polish
+from mtclust.search.all_rows import AllRows, polish
 from mtclust.search.problem import Effort
 
 
@@ -89,7 +89,7 @@ def test_a_search_ends_in_the_same_labels_with_and_without_known_gaps(form, larg
     W = np.random.default_rng(5).normal(size=(2, 4, 3))
 
     def search():
-        point = problem.point(best_labels(data, W), problem.uncoupled())
+        point = problem._point(source.best_labels(data, W), problem.uncoupled())
         rng = np.random.default_rng(0)
         for _ in range(2):
             point = problem.descend(point, rng, Effort("", max_iter=30, tol=1e-6))

@@ -22,7 +22,7 @@ def begun(method="independent", labels=None, **options):
     bounds = neutral_bounds(np.array(SIZES), np.full(3, 3))
     example.problem = replace(example.problem.with_bounds(bounds), criterion=neutral)
     example.labels = example.labels if labels is None else labels
-    return example, example.problem.point(example.task_labels(), example.problem.uncoupled())
+    return example, example.problem.point(example.labels, example.problem.uncoupled())
 
 
 def by_hand(example):

@@ -199,7 +199,8 @@ def _carried_to_all_rows(
         begun, similarity = problem.aligned(begun)
         if problem.couples_labels:  # Ω of few rows hardly revives where it has collapsed: it begins anew
             begun = problem.continued(begun, first_relationship(similarity))
-        point = problem.descend(begun.following(few.point), rng, options.effort("all rows", last=True))
+        point = problem.descend(begun, rng, options.effort("all rows", last=True))
+        point.n_iter += few.point.n_iter
         if not problem.couples_labels:
             point, _ = problem.aligned(point)
     elif sample.complete and (problem.couples_labels or not problem.coupling.learns):

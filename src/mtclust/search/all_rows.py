@@ -289,18 +289,14 @@ class BatchLabels:
         return changed > 0
 
     def once_more(self, before: float) -> bool:
-        # names need the blocks of an inverse: they are looked at where the search would end
-        if not (self.problem.couples_labels and self.problem.criterion.exchanges):
+        if not (self.tasks and self.problem.criterion.exchanges):
             return False
-        rename(self.problem.data, self.point, self.tasks, self.effort.stage)
-        return before - self.point.value > self.least * abs(before)
-
-    def finish(self) -> bool:
-        if not self.problem.criterion.exchanges:
-            return False
+        # names and polish need the blocks of an inverse: they are looked at where the search would end
+        if self.problem.couples_labels:
+            rename(self.problem.data, self.point, self.tasks, self.effort.stage)
         self.point.certified = polish(self.problem.data, self.point, self.tasks, self.rng)
         self.point.record(self.effort.stage, "polish")
-        return not self.point.certified
+        return before - self.point.value > self.least * abs(before)
 
 
 def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:

@@ -66,9 +66,6 @@ class LabelStep(Protocol):
     def once_more(self, before: float) -> bool:
         """Try what is left to try before the end; whether the descent goes on."""
 
-    def finish(self) -> bool:
-        """What follows the last round; whether the labels changed by that."""
-
 
 def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
     """Lower the value, in place, until one round of label and coupling steps gains less than ``tol`` (relative)."""
@@ -88,8 +85,6 @@ def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort
         point.converged |= gain <= effort.tol * abs(before)
         if gain <= labels.least * abs(before) and not labels.once_more(before):
             break
-    if labels.finish() and learn:
-        coupling_steps(problem, point, Accelerator(), *labels.steps, effort.stage)
     return point
 
 
@@ -195,9 +190,6 @@ class ExactLabels:
         self.point.value = self.problem.criterion.value(self.point.fit.at, self.problem.codes(self.point.labels))
         self.stable = False
         return True
-
-    def finish(self) -> bool:
-        return False
 
 
 def exchange_until_stable(problem: Problem, point: Point, tasks: Sequence[int], seed: NDArray[np.uint64]) -> None:
