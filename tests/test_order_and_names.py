@@ -181,16 +181,13 @@ def test_rows_are_ordered_by_what_they_hold():
 def test_a_sample_knows_where_its_rows_and_tasks_are():
     X, tasks = _overlapping(30)
     index = index_tasks(tasks, 90).by_content(X)
-    sample = sample_rows(X, index, 45, index.by_rows)
+    sample = sample_rows(X, index, 45)
     np.testing.assert_array_equal(sample.rows, X[sample.order])
-    np.testing.assert_array_equal(np.repeat(index.by_rows, 15), tasks[sample.order])
-    positions, values, place = sample.by_task(np.arange(45))
-    np.testing.assert_array_equal(index.by_rows[place], [0, 1, 2])
-    for task in range(3):
-        mine = values[15 * task : 15 * task + 15]
-        np.testing.assert_array_equal(X[index.order[index.offsets[task] + positions[task]]], sample.rows[mine])
+    np.testing.assert_array_equal(np.repeat([0, 1, 2], 15), tasks[sample.order])
+    np.testing.assert_array_equal(sample.index.by_rows, index.by_rows)
+    np.testing.assert_array_equal(X[index.order[sample.positions_in(index)]], sample.rows)
     assert not sample.complete
-    assert all_rows(X, index).in_order
+    assert all_rows(X, index).complete
 
 
 @pytest.mark.parametrize("rows", [100, 300])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.datasets._data import TaskData, sizes_per_class
+from mtclust.datasets.digits import TaskData, sizes_per_class
 from paper.datasets.files import DataFile, check_content, content_hash, obtain, scale_columns
 
 #: the digits of tasks 1 to 3 and of tasks 4 to 6

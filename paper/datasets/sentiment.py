@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.datasets._data import TaskData
+from mtclust.datasets.digits import TaskData
 from paper.datasets.files import DataFile, check_content, content_hash, draw_fraction, obtain, read_members
 from paper.datasets.text import TextOptions, text_features
 

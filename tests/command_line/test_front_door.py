@@ -11,19 +11,19 @@ from table_helpers import run_cli
 
 import mtclust
 from mtclust.app.cluster import read_any
-from mtclust.app.tables import EncodingOptions, TableEncoder
+from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
 
 #: settings that make a fit quick; what is read does not depend on them
 QUICK = {"kernel": "linear", "sizes": 1.0}
-ONE_NAME = "a name or code, another one in nearly every row"
+ONE_NAME = "a name or code, different in nearly every row"
 TASKS_APART = "the same in all rows of a task"
-COIN = "not associated with any other column, so that it tells nothing about kinds of rows"
+COIN = "not associated with any other column"
 
 #: of every table that came with the benchmarks: its task column, the columns in words, what is left out and why
 REAL = {
     "customers.csv": (
         "shop", "5 numbers, 2 categories",
-        f"customer_id, name, email ({ONE_NAME}); postcode (names rows or places, by its name); country (the same in "
+        f"customer_id, postcode (an identifier by its name); name, email ({ONE_NAME}); country (the same in "
         f"every row); newsletter, signup ({COIN})",
     ),
     "penguins.csv": ("island", "4 numbers, 2 categories", f"year ({COIN})"),
@@ -31,7 +31,7 @@ REAL = {
     "reviews.csv": ("product", "1 category, 1 text", "id (counts the rows of each task)"),
     "ids.csv": (
         "shop", "3 numbers",
-        "account (a number of its own in nearly every row); phone (names rows or places, by its name)",
+        "account (a different number in nearly every row); phone (an identifier by its name)",
     ),
     "sixty.csv": ("hospital", "7 numbers", ""),
     "wide.csv": (
@@ -83,7 +83,7 @@ def subscriptions(home, rng):
     frame.to_csv(home / "subscriptions.csv", sep=";", index=False, encoding="cp1252")
     return ["subscriptions.csv"], {"task": "region"}, kind, "3 numbers, 1 date", [
         "subscriptions.csv is not UTF-8; it was read as cp1252.", "the separator is ';'",
-        f"subscription ({ONE_NAME}); trial ({COIN})", "fee ('€", "%' is ", "k' is ", "complained (", "complained with",
+        f"subscription ({ONE_NAME}); trial ({COIN})", "fee ('€", "%' is ", "k' is ", "complained (",
     ]  # fmt: skip
 
 

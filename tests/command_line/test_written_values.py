@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import mtclust
-from mtclust.app.tables import EncodingOptions, TableEncoder, table_of_frames
+from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.table import table_of_frames
 from mtclust.exceptions import TableError
 
 NUMBERS = [f"{k}.5" for k in range(12)]
@@ -82,10 +83,15 @@ DAYS = pd.date_range("2024-01-25", periods=40, freq="D")
         "%Y/%m/%d %H:%M",
         "%m/%d/%Y %I:%M %p",
         "%d/%m/%Y %H:%M",
+        "%d.%m.%Y",
+        "%Y/%m/%d",
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y-%m-%dT%H:%M:%S+02:00",
+        None,
     ],
 )
 def test_formats_of_dates_that_are_recognised(written):
-    found, encoder = values(DAYS.strftime(written))
+    found, encoder = values(DAYS if written is None else DAYS.strftime(written))
     assert [column.kind for column in encoder.columns] == ["date"]
     assert np.diff(found).tolist() == pytest.approx([1.0] * 39)
 
@@ -98,6 +104,14 @@ def test_clear_formats_may_be_mixed_and_that_is_told():
     again = TableEncoder.from_dict(encoder.to_dict())
     more = table_of_frames(pd.DataFrame({"shop": "a", "x": ["2024-02-01", "01.02.2024", "1 Feb 2024"]}), "shop")
     assert len(set(again.transform(more)[0][:, 0])) == 1
+
+
+def test_a_cell_among_dates_that_is_none_is_named():
+    said = r"holds dates, but 1 cell cannot be read as such \(first: 'soon' in row 41; most are ISO8601\).*date_format"
+    with pytest.raises(TableError, match=said):
+        encode([*DAYS.strftime("%Y-%m-%d"), "soon"])
+    _, encoder = values([*DAYS.strftime("%Y-%m-%d"), "soon"], missing=["soon"])
+    assert [column.kind for column in encoder.columns] == ["date"]
 
 
 def test_formats_that_may_take_the_day_for_the_month_are_not_mixed():

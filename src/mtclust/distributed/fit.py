@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.choose.settings import Params
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks, task_ids
@@ -122,32 +123,32 @@ def chunked_index(layout: Layout) -> ChunkedIndex:
 
 def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
     """Cluster the rows of a Dask collection; see :meth:`MultitaskClusterer.fit`."""
-    _check_possible(estimator)
+    params = estimator._read_params()
+    _check_possible(params)
     name = type(estimator).__name__
     engine = Engine((lambda text: print(f"[{name}] {text}", flush=True)) if estimator.verbose else lambda text: None)
     table = read(engine, estimator, X, tasks, reset=True)
     with chunks_named(engine, table):
-        return _fit(estimator, engine, table, X, tasks)
+        return _fit(estimator, params, engine, table, X, tasks)
 
 
-def _fit(estimator: Any, engine: Engine, table: Table, X: Any, tasks: Any) -> Any:
+def _fit(estimator: Any, params: Params, engine: Engine, table: Table, X: Any, tasks: Any) -> Any:
     layout = lay_out(engine, table)
     n = int(layout.sizes.sum())
     engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
     if n <= ALL_ROWS:
         return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
-    return estimator._fit_rows(ChunkedTable(engine, table, layout), chunked_index(layout), "primal")
+    return estimator._fit_rows(params, ChunkedTable(engine, table, layout), chunked_index(layout), "primal")
 
 
-def _check_possible(estimator: Any) -> None:
+def _check_possible(params: Params) -> None:
     """What needs all pairs of rows cannot be done in chunks."""
-    form = estimator._read_form()
     wrong = None
-    if is_precomputed(estimator.kernel):
+    if is_precomputed(params.kernel):
         wrong = 'kernel="precomputed"'
-    elif estimator.solver == "cutting-plane":
+    elif params.solver == "cutting-plane":
         wrong = 'solver="cutting-plane"'
-    elif form == "dual":
+    elif params.form == "dual":
         wrong = 'solver_options["form"]="dual"'
     if wrong is not None:
         raise ValueError(

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
-from mtclust.core.ids import missing_ids, plain_ids
 from mtclust.core.labels import offsets_of
-from mtclust.core.tasks import index_tasks
+from mtclust.core.tasks import index_tasks, missing_ids, plain_ids
 from mtclust.core.validation import split_task_column
 from mtclust.distributed import is_dask
 from mtclust.distributed.engine import Engine

@@ -13,7 +13,7 @@ from mtclust.core.hints import Hints
 from mtclust.core.links import Links
 from mtclust.core.membership import probabilities
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
-from mtclust.estimators.confidence import outliers_of
+from mtclust.estimators.confidence import outliers_of, sorted_rows
 from mtclust.estimators.storing import set_labels
 
 Labels = NDArray[np.int64]
@@ -135,5 +135,5 @@ def store_by_row(estimator: Any, rows: Any, ids: Any, copies: Copies, known: Lab
     if outliers is not None:
         outliers = copies.firsts(outliers)
         if len(none):  # as if each row were there once
-            outliers[none] = index.to_input_order(outliers_of(estimator, rows, index))[none]
+            outliers[none] = outliers_of(index, *sorted_rows(estimator, rows, index))[none]
     estimator.outlier_scores_ = outliers

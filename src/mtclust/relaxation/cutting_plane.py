@@ -57,9 +57,7 @@ Labels = NDArray[np.int64]
 #: the optimum counts as reached at this share of the largest value, mC/(C−1), that labels can have, or at ``zero_tol``;
 #: and an entry of Ỹ below this counts as zero
 _ZERO = 1e-9
-#: μ is found this much more exactly when it, and not the pools, holds up the gap
-_SHARPER = 0.1
-#: and this is as exact as it gets
+#: as exactly as this μ is found when it, and not the pools, holds up the gap
 _SHARPEST = 1e-11
 #: random starts of k-means
 _N_INIT = 10
@@ -131,7 +129,7 @@ def solve_relaxation(problem: Problem, coupling: Coupling, labels: Labels, optio
         elif best.converged and tolerance > _SHARPEST:
             # no labelling outside the pools is violated, their lower bound holds for the hull: the rest of the gap is
             # that of μ
-            tolerance = max(_SHARPER * tolerance, _SHARPEST)
+            tolerance = _SHARPEST
         else:
             break
     pool_labels = [Y.reshape(len(Y), -1, n_clusters).argmax(axis=2) for Y in pools.members]

@@ -25,7 +25,7 @@ from mtclust.core.class_means import ClassMeans
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import EigenFeatures
-from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of
+from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of, rows_of_tasks
 from mtclust.core.membership import left_out
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model
 from mtclust.search.criteria import Criterion, PaperObjective
@@ -324,7 +324,7 @@ class Problem(Coupled):
 
     def restrict(self, tasks: NDArray[np.int64]) -> Problem:
         """Some of the tasks, λ₂ scaled by m over their number so that the uncoupled model of each stays the same."""
-        rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in tasks])
+        rows = rows_of_tasks(self.offsets, tasks)
         sizes = np.diff(self.offsets)[tasks]
         return replace(
             self,

@@ -46,7 +46,6 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
     content = report_content(found, row_names, command)
     script = _asset("report.js")
     data = {
-        "labels": content["all_labels"],
         "tasks": content["tasks"],
         "clusters": content["cluster_names"],
         "views": content.pop("points"),

@@ -1,8 +1,12 @@
-"""Clustering tasks that were not in ``fit``."""
+"""Clustering a task that was not in ``fit``, with everything learned so far held fixed.
+
+The new task's labels and the enlarged (m+1)×(m+1) coupling are found by the same descent, in which only the new task's
+labels may change.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +14,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
-from mtclust.choose.settings import by_rows
 from mtclust.choose.views import is_wide
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
-from mtclust.core.new_task import NewTask
+from mtclust.core.membership import probabilities
+from mtclust.core.model import DecisionModel
 from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
+from mtclust.estimators.storing import correlation
 from mtclust.search.common import CommonKept
 from mtclust.search.criteria import CRITERIA
 from mtclust.search.new_task import cluster_new_task
@@ -26,11 +31,65 @@ from mtclust.util.system import one_blas_thread
 Array = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class NewTask:
+    """A task clustered by ``fit_task``.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Clusters of the new rows; ids mean what they mean in the fitted tasks.
+    task_covariance_ : ndarray of shape (m + 1, m + 1) or None
+        The enlarged Ω (DMTRC), the new task last.
+    task_correlation_ : ndarray of shape (m + 1,) or None
+        Correlation of the new task with every fitted task and, last, with itself.
+    objective_ : float
+        Objective of all m + 1 tasks.
+
+    Examples
+    --------
+    >>> from mtclust import DMTRC
+    >>> from mtclust.datasets import make_related_tasks
+    >>> X, _, tasks = make_related_tasks(3, separation=6.0, random_state=0).X_y_tasks
+    >>> known = tasks < 2
+    >>> model = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(X[known], tasks=tasks[known])
+    >>> new = model.fit_task(X[~known])
+    >>> new.labels_.shape, new.task_covariance_.shape, new.predict(X[~known][:2]).shape
+    ((90,), (3, 3), (2,))
+    """
+
+    labels_: NDArray[np.int64]
+    task_covariance_: Array | None
+    task_correlation_: Array | None
+    objective_: float
+    _model: DecisionModel
+    _n_features: int
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of further rows of the new task, shape (n, C)."""
+        X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
+        if X.shape[1] != self._n_features:
+            raise ValueError(f"X has {X.shape[1]} features, but this task was clustered with {self._n_features}.")
+        task = np.full(X.shape[0], len(self._model.intercept) - 1)
+        return self._model.scores(X, task)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Clusters of further rows of the new task."""
+        return np.argmax(self.decision_function(X), axis=1)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the clusters for further rows of the new task, shape (n, C).
+
+        The temperature is that of the fitted model (:mod:`mtclust.core.membership`).
+        """
+        return probabilities(self.decision_function(X), self._model.temperature)
+
+
 def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator."""
-    kept = model._kept
+    kept, params = model._kept, model._read_params()
     given = _rows_of_new_task(model, X, kept.n_columns)
-    order = content_order(given).of_rows(np.zeros(given.shape[0], dtype=np.int64)) if by_rows(model) else None
+    order = content_order(given).of_rows(np.zeros(given.shape[0], dtype=np.int64)) if params.by_rows else None
     rows = given if order is None else given[order]
     if sizes is None:
         sizes = model.sizes if same_for_all_clusters(model.sizes) else "auto"
@@ -39,7 +98,7 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
     bounds = _bounds_of_new_task(model, kept, sizes, rows.shape[0])
     open_sizes = isinstance(sizes, str) and sizes == "auto"  # then random_state has no effect, as in fit
     rng = np.random.default_rng(0) if open_sizes else generator_of(model.random_state)
-    options = replace(model._read_search_options(), n_jobs=None)
+    options = replace(params.options, n_jobs=None)
     with one_blas_thread():
         problem, point = cluster_new_task(kept, rows, bounds, options, rng)
         covariance = point.Z if COUPLINGS[problem.method].couples_labels else None
@@ -62,7 +121,7 @@ def _by_common_model(model: Any, kept: CommonKept, rows: Any, sizes: Any) -> New
         bounds = parse_sizes(sizes, [rows.shape[0]], model.n_clusters_)
         labels = assign(-common.scores(rows, first), bounds.lower[0], bounds.upper[0])
         common = replace(common, present=bounds.present)
-    coupled = COUPLINGS[model._method(m)].couples_labels
+    coupled = COUPLINGS[model._read_params().method_of(m)].couples_labels
     covariance, row = (np.full((m, m), 1.0 / m), np.ones(m)) if coupled else (None, None)
     return NewTask(labels, covariance, row, float("nan"), common, rows.shape[1])
 
@@ -80,9 +139,3 @@ def _rows_of_new_task(model: Any, X: Any, expected: int) -> Any:
         hint = " Leave the task column out: all rows are of the new task." if rows.shape[1] == expected + 1 else ""
         raise ValueError(f"X has {rows.shape[1]} features, but {type(model).__name__} was fitted on {expected}.{hint}")
     return rows.toarray() if sp.issparse(rows) and not is_wide(rows) else rows
-
-
-def correlation(covariance: Array) -> Array:
-    """Correlation matrix of a covariance matrix."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
-    return covariance / np.outer(scale, scale)
