@@ -23,9 +23,8 @@ from mtclust.core.model import DecisionModel
 from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
 from mtclust.estimators.storing import correlation
-from mtclust.search.common import CommonKept
 from mtclust.search.criteria import CRITERIA
-from mtclust.search.new_task import cluster_new_task
+from mtclust.search.new_task import CommonKept, cluster_new_task
 from mtclust.util.system import one_blas_thread
 
 Array = NDArray[np.float64]

@@ -39,7 +39,6 @@ from mtclust.core.kernels import Kernel, eigen_features, is_precomputed
 from mtclust.core.known import check_sizes, known_counts
 from mtclust.core.labels import (
     SizeBounds,
-    counts_by_task,
     free_bounds,
     neutral_bounds,
     one_per_task,
@@ -49,7 +48,6 @@ from mtclust.core.labels import (
 )
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
-from mtclust.search.common import CommonFrame, labels_by
 from mtclust.search.criteria import CRITERIA, criterion_named
 from mtclust.search.problem import Fit, Point, Problem, SearchOptions
 from mtclust.search.recipe import Outcome, first_relationship, solve
@@ -149,10 +147,10 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
             rows = _dense(given.rows[index.order[part][:_ROWS_AT_ONCE]])
             move = rows.mean(axis=0) - sample_rows.mean(axis=0)
             for _ in range(_TURNS):
-                move = (rows - means[labels_by(model, rows - move)]).mean(axis=0)
+                move = (rows - means[model.clusters(rows - move)]).mean(axis=0)
         for begin in range(part.start, part.stop, _ROWS_AT_ONCE):
             rows = _dense(given.rows[index.order[begin : min(begin + _ROWS_AT_ONCE, part.stop)]])
-            z = indicators(labels_by(model, rows - move), C)
+            z = indicators(model.clusters(rows - move), C)
             sums[task] += z.T @ rows
             counts[task] += z.sum(axis=0)
     moves = offsets_by_sums(sums, counts)
@@ -171,6 +169,8 @@ def _chosen_on_few(params: Params, clusters: NDArray[np.int64]) -> bool:
 
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
     """Which tasks those of ``few`` of an outcome are."""
+    if prepared.settings.frame != "task":  # all rows are one task
+        return np.zeros(1, dtype=np.int64)
     whole = prepared.is_searched and prepared.form == "dual"
     return np.arange(index.n_tasks) if whole else prepared.sample.tasks
 
@@ -244,7 +244,8 @@ def _searched_on_few(
     few = settings.question.problem(settings.spec, settings.criterion)
     part = proportional(bounds.restrict(sample.tasks), index.sizes[sample.tasks], sample.index.sizes)
     starts = options.single_task_n_init or options.n_init
-    rough = replace(options, n_init=max(1, options.n_init // EFFORT), single_task_n_init=starts, polish=False)
+    n_init = max(min(options.n_init, 2), options.n_init // EFFORT)
+    rough = replace(options, n_init=n_init, single_task_n_init=starts, polish=False)
     return solve(few.with_bounds(part), rough, rng)
 
 
@@ -318,7 +319,7 @@ def _of_every_task(
         rows = given.rows[index.input_rows(index.offsets[task] + some)]
         rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
         positions.append(some)
-        found.append(labels_by(teacher, rows - rows.mean(axis=0)))
+        found.append(teacher.clusters(rows - rows.mean(axis=0)))
     return positions, found, seen
 
 
@@ -347,7 +348,7 @@ def _coupling_of_all(Z: Array, seen: NDArray[np.int64]) -> Array:
 def _in_common_frame(
     prepared: Prepared, few: Outcome, index: TaskIndex, options: SearchOptions, rng: np.random.Generator
 ) -> Outcome:  # fmt: skip
-    """All rows labelled by one model; the tasks alone keep the best labels that each of them has by itself."""
+    """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has by itself."""
     sample, choice = prepared.sample, prepared.settings.choice
     pooled, point = few.problem, few.point
     apart = None if choice is None or choice.apart is None else choice.apart.labels
@@ -359,16 +360,9 @@ def _in_common_frame(
         first = np.argsort(positions)
         carried = pooled.carried_labels([positions[first]], _labels_of(few.point)[first], pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True, tasks=()))
-    counts = counts_by_task(np.asarray(point.labels), index.offsets, pooled.bounds.n_clusters)
-    settings = prepared.settings
-    frame: Any = CommonFrame(
-        pooled, index.offsets, free_bounds(index.sizes, counts > 0), settings.moves,
-        None if settings.moves is None else settings.view.rows,
-    )  # fmt: skip
-    whole = frame.point(point)
-    single = whole if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), whole.value)
+    single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
     return Outcome(
-        frame, whole, single, few.problem, few.point, few.point, similarity, groups_of_tasks(similarity)
+        pooled, point, single, few.problem, few.point, few.point, similarity, groups_of_tasks(similarity)
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.mistakes import check_index
 from mtclust.estimators.problems import clusters_per_task
-from mtclust.search.common import rows_in_frame
+from mtclust.search.new_task import rows_in_frame
 from mtclust.search.problem import Method, Point, Problem
 from mtclust.search.recipe import solve
 from mtclust.util.messages import counted, reporting

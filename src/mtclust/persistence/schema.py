@@ -30,8 +30,7 @@ from mtclust.estimators.stability import Stability
 from mtclust.persistence.format import check_hashes
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Moments
-from mtclust.search.common import CommonKept
-from mtclust.search.new_task import FeatureKept, KernelKept
+from mtclust.search.new_task import CommonKept, FeatureKept, KernelKept
 
 Sizes = dict[str, int]
 

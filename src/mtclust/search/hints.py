@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from mtclust.core.assignment import assign
 from mtclust.core.hints import Hints
 from mtclust.core.known import known_counts, left_over, names_after_known, placed, with_room
-from mtclust.core.labels import SizeBounds, free_bounds, tasks_of_rows
+from mtclust.core.labels import SizeBounds, tasks_of_rows
 from mtclust.core.links import linked_clusters
 from mtclust.core.membership import best_temperature, probabilities
-from mtclust.search.common import CommonFrame
 from mtclust.search.problem import Point, SearchOptions
 from mtclust.search.recipe import Outcome
 
@@ -42,26 +41,18 @@ def keep_known(
     ``few_tasks`` says which tasks those of ``outcome.few`` are, ``free_names`` that clusters may be renamed: not where
     a table of sizes names them.
     """
-    problem: Any = outcome.problem
-    common = isinstance(problem, CommonFrame)
-    own, point = (problem.pooled, outcome.point.fit.pooled) if common else (problem, outcome.point)
-    labels, bounds = np.asarray(point.labels, dtype=np.int64), own.bounds
-    names = np.tile(np.arange(bounds.n_clusters), (own.n_tasks, 1))
+    problem, point = outcome.problem, outcome.point
+    labels, bounds = np.asarray(point.labels, dtype=np.int64), problem.bounds
+    names = np.tile(np.arange(bounds.n_clusters), (problem.n_tasks, 1))
     if free_names:
-        names = names_after_known(labels, known, own.offsets, bounds.fitted(labels, own.offsets))
-    found, end = _descended(own, point, known, names, options, rng)
-    if outcome.few is own:
-        few, few_point = found, end
-    else:
+        names = names_after_known(labels, known, problem.offsets, bounds.fitted(labels, problem.offsets))
+    found, end = _descended(problem, point, known, names, options, rng)
+    few, few_point = found, end
+    if outcome.few is not problem:
         labels = np.asarray(outcome.few_point.labels, dtype=np.int64)
         bounds = outcome.few.bounds.fitted(labels, outcome.few.offsets)
-        own_names = names if common else names[few_tasks]
-        few = outcome.few.with_bounds(bounds.renamed(own_names).fixed())
-        few_point = few.renamed(outcome.few_point, own_names)
-    if common:
-        whole = replace(problem, pooled=found)
-        end = whole.point(end)
-        found = whole.with_bounds(free_bounds(np.diff(problem.offsets), whole.class_counts(end) > 0))
+        few = outcome.few.with_bounds(bounds.renamed(names[few_tasks]).fixed())
+        few_point = few.renamed(outcome.few_point, names[few_tasks])
     return replace(outcome, problem=found, point=end, few=few, few_point=few_point, named=True)
 
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
+from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, raw_kernel
 from mtclust.core.labels import SizeBounds
-from mtclust.core.model import KernelOrigin
+from mtclust.core.model import DecisionModel, KernelOrigin
 from mtclust.core.tasks import spread_positions
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
@@ -36,6 +37,8 @@ Labels = NDArray[np.int64]
 SMALL_SHARE = 0.3
 #: ridge of the regression on the other tasks that labels a small task
 _RIDGE = 0.001
+#: turns of labels and moves of a new task at most
+_TURNS = 20
 #: rows of a new task that are searched, of more
 _SEARCHED = 600
 
@@ -203,6 +206,79 @@ class FeatureKept:
             replace(self.features, centres=last_centre(mean, m)), criterion, gone=(self.b, self.counts),
         )  # fmt: skip
         return problem, starts, np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class CommonKept:
+    """What a fit in a common frame keeps for later tasks: the one model.
+
+    Attributes
+    ----------
+    model : DecisionModel
+        With one task.
+    bounds : SizeBounds
+        Of the fitted tasks.
+    moves : ndarray of shape (m, d), optional
+        What is taken off the rows of the fitted tasks, where they are aligned.
+    means : ndarray of shape (C, d), optional
+        Of the clusters then, to which a new task is moved.
+    """
+
+    model: DecisionModel
+    bounds: SizeBounds
+    moves: Array | None = None
+    means: Array | None = None
+
+    @classmethod
+    def of(cls, model: DecisionModel, bounds: SizeBounds, moves: Array | None, rows: Array | None) -> CommonKept:
+        """With the means of the clusters of some rows, after they were moved."""
+        if rows is None:
+            return cls(model, bounds, moves)
+        z = indicators(model.clusters(rows), bounds.n_clusters)
+        return cls(model, bounds, moves, z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
+
+    @property
+    def n_columns(self) -> int:
+        model = self.model
+        if model.kernel.kind == "precomputed":
+            raise ValueError(
+                'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
+                'Fit with kernel="rbf", "linear" or a callable.'
+            )
+        return int(model.coefficients.shape[2] if model.rows is None else model.rows.shape[1])
+
+    def model_of_new_task(self, rows: Any) -> DecisionModel:
+        """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are.
+
+        The task is moved to where its rows lie closest to the means of the clusters that the model then puts them in:
+        from where it is, or from where its mean is that of the others, in turns.
+        """
+        if self.means is None:
+            return self.model
+        rows = rows.toarray() if sp.issparse(rows) else rows
+        centre = self.means.mean(axis=0)
+        ends = [self._moved_to_means(rows, begun) for begun in (np.zeros_like(centre), rows.mean(axis=0) - centre)]
+        # of two that are as good the nearer: the rows of one cluster would fit any
+        near = [distance * len(rows) + float(np.mean(move**2)) for distance, move in ends]
+        return self.model.moved(ends[int(np.argmin(near))][1][None, :])
+
+    def _moved_to_means(self, rows: Array, move: Array) -> tuple[float, Array]:
+        """Mean squared distance of rows to the means of their clusters, and the move that it ends with."""
+        assert self.means is not None
+        labels = None
+        for _ in range(_TURNS):
+            now = self.model.clusters(rows - move)
+            if labels is not None and np.array_equal(labels, now):
+                break
+            labels = now
+            move = (rows - self.means[labels]).mean(axis=0)
+        return float(np.mean((rows - move - self.means[self.model.clusters(rows - move)]) ** 2)), move
+
+
+def rows_in_frame(kept: Any, rows: Any, task_numbers: NDArray[np.int64]) -> Any:
+    """Rows of the fitted tasks where their model compares them: moved, if tasks are aligned."""
+    moves = getattr(kept, "moves", None)
+    return rows if moves is None else (rows.toarray() if sp.issparse(rows) else rows) - moves[task_numbers]
 
 
 def small_tasks(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
