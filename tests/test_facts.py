@@ -129,8 +129,8 @@ def test_data_without_clusters_are_called_so_everywhere():
     noted(model, n_clusters=NumberOfClusters(3, "", {}, structure="none"))
     facts = Facts.of(model)
     assert facts.standing == "none"
-    assert "there may be no clusters" in facts.headline("90 rows")
-    assert facts.separated.startswith("The data show no structure")
+    assert "which a test does not confirm" in facts.headline("90 rows")
+    assert facts.separated.startswith("A test finds no structure")
     assert "No clear clusters" in titles(model)
 
 

@@ -505,7 +505,7 @@ def judge_claims(frames: Mapping[str, Any]) -> dict[str, list[Judged]]:
 
 
 def write_claims(out: Path, *, quick: bool = False) -> Path:
-    """Write ``claims.html`` and ``claims.md`` from the tables below ``out``; returns the path of the former."""
+    """Write ``claims.md`` from the tables below ``out``."""
     judged = judge_claims({name: read_frame(out, name) for name in _EXPERIMENTS.values()})
     sections = [_overview(judged), _counterparts(out)]
     for name, claims in judged.items():
@@ -513,7 +513,7 @@ def write_claims(out: Path, *, quick: bool = False) -> Path:
         text = "\n\n".join([state(experiment, out / name), *(_in_words(*claim) for claim in claims)])
         sections.append(Section(experiment.title, text, pictures=read_pictures(out, name)))
     write_page(Page("The paper's claims, one by one", command("all", None, quick), RULE, sections), out, "claims")
-    return out / "claims.html"
+    return out / "claims.md"
 
 
 def _in_words(claim: Claim, cases: Sequence[Case]) -> str:

@@ -224,7 +224,11 @@ def test_where_there_are_no_clusters_no_differences_are_told():
     text = " ".join(str(found.summary()).split())
     assert "no structure beyond single columns and their correlations" in text
     assert "times as" not in text
-    assert not report_content(found)["compared"]
+    assert "closest task" not in text
+    content = report_content(found)
+    assert not content["compared"]
+    assert content["relationship"] is None
+    assert not found.tasks["particular"].str.contains(" as ").any()
 
 
 def test_of_two_clusters_a_difference_is_told_once():

@@ -31,7 +31,7 @@ from paper.experiments.methods import (
     printed_options,
     true_sizes,
 )
-from paper.experiments.page import Page, Section, as_html, as_markdown
+from paper.experiments.page import Page, Section, as_markdown
 from paper.experiments.protocols import Estimate, as_reported, estimate, oracle, with_names
 from paper.experiments.supervised import SupervisedLinear
 from paper.experiments.table import as_frame, as_row
@@ -232,13 +232,9 @@ def test_unknown_supervised_kind_is_refused():
         SupervisedLinear("MTXL")
 
 
-def test_pages_escape_what_they_show(tmp_path):
-    page = Page("a<b", "mtclust", "`x` **y** <script>", [Section("t", "", ("|h|",), [["*DMTRC_l <i>", "**holds**"]])])
-    html = as_html(page, tmp_path)
-    assert "<script>" not in html
-    assert "<i>" not in html
-    assert "<code>x</code> <strong>y</strong> &lt;script&gt;" in html
-    assert r"| \*DMTRC_l <i> | **holds** |" in as_markdown(page)
+def test_pages_escape_the_marks_of_markdown():
+    page = Page("a", "mtclust", "`x` **y**", [Section("t", "", ("|h|",), [["*DMTRC_l", "**holds**"]])])
+    assert r"| \*DMTRC_l | **holds** |" in as_markdown(page)
     assert r"| \|h\| |" in as_markdown(page)
 
 
@@ -247,6 +243,5 @@ def test_a_figure_is_the_same_file_twice(tmp_path):
         figure, axes = figures.panels(1)
         figures.hinton(axes[0, 0], np.array([[1.0, -0.5], [-0.5, 1.0]]), ["x", "y"])
         figures.save(figure, tmp_path / name, "omega")
-    for suffix in ("png", "svg"):
-        first, second = (tmp_path / name / "figures" / f"omega.{suffix}" for name in ("a", "b"))
-        assert first.read_bytes() == second.read_bytes()
+    first, second = (tmp_path / name / "figures" / "omega.png" for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()

@@ -343,7 +343,7 @@ class Clustering:
             f"{self.encoder.describe()}: {self.n_clusters} cluster{'s' if self.n_clusters != 1 else ''} with "
             f"{type(model).__name__}, {model.selection_.kernel} kernel"
         )
-        header, table = sizes_table(model)
+        header, table = sizes_table(model, facts)
         kept = self._rows is not None or "clusters" in self._kept
         lines = replace(self, _polars=False).clusters.iterrows() if kept else ()
         clusters = [
@@ -484,7 +484,7 @@ class Clustering:
         columns: dict[str, Any] = {"rows": sizes.sum(axis=1)}
         for c, name in enumerate(self.named(np.arange(self.n_clusters))):
             columns[f"share of {name}"] = sizes[:, c] / sizes.sum(axis=1)
-        kind, matrix = likeness_of_tasks(model)
+        kind, matrix = likeness_of_tasks(model, self.facts)
         if len(sizes) > 1 and matrix is not None:
             away = np.where(np.eye(len(sizes), dtype=bool), -np.inf, matrix)
             columns["closest"] = [str(model.tasks_[k]) for k in away.argmax(axis=1)]

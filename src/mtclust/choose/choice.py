@@ -218,8 +218,6 @@ class Choice:
         Highest score first.
     frame : {"task", "all", "aligned"}
     spec : KernelSpec
-    criterion : {"E", "J"}
-    sizes : {"free", "given"}
     outcome : Outcome
         Models of the labels, on the rows that were looked at.
     reason : str
@@ -235,8 +233,6 @@ class Choice:
     tried: list[Candidate]
     frame: Frame
     spec: KernelSpec
-    criterion: str
-    sizes: str
     outcome: Outcome
     reason: str
     question: Question
@@ -271,7 +267,7 @@ def choose_kernel(question: Question, options: SearchOptions) -> Choice:
     tried = _judged(question, judge, {name: _labels(outcome) for name, _, outcome in found})
     best = tried[0]
     _, spec, outcome = found[names.index(best.name)]
-    return Choice(best, tried, "task", spec, "J", "given", outcome, _reason(tried), question)
+    return Choice(best, tried, "task", spec, outcome, _reason(tried), question)
 
 
 def choose_labels(question: Question, options: SearchOptions, tasks: Labels | None = None) -> Choice:
@@ -299,7 +295,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
         alone = replace(question, method="independent")
         single = modelled(alone, spec, apart.labels, options)
         outcome = replace(outcome, single=single.point, few_single=single.point)
-    return Choice(best, tried, frame, spec, "E", "free", outcome, _reason(tried, best), own, offsets, apart)
+    return Choice(best, tried, frame, spec, outcome, _reason(tried, best), own, offsets, apart)
 
 
 def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, Labels], Judge]:

@@ -47,7 +47,7 @@ def decide_coupling(
         full = coupling in ("full", 1)
         outcome = outcome if full else shrunk(outcome, float(coupling), options, rng)
         return outcome, CouplingDecision(coupling, _BY_USER)
-    if choice is not None and choice.sizes == "free":
+    if choice is not None and choice.question.sizes_open:
         return outcome, _decision_of_candidates(choice, outcome)
     C = outcome.problem.bounds.n_clusters
     both = np.stack([sample.labels_of(point, index) for point in (outcome.point, outcome.single)])

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,6 +44,9 @@ from mtclust.core.validation import split_task_column
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.util.messages import phase, warn_user
 from mtclust.util.system import one_blas_thread, require
+
+if TYPE_CHECKING:
+    from mtclust.estimators.base import MultitaskClusterer
 
 Array = NDArray[np.float64]
 Offsets = NDArray[np.int64]
@@ -187,7 +190,7 @@ def _either(numbers: list[int]) -> str:
 
 
 def select_n_clusters(
-    estimator: Any, X: Any, *, tasks: Any = None, candidates: Iterable[int] = CANDIDATES
+    estimator: MultitaskClusterer, X: Any, *, tasks: Any = None, candidates: Iterable[int] = CANDIDATES
 ) -> ClusterNumberChoice:
     """Choose the number of clusters without labels, and say whether there are any.
 

@@ -172,7 +172,6 @@ class Settings:
     kernel : Kernel
     frame : {"task", "all", "aligned"}
     criterion : {"J", "E"}
-    sizes : {"given", "free"}
     lambda1 : ndarray of shape (m,)
     lambda2 : float
         As it is given.
@@ -192,7 +191,6 @@ class Settings:
     kernel: Kernel
     frame: Frame
     criterion: str
-    sizes: str
     lambda1: Array
     lambda2: float
     weight: float
@@ -262,14 +260,12 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     choice, view, moves = None, question.view, None
     frame: Frame = "task"
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
-    sizes = "free" if criterion == "E" else "given"
     if _is_open(question):
         rough = replace(params.options, n_init=max(1, params.options.n_init // EFFORT))
-        choice = (
-            choose_labels(question, rough, sample.index.by_rows)
-            if question.sizes_open
-            else choose_kernel(question, rough)
-        )
+        if question.sizes_open:
+            choice = choose_labels(question, rough, sample.index.by_rows)
+        else:
+            choice = choose_kernel(question, rough)
         spec, frame = choice.spec, choice.frame
     share = params.lambda2_share(m)
     if choice is not None and frame != "task":  # then all rows are one task
@@ -282,9 +278,7 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     else:
         lambda1, lambda2 = lambdas or constant_lambdas(m, spec, criterion, share)
     kernel = view.through(spec, frame).kernel
-    return Settings(
-        spec, kernel, frame, criterion, sizes, lambda1, lambda2, lambda2 * share, view, choice, question, moves
-    )
+    return Settings(spec, kernel, frame, criterion, lambda1, lambda2, lambda2 * share, view, choice, question, moves)
 
 
 def _question(params: Params, given: Input, sample: Sample, lambdas: tuple[Array, float] | None) -> Question:
@@ -388,7 +382,7 @@ def selection_of(params: Params, settings: Settings, sample: Sample, names: NDAr
         frame=_FRAME_IN_WORDS[settings.frame] if frame_open else None,
         lambda1=dict(zip(names.tolist(), lambda1)) if isinstance(params.lambda1, Mapping) else lambda1[0],
         lambda2=settings.lambda2,
-        sizes=SizesChoice(settings.sizes, _SIZES_IN_WORDS[settings.sizes]) if params.sizes_open else params.sizes,
+        sizes=_FREE_SIZES if params.sizes_open else params.sizes,
         reason=None if choice is None else choice.reason,
         candidates=candidates,
         chosen_on=None if sample.complete else f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks",
@@ -396,10 +390,7 @@ def selection_of(params: Params, settings: Settings, sample: Sample, names: NDAr
     )
 
 
-_SIZES_IN_WORDS = {
-    "free": "whatever sizes the chosen labels have",
-    "given": "set by the user",
-}
+_FREE_SIZES = SizesChoice("free", "whatever sizes the chosen labels have")
 _FRAME_IN_WORDS = {
     "task": "every task around its own centre: tasks may be shifted against each other, and have all clusters",
     "all": "all tasks in one frame: the levels of the tasks count, and a task may lack clusters",

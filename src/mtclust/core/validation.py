@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array
 
@@ -20,7 +21,7 @@ _LISTED = 3
 
 
 def read_rows(
-    estimator: Any,
+    estimator: BaseEstimator,
     X: Any,
     tasks: Any,
     *,

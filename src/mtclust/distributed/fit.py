@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from mtclust.distributed.unusable import chunks_named
 from mtclust.rows.features import FeatureMap, held_as, source_of
 from mtclust.rows.moments import block_rows, far_from_zero
 from mtclust.util.system import require
+
+if TYPE_CHECKING:
+    from mtclust.estimators.base import MultitaskClusterer
 
 #: up to this many rows are fitted in memory
 ALL_ROWS = 30_000
@@ -121,7 +124,7 @@ def chunked_index(layout: Layout) -> ChunkedIndex:
     return ChunkedIndex(layout.names, none, none, layout.offsets)
 
 
-def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
+def fit_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
     """Cluster the rows of a Dask collection; see :meth:`MultitaskClusterer.fit`."""
     params = estimator._read_params()
     _check_possible(params)
@@ -132,7 +135,7 @@ def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
         return _fit(estimator, params, engine, table, X, tasks)
 
 
-def _fit(estimator: Any, params: Params, engine: Engine, table: Table, X: Any, tasks: Any) -> Any:
+def _fit(estimator: MultitaskClusterer, params: Params, engine: Engine, table: Table, X: Any, tasks: Any) -> Any:
     layout = lay_out(engine, table)
     n = int(layout.sizes.sum())
     engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
@@ -157,7 +160,7 @@ def _check_possible(params: Params) -> None:
         )
 
 
-def _fit_gathered(estimator: Any, engine: Engine, X: Any, tasks: Any, lengths: list[int]) -> Any:
+def _fit_gathered(estimator: MultitaskClusterer, engine: Engine, X: Any, tasks: Any, lengths: list[int]) -> Any:
     """So few rows that the search would be run on all of them anyway."""
     da = require("dask.array", "dask")
     X, tasks = (engine.gather([item])[0] if hasattr(item, "__dask_graph__") else item for item in (X, tasks))
@@ -170,7 +173,7 @@ def _fit_gathered(estimator: Any, engine: Engine, X: Any, tasks: Any, lengths: l
     return estimator
 
 
-def scores_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
+def scores_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
     """``decision_function`` as a Dask array with the chunks of X, computed when it is asked for."""
     engine = Engine()
     table = read(engine, estimator, X, tasks, reset=False)

@@ -51,6 +51,9 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
             del self._later
         return held[name]
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(LATER if "_later" in self.__dict__ else ())]
+
     def __getstate__(self) -> dict[str, Any]:
         """Everything is found before a model is pickled or copied."""
         for name in LATER:

@@ -58,13 +58,12 @@ def unchanged_on_failure(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A method that ends with an error, Ctrl-C included, leaves its estimator as it was: unfitted, or fitted before."""
 
     @wraps(fit)
-    def wrapped(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-        before = vars(estimator).copy()
+    def wrapped(estimator: MultitaskClusterer, *args: Any, **kwargs: Any) -> Any:
+        before = estimator.__dict__.copy()
         try:
             return fit(estimator, *args, **kwargs)
         except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
+            estimator.__dict__ = before
             raise
 
     return wrapped

@@ -7,7 +7,7 @@ labels may change.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,9 @@ from mtclust.estimators.storing import correlation
 from mtclust.search.criteria import CRITERIA
 from mtclust.search.new_task import CommonKept, cluster_new_task
 from mtclust.util.system import one_blas_thread
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
 
@@ -84,7 +87,7 @@ class NewTask:
         return probabilities(self.decision_function(X), self._model.temperature)
 
 
-def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
+def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator."""
     kept, params = model._kept, model._read_params()
     given = _rows_of_new_task(model, X, kept.n_columns)
@@ -109,7 +112,7 @@ def cluster_task(model: Any, X: Any, sizes: Any) -> NewTask:
         return NewTask(labels, covariance, row, point.value, decision, rows.shape[1])
 
 
-def _by_common_model(model: Any, kept: CommonKept, rows: Any, sizes: Any) -> NewTask:
+def _by_common_model(model: AfterFit, kept: CommonKept, rows: Any, sizes: Any) -> NewTask:
     """In a common frame the one model labels rows of any task, aligned with the others where those are."""
     common = replace(kept.model_of_new_task(rows), temperature=model._model.temperature)
     m = len(kept.bounds.lower) + 1
@@ -125,14 +128,14 @@ def _by_common_model(model: Any, kept: CommonKept, rows: Any, sizes: Any) -> New
     return NewTask(labels, covariance, row, float("nan"), common, rows.shape[1])
 
 
-def _bounds_of_new_task(model: Any, kept: Any, sizes: Any, n_rows: int) -> SizeBounds:
+def _bounds_of_new_task(model: AfterFit, kept: Any, sizes: Any, n_rows: int) -> SizeBounds:
     left_open = isinstance(sizes, str) and sizes == "auto"
     if left_open and not CRITERIA[kept.criterion].exchanges:
         return neutral_bounds(np.array([n_rows]), np.array([model.n_clusters_]))
     return parse_sizes(sizes, [n_rows], model.n_clusters_)
 
 
-def _rows_of_new_task(model: Any, X: Any, expected: int) -> Any:
+def _rows_of_new_task(model: AfterFit, X: Any, expected: int) -> Any:
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=model)
     if rows.shape[1] != expected:
         hint = " Leave the task column out: all rows are of the new task." if rows.shape[1] == expected + 1 else ""

@@ -81,7 +81,7 @@ class Prepared:
     @property
     def is_searched(self) -> bool:
         """Whether there is a search of its own: where nothing or only the kernel was open."""
-        return self.settings.choice is None or self.settings.sizes == "given"
+        return self.settings.choice is None or not self.settings.question.sizes_open
 
 
 def form_of(params: Params, X: Any) -> str:
@@ -370,8 +370,7 @@ def _bounds_of(params: Params, settings: Settings, given: Input) -> SizeBounds:
     index = given.index
     if not CRITERIA[settings.criterion].exchanges:
         return neutral_bounds(index.sizes, given.clusters)
-    rule = params.sizes if settings.sizes == "given" else "balanced"
-    return parse_sizes(rule, index.sizes, given.clusters, index.names)
+    return parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
 
 
 def _warn_if_constant(scale: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from mtclust.core.membership import probabilities
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.estimators.confidence import outliers_of, sorted_rows
 from mtclust.estimators.storing import set_labels
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Labels = NDArray[np.int64]
 
@@ -112,7 +115,7 @@ def check_copies(copies: Copies, ids: Any, hints: Hints) -> None:
             )
 
 
-def store_by_row(estimator: Any, rows: Any, ids: Any, copies: Copies, known: Labels | None) -> None:
+def store_by_row(estimator: AfterFit, rows: Any, ids: Any, copies: Copies, known: Labels | None) -> None:
     """Attributes of repeated rows, told for every row once; rows that do not count are put where ``predict`` does."""
     C = estimator.n_clusters_
     labels = copies.voted(estimator.labels_, C)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust.choose.choice import Question, labelling
-from mtclust.choose.record import SizesChoice
 from mtclust.choose.views import KernelSpec, View
 from mtclust.core.known import placed
 from mtclust.core.labels import (
@@ -47,6 +46,9 @@ from mtclust.search.problem import Method, Point, Problem
 from mtclust.search.recipe import solve
 from mtclust.util.messages import counted, reporting
 from mtclust.util.system import one_blas_thread
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -229,7 +231,9 @@ def _interval(estimate: Array, values: Array, factor: float) -> Array:
     return np.stack([estimate - reach, estimate + reach], axis=-1)
 
 
-def refit_on_subsamples(model: Any, X: Any, tasks: Any, n_refits: int, share: float, random_state: Any) -> Stability:
+def refit_on_subsamples(
+    model: AfterFit, X: Any, tasks: Any, n_refits: int, share: float, random_state: Any
+) -> Stability:
     """``stability`` of a fitted estimator."""
     if is_dask(X, tasks):
         raise TypeError("stability needs rows in memory, but X or tasks is a Dask collection; give some computed.")
@@ -263,7 +267,7 @@ def refit_on_subsamples(model: Any, X: Any, tasks: Any, n_refits: int, share: fl
 class _Refitting:
     """Refits of one model."""
 
-    def __init__(self, model: Any, rows: Any, index: TaskIndex, labels: Labels) -> None:
+    def __init__(self, model: AfterFit, rows: Any, index: TaskIndex, labels: Labels) -> None:
         self.model, self.index, self.labels = model, index, labels
         self.precomputed = model._model.kernel.kind == "precomputed"
         self.rows = rows if self.precomputed else rows[index.order]
@@ -271,17 +275,17 @@ class _Refitting:
         kind = "rbf" if chosen.width is not None else chosen.kernel
         function = model._model.kernel.function if kind == "callable" else None
         self.spec = KernelSpec(kind, chosen.width, function)
-        self.sizes = chosen.sizes.chosen if isinstance(chosen.sizes, SizesChoice) else "given"
         apart = chosen.coupling is not None and chosen.coupling.decision in ("none", 0)
         self.params = model._read_params()
         self.method: Method = "independent" if apart else self.params.method_of(index.n_tasks)
         own = chosen.coupling is not None and not apart and chosen.center == "task"
         self.covariance = model.task_covariance_ if own and index.n_tasks > 1 else None
-        self.name = chosen.candidates[0].name if self.sizes == "free" and chosen.candidates else None
+        free = getattr(chosen.sizes, "chosen", None) == "free"  # not in models of earlier versions
+        self.name = chosen.candidates[0].name if free and chosen.candidates else None
         self.options = replace(self.params.options, n_init=_N_INIT, single_task_n_init=_STARTS, n_seeds=1)
 
     def __call__(self, share: float, rng: np.random.Generator) -> Refit:
-        strata = self.labels if self.sizes == "given" else None
+        strata = None if self.params.sizes_open else self.labels
         tasks, where = subsample(self.index.offsets, share, self.model.n_clusters_, rng, strata)
         offsets = np.searchsorted(where, np.append(self.index.offsets[tasks], self.index.offsets[-1]))
         common = self.model.selection_.center != "task"
@@ -340,10 +344,9 @@ class _Refitting:
         )
         lambda2 = chosen.lambda2 * self.params.lambda2_share(m) * m / len(tasks)
         rule = model.sizes if same_for_all_clusters(model.sizes) else "balanced"
-        open_sizes = self.sizes != "given"
         method: Method = self.method if len(tasks) > 1 else "independent"
         self._question = Question(
-            self._view(where, offsets), (self.spec,), clusters[tasks], method, rule, open_sizes,
+            self._view(where, offsets), (self.spec,), clusters[tasks], method, rule, self.params.sizes_open,
             (lambda1[tasks], lambda2), ("task",), model.n_components, model.tasks_[tasks],
         )  # fmt: skip
         problem = self._question.problem(self.spec, chosen.criterion)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.search.recipe import Outcome
 from mtclust.util.messages import warn_user
 
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
+
 Array = NDArray[np.float64]
 
 #: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
@@ -29,7 +32,7 @@ LARGEST_FEATURE_COVARIANCE = 2000
 
 
 def store(
-    estimator: Any, params: Params, prepared: Prepared, given: Input, outcome: Outcome, **decided: Record | None
+    estimator: AfterFit, params: Params, prepared: Prepared, given: Input, outcome: Outcome, **decided: Record | None
 ) -> Outcome:
     """Set the attributes of a fitted estimator; returns the outcome with the names that its clusters got.
 
@@ -82,7 +85,7 @@ def _form_of(prepared: Prepared, point: Point) -> dict[str, Any]:
     return {"form": "primal", "features": features.described.format(n_features), "certified": point.certified}
 
 
-def _store_coupling(estimator: Any, params: Params, problem: Any, point: Point) -> int | None:
+def _store_coupling(estimator: AfterFit, params: Params, problem: Any, point: Point) -> int | None:
     """Set Ω or D, whichever the method has; returns how many features D weighs."""
     if COUPLINGS[params.method].couples_labels:
         m = len(estimator.tasks_)
@@ -140,7 +143,7 @@ def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) ->
         )
 
 
-def _store_relaxation(estimator: Any, index: TaskIndex, result: Outcome) -> None:
+def _store_relaxation(estimator: AfterFit, index: TaskIndex, result: Outcome) -> None:
     """Set the attributes of the relaxation, or remove those of an earlier fit."""
     relaxation = result.relaxation
     if relaxation is None:
@@ -162,7 +165,7 @@ def _store_relaxation(estimator: Any, index: TaskIndex, result: Outcome) -> None
         warn_if_collapsed(relaxation, init)
 
 
-def set_labels(estimator: Any, labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> None:
+def set_labels(estimator: AfterFit, labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> None:
     """Other labels of the rows, in the order of the input, and the cluster sizes that belong to them."""
     sizes = np.zeros_like(estimator.cluster_sizes_)
     np.add.at(sizes, (task_numbers, labels), 1)

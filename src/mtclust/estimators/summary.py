@@ -10,7 +10,7 @@ decide which words are used; ``benchmarks/sentences.py`` measures how often each
 standing    when (the first that applies)                    the rows …
 =========== ================================================ ========================================================
 one         there is one cluster                             are one cluster
-none        the test finds no clusters, or separation ≤ 0    were divided, there may be no clusters
+none        the test finds no clusters, or separation ≤ 0    were divided, which a test does not confirm
 divided     clusters were not tested, or agree below .7      were divided
 overlapping separation below .25                             were divided into clusters that overlap
 apart       all other cases                                  fall into clusters
@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ from mtclust.choose.record import SizesChoice
 from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
 from mtclust.util.messages import advice, columns, distinct_names, listing, option, padded, shown_name
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
 
@@ -95,7 +98,7 @@ class Facts:
     >>> facts.standing, facts.headline("100 rows in 2 tasks")
     ('divided', '100 rows in 2 tasks were divided into 3 clusters.')
     >>> Facts(3, 2, 100, -0.1).headline("100 rows in 2 tasks")
-    '100 rows in 2 tasks were divided into 3 clusters, but there may be no clusters in them.'
+    '100 rows in 2 tasks were divided into 3 clusters, which a test does not confirm.'
     """
 
     n_clusters: int
@@ -106,7 +109,7 @@ class Facts:
     stability: Stability | None = None
 
     @classmethod
-    def of(cls, model: Any) -> Facts:
+    def of(cls, model: AfterFit) -> Facts:
         """The facts about a fitted model."""
         number = model.selection_.get("n_clusters") or {}
         return cls(
@@ -136,7 +139,7 @@ class Facts:
         divided = f"{rows} were divided into {self.n_clusters} clusters"
         return {
             "one": f"{rows} are one cluster.",
-            "none": f"{divided}, but there may be no clusters in them.",
+            "none": f"{divided}, which a test does not confirm.",
             "divided": f"{divided}{differing}.",
             "overlapping": f"{divided} that overlap{differing}.",
         }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters{differing}.")
@@ -150,8 +153,7 @@ class Facts:
         ends = "0: as in data without clusters, 1: they do not touch"
         if self.structure == "none":
             return (
-                "The data show no structure beyond single columns and their correlations, which the clusters only "
-                f"divide (separation {figure}; {ends})."
+                f"A test finds no structure beyond single columns and their correlations (separation {figure}; {ends})."
             )
         if self.separation <= 0:
             return f"The clusters are no clearer than those of data without clusters (separation {figure}; {ends})."
@@ -170,12 +172,14 @@ class Facts:
         return "" if self.stability is None or self.standing == "one" else str(self.stability)
 
 
-def likeness_of_tasks(model: Any) -> tuple[str, Array | None]:
-    """What says how alike tasks are, and that (m × m): None where nothing is known.
+def likeness_of_tasks(model: AfterFit, facts: Facts | None = None) -> tuple[str, Array | None]:
+    """What says how alike tasks are, and that (m × m): None where nothing is known, or where there are no clusters.
 
     "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
     shares of clusters: 1 − ½ Σ_c |π_ic − π_kc|; "similarity" of the clusters of every task alone elsewhere.
     """
+    if not (facts or Facts.of(model)).comparable:
+        return "shares", None
     if model.selection_.get("center") in ("all", "aligned") and len(model.tasks_) > 1:
         sizes = np.asarray(model.cluster_sizes_, dtype=float)
         shares = sizes / sizes.sum(axis=1, keepdims=True)
@@ -186,17 +190,17 @@ def likeness_of_tasks(model: Any) -> tuple[str, Array | None]:
     return "similarity", None if similarity is None else np.asarray(similarity, dtype=float)
 
 
-def _coupled(model: Any) -> bool:
+def _coupled(model: AfterFit) -> bool:
     """Whether the tasks were clustered together in the end."""
     return model.selection_.get("coupling", {}).get("decision") not in ("none", 0)
 
 
-def shares_were_given(model: Any) -> bool:
+def shares_were_given(model: AfterFit) -> bool:
     """Whether the sizes of the clusters were set by the user, so that comparing them is meaningless."""
     return not (isinstance(model.sizes, str) and model.sizes == "auto")
 
 
-def choices(model: Any) -> list[tuple[str, str, str]]:
+def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     """What was chosen or given: what it is called, its value, and why."""
     chosen = model.selection_
     number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
@@ -227,7 +231,7 @@ def _lambdas(first: Any, second: float) -> str:
     return f"λ1 = λ2 = {one}" if one == two else f"λ1 = {one}, λ2 = {two}"
 
 
-def groups_in_words(model: Any) -> str:
+def groups_in_words(model: AfterFit) -> str:
     """Groups of similar tasks: their names, of many tasks their sizes; empty where there is one group or none."""
     few = set(small_tasks(model))
     groups = [group for group in model.task_groups_ if not few.issuperset(group)]
@@ -257,7 +261,7 @@ class Caution:
 
 
 def cautions(
-    model: Any, warned: Sequence[Any] = (), names: Mapping[int, str] | None = None, facts: Facts | None = None
+    model: AfterFit, warned: Sequence[Any] = (), names: Mapping[int, str] | None = None, facts: Facts | None = None
 ) -> list[Caution]:
     """What a reader of the clusters should know before trusting them; nothing if nothing stands out.
 
@@ -294,7 +298,7 @@ def cautions(
     ]
 
 
-def _search(model: Any) -> list[Caution]:
+def _search(model: AfterFit) -> list[Caution]:
     if hasattr(model, "relaxed_labels_"):
         text = "The labels are those of a convex relaxation; they depend on where it started and when it stopped. "
         return [Caution("Relaxed labels", text + 'Compare with solver="exchange".')]
@@ -331,7 +335,7 @@ def _stability(facts: Facts) -> list[Caution]:
     return [Caution("Some clusters are not reproduced", text)]
 
 
-def _outliers(model: Any) -> list[Caution]:
+def _outliers(model: AfterFit) -> list[Caution]:
     scores = getattr(model, "outlier_scores_", None)
     n = 0 if scores is None else int(np.count_nonzero(np.asarray(scores) > FAR))
     if not n:
@@ -341,7 +345,7 @@ def _outliers(model: Any) -> list[Caution]:
     return [Caution("Rows far from all others", text)]
 
 
-def _apart(model: Any) -> list[Caution]:
+def _apart(model: AfterFit) -> list[Caution]:
     coupling, given = model.selection_.get("coupling", {}), getattr(model, "coupling", "auto")
     if len(model.tasks_) == 1 or not coupling or coupling["decision"] != "none" or given in ("none", 0):
         return []
@@ -353,21 +357,14 @@ def _apart(model: Any) -> list[Caution]:
     return [Caution("Tasks clustered apart", text)]
 
 
-def _sizes(model: Any) -> list[Caution]:
-    sizes = np.asarray(model.cluster_sizes_)
-    rows, clusters = sizes.sum(axis=1), _clusters_of_tasks(model)
-    found = []
-    if isinstance(model.sizes, str | Real | tuple):  # a table asks for what is in it
-        if len(rows) == 1 or model.selection_.get("center") != "task":  # where a task may lack clusters
-            places = _tiny(sizes.sum(axis=0), model.n_clusters_, "")
-        else:
-            shown = distinct_names(model.tasks_.tolist())
-            enough = np.flatnonzero(rows >= clusters)  # with fewer rows than clusters some must be empty
-            places = [place for i in enough for place in _tiny(sizes[i], clusters[i], f" of task {shown[i]}")]
-        if places:
-            text = f"{listing(places, _NAMED)}: too few to say much about. "
-            fewer = advice('Try fewer clusters or sizes="balanced".', "Try fewer --clusters or --sizes balanced.")
-            found.append(Caution("Tiny clusters", text + fewer))
+def _sizes(model: AfterFit) -> list[Caution]:
+    total, found = np.asarray(model.cluster_sizes_).sum(axis=0), []
+    tiny = np.flatnonzero(total < max(TINY_ROWS, TINY_SHARE * total.sum() / len(total)))
+    asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
+    if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
+        text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], _NAMED)}: too few to say "
+        fewer = advice('Try fewer clusters or sizes="balanced".', "Try fewer --clusters or --sizes balanced.")
+        found.append(Caution("Tiny clusters", f"{text}much about. {fewer}"))
     small = small_tasks(model)
     if small:
         text = f"{_tasks(model, small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows"
@@ -375,13 +372,7 @@ def _sizes(model: Any) -> list[Caution]:
     return found
 
 
-def _clusters_of_tasks(model: Any) -> NDArray[np.int64]:
-    if isinstance(model.n_clusters, Mapping):
-        return np.array([model.n_clusters[name] for name in model.tasks_.tolist()], dtype=np.int64)
-    return np.full(len(model.tasks_), model.n_clusters_, dtype=np.int64)
-
-
-def small_tasks(model: Any) -> list[Any]:
+def small_tasks(model: AfterFit) -> list[Any]:
     """Tasks with too few rows to tell clusters by themselves.
 
     Examples
@@ -392,22 +383,13 @@ def small_tasks(model: Any) -> list[Any]:
     >>> small_tasks(DSTC(2, kernel="linear", lambda1=0.1, sizes="balanced", random_state=0).fit(X, tasks=tasks))
     ['small']
     """
+    names, number = model.tasks_.tolist(), model.n_clusters
+    clusters = [number[name] if isinstance(number, Mapping) else model.n_clusters_ for name in names]
     rows = np.asarray(model.cluster_sizes_).sum(axis=1)
-    return [model.tasks_.tolist()[i] for i in np.flatnonzero(rows < FEW_ROWS * _clusters_of_tasks(model))]
+    return [name for name, n, c in zip(names, rows, clusters) if n < FEW_ROWS * c]
 
 
-def _tiny(sizes: Any, n_clusters: int, place: str) -> list[str]:
-    """The clusters of a task, or of all rows, with hardly any rows, in words."""
-    total = int(sizes.sum())
-    limit = TINY_SHARE * total / n_clusters
-    if total >= FEW_ROWS * n_clusters:  # else all clusters are small, which is said once
-        limit = max(limit, TINY_ROWS)
-    found = [f"{sizes[c]} of {total} rows in cluster {c}{place}" for c in np.flatnonzero((sizes > 0) & (sizes < limit))]
-    missing = int(n_clusters - np.count_nonzero(sizes))
-    return found + ([f"{missing} of {n_clusters} clusters{place or ' of the data'} without rows"] if missing else [])
-
-
-def _one_task_each(model: Any) -> list[Caution]:
+def _one_task_each(model: AfterFit) -> list[Caution]:
     """Clusters that lie in one task: where all tasks are measured from one origin, a shift of a task looks like one."""
     sizes = np.asarray(model.cluster_sizes_)
     if len(sizes) == 1 or model.selection_.get("center") == "task" or not isinstance(model.sizes, str):
@@ -440,7 +422,7 @@ def _warnings(raised: Sequence[Any], facts: Facts) -> list[Caution]:
     return found + [Caution("Warning", text) for text in dict.fromkeys(others)]
 
 
-def _tasks(model: Any, names: list[Any], *, begin: bool = False) -> str:
+def _tasks(model: AfterFit, names: list[Any], *, begin: bool = False) -> str:
     """Some of the model's tasks; long names are shortened where all of them are equal."""
     shown = dict(zip(map(str, model.tasks_.tolist()), distinct_names(model.tasks_.tolist())))
     named = [shown[str(name)] for name in names]
@@ -534,7 +516,7 @@ class Summary:
         )
 
 
-def summarise(model: Any) -> Summary:
+def summarise(model: AfterFit) -> Summary:
     """Collect what :class:`Summary` says about a fitted estimator."""
     facts = Facts.of(model)
     counts = [
@@ -559,10 +541,10 @@ def summarise(model: Any) -> Summary:
         found.append(("similar tasks", groups_in_words(model)))
     chosen = [(what, f"{value}: {why}") for what, value, why in choices(model)]
     sections = [("Chosen", chosen), ("Found", [(name, text) for name, text in found if text])]
-    return Summary(title, *sizes_table(model), sections, cautions(model))
+    return Summary(title, *sizes_table(model, facts), sections, cautions(model))
 
 
-def _kernel(model: Any) -> str:
+def _kernel(model: AfterFit) -> str:
     kernel = model.kernel if isinstance(model.kernel, str) else getattr(model.kernel, "__name__", "callable")
     names = {"rbf": "RBF kernel", "linear": "linear kernel", "precomputed": "precomputed kernel"}
     n_features = int(model.n_features_in_) - (model.task_column is not None)
@@ -570,7 +552,7 @@ def _kernel(model: Any) -> str:
     return names.get(kernel, f"kernel {shown_name(kernel)}") + on
 
 
-def sizes_table(model: Any) -> tuple[list[str], list[list[str]]]:
+def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the table of tasks."""
     sizes = model.cluster_sizes_
     header = ["task", "rows", *(str(c) for c in range(sizes.shape[1]))]
@@ -580,7 +562,7 @@ def sizes_table(model: Any) -> tuple[list[str], list[list[str]]]:
         shown = [[f"{row.min()}", f"{np.median(row):g}", f"{row.max()}"] for row in sizes]
     names = [shown_name(name) for name in model.tasks_.tolist()]
     table = [[name, str(int(row.sum())), *texts] for name, row, texts in zip(names, sizes, shown)]
-    kind, matrix = likeness_of_tasks(model)
+    kind, matrix = likeness_of_tasks(model, facts)
     if len(names) > 1 and matrix is not None:
         nearest = np.where(np.eye(len(matrix), dtype=bool), -np.inf, matrix).argmax(axis=1)
         header.append(f"closest task ({kind})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,9 @@ from mtclust.core.validation import read_rows
 from mtclust.estimators.storing import LARGEST_FEATURE_COVARIANCE
 from mtclust.util.messages import shown_name
 from mtclust.util.system import require
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
 
@@ -43,7 +46,7 @@ def cluster_style(cluster: int) -> dict[str, str]:
     return {"color": COLOURS[place], "marker": MARKERS[round_ % len(MARKERS)]}
 
 
-def column_names(estimator: Any) -> list[Any]:
+def column_names(estimator: AfterFit) -> list[Any]:
     """Names of the columns of X without the task column; their numbers where they have no names."""
     names = list(getattr(estimator, "feature_names_in_", range(estimator.n_features_in_)))
     task_column = estimator.task_column
@@ -54,7 +57,7 @@ def column_names(estimator: Any) -> list[Any]:
     return names
 
 
-def _check_fitted(estimator: Any, attribute: str = "labels_", only: str = "") -> None:
+def _check_fitted(estimator: AfterFit, attribute: str = "labels_", only: str = "") -> None:
     check_is_fitted(estimator, "labels_")
     if not hasattr(estimator, attribute):
         raise TypeError(f"estimator is a {type(estimator).__name__}; {only}.")
@@ -84,7 +87,9 @@ def _matrix_axes(ax: Any, names: Sequence[Any], beside: float = 0.0) -> Any:
     return ax
 
 
-def plot_task_relationship(estimator: Any, ax: Any = None, *, correlation: bool = True, order: str = "sorted") -> Any:
+def plot_task_relationship(
+    estimator: AfterFit, ax: Any = None, *, correlation: bool = True, order: str = "sorted"
+) -> Any:
     """Hinton diagram of how the tasks are related: the area of a square is the size of the entry, its colour the sign.
 
     Parameters
@@ -137,7 +142,7 @@ def plot_task_relationship(estimator: Any, ax: Any = None, *, correlation: bool 
     return ax
 
 
-def plot_feature_covariance(estimator: Any, ax: Any = None, *, max_features: int = 30) -> Any:
+def plot_feature_covariance(estimator: AfterFit, ax: Any = None, *, max_features: int = 30) -> Any:
     """Heat map of the feature covariance D that the tasks share: a large diagonal entry is a feature that all use.
 
     Parameters
@@ -182,7 +187,7 @@ def plot_feature_covariance(estimator: Any, ax: Any = None, *, max_features: int
     return ax
 
 
-def plot_history(estimator: Any, ax: Any = None) -> Any:
+def plot_history(estimator: AfterFit, ax: Any = None) -> Any:
     """The objective after every step of the search; the colour says which stage found it.
 
     For cutting planes the lower bound is shown as well.
@@ -230,7 +235,7 @@ def plot_history(estimator: Any, ax: Any = None) -> Any:
     return ax
 
 
-def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -> Any:
+def plot_selection(estimator: AfterFit, ax: Any = None, *, what: str | None = None) -> Any:
     """What "auto" chose from: the score of every candidate, and the one taken.
 
     Parameters
@@ -293,7 +298,7 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
 
 
 def plot_tasks(
-    estimator: Any,
+    estimator: AfterFit,
     X: Any,
     tasks: Any = None,
     axes: Any = None,
@@ -396,7 +401,7 @@ def plot_tasks(
     return panels
 
 
-def _two_dimensions(estimator: Any, rows: Any, numbers: NDArray[np.int64]) -> tuple[Array, list[str] | None]:
+def _two_dimensions(estimator: AfterFit, rows: Any, numbers: NDArray[np.int64]) -> tuple[Array, list[str] | None]:
     """Two coordinates of every row; the names of the axes where these are columns of X."""
     n, d = rows.shape
     precomputed = is_precomputed(estimator.kernel)

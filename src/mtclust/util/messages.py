@@ -10,7 +10,10 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("mtclust")
@@ -227,7 +230,7 @@ _under_way: ContextVar[_UnderWay] = ContextVar("under_way", default=_UnderWay())
 
 
 @contextmanager
-def reporting(estimator: Any) -> Iterator[None]:
+def reporting(estimator: BaseEstimator) -> Iterator[None]:
     """What happens inside the ``with`` block is the fit of this estimator."""
     token = _under_way.set(_UnderWay(type(estimator).__name__, int(estimator.verbose)))
     try:

@@ -125,7 +125,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "share_intervals": share_intervals(model, order),
         "profiles": _profiles(found, row_names, shown),
         "effect_range": EFFECT_RANGE,
-        "relationship": task_relationship(model, shown),
+        "relationship": task_relationship(model, shown, facts),
         "views": [{"task": task, "rows": int(sizes[task].sum()), "drawn": len(drawn[task])} for task in shown],
         "points": [_points(found, task, drawn[task], places[task], row_names) for task in shown],
         "least_sure": _least_sure(found, row_names),
@@ -259,9 +259,9 @@ def share_intervals(model: Any, order: list[int]) -> dict[str, Any] | None:
 # -- tasks -------------------------------------------------------------------------------------------------------------
 
 
-def task_relationship(model: Any, shown: list[int]) -> dict[str, Any] | None:
+def task_relationship(model: Any, shown: list[int], facts: Facts | None = None) -> dict[str, Any] | None:
     """The learned correlations of some tasks, or how alike their clusters or shares are; None where that is unknown."""
-    kind, matrix = likeness_of_tasks(model)
+    kind, matrix = likeness_of_tasks(model, facts)
     if len(model.tasks_) < 2 or matrix is None:
         return None
     known: Stability | None = getattr(model, "stability_", None)
