@@ -46,9 +46,6 @@ PATH = (64.0, 16.0, 4.0, 1.0)
 _RANDOM_STARTS = 6
 #: leading eigen-features that k-means sees
 _K_MEANS_FEATURES = 50
-_K_MEANS_RESTARTS = 3
-#: fewer rows are left to random starts
-_K_MEANS_ROWS = 30
 
 
 class Modelled(Protocol):
@@ -326,9 +323,9 @@ def _k_means_starts(kernel: Array, lower: Labels, upper: Labels) -> list[Labels]
     """Labels of k-means on the leading eigen-features, with every cluster that the task may have."""
     present = np.flatnonzero(upper)
     n, C = len(kernel), len(present)
-    if not 1 < C < n or n < _K_MEANS_ROWS:
+    if not 1 < C < n:
         return []
-    labels = present[k_means(leading_features(kernel, _K_MEANS_FEATURES), C, _K_MEANS_RESTARTS)]
+    labels = present[k_means(leading_features(kernel, _K_MEANS_FEATURES), C)]
     counts = np.bincount(labels, minlength=len(lower))
     return [labels] if np.all(counts >= lower) else []
 

@@ -37,8 +37,6 @@ Labels = NDArray[np.int64]
 SMALL_SHARE = 0.3
 #: ridge of the regression on the other tasks that labels a small task
 _RIDGE = 0.001
-#: turns of labels and moves of a new task at most
-_TURNS = 20
 #: rows of a new task that are searched, of more
 _SEARCHED = 600
 
@@ -266,7 +264,7 @@ class CommonKept:
         """Mean squared distance of rows to the means of their clusters, and the move that it ends with."""
         assert self.means is not None
         labels = None
-        for _ in range(_TURNS):
+        for _ in range(20):  # labels may go round in circles
             now = self.model.clusters(rows - move)
             if labels is not None and np.array_equal(labels, now):
                 break

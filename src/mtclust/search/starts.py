@@ -73,13 +73,13 @@ def random_labels(
     return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
 
 
-def k_means(features: Array, n_clusters: int, n_init: int) -> NDArray[np.int64]:
+def k_means(features: Array, n_clusters: int) -> NDArray[np.int64]:
     """Labels of k-means, the same every time; silent about fewer distinct rows than clusters."""
     from sklearn.cluster import KMeans
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(n_clusters, n_init=n_init, random_state=0).fit_predict(features).astype(np.int64)
+        return KMeans(n_clusters, n_init=3, random_state=0).fit_predict(features).astype(np.int64)
 
 
 def quadratic_forms(kernel: Array, ridges: Array) -> list[Array]:
