@@ -23,7 +23,7 @@ from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
 from mtclust.core.tasks import ORDERED, TaskIndex, index_tasks
-from mtclust.problem.protocol import Method, Point, SearchOptions
+from mtclust.search.problem import Method, Point, SearchOptions
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ _LEAST_ROWS = 15
 #: settings are chosen on, and so many at least
 _TASKS, _FEWEST_TASKS = 100, 60
 #: candidates are searched with this share of ``n_init``
-_EFFORT = 4
+EFFORT = 4
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     frame: Frame = "task"
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
     if _is_open(question):
-        rough = replace(params.options, n_init=max(1, params.options.n_init // _EFFORT))
+        rough = replace(params.options, n_init=max(1, params.options.n_init // EFFORT))
         if question.sizes_open:
             choice = choose_labels(question, rough, sample.index.by_rows)
         else:

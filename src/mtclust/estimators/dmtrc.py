@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.estimators.base import MultitaskClusterer
-from mtclust.problem.protocol import Method
+from mtclust.search.problem import Method
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
