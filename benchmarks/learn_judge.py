@@ -35,7 +35,7 @@ from _tables import made_by, markdown_table
 from mtclust.choose import choice
 from mtclust.choose.views import View, candidate_kernels
 from mtclust.metrics import macro_nmi
-from mtclust.problem.protocol import SearchOptions
+from mtclust.search.problem import SearchOptions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

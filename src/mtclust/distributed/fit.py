@@ -18,15 +18,14 @@ from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, chunks_named, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, over_chunks, picked
-from mtclust.problem.sample import ALL_ROWS
 from mtclust.rows.features import FeatureMap, held_as, source_of
 from mtclust.util.system import require
 
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-#: rows of any sample that is asked for, all tasks together
-_MOST_SAMPLED = 600
+#: up to this many rows are fitted in memory; rows of any sample that is asked for, all tasks together
+ALL_ROWS, _MOST_SAMPLED = 30_000, 600
 
 
 class ChunkedTable:

@@ -55,6 +55,7 @@ class ChunkedRows:
     part_reading: chunk.Reading | None = None
     offsets: NDArray[np.int64] = field(init=False)
     n_passes: int = 0
+    is_exchanged = False
 
     def __post_init__(self) -> None:
         self.offsets = self.layout.offsets

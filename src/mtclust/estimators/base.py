@@ -42,12 +42,12 @@ from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_confidence
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
-from mtclust.estimators.problems import check_known, clusters_per_task, form_of, prepare, solved
+from mtclust.estimators.problems import check_known, clusters_per_task, form_of, prepare, solved, tasks_of_few
 from mtclust.estimators.repeated import read_counts, repeated_rows, store_by_row
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.problem.protocol import Method, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
+from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
 
@@ -190,8 +190,7 @@ class MultitaskClusterer(AfterFit):
         with one_blas_thread(), reporting(self), memory_named(what):
             prepared = prepare(params, given, form)
             outcome, decision = solved(params, prepared, given, rng)
-            # a choice may have put the tasks in another order
-            few_tasks = np.arange(len(index.names)) if prepared.is_searched else prepared.sample.tasks
+            few_tasks = tasks_of_few(prepared, index)
             if known is not None:
                 outcome = keep_known(outcome, known, options, rng, few_tasks, same_for_all_clusters(self.sizes))
             if hints.links is not None:

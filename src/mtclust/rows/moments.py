@@ -116,6 +116,10 @@ class RowSource(Protocol):
     def shift(self) -> NDArray[Any] | None:
         """What is taken off the raw rows of every task (m × d), None for nothing."""
 
+    @property
+    def is_exchanged(self) -> bool:
+        """Whether single rows are exchanged in the end: where they are at hand and not very many."""
+
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Features of some rows of a task."""
 
@@ -193,6 +197,13 @@ class Moments:
     @property
     def root_scale(self) -> float:
         return float(np.sqrt(self.scale)) if self.scale > 0 else 1.0
+
+    def joined(self, new: Moments) -> Moments:
+        """These tasks and then those, with the scale of these."""
+        return Moments(
+            np.append(self.sizes, new.sizes), np.vstack([self.mean, new.mean]), np.vstack([self.total, new.total]),
+            np.concatenate([self.gram, new.gram]), self.scale, np.append(self.largest, new.largest),
+        )  # fmt: skip
 
     def on_raw(self, task: int, W: Array) -> tuple[Array, Array]:
         """Weights and constant with which raw rows z of a task score as φ does with W: φᵀW = zᵀ·weights + constant."""
