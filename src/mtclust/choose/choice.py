@@ -325,13 +325,6 @@ def _descents(
         outcome = solve(weighed.problem(spec, "J"), rough, _rng())
         ends[f"{frame}:J"] = _labels(outcome)
         ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()))
-    one = [name for name in ranked if several and name.split(":")[0] in ("all", "aligned")]
-    if one:
-        common: Frame = "aligned" if one[0].startswith("aligned:") else "all"
-        offsets = None
-        if common == "aligned":
-            offsets = frames.offsets_of_tasks(question.X, question.tasks, found[one[0]], question.n_clusters)
-        ends[f"{common}:E"] = _descended(weighed.in_frame(common, offsets), spec, found[one[0]], rough)
     return ends
 
 
@@ -369,7 +362,9 @@ def _frame(question: Question, best: Candidate) -> tuple[Frame, Array | None]:
     if question.n_tasks == 1 or best.is_apart or np.ptp(question.clusters) > 0:
         allowed = ("task",)
     X, tasks, C = question.X, question.tasks, question.n_clusters
-    found = frames.lengths(frames.directions(X, tasks, C), tasks, best.labels, C) if len(allowed) > 1 else {}
+    found: dict[Frame, float] = {}
+    if len(allowed) > 1:
+        found = frames.lengths(*frames.directions(X, tasks, C, frames.unsaid(X)), tasks, best.labels, C)
     frame = min(allowed, key=lambda name: round(found.get(name, 0.0), 6))
     if frame != "aligned":
         return frame, None
