@@ -137,6 +137,13 @@ def test_normal_scores_keep_the_shifts_of_tasks_and_the_order_of_rows_and_lose_l
     assert farthest < 0.5 * before
 
 
+def test_a_description_is_not_shorter_for_clusters_that_it_leaves_empty():
+    X, y = rows(EQUAL)
+    three, four = (lengths(X, NO_ERRORS, TASKS, np.where(y == 2, 1, y), C) for C in (3, 4))
+    for frame in three:  # the room for one cluster more: its mean, its covariance and its share
+        assert four[frame] - three[frame] > 0.5 * 5 * np.log(360) / 360
+
+
 def test_offsets_are_the_shifts_of_tasks():
     X, y = rows(SKEWED, shift=2.0)
     offsets = offsets_of_tasks(X, TASKS, y, 3)

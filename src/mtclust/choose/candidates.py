@@ -42,8 +42,8 @@ _NEIGHBOURS = 10
 _DENSE_GRAPH = 150
 #: candidates that EM begins with
 _STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours", "own:k-means")
-#: passes of the matching of ids
-_SWEEPS = 4
+#: passes of the matching of ids, and tasks that it begins with
+_SWEEPS, _FIRST_MODELS = 4, 10
 
 
 def propose(
@@ -66,8 +66,8 @@ def propose(
     >>> import numpy as np
     >>> X = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 8, axis=0) + np.random.default_rng(0).normal(size=(24, 2))
     >>> found = propose(X, np.zeros(24, dtype=int), 3)
-    >>> sorted(found)[:2], found["all:k-means"].reshape(3, 8).ptp(axis=1).tolist() if hasattr(X, "ptp") else [0, 0, 0]
-    (['all:gaussians', 'all:k-means'], [0, 0, 0])
+    >>> sorted(found), np.ptp(found["all:k-means"].reshape(3, 8), axis=1).tolist()
+    (['all:gaussians', 'all:k-means', 'all:neighbours', 'all:one shape'], [0, 0, 0])
     """
     m, n_clusters = int(tasks.max()) + 1, int(np.max(clusters))
     wanted = {"all", "task", "aligned", "own"} if only is None else set(only)
@@ -132,8 +132,8 @@ def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> dict[st
 def matched(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Labels:
     """The same clusters with ids that agree over tasks: means of clusters around their task's mean lie closest.
 
-    Every task is tried as the first model; the others are matched to it, then all to the mean of all, and the cheapest
-    end counts.
+    Tasks whose smallest cluster has most rows are tried as the first model; the others are matched to it, then all to
+    the mean of all, and the cheapest end counts.
     """
     m, C = int(tasks.max()) + 1, n_clusters
     cells = indicators(tasks * C + labels, m * C)
@@ -141,7 +141,7 @@ def matched(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Labels:
     means = (cells.T @ frames.around_means(X, tasks) / np.maximum(counts, 1.0)[:, None]).reshape(m, C, -1)
     weights = counts.reshape(m, C)
     best, ids = np.inf, np.tile(np.arange(C), (m, 1))
-    for first in _first_models(weights):
+    for first in np.argsort(-weights.min(axis=1), kind="stable")[:_FIRST_MODELS]:
         model, new = means[first], np.tile(np.arange(C), (m, 1))
         cost = np.inf
         for _ in range(_SWEEPS):
@@ -158,11 +158,6 @@ def matched(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Labels:
         if cost < best * (1 - 1e-9):
             best, ids = cost, new.copy()
     return ids[tasks, labels]
-
-
-def _first_models(weights: Array) -> NDArray[np.int64]:
-    """Tasks to begin the matching with: those whose smallest cluster has most rows."""
-    return np.argsort(-weights.min(axis=1), kind="stable")[:10]
 
 
 def k_means(X: Array, n_clusters: int, runs: int = _RUNS) -> Labels:

@@ -249,7 +249,7 @@ def choose_kernel(question: Question, options: SearchOptions) -> Choice:
             found.append((f"task:J, {spec.name}", spec, solve(question.problem(spec, "J"), options, _rng())))
     names = [name for name, _, _ in found]
     judge = Judge(question.X, question.tasks, question.n_clusters)
-    tried = _judged(question, judge, {name: _labels(outcome) for name, _, outcome in found})
+    tried = _judged(question, judge, {name: _labels(outcome.point) for name, _, outcome in found})
     best = tried[0]
     _, spec, outcome = found[names.index(best.name)]
     return Choice(best, tried, "task", spec, "J", "given", outcome, _reason(tried), question)
@@ -323,8 +323,8 @@ def _descents(
         if LINEAR in question.kernels and spec != LINEAR:
             ends[f"{frame}:E, linear"] = _descended(weighed, LINEAR, found[own[0]], rough)
         outcome = solve(weighed.problem(spec, "J"), rough, _rng())
-        ends[f"{frame}:J"] = _labels(outcome)
-        ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()))
+        ends[f"{frame}:J"] = _labels(outcome.point)
+        ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()).point)
     return ends
 
 
@@ -332,7 +332,7 @@ def _descended(question: Question, spec: KernelSpec, labels: Labels, options: Se
     """Where labels end under E, with the coupling that they lead to."""
     problem = question.problem(spec, "E", labels)
     point = _point(problem, labels)
-    return _labels_of(problem.descend(point, _rng(), options.effort("from candidates")))
+    return _labels(problem.descend(point, _rng(), options.effort("from candidates")))
 
 
 def _point(problem: KernelProblem, labels: Labels) -> Point:
@@ -417,9 +417,5 @@ def _rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def _labels(outcome: Outcome) -> Labels:
-    return _labels_of(outcome.point)
-
-
-def _labels_of(point: Point) -> Labels:
+def _labels(point: Point) -> Labels:
     return np.asarray(point.labels, dtype=np.int64)

@@ -126,8 +126,9 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int, move
             mu = in_clusters / (sizes + _NO_ROWS)[:, None]
         cross = in_clusters.T @ mu
         squares = A.T @ A
-        covariance = _regular((squares - cross - cross.T + (mu * sizes[:, None]).T @ mu) / n + E)
-        covariance.flat[:: d + 1] += _ROUNDING * np.trace(squares) / n  # far shifts leave few digits
+        covariance = (squares - cross - cross.T + (mu * sizes[:, None]).T @ mu) / n + E
+        floor = _SMALLEST_VARIANCE * np.trace(covariance) / d + np.finfo(float).tiny
+        covariance.flat[:: d + 1] += floor + _ROUNDING * np.trace(squares) / n  # far shifts leave few digits
         factor = sla.cholesky(covariance, lower=True)
         both = sla.solve_triangular(factor, np.vstack([A, mu]).T, lower=True, check_finite=False).T
         shares = (counts + _PRIOR_ROWS) / (counts + _PRIOR_ROWS).sum(axis=1, keepdims=True)
@@ -222,11 +223,6 @@ def lengths(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) 
         shrunk += E + (_SMALLEST_VARIANCE * np.trace(common + E) / d + np.finfo(float).tiny) * np.eye(d)
         fit = np.trace(np.linalg.solve(shrunk, scatter + sizes[:, None, None] * E), axis1=1, axis2=2)
         length = code + 0.5 * float(np.sum(sizes * np.linalg.slogdet(shrunk)[1] + fit))
-        numbers = numbers * d + len(held) * d * (d + 1) // 2
+        numbers = (numbers + C - len(held)) * d + C * d * (d + 1) // 2  # leaving a cluster empty saves nothing
         found[frame] = (length + 0.5 * numbers * float(np.log(n))) / n
     return found
-
-
-def _regular(covariance: Array) -> Array:
-    d = len(covariance)
-    return np.asarray(covariance + (_SMALLEST_VARIANCE * np.trace(covariance) / d + np.finfo(float).tiny) * np.eye(d))

@@ -101,10 +101,10 @@ class Predictability:
         distances = [cdist(X[part], X[part]) for part in parts]
         pairs = sum(len(part) * (len(part) - 1) for part in parts)
         unit = sum(float(D.sum()) for D in distances) / max(pairs, 1) or 1.0
-        self._spectra = [[_spectrum(part, K) for part, K in zip(parts, _scaled([_linear(X[part]) for part in parts]))]]
-        for width in _WIDTHS:
-            kernels = _scaled([np.exp(-0.5 * (D / (width * unit)) ** 2) for D in distances])
-            self._spectra.append([_spectrum(part, K) for part, K in zip(parts, kernels)])
+        centred = [X[part] - X[part].mean(axis=0) for part in parts]
+        kernels = [[x @ x.T for x in centred]]
+        kernels += [[np.exp(-0.5 * (D / (width * unit)) ** 2) for D in distances] for width in _WIDTHS]
+        self._spectra = [[_spectrum(part, K) for part, K in zip(parts, _scaled(own))] for own in kernels]
 
     def of(self, labels: Labels, n_clusters: int) -> Array:
         """s_c of labels (K × n) by kernel, labelling and cluster (kernels × K × C)."""
@@ -145,11 +145,6 @@ class Predictability:
 def _some(n: int, most: int) -> Labels:
     """Numbers below n, at most so many, evenly spaced."""
     return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
-
-
-def _linear(X: Array) -> Array:
-    X = X - X.mean(axis=0)
-    return X @ X.T
 
 
 def _scaled(kernels: list[Array]) -> list[Array]:
