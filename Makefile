@@ -105,7 +105,6 @@ bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/reference_objective.py
 	$(BIN)/python benchmarks/number_of_clusters.py
 	$(BIN)/python benchmarks/column_weights.py
-	$(BIN)/python benchmarks/reference_methods.py
 	$(BIN)/python benchmarks/cutting_plane.py
 	$(BIN)/python benchmarks/everyday.py
 	$(BIN)/python benchmarks/scale.py

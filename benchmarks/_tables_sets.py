@@ -91,7 +91,7 @@ def _task_data(data: Any, k: int) -> Table:
 
 
 def _pendigits(job: int, sizes: int | tuple[int, ...], seed: int) -> Table:
-    return _task_data(fetch_pendigits_tasks(job, seed, rows_per_class=sizes, data_home=read.data_home()), 5)
+    return _task_data(fetch_pendigits_tasks(job, seed, rows_per_class=sizes), 5)
 
 
 def _digits(seed: int) -> Table:

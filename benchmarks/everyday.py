@@ -31,8 +31,7 @@ from _everyday_fits import (
     growth_cell,
     load,
 )
-from _everyday_report import write_report
-from _everyday_table import measure_report
+from _everyday_report import measure_report, write_report
 from _scale_data import Cell, Mixture, draw
 from _scale_measure import child, timed
 from _tables import Rows
@@ -54,9 +53,10 @@ def time_fit(rows: Rows, part: str, case: str, method: str, seed: int, data: Mix
     print(f"{part}: {case}, {method}, draw {seed}: {found.cpu_seconds:.2f} s", flush=True)
 
 
-def measure_starts(rows: Rows, repeats: int, cell: str) -> None:
+def measure_starts(rows: Rows, repeats: int, cell: str, quick: bool) -> None:
     """Imports, and the first fit of a new process with what earlier ones have compiled."""
-    child("DMTRC", cell, file="_everyday_child.py")  # leaves compiled code behind
+    if not quick:
+        child("DMTRC", cell, file="_everyday_child.py")  # leaves compiled code behind
     for repeat in range(repeats):
         for module in IMPORTS:
             if not rows.has(part="import", case=module, draw=repeat):
@@ -108,11 +108,11 @@ def main() -> None:
     print(f"one thread: {' '.join(_one_thread.SETTINGS)}")
     with threadpool_limits(1):
         if "starts" in options.parts:
-            measure_starts(rows, options.draws, start)
+            measure_starts(rows, options.draws, start, options.quick)
         if "report" in options.parts:
             measure_report(rows, options.draws, quick=options.quick)
-        if {"sizes", "growth"} & set(options.parts):
-            warm_up((100,) if options.quick else (100, 3000))
+        if {"sizes", "growth"} & set(options.parts) and not options.quick:
+            warm_up((100, 3000))
         if "sizes" in options.parts:
             measure_sizes(rows, cases, options.draws)
         if "growth" in options.parts:

@@ -21,16 +21,13 @@ import _scale_parts as parts
 from _scale_data import Cell
 from _scale_measure import Runs
 from _scale_methods import OURS_ONCE
-from _scale_plot import plot_growth
-from _scale_report import write_report
+from _scale_report import plot_growth, write_report
 
 PARTS = ("memory", "starts", "grid", "nystroem", "growth", "text")
 QUICK_GRID = [Cell(1000, 3), Cell(1000, 3, family="elongated")]
 QUICK_GROWTH = {
     "rows": [Cell(300, 2, 5, 3), Cell(1000, 2, 5, 3)],
-    "features": [Cell(300, 2, 5, 3), Cell(300, 2, 10, 3)],
     "tasks": [Cell(300, 2, 5, 3), Cell(300, 4, 5, 3)],
-    "clusters": [Cell(300, 2, 5, 3), Cell(300, 2, 5, 6)],
 }
 
 
@@ -54,7 +51,6 @@ def run_all(runs: Runs, chosen: set[str], rows: int | None, repeats: int | None)
 
 def run_quick(runs: Runs) -> None:
     parts.measure_memory(runs, QUICK_GRID[:1], OURS_ONCE[:1])
-    parts.warm_up(QUICK_GRID[:1])
     parts.time_cells(runs, "grid", QUICK_GRID, None, 1)
     parts.measure_nystroem(runs, Cell(150, 3), (10, 100), 1)
     parts.time_growth(runs, QUICK_GROWTH, 1)

@@ -55,7 +55,6 @@ def add_parser(commands: Any) -> None:
         "--out", type=Path, metavar="DIR",
         help="results go to DIR/EXPERIMENT (default results/reproduce, with --quick results/quick)",
     )  # fmt: skip
-    parser.add_argument("--retry-failed", action="store_true", help="run methods again that ended with an error")
     parser.add_argument("--page-only", action="store_true", help="run nothing; draw figures and pages from the rows")
     parser.set_defaults(run=run)
 
@@ -81,9 +80,8 @@ def run(options: argparse.Namespace) -> None:
                 quick=options.quick,
                 protocol=options.protocol,
                 n_jobs=options.jobs,
-                retry_failed=options.retry_failed,
             )
-        print(f"{name}: {out / name / 'page.html'}")
+        print(f"{name}: {out / name / 'page.md'}")
     if options.experiment == "all":
         from paper.experiments.claims import write_claims
 

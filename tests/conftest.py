@@ -73,13 +73,12 @@ def clustering_of(model, X, tasks, *, scale=1.0, offset=0.0, task_column=None, f
     import pandas as pd
 
     from mtclust.app.clustering import Clustering, Rows, row_margins
-    from mtclust.app.tables import Table, TableEncoder
     from mtclust.app.tables.columns import NumberColumn
-    from mtclust.app.tables.values import NumberForm
+    from mtclust.app.tables.encoding import TableEncoder
+    from mtclust.app.tables.table import Table
 
     frame = pd.DataFrame(offset + scale * np.asarray(X), columns=[f"f{k}" for k in range(X.shape[1])])
-    form = NumberForm().to_dict()
-    columns = [NumberColumn(name, offset, scale, offset, {}, form) for name in frame.columns]
+    columns = [NumberColumn(name, offset, scale, offset, {}, {"unit": ""}) for name in frame.columns]
     names = np.asarray(tasks).astype(str).astype(object)
     table = Table(frame, names, np.arange(1, len(frame) + 1), files, task_column)
     numbers = np.searchsorted(model.tasks_, np.asarray(tasks))

@@ -1,5 +1,6 @@
 """Comparison of models and values to the last bit."""
 
+import io
 import json
 import os
 import struct
@@ -9,6 +10,8 @@ from dataclasses import is_dataclass
 
 import numpy as np
 import scipy.sparse as sp
+
+from mtclust.persistence.format import CHECKSUMS, MANIFEST
 
 #: how many times the usual number of files is damaged; MTCLUST_DAMAGED=10 damages others and ten times as many
 TIMES = int(os.environ.get("MTCLUST_DAMAGED", "1"))
@@ -49,16 +52,33 @@ def assert_same(a, b):
         assert a == b
 
 
+def rewritten(saved, change=None, members=None, **options):
+    """A file with another manifest or other members, made with care: all checksums hold."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(saved)) as old, zipfile.ZipFile(out, "w", **options) as new:
+        contents = {name: old.read(name) for name in old.namelist()} | (members or {})
+        manifest = json.loads(contents.pop(MANIFEST))
+        for name, content in contents.items():
+            new.writestr(name, content)
+        manifest[CHECKSUMS] = {info.filename: info.CRC for info in new.infolist()}
+        if change is not None:
+            change(manifest)
+        new.writestr(MANIFEST, json.dumps(manifest).encode())
+    return out.getvalue()
+
+
 def rewrite_manifest(path, change):
     """Let ``change`` alter what a saved model says of itself; everything else stays, and all checksums hold."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    manifest = json.loads(members["model.json"])
-    change(manifest)
-    members["model.json"] = json.dumps(manifest).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
+    path.write_bytes(rewritten(path.read_bytes(), change))
+
+
+def forged(saved, name, change):
+    """The file with another array; all checksums hold."""
+    with zipfile.ZipFile(io.BytesIO(saved)) as old:
+        array = np.lib.format.read_array(io.BytesIO(old.read(name)))
+    content = io.BytesIO()
+    np.lib.format.write_array(content, np.asarray(change(array)))
+    return rewritten(saved, members={name: content.getvalue()})
 
 
 def public(model):

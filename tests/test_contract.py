@@ -80,7 +80,9 @@ def form(request, monkeypatch):
 def test_attributes_and_what_they_hold(form, method):
     model = form.fitted(method)
     promised = ATTRIBUTES | COUPLING[method]
-    assert {name for name in vars(model) if name.endswith("_")} == promised
+    own = {name for name in set(dir(model)) - set(dir(method)) if name.endswith("_")}
+    assert own == promised
+    assert all(hasattr(model, name) for name in promised)
     labels = np.asarray(model.labels_)
     assert (labels.shape, labels.dtype) == ((len(DATA),), np.int64)
     assert np.asarray(model.single_task_labels_).shape == labels.shape

@@ -11,9 +11,9 @@ from sklearn.utils import estimator_html_repr
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.estimators.facts import cautions
+from mtclust.estimators.summary import cautions
 from mtclust.selection import CouplingDecision, NumberOfClusters
-from mtclust.util.names import columns, shown_name
+from mtclust.util.messages import columns, shown_name
 from tests.conftest import gaussian_tasks
 
 X, Y, TASKS = gaussian_tasks()
@@ -37,7 +37,7 @@ def test_the_summary_says_what_was_clustered_chosen_and_found(model):
     for part in ("sizes", "coupling"):
         assert model.selection_[part]["reason"] in flat
     assert model.selection_["reason"] in flat
-    assert f"{model.loo_score_:.3f} (1: clusters do not touch" in text
+    assert f"separation of {model.loo_score_:.2f}" in flat
     assert f"{model.objective_:.6g}" in text
     assert repr(model.summary()) == text
 
@@ -159,33 +159,15 @@ def noted(fitted, **entries):
     fitted.selection_ = replace(fitted.selection_, **entries)
 
 
-@pytest.mark.filterwarnings("ignore::mtclust.exceptions.UncoupledWarning")
-@pytest.mark.parametrize("coupling", ["auto", "full"])
-def test_unrelated_tasks_are_cautioned(coupling):
-    rows, tasks = np.concatenate([gaussian_tasks(n_tasks=1, seed=seed, d=12)[0] for seed in range(3)]), TASKS
-    fitted = DMTRC(3, kernel="linear", coupling=coupling, random_state=0).fit(rows, tasks=tasks)
-    noted(fitted, task_similarity=np.eye(3))
-    fitted.task_correlation_ = np.array([[1, 0.05, 0], [0.05, 1, 0.6], [0, 0.6, 1]])
-    if coupling == "full":
-        assert titles(fitted) == ["Unrelated tasks coupled", "Weak relationship"]
-        found = said(fitted)
-        assert "The tasks look unrelated (similarity to the nearest task 0.00 on average, below 0.4)" in found[0]
-        assert "Task 0 has little in common with any other task (correlation below 0.3)" in found[1]
-        fitted.task_correlation_ = np.eye(3)
-        assert "No two tasks are clearly related" in said(fitted)[1]
-        fitted.task_correlation_ = np.full((3, 3), 0.5)
-        assert titles(fitted) == ["Unrelated tasks coupled"]
-        fitted.coupling, fitted.task_correlation_ = "auto", np.eye(3)
-        noted(fitted, coupling=CouplingDecision("full", "", per_task={0: 0.1, 1: 0.0, 2: 0.0}))
-        assert titles(fitted) == ["Weak relationship"]
-        fitted.selection_["coupling"]["per_task"][0] = 0.0  # no label changed
-        assert titles(fitted) == []
-    else:
-        noted(fitted, coupling=CouplingDecision("none", "they look unrelated"))
-        assert said(fitted) == [
-            "Tasks clustered apart: Every task was clustered on its own: they look unrelated. Cluster ids were matched "
-            'afterwards. coupling="full" couples them all the same.'
-        ]
+def test_tasks_that_were_clustered_apart_are_said_to_be():
+    fitted = DMTRC(3, kernel="linear", random_state=0).fit(X, tasks=TASKS)
+    noted(fitted, coupling=CouplingDecision("none", "they look unrelated"))
+    assert said(fitted) == [
+        "Tasks clustered apart: Every task was clustered on its own: they look unrelated. Cluster ids were matched "
+        'afterwards. coupling="full" couples them all the same.'
+    ]
+    fitted.coupling = "none"
+    assert said(fitted) == [], "the user asked for it"
 
 
 def test_labels_that_differ_from_those_of_a_task_alone_are_no_accusation():
@@ -208,22 +190,23 @@ def test_clusters_that_are_not_there_are_cautioned():
     fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
     fitted.loo_score_ = -0.02
     assert said(fitted) == [
-        "Clusters not separated: The clusters are no clearer than those of data without clusters (separation −0.02 "
-        "on a scale from 0, as in data without clusters, to 1, where they do not touch)."
+        "No clear clusters: The clusters are no clearer than those of data without clusters (separation −0.02; "
+        "0: as in data without clusters, 1: they do not touch)."
     ]
-    noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="cloud", answer="one cloud"))
-    assert said(fitted) == ["No clear clusters: The data show one cloud. The clusters only cut them into pieces."]
+    noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="none"))
+    (caution,) = said(fitted)
+    assert caution.startswith("No clear clusters: A test finds no structure beyond single columns")
 
 
-def test_tiny_and_empty_clusters_are_named_unless_they_were_asked_for():
-    sizes = {0: [28, 1, 1], 1: [10, 10, 10], 2: [30, 0, 0]}
+def test_tiny_clusters_are_named_unless_they_were_asked_for():
+    sizes = {0: [29, 1, 0], 1: [10, 20, 0], 2: [28, 0, 2]}
     fitted = DSTC(3, kernel="linear", **{**QUICK, "sizes": sizes}).fit(X, tasks=TASKS)
+    fitted.loo_score_ = 0.5
     assert cautions(fitted) == []
     fitted.sizes = "auto"
     (found,) = cautions(fitted)
     assert found.text == (
-        "1 of 30 rows in cluster 1 of task 0, 1 of 30 rows in cluster 2 of task 0 and 2 of 3 clusters of task 2 "
-        'without rows: too few to say much about. Try fewer clusters or sizes="balanced".'
+        '2 of 90 rows in cluster 2: too few to say much about. Try fewer clusters or sizes="balanced".'
     )
 
 

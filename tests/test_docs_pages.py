@@ -57,14 +57,6 @@ def test_output_that_differs_from_the_page_is_noticed():
         run_page("```python\n>>> 1 + 1\n3\n\n```\n", "a page")
 
 
-def test_figures_in_the_text_are_those_of_the_committed_table():
-    text = (DOCS / "comparison.md").read_text(encoding="utf-8")
-    committed = (DOCS.parent / "results" / "reference_methods" / "table.md").read_text(encoding="utf-8")
-    figures = re.findall(r"(?<![\w.])\.\d{3}\b", text)
-    assert figures
-    assert not [figure for figure in figures if f"0{figure}" not in committed]
-
-
 def test_broken_links_and_anchors_of_built_pages_are_found(tmp_path):
     broken_links = runpy.run_path(str(DOCS / "check_links.py"))["broken_links"]
     (tmp_path / "index.html").write_text(

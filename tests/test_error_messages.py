@@ -19,7 +19,7 @@ from mtclust.core.kernels import Kernel, rbf_from_distances
 from mtclust.core.labels import parse_sizes
 from mtclust.relaxation.options import CuttingPlaneOptions
 from mtclust.selection import select_n_clusters
-from mtclust.util.memory import require_kernel_memory
+from mtclust.util.system import require_kernel_memory
 from tests.conftest import gaussian_tasks
 
 ROOT = Path(__file__).parent.parent

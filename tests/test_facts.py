@@ -8,10 +8,10 @@ import pytest
 
 from mtclust import DMTRC, DSTC
 from mtclust.app.report.content import report_content, task_relationship
-from mtclust.choose.record import CouplingDecision, NumberOfClusters
-from mtclust.core.stability import Stability
+from mtclust.choose.record import NumberOfClusters
 from mtclust.datasets import make_related_tasks
-from mtclust.estimators.facts import APART, Facts, cautions, facts_of, likeness_of_tasks
+from mtclust.estimators.stability import DOUBTFUL, Stability
+from mtclust.estimators.summary import APART, Facts, cautions, likeness_of_tasks
 from tests.conftest import clustering_of
 from tests.test_display import noted
 
@@ -23,34 +23,39 @@ def stability(overall, clusters=(0.9, 0.9, 0.9), n=90):
 
 
 CRAFTED = [
-    Facts(clusters, tasks, 90, separation, structure, None if overall is None else stability(overall), outliers, alike)
-    for clusters, tasks, separation, structure, overall, outliers, alike in itertools.product(
-        (1, 3), (1, 2), SEPARATIONS, (None, "one elliptical cloud"), (None, 0.3, 0.75, 1.0), (None, 0, 4),
-        (None, 0.2, 0.9),
+    Facts(clusters, tasks, 90, separation, structure, None if overall is None else stability(overall))
+    for clusters, tasks, separation, structure, overall in itertools.product(
+        (1, 3), (1, 2), SEPARATIONS, (None, "clusters", "none"), (None, 0.3, 0.6, 0.75, 1.0)
     )
-]  # fmt: skip
+]
 
 
-def test_a_headline_promises_clusters_only_where_nothing_doubts_them():
+def test_a_headline_promises_clusters_only_where_everything_speaks_for_them():
     for facts in CRAFTED:
         said = facts.headline("90 rows")
         promised = "fall into" in said
         assert promised == (facts.standing == "apart")
-        assert ("were cut" in said) == (facts.standing not in ("apart", "one"))
+        assert ("were divided" in said) == (facts.standing not in ("apart", "one"))
         if promised:
             assert facts.separation >= APART
             assert facts.comparable
-            assert facts.structure is None
-            assert facts.stability is None or facts.stability.overall >= 0.7
+            assert facts.structure == "clusters"
+            assert facts.stability.overall >= DOUBTFUL
             assert "The clusters are separated (" in facts.separated
         if facts.n_clusters == 1:
             assert said == "90 rows are one cluster."
             assert facts.separated == facts.stable == ""
 
 
+def test_what_was_not_tested_is_not_praised():
+    assert Facts(3, 2, 90, 0.9, None, stability(1.0)).standing == "divided"
+    assert Facts(3, 2, 90, 0.9, "clusters", None).standing == "divided"
+    assert Facts(3, 2, 90, 0.9, "clusters", stability(1.0)).standing == "apart"
+
+
 def test_every_sentence_has_the_one_figure_and_the_sign_it_speaks_of():
     for facts in CRAFTED:
-        figures = re.findall(r"separation (−?\d\.\d\d)", facts.separated)
+        figures = re.findall(r"separation (?:of )?(−?\d\.\d\d)", facts.separated)
         assert figures == ([] if facts.n_clusters == 1 else [f"{facts.separation:.2f}".replace("-", "−")])
         if "are separated (" in facts.separated:
             assert facts.separation >= APART
@@ -78,14 +83,14 @@ def titles(model):
 
 def test_cautions_follow_the_same_facts(fitted):
     model, _, _ = fitted
-    assert facts_of(model).standing == "apart"
-    assert not titles(model) & {"No clear clusters", "Clusters not separated", "Unstable clusters"}
+    assert Facts.of(model).standing == "divided"
+    assert not titles(model) & {"No clear clusters", "Low stability"}
     for overall, clusters, expected in (
-        (0.3, (0.3, 0.4, 0.2), "Unstable clusters"), (0.95, (0.4, 0.5, 0.6), "Cluster ids uncertain across tasks"),
-        (0.9, (0.9, 0.9, 0.5), "Unstable clusters among stable ones"), (0.95, (0.9, 0.9, 0.9), None),
+        (0.3, (0.3, 0.4, 0.2), "Low stability"), (0.95, (0.4, 0.5, 0.6), "Some clusters are not reproduced"),
+        (0.9, (0.9, 0.9, 0.5), "Some clusters are not reproduced"), (0.95, (0.9, 0.9, 0.9), None),
     ):  # fmt: skip
         model.stability_ = stability(overall, clusters)
-        unstable = {title for title in titles(model) if "nstable" in title or "uncertain" in title}
+        unstable = {title for title in titles(model) if "stability" in title or "reproduced" in title}
         assert unstable == (set() if expected is None else {expected})
     del model.stability_
 
@@ -93,23 +98,12 @@ def test_cautions_follow_the_same_facts(fitted):
 def test_far_rows_are_told_with_their_number(fitted):
     model, _, _ = fitted
     kept, model.outlier_scores_ = model.outlier_scores_, np.zeros(len(model.labels_))
-    assert "Rows that belong nowhere" not in titles(model)
+    assert "Rows far from all others" not in titles(model)
     model.outlier_scores_[:1] = 0.9
     assert "1 row lies far from all others" in " ".join(map(str, cautions(model)))
     model.outlier_scores_[:3] = 0.9
     assert "3 rows lie far from all others" in " ".join(map(str, cautions(model)))
     model.outlier_scores_ = kept
-
-
-def test_tasks_that_are_alike_are_not_said_to_have_little_in_common(fitted):
-    model, _, _ = fitted
-    kept = model.selection_, model.task_correlation_
-    model.task_correlation_ = np.array([[1.0, 0.1], [0.1, 1.0]])
-    noted(model, coupling=CouplingDecision("full", "", 0.0, {0: 0.01, 1: 0.0}), task_similarity=np.eye(2))
-    assert "Weak relationship" in titles(model)
-    noted(model, task_similarity=np.array([[1.0, 0.8], [0.8, 1.0]]))
-    assert "Weak relationship" not in titles(model)
-    model.selection_, model.task_correlation_ = kept
 
 
 def test_summary_report_and_headline_show_the_same_numbers(fitted):
@@ -121,22 +115,22 @@ def test_summary_report_and_headline_show_the_same_numbers(fitted):
     assert shown["separation"] == figure
     assert shown["stability"] == f"{model.stability_.overall:.2f}"
     assert f"separation {figure}" in content["verdict"]
-    assert facts_of(model).stable in content["verdict"]
+    assert Facts.of(model).stable in content["verdict"]
     summary = " ".join(str(model.summary()).split())
-    assert f"{model.loo_score_:.3f}" in summary
-    assert facts_of(model).stable in summary
-    assert content["headline"] == facts_of(model).headline("90 rows in 2 tasks")
+    assert f"separation of {figure}" in summary
+    assert Facts.of(model).stable in summary
+    assert content["headline"] == "90 rows in 2 tasks fall into 3 clusters."
     del model.stability_
 
 
 def test_data_without_clusters_are_called_so_everywhere():
     noise = np.random.default_rng(0).normal(size=(90, 3))
     model = DSTC(3, random_state=0).fit(noise)
-    noted(model, n_clusters=NumberOfClusters(3, "", {}, structure="cloud", answer="one elliptical cloud"))
-    facts = facts_of(model)
+    noted(model, n_clusters=NumberOfClusters(3, "", {}, structure="none"))
+    facts = Facts.of(model)
     assert facts.standing == "none"
-    assert "there may be no clusters" in facts.headline("90 rows")
-    assert facts.separated.startswith("The data show one elliptical cloud")
+    assert "which a test does not confirm" in facts.headline("90 rows")
+    assert facts.separated.startswith("A test finds no structure")
     assert "No clear clusters" in titles(model)
 
 
@@ -151,7 +145,6 @@ def test_tasks_with_one_model_are_compared_by_their_shares_of_clusters():
     east, north, west = range(3)
     np.testing.assert_allclose([matrix[east, west], matrix[north, west], matrix[west, west]], [0.5, 0.75, 1.0])
     assert "closest task (shares)" in str(model.summary())
-    shown = task_relationship(model)
-    assert shown.kind == "shares"
+    assert "shares of clusters" in task_relationship(model, [0, 1, 2])["title"]
     own = DMTRC(3, kernel="linear", center="task").fit(X, tasks=tasks)
     assert likeness_of_tasks(own)[0] in ("correlation", "similarity")

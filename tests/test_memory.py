@@ -6,28 +6,27 @@ import numpy as np
 import pytest
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.util import memory
+from mtclust.util import system
 
 
 @pytest.fixture
 def groups(tmp_path, monkeypatch):
     """Control groups of our own making."""
-    monkeypatch.setattr(memory, "_GROUPS", tmp_path)
-    monkeypatch.setattr(memory, "_OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(system, "_GROUPS", tmp_path)
+    monkeypatch.setattr(system, "_left_in_system", lambda: None)
+    monkeypatch.setattr(system, "_OWN_GROUPS", tmp_path / "own")
 
     def make(own, **groups):
         (tmp_path / "own").write_text(own)
         for path, (limit, used, files) in groups.items():
             group = tmp_path.joinpath(*path.split("__"))
             group.mkdir(parents=True, exist_ok=True)
-            first = "memory" in path.split("__")[0]
-            (group / ("memory.limit_in_bytes" if first else "memory.max")).write_text(f"{limit}\n")
-            (group / ("memory.usage_in_bytes" if first else "memory.current")).write_text(f"{used}\n")
-            prefix = "total_" if first else ""
+            (group / "memory.max").write_text(f"{limit}\n")
+            (group / "memory.current").write_text(f"{used}\n")
             (group / "memory.stat").write_text(
-                f"anon 5\n{prefix}active_file {files // 2}\n{prefix}inactive_file {files - files // 2}\nshmem 7\n"
+                f"anon 5\nactive_file {files // 2}\ninactive_file {files - files // 2}\n"
             )
-        return memory._container_memory()
+        return system.available_memory()
 
     return make
 
@@ -42,10 +41,6 @@ def test_the_tightest_of_nested_groups_counts(groups):
     assert groups("0::/slice/job\n", slice=(500, 100, 0), slice__job=(350, 300, 0)) == 50
 
 
-def test_the_older_version_of_control_groups(groups):
-    assert groups("5:cpu:/x\n4:memory:/a/b\n", memory__a=(900, 100, 0), memory__a__b=(2**60, 100, 50)) == 800
-
-
 @pytest.mark.parametrize("own", ["0::/outside/the/container\n", "0::/\n", ""])
 def test_a_container_that_sees_its_own_group_as_the_root(groups, own, tmp_path):
     (tmp_path / "memory.max").write_text("1000")
@@ -57,7 +52,7 @@ def test_a_container_that_sees_its_own_group_as_the_root(groups, own, tmp_path):
 def test_no_limits_and_no_groups_are_no_limit(groups, tmp_path):
     assert groups("0::/job\n", job=("max", 300, 0)) is None
     (tmp_path / "own").unlink()
-    assert memory._container_memory() is None
+    assert system.available_memory() is None
 
 
 def test_more_used_than_allowed_is_nothing_left(groups):
@@ -78,7 +73,7 @@ def test_no_fit_is_refused_that_would_take_less_than_it_is_said_to(method, kerne
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak >= 8 * memory.KERNEL_MATRICES * n**2
+    assert peak >= 8 * system.KERNEL_MATRICES * n**2
 
 
 def test_running_out_of_memory_names_the_fit_and_what_takes_less():
@@ -93,9 +88,9 @@ def test_running_out_of_memory_names_the_fit_and_what_takes_less():
 
 
 def test_an_error_of_our_own_is_left_as_it_is(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
-    with pytest.raises(MemoryError) as caught, memory.memory_named("a fit"):
-        memory.require_kernel_memory(100, "Use fewer rows.")
+    monkeypatch.setattr(system, "available_memory", lambda: 1000)
+    with pytest.raises(MemoryError) as caught, system.memory_named("a fit"):
+        system.require_kernel_memory(100, "Use fewer rows.")
     assert str(caught.value) == (
         "fit with kernel matrices of 100 rows needs at least 240.0 kB, but only 1.0 kB of memory are available. "
         "Use fewer rows."

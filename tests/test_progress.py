@@ -2,6 +2,7 @@
 
 import io
 import logging
+import re
 import threading
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 
 from mtclust import DMTRC, DSTC
 from mtclust.app.commands import progress
-from mtclust.util.progress import counted, phase, reporting
+from mtclust.util.messages import counted, phase, reporting
 from tests.conftest import gaussian_tasks
 
 X, _, TASKS = gaussian_tasks(rows=18)
@@ -95,17 +96,46 @@ def test_more_verbose_prints_parts_of_parts(capsys):
         assert ("whole, part" in capsys.readouterr().out) == printed
 
 
-def test_the_command_line_shows_the_part_that_is_under_way(monkeypatch):
+class Stream(io.StringIO):
+    """Knows when a text has been written to it."""
+
+    def __init__(self, text, terminal=False):
+        super().__init__()
+        self.text, self.terminal, self.shown = text, terminal, threading.Event()
+
+    def isatty(self):
+        return self.terminal
+
+    def write(self, text):
+        written = super().write(text)
+        if self.text in self.getvalue():
+            self.shown.set()
+        return written
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """What is under way is reported without waiting."""
     monkeypatch.setattr(progress, "FIRST_REPORT", 0.0)
     monkeypatch.setattr(progress, "_NEXT_REPORT", 0.01)
-    shown = threading.Event()
+    monkeypatch.setenv("TERM", "xterm")
 
-    class Stream(io.StringIO):
-        def write(self, text):
-            if "Clustering (task 2 of 3) …" in text:
-                shown.set()
-            return super().write(text)
 
-    with progress.Progress(Stream()).step("Clustering"), phase("task 2 of 3"):
-        assert shown.wait(250)
+def test_the_command_line_shows_the_part_that_is_under_way(at_once):
+    stream = Stream("Clustering (task 2 of 3) …")
+    with progress.Progress(stream).step("Clustering"), phase("task 2 of 3"):
+        stream.shown.wait()
     assert logging.getLogger("mtclust").level == logging.NOTSET
+
+
+def test_the_command_line_reports_a_step_that_takes_long(at_once):
+    stream = Stream("Counting sheep …\n")
+    with progress.Progress(stream).step("Counting sheep"):
+        stream.shown.wait()
+
+
+def test_progress_on_a_terminal_counts_seconds(at_once):
+    stream = Stream("Counting [sheep] …", terminal=True)
+    with progress.Progress(stream).step("Counting [sheep]"):
+        stream.shown.wait()
+    assert re.search(r"Counting \[sheep\] … .*\d s", stream.getvalue())

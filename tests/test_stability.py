@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.core.stability import DOUBTFUL, Refit, Stability, compared, subsample
 from mtclust.datasets import load_digits_tasks, make_related_tasks
+from mtclust.estimators.stability import DOUBTFUL, Refit, Stability, compared, subsample
 from tests.test_contract import CLASSES, DATA, FORMS, TASKS
 
 QUICK = {"kernel": "linear", "lambda1": 0.05, "lambda2": 0.02, "random_state": 0, "n_init": 3}

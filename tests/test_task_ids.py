@@ -12,8 +12,7 @@ import pytest
 
 import mtclust
 from mtclust import DMTRC, DSTC, stack_tasks
-from mtclust.core.ids import plain_ids
-from mtclust.core.tasks import index_tasks, numbers_of_known_tasks, task_ids
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks, plain_ids, task_ids
 from mtclust.exceptions import SmallTaskWarning
 from tests.id_types import IDS, repeated, strings
 
@@ -157,7 +156,7 @@ def test_ids_of_rows_given_as_tasks_are_refused_before_any_work(monkeypatch):
     def no_work(*_, **__):
         raise AssertionError("work was begun")
 
-    for name in ("prepare", "choose_n_clusters", "search"):
+    for name in ("prepare", "choose_n_clusters", "solved"):
         monkeypatch.setattr(f"mtclust.estimators.base.{name}", no_work)
     X = np.random.default_rng(0).normal(size=(1000, 3))
     for tasks in (np.arange(1000), np.minimum(np.arange(1000), 990)):

@@ -1,5 +1,8 @@
 """Fits and predictions in several threads at once: the same results, and BLAS has its threads back afterwards."""
 
+import contextlib
+import linecache
+import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -9,20 +12,22 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.util import threads
-from mtclust.util.threads import one_blas_thread
+from mtclust.util import system
+from mtclust.util.system import one_blas_thread
 from tests.conftest import gaussian_tasks
 
 X, _, TASKS = gaussian_tasks(rows=12)
 
 
+CONTROLLER = ThreadpoolController()
+
+
 def blas_threads():
-    return {library["num_threads"] for library in ThreadpoolController().info() if library["user_api"] == "blas"}
+    return {library.num_threads for library in CONTROLLER.lib_controllers if library.user_api == "blas"}
 
 
 @pytest.fixture
-def two_threads(monkeypatch):
-    monkeypatch.setattr(threads, "_SHARED", threads._Shared())  # an interrupt of another test may have left its own
+def two_threads():
     with threadpool_limits(limits=2, user_api="blas"):
         if blas_threads() != {2}:
             pytest.skip("BLAS has one thread only")
@@ -37,13 +42,13 @@ def test_overlapping_contexts_leave_the_number_of_threads_as_it_was(two_threads)
     def second():
         with one_blas_thread():
             entered.set()
-            left.wait(10)
+            left.wait()
             seen.append(blas_threads())
 
     thread = threading.Thread(target=second)
     with one_blas_thread():
         thread.start()
-        assert entered.wait(10)
+        entered.wait()
         assert blas_threads() == {1}
     left.set()
     thread.join()
@@ -57,6 +62,45 @@ def test_contexts_within_each_other_and_errors_in_them_are_left_as_they_were_ent
             1 / 0  # noqa: B018
         assert blas_threads() == {1}
     assert blas_threads() == {2}
+
+
+def interrupted(moment):
+    """Enter and leave a context with an interrupt before one line of its code; whether there was such a line."""
+    seen = 0
+
+    def trace(frame, event, argument):
+        nonlocal seen
+        if frame.f_code.co_filename not in (system.__file__, contextlib.__file__):
+            return None
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        if line.startswith(("with ", "try:")) or (line == "yield" and event != "line"):
+            return trace  # Python lets an interrupt in after calls and loops, but not at these
+        seen += 1
+        if seen == moment:
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with one_blas_thread():
+            pass
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_at_any_moment_leaves_the_number_of_threads_as_it_was(two_threads):
+    moments = 0
+    while interrupted(moments + 1):
+        moments += 1
+        assert blas_threads() == {2}, moments
+        with one_blas_thread():
+            assert blas_threads() == {1}, moments
+        assert blas_threads() == {2}, moments
+    assert moments > 50
 
 
 def test_concurrent_fits_and_predictions_are_those_of_one_after_the_other(two_threads):

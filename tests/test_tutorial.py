@@ -65,7 +65,7 @@ def test_the_reference_of_the_command_line_states_the_limits_of_the_code():
     from mtclust.app.tables.values import MISSING
     from mtclust.choose.number import CANDIDATES, ROWS
 
-    text = " ".join((TUTORIAL.parent / "command_line.md").read_text(encoding="utf-8").split())
+    text = " ".join((TUTORIAL.parent / "tables.md").read_text(encoding="utf-8").split())
     assert f"{CANDIDATES[0]} to {CANDIDATES[-1]}, on at most {ROWS} rows" in text
     assert f"at most {MOST_LEVELS} different strings" in text
     assert all(f"`{cell}`" in text for cell in MISSING if cell)

@@ -1,10 +1,9 @@
-"""The files of the paper's data: where they are found, how they are downloaded, read and checked.
+"""The files of the paper's data: where they are found, downloaded by pooch, read and checked.
 
-A file is looked for in ``data_home``, in the directory named by the environment variable ``MTCLUST_DATA``, in the
-cache, and only then downloaded by pooch: into ``data_home`` if given, else into the cache. Members of a tar archive are
-read into memory and never written, so that names such as ``../../x``, links and devices can do no harm; what comes out
-of a download or a decompression is counted while it is read, so that a small file cannot unfold into more than the data
-set could be.
+A file is looked for in the directory named by the environment variable ``MTCLUST_DATA`` and in the cache, into which it
+is downloaded otherwise. Members of a tar archive are read into memory and never written, so that names such as
+``../../x``, links and devices can do no harm; what comes out of a decompression is counted while it is read, so that a
+small file cannot unfold into more than the data set could be.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import lzma
 import os
 import re
 import tarfile
-import urllib.parse
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,12 +24,10 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.util.system import require
+
 #: the environment variable that names a directory of data files
 DATA_VARIABLE = "MTCLUST_DATA"
-#: bytes that a download may have: all files of the data sets are far below
-LARGEST = 200 * 2**20
-#: seconds without an answer after which a download is given up
-_TIMEOUT = 30
 
 Parsed = TypeVar("Parsed")
 
@@ -55,116 +51,44 @@ class DataFile:
     urls: tuple[str, ...] = ()
 
 
-def search_directories(data_home: str | os.PathLike[str] | None) -> list[Path]:
-    """The directories a file is looked for in, in order."""
-    given = [data_home, os.environ.get(DATA_VARIABLE), _cache_directory()]
-    return [Path(directory).expanduser() for directory in given if directory]
-
-
-def _cache_directory() -> Path | None:
-    """Where downloads go without a ``data_home``; nowhere without pooch, which is needed to fill it."""
-    try:
-        import pooch
-    except ImportError:
-        return None
-    return Path(pooch.os_cache("mtclust"))
-
-
-def obtain(
-    files: Sequence[DataFile],
-    parse: Callable[[Path], Parsed],
-    *,
-    data_home: str | os.PathLike[str] | None,
-    download_if_missing: bool,
-) -> Parsed:
+def obtain(files: Sequence[DataFile], parse: Callable[[Path], Parsed]) -> Parsed:
     """Find or download one of several interchangeable files, check it and return ``parse`` of it.
 
     ``parse`` must raise ``ValueError`` on content that is not right; a download that it refuses is not kept.
     """
-    directories = search_directories(data_home)
-    for directory in directories:
-        for file in files:
-            path = directory / file.path
-            if path.is_file():
-                _check_sha256(path, file)
-                return parse(path)
+    given = os.environ.get(DATA_VARIABLE)
+    for file in files if given else ():
+        path = Path(given or "").expanduser() / file.path
+        if path.is_file():
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            if file.sha256 not in (None, digest):
+                raise ValueError(f"{path} has the wrong checksum: sha256 {digest}, expected {file.sha256}.")
+            return parse(path)
+    pooch: Any = require("pooch", "data")
     failures = []
-    if download_if_missing:
-        target = Path(data_home).expanduser() if data_home else directories[-1] if directories else Path()
-        for wanted, url in ((file, url) for file in files for url in file.urls):
-            try:
-                path = _download(wanted, url, target)
-            except OSError as error:
-                failures.append(f"{url}: {error}")
-                continue
-            try:
-                return parse(path)
-            except ValueError:
-                path.unlink()
-                raise
-    names = " or ".join(file.path for file in files)
-    reason = "could not be downloaded: " + "; ".join(failures) if failures else "was not to be downloaded"
+    for wanted, url in ((file, url) for file in files for url in file.urls):
+        final = cache_directory() / wanted.path
+        try:
+            pooch.retrieve(url, wanted.sha256 and f"sha256:{wanted.sha256}", final.name, final.parent)
+        except OSError as error:
+            failures.append(f"{url}: {error}")
+            continue
+        try:
+            return parse(final)
+        except ValueError:
+            final.unlink()
+            raise
     raise FileNotFoundError(
-        f"{names} was not found in any of: {', '.join(map(str, directories))}. It {reason}.\n"
-        f"Get it from {' or '.join(url for file in files for url in file.urls)}, put it below a directory of yours "
-        f"under that name, and pass the directory as data_home or in the environment variable {DATA_VARIABLE}."
+        f"{' or '.join(file.path for file in files)} was not found in {given or 'the cache'} and could not be "
+        f"downloaded: {'; '.join(failures)}.\nPut it below a directory of yours under that name, and name that in the "
+        f"environment variable {DATA_VARIABLE}."
     )
 
 
-def _download(file: DataFile, url: str, target: Path) -> Path:
-    """Let pooch download a file, check it under a temporary name and move it into place."""
-    try:
-        import pooch
-        import tqdm  # noqa: F401  (pooch draws its progress bar with it)
-    except ImportError as error:
-        raise ImportError(
-            'Downloading data needs pooch and tqdm: pip install "mtclust[data]". Without a network, point data_home or '
-            f"the environment variable {DATA_VARIABLE} to a directory that holds the files."
-        ) from error
-    final = target / file.path
-    known = file.sha256 and f"sha256:{file.sha256}"
-    pooch.retrieve(url, known, final.name, final.parent, downloader=_bounded_download)
-    return final
-
-
-def _bounded_download(url: str, path: str, pooch_: Any) -> None:
-    import pooch
-
-    hooks = {"response": refuse_open_line}
-    pooch.HTTPDownloader(progressbar=_bounded_bar(Path(path)), timeout=_TIMEOUT, hooks=hooks)(url, path, pooch_)
-
-
-def _bounded_bar(path: Path) -> Any:
-    """A progress bar, as pooch has it, that ends a download when what was written of it grows too large."""
-    import tqdm
-
-    class Bounded(tqdm.tqdm):
-        def update(self, n: float | None = 1) -> Any:
-            # of the file, not of what was sent: a server may send a little that unfolds into a lot
-            if path.stat().st_size > LARGEST:
-                raise OSError(f"it sends more than the {LARGEST // 2**20} MiB that a file may have")
-            return super().update(n)
-
-    return Bounded(total=1, ncols=79, unit="B", unit_scale=True, leave=True)  # the total is set by pooch
-
-
-def refuse_open_line(response: Any, *_: Any, **__: Any) -> None:
-    """Refuse a server that sends an encrypted request on to an address without encryption."""
-    if not response.is_redirect:
-        return
-    target = urllib.parse.urljoin(response.url, response.headers["location"])
-    if response.url.startswith("https:") and not target.startswith("https:"):
-        raise OSError(f"the server sends on to {target}, which is not encrypted")
-
-
-def _check_sha256(path: Path, file: DataFile) -> None:
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    if file.sha256 not in (None, digest):
-        raise ValueError(
-            f"{path} has the wrong checksum: sha256 {digest}, expected {file.sha256}. It is damaged or another "
-            "version: delete it to have it downloaded again."
-        )
+def cache_directory() -> Path:
+    """Where downloads are kept."""
+    return Path(require("pooch", "data").os_cache("mtclust"))
 
 
 #: how compressed files begin, and how they are read

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
-from mtclust.datasets._data import TaskData
+from mtclust.datasets.digits import TaskData
 from paper.datasets.files import DataFile, check_content, content_hash, draw_fraction, obtain, read_members
 from paper.datasets.text import TextOptions, porter_stem, text_features
 
@@ -31,8 +29,6 @@ NEWSGROUP_TASKS = (
 
 #: terms of the paper's matrix
 VOCABULARY_SIZE = 26_214
-REMOVABLE = ("footers", "headers", "quotes")
-VOCABULARIES = ("stems", "words")
 
 _FILES = (
     DataFile("20news/20news-bydate.tar.xz", "bcd71af20087ecb37810f5ea1242330c59a0107f33c31f0a5f8685db008b79ce"),
@@ -49,19 +45,12 @@ _MEMBER = re.compile(r"20news-bydate-(?:train|test)/([a-z.\-]+)/(\d+)")
 _MAX_BYTES = 200 * 10**6
 #: of messages: each byte is a character, so that text and bytes are one
 _ENCODING = "latin-1"
-_QUOTE = re.compile(r"writes in|writes:|wrote:|says:|said:|^In article|^Quoted from|^\||^>")
 _LETTERS = re.compile(r"[a-z]{2,}")
-_WORDS = re.compile(r"\w\w+")
 
 
 def fetch_newsgroups_tasks(
     fraction: float = 0.05,
     seed: int = 0,
-    *,
-    remove: Sequence[str] = (),
-    vocabulary: str = "stems",
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
     **features: Any,
 ) -> TaskData:
     """The paper's job on 20 Newsgroups: six tasks of three newsgroups each.
@@ -77,7 +66,10 @@ def fetch_newsgroups_tasks(
     6     misc.forsale, alt.atheism, soc.religion.christian
     ====  =========================================================================
 
-    Tasks 1 and 2 are closely related, 1 to 5 somewhat, 6 is an outlier.
+    Tasks 1 and 2 are closely related, 1 to 5 somewhat, 6 is an outlier. Terms are Porter stems of words of two letters
+    or more without English stop words, the 26 214 that occur in most messages of the whole collection; this only
+    **approximates** the paper's matrix of 26 214 terms, which is not published with it. Messages are whole: their
+    headers have lost the newsgroup's name in all but 131 of 18 846, but still tell sender, organisation and subject.
 
     Parameters
     ----------
@@ -86,21 +78,6 @@ def fetch_newsgroups_tasks(
         smaller fraction are among those of a larger one.
     seed : int, default=0
         Which draw. The same seed gives the same messages whatever the source of the files.
-    remove : sequence of {"headers", "footers", "quotes"}, default=()
-        Parts of a message to leave out, as in :func:`sklearn.datasets.fetch_20newsgroups`. The default keeps the whole
-        message. Its headers have lost the newsgroup's name in all but 131 of the 18 846 messages of this version of
-        the data, but still tell sender, organisation and subject. Without all three parts k-means and normalised cut
-        do clearly worse, and some messages have no words left.
-    vocabulary : {"stems", "words"}, default="stems"
-        "stems": Porter stems of words of two letters or more without English stop words, the 26 214 that occur in most
-        messages of the whole collection. This only **approximates** the paper's matrix of 26 214 terms, which is not
-        published with it. "words": every word of two characters or more without stop words.
-    data_home : path, optional
-        A directory that holds ``20news/20news-bydate.tar.xz`` or ``.tar.gz``, and where a download goes. Without it
-        the environment variable ``MTCLUST_DATA`` and the cache are searched; not what
-        :func:`sklearn.datasets.fetch_20newsgroups` has stored, which is a pickle.
-    download_if_missing : bool, default=True
-        Whether to download what is not found (14 MB).
     **features
         How counts become features: fields of :class:`~paper.datasets.text.TextOptions`, such as ``n_components=100``.
 
@@ -115,18 +92,9 @@ def fetch_newsgroups_tasks(
     -----
     The counts of the whole collection stay in memory (some 25 MB) until the process ends, so that further draws take
     a fraction of a second.
-
-    Examples
-    --------
-    >>> from paper.datasets import fetch_newsgroups_tasks
-    >>> news = fetch_newsgroups_tasks(fraction=0.05, seed=0)  # doctest: +SKIP
-    >>> news.n_tasks, news.data.shape[0]  # doctest: +SKIP
-    (6, 864)
     """
     options = TextOptions(**features)
-    corpus = newsgroup_counts(
-        tuple(sorted(set(remove))), vocabulary, os.fspath(data_home) if data_home else None, download_if_missing
-    )
+    corpus = newsgroup_counts()
     names = tuple(group for task in NEWSGROUP_TASKS for group in task)
     position = {group: number for number, group in enumerate(names)}
     classes = np.array([position.get(group, -1) for group in corpus.group_names])[corpus.groups]
@@ -136,8 +104,7 @@ def fetch_newsgroups_tasks(
     rows = rows[np.argsort(classes[rows], kind="stable")]
     target = classes[rows].astype(np.int64)
     tasks = target // len(NEWSGROUP_TASKS[0]) + 1
-    data, feature_names = text_features(corpus.counts[rows], corpus.terms, tasks, options)
-    about = f"the {VOCABULARY_SIZE} most frequent Porter stems" if vocabulary == "stems" else "all words"
+    data, feature_names = text_features(corpus.counts[rows], corpus.terms, options)
     return TaskData(
         data=data,
         target=target,
@@ -146,8 +113,8 @@ def fetch_newsgroups_tasks(
         feature_names=feature_names,
         description=(
             "20 Newsgroups (Lang 1995), the version sorted by date: 18 846 messages. The paper's six tasks of three "
-            f"newsgroups; {fraction:.0%} of each class, draw {seed}; {about} without stop words, "
-            f"removed: {', '.join(remove) or 'nothing'}; {options}."
+            f"newsgroups; {fraction:.0%} of each class, draw {seed}; the {VOCABULARY_SIZE} most frequent Porter stems "
+            f"without stop words; {options}."
         ),
         rows=rows.astype(np.int64),
     )
@@ -172,61 +139,26 @@ class NewsgroupCounts:
     group_names: tuple[str, ...]
 
 
-# two entries: one vocabulary with and one without headers is what an experiment compares
-@lru_cache(maxsize=2)
-def newsgroup_counts(
-    remove: tuple[str, ...],
-    vocabulary: str,
-    data_home: str | None,
-    download_if_missing: bool,
-) -> NewsgroupCounts:
+@lru_cache(maxsize=1)
+def newsgroup_counts() -> NewsgroupCounts:
     """Counts of terms in the whole collection, sorted by newsgroup and number."""
-    unknown = set(remove) - set(REMOVABLE)
-    if unknown:
-        raise ValueError(f"remove has {sorted(unknown)}; it may hold {', '.join(REMOVABLE)}.")
-    if vocabulary not in VOCABULARIES:
-        raise ValueError(f"vocabulary must be one of {', '.join(VOCABULARIES)}; got {vocabulary!r}.")
     # what scikit-learn's loader may have stored before is not used: it is a pickle, which could execute code
-    messages = obtain(_FILES, _parse, data_home=data_home, download_if_missing=download_if_missing)
+    messages = obtain(_FILES, _parse)
     group_names, groups = np.unique([group for group, _, _ in messages], return_inverse=True)
-    texts = (strip_message(text.decode(_ENCODING), remove) for _, _, text in messages)
-    vectorizer = CountVectorizer(analyzer=_analyzer(vocabulary))
-    counts = sp.csr_array(vectorizer.fit_transform(texts))
+    stem = lru_cache(maxsize=None)(porter_stem)
+
+    def terms_of(text: str) -> list[str]:
+        return [stem(word) for word in _LETTERS.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
+
+    vectorizer = CountVectorizer(analyzer=terms_of)
+    counts = sp.csr_array(vectorizer.fit_transform(text.decode(_ENCODING) for _, _, text in messages))
     # an object array: the longest term would set the width of every entry of a text array
     terms = vectorizer.get_feature_names_out().astype(object)
-    if vocabulary == "stems":
-        frequency = np.bincount(counts.indices, minlength=counts.shape[1])
-        # ties in the order of the alphabet
-        frequent = np.sort(np.argsort(-frequency, kind="stable")[:VOCABULARY_SIZE])
-        counts, terms = sp.csr_array(counts[:, frequent]), terms[frequent]
+    frequency = np.bincount(counts.indices, minlength=counts.shape[1])
+    # ties in the order of the alphabet
+    frequent = np.sort(np.argsort(-frequency, kind="stable")[:VOCABULARY_SIZE])
+    counts, terms = sp.csr_array(counts[:, frequent]), terms[frequent]
     return NewsgroupCounts(counts, terms, groups.astype(np.int64), tuple(group_names.tolist()))
-
-
-def strip_message(text: str, remove: tuple[str, ...]) -> str:
-    """A message without some of its parts, by the rules of scikit-learn's loader.
-
-    Examples
-    --------
-    >>> strip_message("Subject: x\\n\\nIn article 1:\\n> no\\nyes\\n--\\nJim", ("footers", "headers", "quotes"))
-    'yes'
-    """
-    if "headers" in remove:
-        text = text.partition("\n\n")[2]
-    if "footers" in remove:
-        lines = text.strip().split("\n")
-        # the signature begins at the last line that is blank or made of hyphens
-        start = next((i for i in range(len(lines) - 1, 0, -1) if not lines[i].strip().strip("-")), 0)
-        text = "\n".join(lines[:start]) if start > 0 else text
-    if "quotes" in remove:
-        text = "\n".join(line for line in text.split("\n") if not _QUOTE.search(line))
-    return text
-
-
-def _analyzer(vocabulary: str) -> Callable[[str], list[str]]:
-    if vocabulary == "words":
-        return lambda text: [word for word in _WORDS.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
-    stem = lru_cache(maxsize=None)(porter_stem)
-    return lambda text: [stem(word) for word in _LETTERS.findall(text.lower()) if word not in ENGLISH_STOP_WORDS]
 
 
 def _parse(path: Path) -> list[tuple[str, int, bytes]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.datasets._data import TaskData, sizes_per_class
+from mtclust.datasets.digits import TaskData, sizes_per_class
 from paper.datasets.files import DataFile, check_content, content_hash, obtain, scale_columns
 
 #: the digits of tasks 1 to 3 and of tasks 4 to 6
@@ -44,32 +43,12 @@ _ABOUT = (
 )
 
 
-def fetch_pendigits(*, data_home: str | os.PathLike[str] | None = None, download_if_missing: bool = True) -> TaskData:
-    """All 10 992 rows of pendigits in their canonical order, as one task.
+def fetch_pendigits() -> TaskData:
+    """All 10 992 rows of pendigits in their canonical order, as one task: raw integers, ``target`` is the digit.
 
     The order is pendigits.tra followed by pendigits.tes: the order the row numbers in :attr:`TaskData.rows` count in.
-
-    Parameters
-    ----------
-    data_home : path, optional
-        A directory that holds ``pendigits/pendigits.tra`` and ``.tes``, and where a download goes. Without it the
-        environment variable ``MTCLUST_DATA`` and the cache are searched.
-    download_if_missing : bool, default=True
-        Whether to download what is not found.
-
-    Returns
-    -------
-    TaskData
-        Raw integers from 0 to 100; ``target`` is the digit.
-
-    Examples
-    --------
-    >>> from paper.datasets import fetch_pendigits
-    >>> digits = fetch_pendigits()  # doctest: +SKIP
-    >>> digits.data.shape  # doctest: +SKIP
-    (10992, 16)
     """
-    table = _read_table(data_home, download_if_missing)
+    table = _read_table()
     n_rows = len(table)
     return TaskData(
         data=table[:, :_N_FEATURES],
@@ -88,8 +67,6 @@ def fetch_pendigits_tasks(
     *,
     rows_per_class: int | Sequence[int] = 20,
     scale: bool = True,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
 ) -> TaskData:
     """The paper's jobs on pendigits: tasks 1 to 3 hold the digits 0, 3, 6, 8, 9, tasks 4 to 6 the digits 1, 2, 4, 5, 7.
 
@@ -106,25 +83,16 @@ def fetch_pendigits_tasks(
         Rows of each digit in a task, or one number per digit of the group (in increasing order) for skewed sizes.
     scale : bool, default=True
         Map each feature to [0, 1] over the rows of the job, as the paper does; otherwise raw integers.
-    data_home, download_if_missing
-        As in :func:`fetch_pendigits`.
 
     Returns
     -------
     TaskData
         ``tasks`` has the paper's task numbers, ``target`` is the digit, ``rows`` the row numbers of
         :func:`fetch_pendigits`.
-
-    Examples
-    --------
-    >>> from paper.datasets import fetch_pendigits_tasks
-    >>> job = fetch_pendigits_tasks(job=3, seed=0)  # doctest: +SKIP
-    >>> job.data.shape, job.n_tasks  # doctest: +SKIP
-    ((600, 16), 6)
     """
     if job not in JOBS:
         raise ValueError(f"job must be 1, 2 or 3; got {job!r}.")
-    table = _read_table(data_home, download_if_missing)
+    table = _read_table()
     digits = table[:, _N_FEATURES]
     drawn = _draw_six_tasks(digits, seed, sizes_per_class(rows_per_class, len(DIGIT_GROUPS[0])))
     rows = np.concatenate([drawn[task - 1] for task in JOBS[job]])
@@ -155,11 +123,8 @@ def _draw_six_tasks(digits: NDArray[Any], seed: int, sizes: Sequence[int]) -> li
     return tasks
 
 
-def _read_table(data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> NDArray[np.int64]:
-    parts = [
-        obtain([file], _parse, data_home=data_home, download_if_missing=download_if_missing) for file in (_TRAIN, _TEST)
-    ]
-    table = np.concatenate(parts)
+def _read_table() -> NDArray[np.int64]:
+    table = np.concatenate([obtain([file], _parse) for file in (_TRAIN, _TEST)])
     check_content(content_hash([table.astype(np.uint8).tobytes()]), _CONTENT, "pendigits", "its two files")
     return table
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.datasets._data import TaskData
+from mtclust.datasets.digits import TaskData
 from paper.datasets.files import DataFile, check_content, content_hash, draw_fraction, obtain, read_members
 from paper.datasets.text import TextOptions, text_features
 
@@ -51,9 +50,6 @@ class _Reviews:
 def fetch_sentiment_tasks(
     fraction: float = 0.1,
     seed: int = 0,
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
     **features: Any,
 ) -> TaskData:
     """Product reviews of four kinds (books, dvd, electronics, kitchen), 1000 positive and 1000 negative each.
@@ -65,14 +61,9 @@ def fetch_sentiment_tasks(
         of one seed are nested: those of a smaller fraction are among those of a larger one.
     seed : int, default=0
         Which draw. The same seed gives the same reviews whatever the source of the files.
-    data_home : path, optional
-        A directory that holds ``sentiment/processed_acl.tar.xz`` or the authors' ``.tar.gz``, and where a download
-        goes. Without it the environment variable ``MTCLUST_DATA`` and the cache are searched.
-    download_if_missing : bool, default=True
-        Whether to download what is not found (19 MB).
     **features
-        How counts become features: fields of :class:`~paper.datasets.text.TextOptions`. ``min_df=0`` keeps all 473 856
-        terms (single words and pairs of neighbours, ``not_good``); the paper has 473 853.
+        How counts become features: fields of :class:`~paper.datasets.text.TextOptions`. There are 473 856 terms (single
+        words and pairs of neighbours, ``not_good``); the paper has 473 853.
 
     Returns
     -------
@@ -85,20 +76,13 @@ def fetch_sentiment_tasks(
     The counts of all 8000 reviews stay in memory (some 50 MB) until the process ends, so that further draws take a
     fraction of a second. On plain features every method stays near chance: what the domains share most is the length
     of a review.
-
-    Examples
-    --------
-    >>> from paper.datasets import fetch_sentiment_tasks
-    >>> reviews = fetch_sentiment_tasks(fraction=0.1, seed=0)  # doctest: +SKIP
-    >>> reviews.data.shape[0], reviews.n_tasks  # doctest: +SKIP
-    (800, 4)
     """
     options = TextOptions(**features)
-    reviews = _review_counts(os.fspath(data_home) if data_home else None, download_if_missing)
+    reviews = _review_counts()
     cells = reviews.domains * len(POLARITIES) + reviews.polarities
     rows = draw_fraction(cells, fraction, np.random.default_rng(seed))
     tasks = np.array(DOMAINS)[reviews.domains[rows]]
-    data, feature_names = text_features(reviews.counts[rows], reviews.terms, tasks, options)
+    data, feature_names = text_features(reviews.counts[rows], reviews.terms, options)
     return TaskData(
         data=data,
         target=reviews.polarities[rows],
@@ -114,8 +98,8 @@ def fetch_sentiment_tasks(
 
 
 @lru_cache(maxsize=1)
-def _review_counts(data_home: str | None, download_if_missing: bool) -> _Reviews:
-    reviews = obtain(_FILES, _parse, data_home=data_home, download_if_missing=download_if_missing)
+def _review_counts() -> _Reviews:
+    reviews = obtain(_FILES, _parse)
     column: dict[str, int] = {}
     columns: list[int] = []
     values: list[int] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
-from sklearn.preprocessing import MaxAbsScaler, normalize
+from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 
-from mtclust.text import fit_weights, kept_terms
+from mtclust.text import fit_weights
 from paper.datasets.files import scale_columns
-
-WEIGHTINGS = ("tfidf", "counts", "binary")
 
 
 @dataclass(frozen=True)
@@ -26,20 +23,8 @@ class TextOptions:
 
     Attributes
     ----------
-    weighting : {"tfidf", "counts", "binary"}, default="tfidf"
-        Weights of the terms.
-    sublinear_tf : bool, default=True
-        1 + log of the count in place of the count; for "tfidf".
-    idf_power : float, default=1.0
-        Exponent of the inverse document frequency, which is fitted on the drawn rows of all tasks together; 0 for none,
-        2 to stress topics more; for "tfidf".
-    norm : {"l2", None}, default="l2"
-        Scale rows to length 1; for "tfidf" and "binary".
-    min_df, max_df : int, default=1, and float, default=1.0
-        Keep the terms in at least ``min_df`` of the drawn rows and at most the share ``max_df`` of them. ``min_df=0``
-        keeps the columns of terms that were not drawn at all.
-    in_every_task : bool, default=False
-        Keep only the terms that occur in every task.
+    weighting : {"tfidf", "counts"}, default="tfidf"
+        Sublinear tf × idf with rows of length 1, or the counts as they are.
     n_components : int, optional
         Project onto that many principal components of all rows together; the paper uses 100. None: all terms, sparse.
     unit_range : {None, "before PCA", "after PCA"}, default=None
@@ -47,48 +32,25 @@ class TextOptions:
     """
 
     weighting: str = "tfidf"
-    sublinear_tf: bool = True
-    idf_power: float = 1.0
-    norm: str | None = "l2"
-    min_df: int = 1
-    max_df: float = 1.0
-    in_every_task: bool = False
     n_components: int | None = None
     unit_range: str | None = None
 
     def __post_init__(self) -> None:
-        if self.weighting not in WEIGHTINGS:
-            raise ValueError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {self.weighting!r}.")
-        if self.norm not in ("l2", None):
-            raise ValueError(f"norm must be 'l2' or None; got {self.norm!r}.")
-        if self.min_df < 0:
-            raise ValueError(f"min_df must be a number of rows, 0 or more; got {self.min_df}.")
-        if not 0 < self.max_df <= 1:
-            raise ValueError(f"max_df must be a share of the rows in (0, 1]; got {self.max_df}.")
+        if self.weighting not in ("tfidf", "counts"):
+            raise ValueError(f'weighting must be "tfidf" or "counts"; got {self.weighting!r}.')
         if self.unit_range not in (None, "before PCA", "after PCA"):
             raise ValueError(f"unit_range must be None, 'before PCA' or 'after PCA'; got {self.unit_range!r}.")
-        if self.n_components is not None and self.n_components < 1:
-            raise ValueError(f"n_components must be None or at least 1; got {self.n_components}.")
 
 
-def text_features(
-    counts: Any, names: NDArray[Any], tasks: NDArray[Any], options: TextOptions
-) -> tuple[Any, NDArray[Any] | None]:
-    """Features and their names (None after PCA) from the counts of the drawn rows.
+def text_features(counts: Any, names: NDArray[Any], options: TextOptions) -> tuple[Any, NDArray[Any] | None]:
+    """Features and their names (None after PCA) from the counts of the drawn rows, without terms that none of them has.
 
-    Terms are chosen and weighted over the rows of all tasks together (:func:`mtclust.text.fit_weights` says why).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scipy.sparse as sp
-    >>> counts = sp.csr_array(np.array([[1, 2, 0], [1, 0, 3]]))
-    >>> X, names = text_features(counts, np.array(["a", "b", "c"]), np.array([0, 0]), TextOptions(min_df=2))
-    >>> X.toarray().tolist(), names.tolist()
-    ([[1.0], [1.0]], ['a'])
+    Terms are weighted over the rows of all tasks together (:func:`mtclust.text.fit_weights` says why).
     """
-    keep = _kept_terms(counts, tasks, options)
-    X = _weight(sp.csr_array(counts[:, keep], dtype=np.float64), options)
+    keep = np.flatnonzero(np.bincount(counts.indices, minlength=counts.shape[1]))
+    X = sp.csr_array(counts[:, keep], dtype=np.float64)
+    if options.weighting == "tfidf":
+        X = sp.csr_array(fit_weights(X, sublinear_tf=True, idf_power=1.0, norm="l2").transform(X, copy=False))
     if options.unit_range == "before PCA":  # a term is missing from some row: its smallest weight is 0
         X = sp.csr_array(MaxAbsScaler().fit_transform(X))
     if options.n_components is None:
@@ -102,22 +64,6 @@ def text_features(
     with threadpool_limits(limits=1):
         components = PCA(options.n_components, svd_solver="arpack", random_state=0).fit_transform(X)
     return scale_columns(components) if options.unit_range == "after PCA" else components, None
-
-
-def _kept_terms(counts: Any, tasks: NDArray[Any], options: TextOptions) -> NDArray[np.int64]:
-    # here min_df is always a number of rows and max_df always a share
-    chosen_by = tasks if options.in_every_task else None
-    return kept_terms(counts, math.ceil(options.min_df), float(options.max_df), chosen_by)
-
-
-def _weight(X: Any, options: TextOptions) -> Any:
-    if options.weighting == "counts":
-        return X
-    if options.weighting == "binary":
-        X.data[:] = 1.0
-        return normalize(X, norm="l2", copy=False) if options.norm == "l2" else X
-    weights = fit_weights(X, sublinear_tf=options.sublinear_tf, idf_power=options.idf_power, norm=options.norm)
-    return sp.csr_array(weights.transform(X, copy=False))
 
 
 # Porter's stemmer (M. F. Porter, An algorithm for suffix stripping, Program 14(3), 1980), as published. The paper's 20

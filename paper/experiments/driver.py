@@ -74,7 +74,6 @@ def run_experiment(
     quick: bool = False,
     protocol: str = OURS,
     n_jobs: int = 1,
-    retry_failed: bool = False,
 ) -> Path:
     """Run what is missing, then write the page; returns the directory of the experiment."""
     directory = out / experiment.name
@@ -85,7 +84,7 @@ def run_experiment(
         table = RunTable(directory / TABLE)
         try:
             cells = experiment.cells_of(protocol, wanted, quick)
-            run_cells(cells, experiment.execute, table, n_jobs=n_jobs, retry_failed=retry_failed)
+            run_cells(cells, experiment.execute, table, n_jobs=n_jobs)
         except DataUnavailable as error:
             raise CommandError(
                 f"the data of {experiment.name} are not at hand: {error} Finished rows are kept in {table.path}."

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.util.extras import require
+from mtclust.util.system import require
 from paper.experiments.protocols import REFERENCES, display_name
 from paper.experiments.table import replace_file
 
@@ -27,15 +27,7 @@ _REFERENCE_COLOURS = ("#9a9a9a", "#6b6b6b", "#c9a66b", "#b5b5b5", "#8f7f6b", "#7
 _MARKERS = "osD^v<>PXp*h"
 _GROUPS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _DPI = 110
-#: same bytes for the same figure, so that a rerun changes nothing
-_STYLE = {
-    "svg.hashsalt": "mtclust",
-    "svg.fonttype": "none",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 10,
-}
+_STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10}
 
 
 def panels(n_columns: int, n_rows: int = 1, *, width: float = 3.2, height: float = 2.9) -> tuple[Any, NDArray[Any]]:
@@ -47,12 +39,11 @@ def panels(n_columns: int, n_rows: int = 1, *, width: float = 3.2, height: float
 
 
 def save(figure: Any, directory: Path, stem: str) -> str:
-    """Write ``figures/stem.png`` and ``.svg`` below a directory; returns the stem."""
+    """Write ``figures/stem.png`` below a directory; returns the stem."""
+    content = io.BytesIO()
     with matplotlib.rc_context(_STYLE):
-        for suffix, options in (("png", {"dpi": _DPI}), ("svg", {"metadata": {"Date": None}})):
-            content = io.BytesIO()
-            figure.savefig(content, format=suffix, **options)
-            replace_file(directory / "figures" / f"{stem}.{suffix}", content.getvalue())
+        figure.savefig(content, format="png", dpi=_DPI)
+    replace_file(directory / "figures" / f"{stem}.png", content.getvalue())
     return stem
 
 

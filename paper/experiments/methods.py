@@ -17,7 +17,7 @@ from mtclust.choose.record import SizesChoice
 from mtclust.datasets import TaskData
 from mtclust.metrics import nmi, per_task
 from paper.experiments.runner import DataUnavailable, Outcome
-from paper.reference import REFERENCE_METHODS, ReferenceMethod
+from paper.reference import REFERENCE_METHODS
 from paper.reference.kernel_methods import mean_distance, rbf_kernel
 
 OURS: Mapping[str, Any] = {"DSTC": DSTC, "DMTFC": DMTFC, "DMTRC": DMTRC}
@@ -60,7 +60,6 @@ def printed_options(name: str, data: TaskData, kernel: str, setting: Mapping[str
 
     The estimators divide the kernel by its mean diagonal s and λ₂ of DMTFC by r/m (r features, m tasks); with
     ``fit_intercept=False`` nothing is centred. λ₁/s and λ₂/s, times r/m for DMTFC, are therefore the paper's λ₁ and λ₂.
-    Its DSTC is DMTRC with one task, whose ridge is λ₁ + λ₂; ours has λ₁ + mλ₂.
 
     Parameters
     ----------
@@ -74,11 +73,9 @@ def printed_options(name: str, data: TaskData, kernel: str, setting: Mapping[str
     m, s = data.n_tasks, float(np.diagonal(K).mean())
     lambda1, lambda2 = setting["lambda1"] / s, setting["lambda2"] / s
     options: dict[str, Any] = {}
-    if name == "DSTC":
-        lambda1, lambda2 = (lambda1 + lambda2) / 2, (lambda1 + lambda2) / (2 * m)
-    elif name == "DMTRC":
+    if name == "DMTRC":
         options["coupling"] = "full"
-    else:
+    elif name == "DMTFC":
         r = min(PRINTED_COMPONENTS, int(np.linalg.matrix_rank(K, hermitian=True)))
         lambda2 *= r / m
         options["n_components"] = r
@@ -156,36 +153,20 @@ def warm_up() -> None:
         estimator(2, kernel="linear", lambda1=0.1, random_state=0).fit(X, tasks=np.repeat([0, 1], 6))
 
 
-def labels_of_starts(
-    method: ReferenceMethod, model: Any, data: TaskData, n_clusters: int, n_init: int, seed: int
-) -> list[Any]:
-    """The labels of all random starts of a fitted reference method."""
-    clusterer = getattr(model, "estimators_", {}).get("all", model)
-    if hasattr(clusterer, "restart_labels_"):
-        return list(clusterer.restart_labels_)
-    # scikit-learn's k-means keeps only its best start
-    singles = (method.build(n_clusters, n_init=1, random_state=1000 * seed + r) for r in range(n_init))
-    return [single.fit_predict(data.data, tasks=data.tasks) for single in singles]
-
-
 def fit_reference(
     name: str, data: TaskData, seed: int, n_init: int, setting: Mapping[str, Any] | None = None
 ) -> list[Outcome]:
     """Fit a reference method: the run with the lowest own objective of ``n_init``, and the mean over all of them."""
-    method = REFERENCE_METHODS[name]
-    n_clusters = n_classes(data)
-    model = method.build(n_clusters, n_init=n_init, random_state=seed, **(setting or {}))
+    method, setting = REFERENCE_METHODS[name], setting or {}
     begin = time.process_time()
-    model.fit(data.data, tasks=data.tasks)
-    seconds = time.process_time() - begin
-    every_start = labels_of_starts(method, model, data, n_clusters, n_init, seed)
+    found = method.fit(data.data, data.tasks, n_classes(data), n_init=n_init, seed=seed, **setting)
     outcome = Outcome(
         name,
-        nmi_of_starts=float(np.mean([scores(data, labels)["nmi"] for labels in every_start])),
-        objective=float(model.objective_),
-        seconds=seconds,
-        chosen={**method.default, **(setting or {}), "n_init": n_init},
-        **scores(data, model.labels_),
+        seconds=time.process_time() - begin,
+        nmi_of_starts=float(np.mean([scores(data, labels)["nmi"] for labels in found.starts])),
+        objective=found.objective,
+        chosen={**method.default, **setting, "n_init": n_init},
+        **scores(data, found.labels),
     )
     return [outcome]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from mtclust.util.extras import require
+from mtclust.util.system import require
 from paper.experiments.table import as_json
 from paper.reference import REFERENCE_METHODS
 

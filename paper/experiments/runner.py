@@ -2,8 +2,8 @@
 
 A *cell* is one fit: a data set, a draw, a method and a setting. It may give several rows (DMTRC gives the labels it
 returns, the fully coupled ones and those of every task alone); they are written together, when the cell is finished. A
-cell whose rows are all in the table, computed by this version of the library, is not run again; rows of a cell that was
-cut short are dropped.
+cell whose rows are all in the table, without an error and computed by this version of the library, is not run again;
+rows of a cell that was cut short are dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from mtclust import __version__
-from mtclust.util.extras import require
+from mtclust.util.system import require
 from paper.experiments.table import KEYS, Key, Row, RunTable, as_row, key_of, replace_file
 
 tqdm: Any = require("tqdm", "experiments")
@@ -92,7 +92,6 @@ def run_cells(
     table: RunTable,
     *,
     n_jobs: int = 1,
-    retry_failed: bool = False,
     stream: TextIO | None = None,
 ) -> None:
     """Run the cells that are not in the table yet and put its rows into canonical order.
@@ -107,12 +106,10 @@ def run_cells(
     table : RunTable
     n_jobs : int, default=1
         Processes.
-    retry_failed : bool, default=False
-        Run cells again whose rows hold an error.
     stream : text stream, optional
         Where progress is told; standard error by default.
     """
-    pending = _pending(cells, table, retry_failed)
+    pending = _pending(cells, table)
     failed = 0
     with tqdm.tqdm(total=len(cells), initial=len(cells) - len(pending), unit="cell", file=stream) as progress:
         for rows, arrays in _finished(pending, execute, n_jobs):
@@ -127,13 +124,13 @@ def run_cells(
     table.rewrite(table.read())
 
 
-def _pending(cells: Sequence[Cell], table: RunTable, retry_failed: bool) -> list[Cell]:
+def _pending(cells: Sequence[Cell], table: RunTable) -> list[Cell]:
     rows = {key_of(row): row for row in table.read()}
     pending = []
     for cell in cells:
         keys = cell.keys()
         present = [rows[key] for key in keys if key in rows]
-        if len(present) == len(keys) and not (retry_failed and any(row["error"] for row in present)):
+        if len(present) == len(keys) and not any(row["error"] for row in present):
             continue
         pending.append(cell)
         for key in keys:

@@ -40,7 +40,7 @@ from typing import Any
 
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import atomic_write
-from mtclust.util.extras import require
+from mtclust.util.system import require
 
 pd: Any = require("pandas", "experiments")
 

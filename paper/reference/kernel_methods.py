@@ -1,28 +1,29 @@
-"""Kernel k-means and normalised cut on the paper's RBF kernel, every task by itself.
+"""k-means, and kernel k-means and normalised cut on the paper's RBF kernel, every task by itself.
 
 k(x, y) = exp(−|x − y|² / (2σ²)),  σ = w·A,  A = mean Euclidean distance of two rows of the data
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Real
-from typing import Any, ClassVar
+import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
 
-from mtclust.core.tasks import TaskIndex
-from paper.reference.base import Run, TaskClusterer, fell_less_than
+from paper.reference.base import Run
 
 #: the multiples w the paper searches
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+#: the most steps of a run
+MAX_STEPS = 300
 
 
 def mean_distance(X: Any) -> float:
@@ -55,71 +56,42 @@ def rbf_kernel(X: Any, sigma: float) -> NDArray[np.float64]:
     return kernel
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class KernelKMeans(TaskClusterer):
+def k_means(X: Any, tasks: Sequence[slice], n_clusters: int, n_init: int, rng: RandomState) -> list[list[Run]]:
+    """Scikit-learn's k-means of every task by itself."""
+    return [_k_means(X[part], n_clusters, n_init, rng) for part in tasks]
+
+
+def _k_means(X: Any, n_clusters: int, n_init: int, rng: RandomState) -> list[Run]:
+    with warnings.catch_warnings():
+        # fewer distinct rows than clusters: some stay empty then
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fits = [KMeans(n_clusters, n_init=1, random_state=rng).fit(X) for _ in range(n_init)]
+    return [Run(fit.labels_.astype(np.int64), (float(fit.inertia_),)) for fit in fits]
+
+
+def kernel_k_means(
+    X: Any, tasks: Sequence[slice], n_clusters: int, n_init: int, rng: RandomState, *, width: float
+) -> list[list[Run]]:
     """Kernel k-means of every task by itself.
 
     Minimises, within each task, the squared distances to the cluster means in the kernel's feature space::
 
         Σ_i |φ(x_i) − mean of φ over the cluster of i|² = tr K − Σ_k (1/n_k) Σ_{j,l∈k} K_jl
 
-    Rows are reassigned to the nearest mean until none moves. Starts are chosen by k-means++ with the kernel's
-    distances. Cluster ids of different tasks have nothing to do with each other.
-
-    Parameters
-    ----------
-    kernel : {"rbf", "linear"}, default="rbf"
-        With ``"linear"`` this is k-means.
-    width : float, default=1.0
-        RBF width as a multiple of the mean distance between rows, taken over all tasks.
-    n_clusters, n_init, max_iter, tol, random_state
-        As in :class:`~paper.reference.base.TaskClusterer`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from paper.reference import KernelKMeans
-    >>> X = np.array([[0.0], [0.1], [5.0], [5.1], [3.0], [3.1], [9.0], [9.1]])
-    >>> model = KernelKMeans(n_clusters=2, random_state=0).fit(X, tasks=list("aaaabbbb"))
-    >>> pairs = model.labels_.reshape(4, 2)
-    >>> bool((pairs[:, 0] == pairs[:, 1]).all()), bool(pairs[0, 0] != pairs[1, 0]), bool(pairs[2, 0] != pairs[3, 0])
-    (True, True, True)
+    ``width`` is a multiple of the mean distance between rows, taken over all tasks: the kernel is then the same
+    function everywhere.
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TaskClusterer._parameter_constraints,
-        "kernel": [StrOptions({"rbf", "linear"})],
-        "width": [Interval(Real, 0, None, closed="neither")],
-    }
-
-    kernel: str = "rbf"
-    width: float = 1.0
-
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
-        # one width for all tasks: the kernel is then the same function everywhere
-        sigma = self.width * mean_distance(X) if self.kernel == "rbf" else 0.0
-        tasks = []
-        for part in index.slices():
-            rows = X[part]
-            K = rbf_kernel(rows, sigma) if self.kernel == "rbf" else _linear_kernel(rows)
-            tasks.append(cluster_kernel(K, self.n_clusters, self.n_init, self.max_iter, self.tol, rng))
-        return tasks
+    sigma = width * mean_distance(X)
+    return [cluster_kernel(rbf_kernel(X[part], sigma), n_clusters, n_init, rng) for part in tasks]
 
 
-def _linear_kernel(X: Any) -> NDArray[np.float64]:
-    kernel: NDArray[np.float64] = safe_sparse_dot(X, X.T, dense_output=True)
-    return kernel
-
-
-def cluster_kernel(
-    K: NDArray[np.float64], n_clusters: int, n_init: int, max_iter: int, tol: float, rng: np.random.RandomState
-) -> list[Run]:
-    """Kernel k-means on a kernel matrix from several starts."""
+def cluster_kernel(K: NDArray[np.float64], n_clusters: int, n_init: int, rng: RandomState) -> list[Run]:
+    """Kernel k-means on a kernel matrix from several starts, which are those of k-means++."""
     starts = (nearest_seed(K, seed_rows(K, n_clusters, rng)) for _ in range(n_init))
-    return [descend(K, labels, n_clusters, max_iter, tol) for labels in starts]
+    return [descend(K, labels, n_clusters) for labels in starts]
 
 
-def seed_rows(K: NDArray[np.float64], n_clusters: int, rng: np.random.RandomState) -> NDArray[np.int64]:
+def seed_rows(K: NDArray[np.float64], n_clusters: int, rng: RandomState) -> NDArray[np.int64]:
     """k-means++: each further seed is drawn with probability proportional to its squared distance to the seeds."""
     diagonal = np.diagonal(K)
     seeds = [int(rng.randint(len(K)))]
@@ -143,19 +115,19 @@ def nearest_seed(K: NDArray[np.float64], seeds: NDArray[np.int64]) -> NDArray[np
     return labels
 
 
-def descend(K: NDArray[np.float64], labels: NDArray[np.int64], n_clusters: int, max_iter: int, tol: float = 0.0) -> Run:
+def descend(K: NDArray[np.float64], labels: NDArray[np.int64], n_clusters: int) -> Run:
     """Reassign rows to the nearest mean, from given labels, until none moves."""
     distances = squared_distances(K, labels, n_clusters)
     rows = np.arange(len(K))
     history = [float(distances[rows, labels].sum())]
-    converged = False
-    while not converged and len(history) <= max_iter:
+    while len(history) <= MAX_STEPS:
         moved = reassign(distances, labels)
         distances = squared_distances(K, moved, n_clusters)
         history.append(float(distances[rows, moved].sum()))
-        converged = bool((moved == labels).all()) or bool(fell_less_than(tol, history[-2], history[-1]))
+        if (moved == labels).all() or history[-1] >= history[-2]:
+            break
         labels = moved
-    return Run(labels, history[-1], tuple(history), len(history) - 1, converged)
+    return Run(moved, tuple(history))
 
 
 def squared_distances(K: NDArray[np.float64], labels: NDArray[np.int64], n_clusters: int) -> NDArray[np.float64]:
@@ -192,9 +164,10 @@ def reassign(distances: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArr
     return moved
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class NormalizedCut(TaskClusterer):
-    """Normalised cut of every task by itself, on the RBF kernel.
+def normalised_cut(
+    X: Any, tasks: Sequence[slice], n_clusters: int, n_init: int, rng: RandomState, *, width: float
+) -> list[list[Run]]:
+    """Normalised cut of every task by itself, on the RBF kernel with a width as in :func:`kernel_k_means`.
 
     The graph has the kernel as its weights, without loops: K_ii = 0. The goal is the partition with the smallest
     normalised cut::
@@ -203,48 +176,17 @@ class NormalizedCut(TaskClusterer):
 
     It is approached as in scikit-learn's ``SpectralClustering(affinity="precomputed")``: k-means on the rows of the C
     smoothest generalised eigenvectors. Of several k-means starts the one with the lowest Ncut is kept (scikit-learn
-    keeps the lowest k-means inertia). Cluster ids of different tasks have nothing to do with each other.
-
-    Parameters
-    ----------
-    width : float, default=1.0
-        RBF width as a multiple of the mean distance between rows, taken over all tasks.
-    n_clusters, n_init, max_iter, tol, random_state
-        As in :class:`~paper.reference.base.TaskClusterer`, passed to k-means on the eigenvectors; ``history_`` has only
-        the final value, for k-means does not follow the cut.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from paper.reference import NormalizedCut
-    >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
-    >>> labels = NormalizedCut(n_clusters=2, random_state=0).fit_predict(X)
-    >>> len(set(labels[:3])), len(set(labels[3:])), bool(labels[0] != labels[3])
-    (1, 1, True)
+    keeps the lowest k-means inertia).
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TaskClusterer._parameter_constraints,
-        "width": [Interval(Real, 0, None, closed="neither")],
-    }
-
-    width: float = 1.0
-    tol: float = 1e-4
-
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
-        sigma = self.width * mean_distance(X)
-        graphs = (without_loops(rbf_kernel(X[part], sigma)) for part in index.slices())
-        return [self._cluster_graph(graph, rng) for graph in graphs]
-
-    def _cluster_graph(self, K: NDArray[np.float64], rng: np.random.RandomState) -> list[Run]:
-        coordinates = smooth_coordinates(K, self.n_clusters)
-        runs = []
-        for _ in range(self.n_init):
-            kmeans = KMeans(self.n_clusters, n_init=1, max_iter=self.max_iter, tol=self.tol, random_state=rng)
-            labels = kmeans.fit_predict(coordinates).astype(np.int64)
-            cut = normalized_cut(K, labels)
-            runs.append(Run(labels, cut, (cut,), int(kmeans.n_iter_), kmeans.n_iter_ < self.max_iter))
-        return runs
+    sigma = width * mean_distance(X)
+    graphs = (without_loops(rbf_kernel(X[part], sigma)) for part in tasks)
+    return [
+        [
+            Run(run.labels, (cut_of(K, run.labels),))
+            for run in _k_means(smooth_coordinates(K, n_clusters), n_clusters, n_init, rng)
+        ]
+        for K in graphs
+    ]
 
 
 def without_loops(K: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -272,12 +214,12 @@ def smooth_coordinates(K: NDArray[np.float64], n_components: int) -> NDArray[np.
     return coordinates
 
 
-def normalized_cut(K: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+def cut_of(K: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
     """Sum over clusters of the weight that leaves the cluster over its total weight.
 
     Examples
     --------
-    >>> normalized_cut(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.array([0, 0, 1]))
+    >>> cut_of(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), np.array([0, 0, 1]))
     0.0
     """
     members = (labels[:, None] == np.unique(labels)).astype(np.float64)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import laplacian
 from sklearn.neighbors import kneighbors_graph
-from sklearn.utils._param_validation import Interval
 
-from mtclust.core.tasks import TaskIndex
-from paper.reference.base import Run, TaskClusterer
+from paper.reference.base import Run
 from paper.reference.kernel_methods import cluster_kernel
 
 #: costs closer than this count as equal: eigenvalues that are 0 in theory come out as ±1e-16
 _COST_TOLERANCE = 1e-10
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class LSKMTC(TaskClusterer):
+def lskmtc(
+    X: Any, tasks: Sequence[slice], n_clusters: int, n_init: int, rng: RandomState, *, mmd_weight: float,
+    n_neighbors: int,
+) -> list[list[Run]]:  # fmt: skip
     """Learning a spectral kernel for multitask clustering (after Gu, Li and Han 2011). **A reconstruction.**
 
     The kernel is built from the p smoothest eigenvectors v_i, with eigenvalues γ_i, of the tasks' graphs
@@ -32,65 +32,19 @@ class LSKMTC(TaskClusterer):
         K = Σ_{i≤p} μ_i v_i v_iᵀ,   μ_1 ≥ … ≥ μ_p ≥ 0,  Σ μ_i = 1
         min over μ of  tr(KL) + λ tr(KS) = Σ μ_i (γ_i + λ v_iᵀSv_i),   S = Σ_{i<j} s_ij s_ijᵀ,  s_ij = 1_i/n_i − 1_j/n_j
 
-    tr(KS) is the sum of the squared maximum mean discrepancies (MMD) between the tasks. The optimum of this linear
-    program is flat: μ_i = 1/j* on the first j* eigenvectors. Kernel k-means on K then gives the clusters, task by
-    task: L is block-diagonal and so is K, rows of different tasks never meet in it.
+    tr(KS) is the sum of the squared maximum mean discrepancies (MMD) between the tasks; λ is ``mmd_weight``. The
+    optimum of this linear program is flat: μ_i = 1/j* on the first j* eigenvectors. Kernel k-means on K then gives the
+    clusters, task by task: L is block-diagonal and so is K, rows of different tasks never meet in it.
 
-    What is not known: only the abstract was at hand. Graph weights (here 0/1), number of neighbours, p, λ, whether the
-    first (constant) eigenvectors count, and whether kernel k-means is run on all tasks together are guesses. The bare
-    program can choose j* so small that K has no room for n_clusters clusters (with λ = 0 and connected graphs only the
-    constant vectors remain); therefore j* ≥ ``n_clusters`` × number of tasks is required here.
-
-    Parameters
-    ----------
-    mmd_weight : float, default=10.0
-        λ, how much the distance between the tasks' distributions counts.
-    n_eigenvectors : int or None, default=None
-        p, summed over tasks; None means 2 × ``n_clusters`` × number of tasks.
-    n_neighbors : int, default=10
-        Neighbours of each row in its task's graph.
-    n_clusters, n_init, max_iter, tol, random_state
-        As in :class:`~paper.reference.base.TaskClusterer`; starts and objective are those of kernel k-means on K.
-
-    Attributes
-    ----------
-    kernel_rank_ : int
-        j*, the number of eigenvectors in the kernel.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from paper.reference import LSKMTC
-    >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
-    >>> labels = LSKMTC(n_clusters=2, n_neighbors=2, random_state=0).fit_predict(X)
-    >>> len(set(labels[:3])), len(set(labels[3:])), bool(labels[0] != labels[3])
-    (1, 1, True)
+    What is not known: only the abstract was at hand. Graph weights (here 0/1), number of neighbours, p (twice the
+    number of clusters of all tasks), λ, whether the first (constant) eigenvectors count, and whether kernel k-means is
+    run on all tasks together are guesses. The bare program can choose j* so small that K has no room for the clusters
+    (with λ = 0 and connected graphs only the constant vectors remain); so j* ≥ clusters × tasks is required here.
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TaskClusterer._parameter_constraints,
-        "mmd_weight": [Interval(Real, 0, None, closed="left")],
-        "n_eigenvectors": [Interval(Integral, 1, None, closed="left"), None],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    mmd_weight: float = 10.0
-    n_eigenvectors: int | None = None
-    n_neighbors: int = 10
-
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
-        least_rank = self.n_clusters * index.n_tasks
-        n_eigenvectors = 2 * least_rank if self.n_eigenvectors is None else self.n_eigenvectors
-        if n_eigenvectors < least_rank:
-            raise ValueError(
-                f"n_eigenvectors={n_eigenvectors} is too small for n_clusters={self.n_clusters} in {index.n_tasks} "
-                f"tasks; give at least {least_rank} or None."
-            )
-        spectrum = smoothest([X[part] for part in index.slices()], n_eigenvectors, self.n_neighbors)
-        rank = best_rank(spectrum.costs(float(self.mmd_weight)), least_rank)
-        self.kernel_rank_ = rank
-        kernels = spectrum.task_kernels(rank)
-        return [cluster_kernel(K, self.n_clusters, self.n_init, self.max_iter, self.tol, rng) for K in kernels]
+    least_rank = n_clusters * len(tasks)
+    spectrum = smoothest([X[part] for part in tasks], 2 * least_rank, n_neighbors)
+    rank = best_rank(spectrum.costs(mmd_weight), least_rank)
+    return [cluster_kernel(K, n_clusters, n_init, rng) for K in spectrum.task_kernels(rank)]
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 
-from mtclust.core.tasks import TaskIndex
-from paper.reference.base import Run, TaskClusterer, fell_less_than
+from paper.reference.base import Run, fell_less_than
 
 Array = NDArray[np.float64]
 
+#: the most sweeps of a run, and the share by which the objective must fall for another
+MAX_STEPS, _TOLERANCE = 1000, 1e-4
 #: with fewer features than clusters the fit can become exact; an objective below this share of |X|² counts as 0
 _EXACT_FIT = 1e-8
 #: a row whose memberships have all died out (the rule keeps zeros) is left alone instead of divided by nearly 0
@@ -28,8 +28,10 @@ _NO_MEMBERSHIP = 1e-200
 _START_OFFSET = 0.2
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class LSSMTC(TaskClusterer):
+def lssmtc(
+    X: Any, tasks: Sequence[slice], n_clusters: int, n_init: int, rng: RandomState, *, trade_off: float,
+    n_components: int,
+) -> list[list[Run]]:  # fmt: skip
     """Learning the shared subspace for multitask clustering (Gu and Zhou 2009), with one repaired step.
 
     X_k is d×n_k (columns are rows of the input), P_k ≥ 0 holds memberships, M_k the centres of task k, W (d×l,
@@ -37,62 +39,25 @@ class LSSMTC(TaskClusterer):
 
         min  λ Σ_k |X_k − M_k P_kᵀ|² + (1−λ) Σ_k |WᵀX_k − M P_kᵀ|²
 
-    Every sweep updates M and M_k by least squares, P_k by the published multiplicative rule, W by a Procrustes step
-    (see :func:`update_subspace`). The objective never rises. The label of a row is the argmax of its row of P_k.
+    λ is ``trade_off``, l ``n_components``, at most the rank of X. Every sweep updates M and M_k by least squares, P_k
+    by the published multiplicative rule, W by a Procrustes step (see :func:`update_subspace`). The objective never
+    rises. The label of a row is the argmax of its row of P_k; ids mean the same in every task.
 
     The repaired step: the published multiplicative rule for W keeps the zeros of its start W = eye(d, l), so it never
     learns a subspace, and from a dense start it can raise the objective (the tests record both). It also asks for
     W ≥ 0, which is dropped here.
 
     The start matters more than in k-means: any C independent non-negative rows of P fit C clusters equally well, so
-    from memberships drawn at random the argmax often merges clusters although the objective is low. The default start
-    is therefore the clusters of a k-means run on all tasks.
+    from memberships drawn at random the argmax often merges clusters although the objective is low. The start is
+    therefore 1 for the cluster of a k-means run on the rows of all tasks, plus a little everywhere.
 
     The input is first written in the coordinates of its span, because directions in which no row varies would give
     W an empty subspace with objective 0.
-
-    Parameters
-    ----------
-    trade_off : float in [0, 1], default=0.5
-        λ: 1 clusters every task by itself, 0 only in the shared subspace.
-    n_components : int, default=4
-        l, the dimension of the shared subspace; at most the rank of X is used.
-    init : {"k-means", "random"}, default="k-means"
-        Start of the memberships: 1 for the cluster of a k-means run on the rows of all tasks, plus 0.2 everywhere; or
-        uniform in [0, 1].
-    n_clusters, n_init, max_iter, tol, random_state
-        As in :class:`~paper.reference.base.TaskClusterer`; cluster ids mean the same in every task.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from paper.reference import LSSMTC
-    >>> X = np.array([[4.0, 0.0], [4.2, 0.1], [0.0, 5.0], [0.2, 5.1], [4.6, 0.2], [4.8, 0.0], [0.1, 5.6], [0.0, 5.8]])
-    >>> labels = LSSMTC(n_clusters=2, n_components=2, random_state=0).fit_predict(X, tasks=list("aaaabbbb"))
-    >>> labels.tolist() in ([0, 0, 1, 1, 0, 0, 1, 1], [1, 1, 0, 0, 1, 1, 0, 0])
-    True
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TaskClusterer._parameter_constraints,
-        "trade_off": [Interval(Real, 0, 1, closed="both")],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions({"k-means", "random"})],
-    }
-
-    trade_off: float = 0.5
-    n_components: int = 4
-    init: str = "k-means"
-    max_iter: int = 1000
-    tol: float = 1e-4
-
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
-        coordinates = span_coordinates(X)
-        problem = SharedSubspace([coordinates[part] for part in index.slices()], float(self.trade_off))
-        shape = (self.n_init, index.offsets[-1], self.n_clusters)
-        memberships = rng.uniform(size=shape) if self.init == "random" else kmeans_memberships(coordinates, shape, rng)
-        start = start_from([memberships[:, part] for part in index.slices()], problem, self.n_components)
-        return [descend(problem, start, self.max_iter, self.tol)]
+    coordinates = span_coordinates(X)
+    problem = SharedSubspace([coordinates[part] for part in tasks], trade_off)
+    memberships = kmeans_memberships(coordinates, (n_init, X.shape[0], n_clusters), rng)
+    return [descend(problem, start_from([memberships[:, part] for part in tasks], problem, n_components))]
 
 
 def span_coordinates(X: Any) -> Array:
@@ -142,7 +107,7 @@ class State:
         )
 
 
-def kmeans_memberships(rows: Array, shape: tuple[int, int, int], rng: np.random.RandomState) -> Array:
+def kmeans_memberships(rows: Array, shape: tuple[int, int, int], rng: RandomState) -> Array:
     """Indicators of the clusters of several k-means runs, plus a little everywhere."""
     n_clusters = shape[2]
     memberships = np.full(shape, _START_OFFSET)
@@ -214,30 +179,25 @@ def objective(problem: SharedSubspace, state: State) -> Array:
     return np.asarray(total)
 
 
-def descend(problem: SharedSubspace, state: State, max_iter: int, tol: float) -> list[Run]:
+def descend(problem: SharedSubspace, state: State) -> list[Run]:
     """Sweep all restarts together, each until it stops by itself."""
     values = objective(problem, state)
     histories = [[float(value)] for value in values]
     labels = np.empty((len(values), sum(map(len, problem.tables))), dtype=np.int64)
-    converged = np.zeros(len(values), dtype=bool)
     running = np.arange(len(values))
-    for step in range(1, max_iter + 1):
+    for step in range(1, MAX_STEPS + 1):
         state = update_subspace(problem, update_memberships(problem, update_centers(problem, state)))
         before, values = values, objective(problem, state)
         for restart, value in zip(running.tolist(), values.tolist()):
             histories[restart].append(value)
-        stopped = fell_less_than(tol, before, values) | (values <= _EXACT_FIT * problem.squared_norm)
-        converged[running[stopped]] = True
-        leaving = stopped | (step == max_iter)
+        stopped = fell_less_than(_TOLERANCE, before, values) | (values <= _EXACT_FIT * problem.squared_norm)
+        leaving = stopped | (step == MAX_STEPS)
         labels[running[leaving]] = np.concatenate([P[leaving].argmax(axis=2) for P in state.memberships], axis=1)
         running, values, state = running[~leaving], values[~leaving], state.select(~leaving)
         if len(running) == 0:
             break
     # a cluster can end without rows in all tasks: the ids have no gaps then
-    return [
-        Run(np.unique(own, return_inverse=True)[1], history[-1], tuple(history), len(history) - 1, bool(done))
-        for own, history, done in zip(labels, histories, converged)
-    ]
+    return [Run(np.unique(own, return_inverse=True)[1], tuple(history)) for own, history in zip(labels, histories)]
 
 
 def _squares(values: Array) -> Array:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import row_norms
 
-from mtclust.core.tasks import TaskIndex
-from paper.reference.base import Run, TaskClusterer, fell_less_than
+from paper.reference.base import Run, fell_less_than
+
+#: the most sweeps of a run, and the share by which J must fall for another
+MAX_STEPS, _TOLERANCE = 300, 1e-6
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class MBC(TaskClusterer):
+def mbc(
+    X: Any, tasks: Sequence[slice], n_clusters: int, n_init: int, rng: RandomState, *, strength: float
+) -> list[list[Run]]:
     """Multitask Bregman clustering, pairwise (MBC-P of Zhang and Zhang 2011). **A reconstruction.**
 
     k-means in every task, with the centroids of each two tasks drawn towards each other through an optimal matching::
@@ -28,48 +31,20 @@ class MBC(TaskClusterer):
         J = (1/T) Σ_t (1/n_t) Σ_i |x_i − m_{h(i)}^t|² + λ/(T(T−1)) Σ_{t≠s} min_W Σ_kl w_kl |m_k^t − m_l^s|²
 
     h assigns rows to clusters, m are the centroids, W transports the uniform weights 1/C of one task's clusters to
-    those of another. Rows, plans and centroids are optimised in turn; J never rises.
+    those of another; λ is ``strength``, 0 being k-means in every task. Rows, plans and centroids are optimised in turn;
+    J never rises. Starts are those of k-means++; ids follow the matching with the first task.
 
     What is not known: only the abstract and later summaries were at hand. The original works with any Bregman
     divergence, here it is the squared Euclidean distance. Its marginals of W may be the cluster proportions; then J
     can rise in a whole sweep, hence the uniform ones. Its λ, starts and stopping rule are unknown.
-
-    Parameters
-    ----------
-    strength : float, default=1.0
-        λ, how strongly the centroids of different tasks attract each other; 0 is k-means in every task.
-    n_clusters, n_init, max_iter, tol, random_state
-        As in :class:`~paper.reference.base.TaskClusterer`; starts are k-means++ in every task. Ids follow the matching
-        with the first task, so that they can be compared across tasks.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from paper.reference import MBC
-    >>> X = np.array([[0.0], [0.2], [5.0], [5.2], [0.6], [0.8], [5.6], [5.8]])
-    >>> labels = MBC(n_clusters=2, random_state=0).fit_predict(X, tasks=list("aaaabbbb"))
-    >>> labels.tolist() in ([0, 0, 1, 1, 0, 0, 1, 1], [1, 1, 0, 0, 1, 1, 0, 0])
-    True
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TaskClusterer._parameter_constraints,
-        "strength": [Interval(Real, 0, None, closed="left")],
-    }
-
-    strength: float = 1.0
-    tol: float = 1e-6
-
-    def _cluster(self, X: Any, index: TaskIndex, rng: np.random.RandomState) -> list[list[Run]]:
-        tables = [X[part] for part in index.slices()]
-        problem = CoupledCentroids(tables, self.n_clusters, float(self.strength))
-
-        runs = []
-        for _ in range(self.n_init):
-            seeds = [kmeans_plusplus(table, self.n_clusters, random_state=rng)[0] for table in tables]
-            centroids = np.stack([_dense(rows) for rows in seeds])
-            runs.append(descend(problem, centroids, self.max_iter, self.tol))
-        return [runs]
+    tables = [X[part] for part in tasks]
+    problem = CoupledCentroids(tables, n_clusters, strength)
+    runs = []
+    for _ in range(n_init):
+        seeds = [kmeans_plusplus(table, n_clusters, random_state=rng)[0] for table in tables]
+        runs.append(descend(problem, np.stack([_dense(rows) for rows in seeds])))
+    return [runs]
 
 
 @dataclass(frozen=True)
@@ -149,20 +124,20 @@ def move_centroids(
     return np.asarray(solution).reshape(centroids.shape)
 
 
-def descend(problem: CoupledCentroids, centroids: NDArray[np.float64], max_iter: int, tol: float) -> Run:
+def descend(problem: CoupledCentroids, centroids: NDArray[np.float64]) -> Run:
     """Alternate from given centroids; clusters are named after their partners in the first task."""
     labels, loss = assign_rows(problem, centroids)
     matching, penalty = match_centroids(problem, centroids)
     history = [loss + penalty]
-    converged = False
-    while not converged and len(history) <= max_iter:
+    while len(history) <= MAX_STEPS:
         centroids = move_centroids(problem, centroids, labels, matching)
         labels, loss = assign_rows(problem, centroids)
         matching, penalty = match_centroids(problem, centroids)
         history.append(loss + penalty)
-        converged = bool(fell_less_than(tol, history[-2], history[-1]))
+        if fell_less_than(_TOLERANCE, history[-2], history[-1]):
+            break
     renamed = np.concatenate([names[own] for names, own in zip(matching[:, 0], labels)])
-    return Run(renamed, history[-1], tuple(history), len(history) - 1, converged)
+    return Run(renamed, tuple(history))
 
 
 def _cluster_sums(

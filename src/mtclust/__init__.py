@@ -10,7 +10,7 @@ if _TYPE_CHECKING:
     from mtclust.estimators import DMTFC, DMTRC, DSTC
     from mtclust.scoring import task_scorer
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "DMTFC", "DMTRC", "DSTC", "Clustering", "__version__", "cluster", "load", "split_by_task", "stack_tasks",

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_array, check
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
 

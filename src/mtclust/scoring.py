@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils._metadata_requests import _MetadataRequester
 
 from mtclust.core.validation import split_task_column
@@ -19,14 +20,14 @@ class _TaskScorer(_MetadataRequester):
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
 
-    def __call__(self, estimator: Any, X: Any, y: Any, *, tasks: Any = None) -> float:
+    def __call__(self, estimator: BaseEstimator, X: Any, y: Any, *, tasks: Any = None) -> float:
         column = getattr(estimator, "task_column", None)
         predicted = estimator.predict(X) if tasks is None else estimator.predict(X, tasks=tasks)
         if tasks is None and column is not None:
             _, tasks = split_task_column(X if hasattr(X, "shape") else np.asarray(X), column)
         return float(np.mean(list(per_task(self.metric, y, predicted, tasks).values())))
 
-    def score(self, estimator: Any, X: Any, y: Any, *, tasks: Any = None) -> float:
+    def score(self, estimator: BaseEstimator, X: Any, y: Any, *, tasks: Any = None) -> float:
         """The same as calling the scorer; scikit-learn's metadata routing looks at the signature of ``score``."""
         return self(estimator, X, y, tasks=tasks)
 

@@ -116,7 +116,7 @@ def test_lambdas_are_constants():
     np.testing.assert_allclose(lambda1, np.full(3, 0.125 / 4))
     assert lambda2 == 0.125 / 4
     assert constant_lambdas(3, NARROW, "E", share=0.5)[1] == 0.125 / 2.5
-    assert constant_lambdas(3, NARROW, "J")[1] == 2.0**-9
+    assert constant_lambdas(3, NARROW, "J")[1] == 2.0**-10
 
 
 def test_one_task_alone_has_no_frames_to_choose_from():

@@ -32,15 +32,15 @@ def test_unequal_clusters_that_are_there_score_above_equal_ones_that_are_not():
     X, y, tasks = blobs([(0.8, 0.15, 0.05)] * 3)
     right, wrong = Judge(X, tasks, 3).scores(np.stack([y, thirds(X, tasks)]))
     assert right > wrong + 0.3
-    assert Predictability(X, tasks).verdict(y, 3).separation > 0.6
+    assert Predictability(X, tasks).by_cluster(y, 3).mean() > 0.6
 
 
 def test_within_tasks_shifts_scale_and_names_of_clusters_change_nothing():
     X, y, tasks = blobs([(0.5, 0.3, 0.2), (0.2, 0.4, 0.4)])
-    first = Predictability(X, tasks).verdict(y, 3).separation
+    first = Predictability(X, tasks).by_cluster(y, 3).mean()
     moved = X + 50.0 * tasks[:, None]
     for rows, labels in ((moved, y), (1e3 * X, y), (X, 2 - y)):
-        assert Predictability(rows, tasks).verdict(labels, 3).separation == pytest.approx(first, abs=1e-6)
+        assert Predictability(rows, tasks).by_cluster(labels, 3).mean() == pytest.approx(first, abs=1e-6)
 
 
 def test_terms_of_several_labellings_are_those_of_each_alone():
@@ -63,14 +63,14 @@ def test_clusters_that_are_only_tasks_are_not_separated_within_tasks():
 
 def test_a_task_without_a_cluster_is_not_judged_by_it():
     X, y, tasks = blobs([(0.4, 0.3, 0.3), (1.0, 0.0, 0.0)])
-    alone = Predictability(X[:100], tasks[:100]).verdict(y[:100], 3)
-    assert Predictability(X, tasks).verdict(y, 3).separation == pytest.approx(alone.separation, abs=0.05)
+    alone = Predictability(X[:100], tasks[:100]).by_cluster(y[:100], 3)
+    assert Predictability(X, tasks).by_cluster(y, 3).mean() == pytest.approx(alone.mean(), abs=0.05)
 
 
 def test_labels_of_noise_have_a_separation_of_about_zero_or_less():
     X = np.random.default_rng(0).normal(size=(120, 4))
     labels = (X[:, 0] > 0).astype(np.int64)
-    assert Predictability(X, np.repeat([0, 1], 60)).verdict(labels, 2).separation < 0.2
+    assert Predictability(X, np.repeat([0, 1], 60)).by_cluster(labels, 2).mean() < 0.2
 
 
 def test_separation_is_r_squared_beyond_noise_at_the_best_ridge():
@@ -91,9 +91,9 @@ def test_separation_is_r_squared_beyond_noise_at_the_best_ridge():
     expected = (best - noise / total) / (1 - noise / total)
     separation = Predictability(X, tasks).of(y[None], 3)
     np.testing.assert_allclose(separation[0, 0], expected, atol=1e-4)
-    verdict = Predictability(X, tasks).verdict(y, 3)
-    np.testing.assert_allclose(verdict.by_cluster, separation.mean(axis=0)[0])
-    assert verdict.separation == pytest.approx(verdict.by_cluster.mean())
+    verdict = Predictability(X, tasks).by_cluster(y, 3)
+    np.testing.assert_allclose(verdict, separation.mean(axis=0)[0])
+    assert verdict.mean() == pytest.approx(verdict.mean())
 
 
 def test_noise_levels_fall_with_the_number_of_clusters_and_leave_room():
@@ -103,11 +103,11 @@ def test_noise_levels_fall_with_the_number_of_clusters_and_leave_room():
 
 
 def test_rows_that_do_not_differ_and_tasks_of_one_row_are_no_trouble():
-    verdict = Predictability(np.zeros((6, 2)), ONE(6, dtype=int)).verdict(np.array([0, 0, 1, 1, 1, 1]), 2)
-    assert np.all(verdict.by_cluster < 0)  # nothing but the mean is predicted
+    verdict = Predictability(np.zeros((6, 2)), ONE(6, dtype=int)).by_cluster(np.array([0, 0, 1, 1, 1, 1]), 2)
+    assert np.all(verdict < 0)  # nothing but the mean is predicted
     X, y, _ = blobs([(0.5, 0.3, 0.2)])
     tasks = np.repeat([0, 1, 2], [1, 2, 97])
-    assert np.isfinite(Predictability(X, tasks).verdict(y, 3).separation)
+    assert np.isfinite(Predictability(X, tasks).by_cluster(y, 3).mean())
 
 
 def test_evenness_is_one_for_equal_sizes_and_zero_for_one_cluster():

@@ -2,14 +2,13 @@
 
 import argparse
 
-import pandas as pd
 import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
 from mtclust.app import cli
 from mtclust.app.commands import options
 from mtclust.exceptions import CommandError
-from mtclust.util.extras import require
+from mtclust.util.system import require
 from paper.experiments import load_experiment
 from paper.experiments.driver import write_report
 
@@ -84,24 +83,6 @@ def test_a_key_with_the_name_of_a_result(data, fit, capsys):
     assert "--key 'cluster' clashes with a column of labels.csv; rename it in the file." in said(capsys)
 
 
-def test_a_directory_in_the_place_of_a_table(tmp_path, fit, capsys):
-    assert fit(tmp_path, *COMMON) == 1
-    assert f"{tmp_path} is a directory; give a table as CSV, TSV, JSON, Parquet or Excel." in said(capsys)
-
-
-def test_what_is_no_parquet(tmp_path, fit, capsys):
-    (tmp_path / "x.parquet").write_text("shop,width\na,1\n")
-    assert fit(tmp_path / "x.parquet", *COMMON) == 1
-    error = said(capsys)
-    assert "x.parquet cannot be read as Parquet: " in error
-    assert error.endswith("A table of text is CSV or TSV.")
-
-
-def test_an_encoding_that_does_not_exist(data, fit, capsys):
-    assert fit(data, *COMMON, "--encoding", "utf-9") == 1
-    assert "--encoding 'utf-9' is not known; examples: utf-8, cp1252, latin-1." in said(capsys)
-
-
 def test_a_column_that_cannot_be_used(tmp_path, fit, capsys):
     rows = [{**row, "code": f"x{i}"} for i, row in enumerate(shop_rows(rows=60))]
     path = write_table(tmp_path / "codes.csv", rows)
@@ -112,18 +93,6 @@ def test_a_column_that_cannot_be_used(tmp_path, fit, capsys):
     assert "--categories" in error
 
 
-def test_dates_with_cells_that_are_none(tmp_path, fit, capsys):
-    rows = [{**row, "day": "soon" if i == 40 else f"2024-01-{1 + i % 28:02d}"} for i, row in enumerate(shop_rows())]
-    path = write_table(tmp_path / "days.csv", rows)
-    assert fit(path, *COMMON, "--columns", "day", "--clusters", 2) == 1
-    error = said(capsys)
-    assert (
-        "column 'day' holds dates, but 1 cell cannot be read as such (first: 'soon' in row 41; most are ISO8601)"
-        in error
-    )
-    assert "--date-format" in error
-
-
 @pytest.fixture
 def model(data, tmp_path):
     command = ["fit", data, *COMMON, "--columns", "width,day", "--clusters", 2, "--quiet", "--out", tmp_path / "model"]
@@ -132,7 +101,7 @@ def model(data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "kind", "where"), [("width", "numbers", "all of these rows"), ("day", "dates", "these data")]
+    ("column", "kind", "where"), [("width", "numbers", "all of these rows"), ("day", "dates", "all of these rows")]
 )
 def test_columns_that_hold_something_else_than_in_fit(model, tmp_path, column, kind, where, capsys):
     rows = [{**row, "day": "2024-01-05", column: "x"} for row in shop_rows(rows=3)]
@@ -167,10 +136,3 @@ def test_a_page_without_rows(tmp_path):
         CommandError, match=r"runs\.csv has no finished rows yet; run python -m paper reproduce transfer first\."
     ):
         write_report(load_experiment("transfer"), directory)
-
-
-def test_messages_of_a_parquet_with_its_own_index_are_not_lost(tmp_path, fit, capsys):
-    frame = pd.DataFrame({"shop": ["a"] * 4, "notes": [[1], [2], [3], [4]]})
-    frame.to_parquet(tmp_path / "lists.parquet")
-    assert fit(tmp_path / "lists.parquet", "--task-column", "shop") == 1
-    assert "lists.parquet: column 'notes' holds lists or records; only plain columns can be used." in said(capsys)

@@ -163,7 +163,7 @@ def test_an_end_in_the_middle_leaves_nothing_behind(tmp_path, sent, code):
             time.sleep(0.005)
         assert not (tmp_path / "out").exists()
         process.send_signal(sent)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate()
     finally:
         process.kill()
     assert process.returncode == code

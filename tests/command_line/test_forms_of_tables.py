@@ -72,6 +72,9 @@ def test_names_that_are_spelled_alike_are_told_and_kept_apart(wells):
     sex = np.where(wells["iron"] > 2.5, np.repeat(["m", "M"], 30), np.repeat(["f", "F"], 30))
     found = clustered(wells.assign(day=names, sex=sex), "day")
     assert list(found.tasks.index) == ["North", "north", "South"]
+    spaces = clustered(wells.assign(day=np.tile(["north", "north ", " South"], 20)), "day")
+    assert spaces.notes == ["Names of tasks that differ only in spaces around them are one task: 'north'."]
+    assert list(spaces.tasks.index) == ["north", "South"]
     assert found.notes == [
         "Tasks whose names differ only in capitals or spaces count as different tasks: 'North' and 'north'.",
         "Levels that differ only in capitals or spaces count as different: sex ('F' and 'f', 'M' and 'm').",

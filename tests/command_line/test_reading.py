@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
-from mtclust.app.tables import ReadOptions, read_tables
-from mtclust.app.tables.reading import read_file
+from mtclust.app.tables.reading import ReadOptions, read_file
+from mtclust.app.tables.table import read_tables
 from mtclust.exceptions import TableError
-from mtclust.util.wording import on_command_line
+from mtclust.util.messages import on_command_line
 
 ROWS = shop_rows(rows=6)
 FRAME = pd.DataFrame(ROWS)
@@ -36,6 +36,7 @@ def read(path, **options):
         ("t.csv.bz2", bz2.compress(TEXT)),
         ("t.csv.xz", lzma.compress(TEXT)),
         ("t.csv", gzip.compress(TEXT)),
+        ("t.csv", TEXT.decode().encode("utf-16")),
         ("t.jsonl", "\n".join(json.dumps(row) for row in ROWS).encode()),
         ("t.ndjson.gz", gzip.compress("\n".join(json.dumps(row) for row in ROWS).encode())),
         ("t.json", json.dumps(ROWS).encode()),
@@ -120,13 +121,27 @@ def test_common_columns_of_several_files(tmp_path, capsys):
         ("t.jsonl", b'{"a": [1]}\n', "t.jsonl: column 'a' holds lists or records"),
         ("t.csv", b"a,b\n1,2\n3,4,5\n", "t.csv cannot be read as a table with separator ','"),
         ("t.csv", b"a,a\n1,2\n", "t.csv has more than one column named 'a'"),
+        ("t.parquet", b"a,b\n1,2\n", "t.parquet cannot be read as Parquet: .* A table of text is CSV or TSV."),
+        ("t.ods", b"PK", "t.ods is a spreadsheet of another kind than .xlsx; save the sheet as CSV or .xlsx."),
     ],
 )
 def test_files_that_cannot_be_read_are_named(tmp_path, name, content, words):
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(TableError, match=words.replace(".", r"\.").replace("'a'", "'a'")):
+    with pytest.raises(TableError, match=words.replace(".", r"\.").replace(r"\.*", ".*")):
         read(path)
+
+
+def test_what_is_no_file_and_what_is_no_encoding(tmp_path):
+    with pytest.raises(TableError, match=r"none\.csv: there is no such file; give a table as CSV"):
+        read(tmp_path / "none.csv")
+    with pytest.raises(TableError, match="is a directory; give a table as CSV, TSV, JSON, Parquet or Excel"):
+        read(tmp_path)
+    (tmp_path / "t.csv").write_bytes("shop,size\né,1\n".encode("cp1252"))
+    with pytest.raises(TableError, match=r"t\.csv is not utf-8 text \(byte 10: 0xe9\)\. Give its encoding, for "):
+        read(tmp_path / "t.csv", encoding="utf-8")
+    with pytest.raises(TableError, match="encoding='utf-9' is not known; examples: utf-8, cp1252, latin-1"):
+        read(tmp_path / "t.csv", encoding="utf-9")
 
 
 def test_an_archive_of_several_files(tmp_path):

@@ -51,6 +51,71 @@ def test_every_printed_number_is_an_average_of_rows():
                 assert trait["inside"] == figure(rows[trait["name"]].mean())
 
 
+def test_every_share_row_count_and_figure_is_that_of_the_labels():
+    frame = unequal_shops()
+    found = mtclust.cluster(frame, "shop", 2, kernel="linear")
+    found.stability(n_refits=2)
+    labels, shop, content = found.labels, frame["shop"], report_content(found)
+    table = pd.crosstab(shop, labels)
+    assert found.clusters["rows"].tolist() == table.sum().tolist()
+    assert [line["share"] for line in content["in_words"]] == [percent(n / len(frame)) for n in table.sum()]
+    for row in content["sizes"]:
+        own = table.loc[content["tasks"][row["task"]]]
+        assert [part["rows"] for part in row["parts"]] == own.tolist()
+        assert [part["percent"] for part in row["parts"]] == [percent(n / own.sum()) for n in own]
+    for row in content["share_intervals"]["rows"]:
+        own = table.loc[content["tasks"][row["task"]]]
+        assert [cell["share"] for cell in row["cells"]] == [percent(n / own.sum()) for n in own]
+    assert [part["rows"] for part in content["all_sizes"]["parts"]] == table.sum().tolist()
+    shares = table.div(table.sum(axis=1), axis=0)
+    assert np.allclose(found.tasks[[f"share of {c}" for c in range(2)]], shares.loc[found.tasks.index])
+    assert np.allclose(found.clusters[[f"share in {name}" for name in "abc"]], shares.T)
+
+
+def test_differences_between_tasks_are_those_of_the_rows():
+    frame = unequal_shops()
+    found = mtclust.cluster(frame, "shop", 2, kernel="linear")
+    said = report_content(found)["compared"]
+    pattern = r"Cluster (\d) is .* in (\w) \((.+?) of the rows, elsewhere (.+?);"
+    told = [match.groups() for match in (re.match(pattern, sentence) for sentence in said) if match]
+    assert told
+    for cluster, shop, here, elsewhere in told:
+        own, mine = frame["shop"] == shop, found.labels == int(cluster)
+        assert (here, elsewhere) == (percent(mine[own].mean()), percent(mine[~own].mean()))
+
+
+def test_strengths_in_the_report_are_differences_in_standard_deviations():
+    frame = unequal_shops()
+    found = mtclust.cluster(frame, "shop", 2, kernel="linear")
+    content, checked = report_content(found), 0
+    for profile in content["profiles"]:
+        for trait in profile["traits"]:
+            for dot in trait["dots"] if trait["name"] == "spent" else ():
+                own = frame["shop"] == content["tasks"][dot["task"]]
+                values, inside = frame["spent"][own], (found.labels == profile["cluster"])[own]
+                effect = (values[inside].mean() - values[~inside].mean()) / values.std(ddof=0)
+                assert float(dot["text"].split(": ")[1].replace("−", "-")) == pytest.approx(effect, abs=0.006)
+                checked += 1
+    assert checked >= 3
+
+
+def test_a_column_that_decides_is_named_before_separation_is_spoken_of():
+    rng = np.random.default_rng(0)
+    kind, other = rng.integers(2, size=240), rng.integers(2, size=240)
+    frame = pd.DataFrame({"shop": rng.choice(["a", "b"], 240), "weight": 9.0 * kind + rng.normal(size=240)})
+    frame["height"] = 4.0 * other + rng.normal(size=240)
+    frame["depth"] = 4.0 * other + rng.normal(size=240)
+    found = mtclust.cluster(frame, "shop", 2, kernel="linear")
+    assert "Leaving out" not in str(found.summary()), "nobody has asked"
+    found.stability(n_refits=2)
+    text = " ".join(str(found.summary()).split())
+    decides = [column for column, agreement in found.without.items() if agreement < 0.8]
+    assert decides
+    assert text.index("Leaving out") < text.index("separation")
+    assert all(column in text for column in decides)
+    assert report_content(found)["verdict"].startswith("Leaving out one column changes the clusters")
+
+
 def test_cars_weigh_as_many_as_they_are(data_home):
     frame = pd.read_csv(f"{data_home}/tables/cars.csv")
     found = mtclust.cluster(frame, "Origin", 2, kernel="linear")
@@ -129,7 +194,7 @@ def test_ids_that_differ_are_said_first_shown_by_task_and_not_compared(exchanged
     ]
     content = report_content(found)
     assert content["first"] == first
-    assert content["headline"].endswith("fall into 3 clusters, not all of which look the same in every task.")
+    assert content["headline"].endswith("were divided into 3 clusters, not all of which look the same in every task.")
     assert [bool(profile["differs"]) for profile in content["profiles"]] == [True, True, False]
     assert {trait["scope"] for profile in content["profiles"][:2] for trait in profile["traits"]} == {"task"}
     assert not any(word in " ".join(found.tasks["particular"]) for word in ("cluster 0 is", "cluster 1 is"))
@@ -155,11 +220,15 @@ def test_where_there_are_no_clusters_no_differences_are_told():
     frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("xyz"))
     frame["shop"] = np.where(frame["x"] + rng.normal(size=300) > 0, "a", "b")
     found = mtclust.cluster(frame, "shop", 3, kernel="linear")
-    found.model.loo_score_ = -0.1
+    assert found.facts.standing == "none"
     text = " ".join(str(found.summary()).split())
-    assert "no clearer than those of data without clusters" in text
+    assert "no structure beyond single columns and their correlations" in text
     assert "times as" not in text
-    assert not report_content(found)["compared"]
+    assert "closest task" not in text
+    content = report_content(found)
+    assert not content["compared"]
+    assert content["relationship"] is None
+    assert not found.tasks["particular"].str.contains(" as ").any()
 
 
 def test_of_two_clusters_a_difference_is_told_once():

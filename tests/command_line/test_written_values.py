@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import mtclust
-from mtclust.app.tables import EncodingOptions, TableEncoder, table_of_frames
+from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.table import table_of_frames
 from mtclust.exceptions import TableError
 
 NUMBERS = [f"{k}.5" for k in range(12)]
@@ -59,13 +60,14 @@ def test_rows_of_predict_may_have_bounds_that_fit_did_not():
         (["12 kg", "13 kg", "900 g"], "column 'x' mixes numbers in g and kg; convert them to one unit"),
         (["9.1 g/dL", "91 g/L"], "mixes numbers in g/L and g/dL"),
         (["12 kg", "13 kg", "14"], "has numbers with and without kg; write all of them the same way"),
+        (["1", "inf", "2"], r"column 'x' has infinite values \('inf' in row 2\)"),
         (["n.d."] * 30 + NUMBERS, r"holds numbers, but 90 cells are something else \(first: 'n.d.' in row 1\)"),
     ],
 )
 def test_what_cannot_be_read_as_one_kind_of_number_is_refused_with_the_way_out(cells, words):
     with pytest.raises(TableError, match=words) as caught:
         encode(cells * 3)
-    assert "(keys)" in str(caught.value)
+    assert "(keys)" in str(caught.value) or "leave it out" in str(caught.value)
 
 
 DAYS = pd.date_range("2024-01-25", periods=40, freq="D")
@@ -82,10 +84,16 @@ DAYS = pd.date_range("2024-01-25", periods=40, freq="D")
         "%Y/%m/%d %H:%M",
         "%m/%d/%Y %I:%M %p",
         "%d/%m/%Y %H:%M",
+        "%d.%m.%Y",
+        "%d/%m/%Y",
+        "%Y/%m/%d",
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y-%m-%dT%H:%M:%S+02:00",
+        None,
     ],
 )
 def test_formats_of_dates_that_are_recognised(written):
-    found, encoder = values(DAYS.strftime(written))
+    found, encoder = values(DAYS if written is None else DAYS.strftime(written))
     assert [column.kind for column in encoder.columns] == ["date"]
     assert np.diff(found).tolist() == pytest.approx([1.0] * 39)
 
@@ -98,6 +106,14 @@ def test_clear_formats_may_be_mixed_and_that_is_told():
     again = TableEncoder.from_dict(encoder.to_dict())
     more = table_of_frames(pd.DataFrame({"shop": "a", "x": ["2024-02-01", "01.02.2024", "1 Feb 2024"]}), "shop")
     assert len(set(again.transform(more)[0][:, 0])) == 1
+
+
+def test_a_cell_among_dates_that_is_none_is_named():
+    said = r"holds dates, but 1 cell cannot be read as such \(first: 'soon' in row 41; most are ISO8601\).*date_format"
+    with pytest.raises(TableError, match=said):
+        encode([*DAYS.strftime("%Y-%m-%d"), "soon"])
+    _, encoder = values([*DAYS.strftime("%Y-%m-%d"), "soon"], missing=["soon"])
+    assert [column.kind for column in encoder.columns] == ["date"]
 
 
 def test_formats_that_may_take_the_day_for_the_month_are_not_mixed():

@@ -3,8 +3,6 @@
 import logging
 import os
 import signal
-import threading
-import time
 
 import dask
 import dask.array as da
@@ -13,7 +11,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from dask.distributed import Client, LocalCluster, Status
+from dask.distributed import Client, LocalCluster, Status, get_worker
 
 from mtclust import DMTRC, DSTC
 from mtclust.distributed.engine import Engine
@@ -158,16 +156,13 @@ def test_steps_that_wait_for_a_paused_worker_end_in_an_error():
         engine = Engine()
         assert engine.gather([engine.step(abs, -k) for k in range(8)]) == list(range(8))
         stuck = next(iter(cluster.workers.values()))
-        steps = [engine.step(_slow, k, at=(stuck.address,)) for k in range(6)]
-        pause = threading.Timer(0.2, setattr, (stuck, "status", Status.paused))
-        pause.start()
+        steps = [engine.step(_pause, k, at=(stuck.address,)) for k in range(6)]
         with pytest.raises(ClusterLostError, match=r"1 of 2 workers paused.*for more than 2 s.*Start workers"):
             engine.gather(steps)
-        pause.join()
 
 
-def _slow(k):
-    time.sleep(0.3)
+def _pause(k):
+    get_worker().status = Status.paused  # which ends the step that runs, and begins no other
     return k
 
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from primal_helpers import stacked
 
-import mtclust.util.memory
+import mtclust.util.system
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.util.memory import available_memory, readable, require_kernel_memory
+from mtclust.util.system import available_memory, readable, require_kernel_memory
 
 X, _, TASKS = stacked((30, 40), d=3)
 
 
 def with_memory(monkeypatch, n_bytes):
-    monkeypatch.setattr(mtclust.util.memory, "available_memory", lambda: n_bytes)
+    monkeypatch.setattr(mtclust.util.system, "available_memory", lambda: n_bytes)
 
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])

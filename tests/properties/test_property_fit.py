@@ -39,7 +39,7 @@ def attributes_are_sound(problem, model):
     values = np.array([entry["objective"] for entry in model.history_])
     assert np.all(np.isfinite(values))
     assert np.all(np.diff(values) <= 1e-9 * np.abs(values[:-1]))
-    for name, value in vars(model).items():
+    for name, value in model.__getstate__().items():  # with what is found when it is first read
         if isinstance(value, np.ndarray | float) and np.asarray(value).dtype.kind == "f":
             assert np.all(np.isfinite(value)), name
     # a constant labelling is the worst there is: C/(C-1) per task

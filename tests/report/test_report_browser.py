@@ -88,24 +88,13 @@ def test_a_task_selected_anywhere_is_highlighted_everywhere(visit, shop_report):
     seen = visit(shop_report)
     seen.page.locator("#task-select").select_option(label="Zürich")
     task = seen.page.evaluate("document.documentElement.dataset.task")
-    for kind in (".scatter", ".sizes tbody tr", ".agreement tbody tr", ".hinton g", ".dot"):
+    for kind in (".scatter", ".sizes tbody tr", ".heat tbody tr", ".dot"):
         assert seen.opacities(f"{kind}[data-t='{task}']") == {1.0}, kind
         others = seen.opacities(f"{kind}:not([data-t='{task}'])")
         assert others
         assert max(others) < 0.4, kind
-    seen.page.locator(".tree text.name").first.click()
+    seen.page.locator(".heat .chip.task").first.click()
     assert seen.page.locator("#task-select").input_value() != task
-
-
-def test_the_axes_can_be_switched(visit, shop_report):
-    seen = visit(shop_report)
-    places = "points => points.map(p => p.getAttribute('transform'))"
-    before = seen.page.eval_on_selector_all(".point", places)
-    seen.page.get_by_text("Each task's own axes").click()
-    assert seen.page.eval_on_selector_all(".point", places) != before
-    assert seen.page.locator(".own-only").first.is_visible()
-    seen.page.get_by_text("Same axes for all tasks").click()
-    assert seen.page.eval_on_selector_all(".point", places) == before
 
 
 def test_light_and_dark_follow_the_system_and_the_button(visit, shop_report):

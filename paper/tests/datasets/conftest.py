@@ -23,7 +23,7 @@ def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """No data anywhere, an empty cache, nothing remembered; the value is the place of the cache."""
     cache = tmp_path / "cache"
     monkeypatch.delenv(files.DATA_VARIABLE, raising=False)
-    monkeypatch.setattr(files, "_cache_directory", lambda: cache)
+    monkeypatch.setattr(files, "cache_directory", lambda: cache)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "scikit_learn_data"))
     # a proxy of this machine must not be asked for 127.0.0.1
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from paper.datasets import fetch_pendigits, fetch_pendigits_tasks, pendigits
-from paper.datasets.files import DataFile, scale_columns
+from paper.datasets.files import DATA_VARIABLE, DataFile, scale_columns
 
 FIRST_GROUP, SECOND_GROUP = [0, 3, 6, 8, 9], [1, 2, 4, 5, 7]
 
 
 def test_canonical_order_is_training_file_then_test_file(real_data):
-    digits = fetch_pendigits(data_home=real_data)
+    digits = fetch_pendigits()
     assert digits.data.shape == (10992, 16)
     assert digits.data[0].tolist() == [47, 100, 27, 81, 57, 37, 26, 0, 0, 23, 56, 53, 100, 90, 40, 98]
     assert digits.target[0] == 8
@@ -74,11 +74,6 @@ def test_unknown_job_is_an_error():
         fetch_pendigits_tasks(4)
 
 
-def test_missing_files_say_what_to_do(no_data):
-    with pytest.raises(FileNotFoundError, match=r"pendigits/pendigits\.tra was not found"):
-        fetch_pendigits_tasks(download_if_missing=False)
-
-
 def test_downloaded_files_have_the_known_checksums(real_data, no_data, server, monkeypatch):
     url, directory = server
     for name in ("_TRAIN", "_TEST"):
@@ -89,23 +84,24 @@ def test_downloaded_files_have_the_known_checksums(real_data, no_data, server, m
     assert sorted(path.name for path in no_data.rglob("*") if path.is_file()) == ["pendigits.tes", "pendigits.tra"]
 
 
-def test_changed_rows_are_noticed_by_their_content(no_data, monkeypatch):
-    folder = no_data / "pendigits"
-    folder.mkdir(parents=True)
+def test_changed_rows_are_noticed_by_their_content(tmp_path, monkeypatch):
+    (tmp_path / "pendigits").mkdir()
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     row = ", ".join(["1"] * 17) + "\n"
     for name in ("_TRAIN", "_TEST"):
         file = getattr(pendigits, name)
         monkeypatch.setattr(pendigits, name, DataFile(file.path, None))
-        (no_data / file.path).write_text(row * 3)
+        (tmp_path / file.path).write_text(row * 3)
     with pytest.raises(ValueError, match="not the expected data set"):
         fetch_pendigits()
 
 
 @pytest.mark.parametrize(("text", "message"), [("1,2,3\n", "3 columns"), ("a,b\n", "not a table of integers")])
-def test_file_of_another_kind_is_explained(no_data, monkeypatch, text, message):
-    (no_data / "pendigits").mkdir(parents=True)
+def test_file_of_another_kind_is_explained(tmp_path, monkeypatch, text, message):
+    (tmp_path / "pendigits").mkdir()
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     monkeypatch.setattr(pendigits, "_TRAIN", DataFile("pendigits/pendigits.tra", None))
-    (no_data / "pendigits" / "pendigits.tra").write_text(text)
+    (tmp_path / "pendigits" / "pendigits.tra").write_text(text)
     with pytest.raises(ValueError, match=message):
         fetch_pendigits()
 

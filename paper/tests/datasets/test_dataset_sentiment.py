@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from paper.datasets import fetch_sentiment_tasks, sentiment
-from paper.datasets.files import DataFile, content_hash
+from paper.datasets.files import DATA_VARIABLE, DataFile, content_hash
 
 
 @pytest.fixture
@@ -33,20 +33,26 @@ def members(lines, end="\n", prefix="processed_acl/"):
     return {f"{prefix}{d}/{p}.review": (end.join(many) + end).encode() for (d, p), many in lines.items()}
 
 
-def test_sources_give_the_same_draw(tiny, tmp_path, write_archive):
+def test_sources_give_the_same_draw(tiny, tmp_path, write_archive, monkeypatch):
     write_archive(tmp_path / "one" / "sentiment" / "processed_acl.tar.xz", members(tiny))
     other = {key: many[::-1] for key, many in reversed(tiny.items())}
     unlabelled = {"processed_acl/books/unlabeled.review": b"dull:1 #label#:positive\n"}
     content = {**unlabelled, **members(other, "\r\n", "./x/")}
     write_archive(tmp_path / "two" / "sentiment" / "processed_acl.tar.gz", content)
-    one, two = (fetch_sentiment_tasks(0.5, seed=3, data_home=tmp_path / name) for name in ("one", "two"))
+    found = []
+    for name in ("one", "two"):
+        monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / name))
+        sentiment._review_counts.cache_clear()
+        found.append(fetch_sentiment_tasks(0.5, seed=3))
+    one, two = found
     np.testing.assert_array_equal(one.rows, two.rows)
     np.testing.assert_array_equal(one.data.toarray(), two.data.toarray())
 
 
-def test_counts_are_those_of_the_lines(tiny, no_data, write_archive):
-    write_archive(no_data / "sentiment" / "processed_acl.tar.xz", members(tiny))
-    reviews = fetch_sentiment_tasks(1.0, weighting="counts", min_df=0)
+def test_counts_are_those_of_the_lines(tiny, tmp_path, write_archive, monkeypatch):
+    write_archive(tmp_path / "sentiment" / "processed_acl.tar.xz", members(tiny))
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    reviews = fetch_sentiment_tasks(1.0, weighting="counts")
     assert reviews.feature_names.tolist() == ["a:b", "café", "dull", "good", "not_good"]
     lines = sorted((domain, polarity, line.encode()) for (domain, polarity), many in tiny.items() for line in many)
     for (domain, polarity, line), row, target, task in zip(
@@ -79,17 +85,13 @@ def test_archive_without_checksum_is_downloaded_and_judged_by_content(
     assert [path.name for path in no_data.rglob("*") if path.is_file()] == ["processed_acl.tar.gz"]
 
 
-def test_wrong_label_is_an_error(tiny, no_data, write_archive, monkeypatch):
+def test_wrong_label_is_an_error(tiny, tmp_path, write_archive, monkeypatch):
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     tiny["books", "positive"][0] = "good:1 #label#:negative"
-    write_archive(no_data / "sentiment" / "processed_acl.tar.xz", members(tiny))
+    write_archive(tmp_path / "sentiment" / "processed_acl.tar.xz", members(tiny))
     monkeypatch.setattr(sentiment, "check_content", lambda *_: None)
     with pytest.raises(ValueError, match="positive review ends with '#label#:negative'"):
         fetch_sentiment_tasks()
-
-
-def test_missing_archive_says_what_to_do(no_data):
-    with pytest.raises(FileNotFoundError, match=r"processed_acl\.tar\.xz or .*tar\.gz was not found"):
-        fetch_sentiment_tasks(download_if_missing=False)
 
 
 def test_real_reviews(real_data):
@@ -100,7 +102,7 @@ def test_real_reviews(real_data):
     np.testing.assert_allclose(np.sqrt(reviews.data.multiply(reviews.data).sum(axis=1)), 1)
     # a change of NumPy's random stream or of the canonical order would show here
     assert reviews.rows[:5].tolist() == [2, 8, 12, 25, 36]
-    assert fetch_sentiment_tasks(0.5, min_df=0).data.shape == (4000, 473856)
+    assert sentiment._review_counts().counts.shape == (8000, 473856)
     larger = fetch_sentiment_tasks(0.3, seed=0, n_components=10)
     assert larger.data.shape == (2400, 10)
     assert set(reviews.rows.tolist()) <= set(larger.rows.tolist())

@@ -31,7 +31,7 @@ from paper.experiments.methods import (
     printed_options,
     true_sizes,
 )
-from paper.experiments.page import Page, Section, as_html, as_markdown
+from paper.experiments.page import Page, Section, as_markdown
 from paper.experiments.protocols import Estimate, as_reported, estimate, oracle, with_names
 from paper.experiments.supervised import SupervisedLinear
 from paper.experiments.table import as_frame, as_row
@@ -147,6 +147,10 @@ def printed_objective(name, data, labels, setting):
     Y = label_codes(labels, 3)
     d = X.shape[1]
     task = [data.tasks == t for t in range(m)]
+    if name == "DSTC":  # DMTRC with one task: the ridge is λ₁ + λ₂
+        ridge = setting["lambda1"] + setting["lambda2"]
+        parts = [(X[rows] @ X[rows].T / ridge + rows.sum() / 2 * np.eye(rows.sum()), Y[rows]) for rows in task]
+        return sum(0.5 * (codes * np.linalg.solve(K, codes)).sum() for K, codes in parts)
     Z = np.eye(m if name == "DMTRC" else d) / (m if name == "DMTRC" else d)
     for _ in range(200):
         inverse = np.linalg.pinv(Z)
@@ -169,12 +173,13 @@ def printed_objective(name, data, labels, setting):
     return value
 
 
-@pytest.mark.parametrize("name", ["DMTRC", "DMTFC"])
+@pytest.mark.parametrize("name", ["DSTC", "DMTRC", "DMTFC"])
 def test_as_printed_has_the_objective_of_the_paper(name):
     data = make_related_tasks(3, n_samples=24, n_features=6, separation=3.0, random_state=0)
     setting = {"lambda1": 2.0**-2, "lambda2": 2.0**-4}
     K, options = printed_options(name, data, "linear", setting)
-    model = OURS[name](3, sizes="balanced", random_state=0, tol=1e-7, **options).fit(K, tasks=data.tasks)
+    options |= {} if name == "DSTC" else {"tol": 1e-7}
+    model = OURS[name](3, sizes="balanced", random_state=0, **options).fit(K, tasks=data.tasks)
     assert model.objective_ == pytest.approx(printed_objective(name, data, model.labels_, setting), rel=1e-3)
 
 
@@ -232,13 +237,9 @@ def test_unknown_supervised_kind_is_refused():
         SupervisedLinear("MTXL")
 
 
-def test_pages_escape_what_they_show(tmp_path):
-    page = Page("a<b", "mtclust", "`x` **y** <script>", [Section("t", "", ("|h|",), [["*DMTRC_l <i>", "**holds**"]])])
-    html = as_html(page, tmp_path)
-    assert "<script>" not in html
-    assert "<i>" not in html
-    assert "<code>x</code> <strong>y</strong> &lt;script&gt;" in html
-    assert r"| \*DMTRC_l <i> | **holds** |" in as_markdown(page)
+def test_pages_escape_the_marks_of_markdown():
+    page = Page("a", "mtclust", "`x` **y**", [Section("t", "", ("|h|",), [["*DMTRC_l", "**holds**"]])])
+    assert r"| \*DMTRC_l | **holds** |" in as_markdown(page)
     assert r"| \|h\| |" in as_markdown(page)
 
 
@@ -247,6 +248,5 @@ def test_a_figure_is_the_same_file_twice(tmp_path):
         figure, axes = figures.panels(1)
         figures.hinton(axes[0, 0], np.array([[1.0, -0.5], [-0.5, 1.0]]), ["x", "y"])
         figures.save(figure, tmp_path / name, "omega")
-    for suffix in ("png", "svg"):
-        first, second = (tmp_path / name / "figures" / f"omega.{suffix}" for name in ("a", "b"))
-        assert first.read_bytes() == second.read_bytes()
+    first, second = (tmp_path / name / "figures" / "omega.png" for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()

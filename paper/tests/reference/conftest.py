@@ -38,8 +38,7 @@ def rows_and_tasks(request, noise):
     if request.param == "digits":
         digits = load_digits_tasks()
         return digits.data / 16.0, digits.tasks
-    home = os.environ.get("MTCLUST_DATA")
-    if not home:
+    if "MTCLUST_DATA" not in os.environ:
         pytest.skip("MTCLUST_DATA is not set: no pendigits")
-    pendigits = fetch_pendigits_tasks(job=1, seed=0, data_home=home, download_if_missing=False)
+    pendigits = fetch_pendigits_tasks(job=1, seed=0)
     return pendigits.data, pendigits.tasks

@@ -17,7 +17,7 @@ from mtclust import __version__
 from mtclust.app import demo
 from mtclust.app.commands import fit, predict
 from mtclust.exceptions import CommandError
-from mtclust.util.wording import on_command_line
+from mtclust.util.messages import on_command_line
 
 _COMMANDS = (demo, fit, predict)
 #: what the system says when something cannot be written
@@ -33,15 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in _COMMANDS:
         command.add_parser(commands)
-    commands.add_parser("reproduce", help="where the experiments of the paper are").set_defaults(run=_say_where)
     return parser
-
-
-def _say_where(options: argparse.Namespace) -> None:
-    raise CommandError(
-        "the experiments of the paper are not installed with the library; in a clone of the repository run "
-        "'make reproduce' or 'python -m paper reproduce --help'."
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 
 from mtclust.app.clustering import Clustering, Step, is_polars, rows_of
-from mtclust.app.tables import EncodingOptions, ReadOptions, Table, TableEncoder, read_tables, table_of_frames
-from mtclust.app.tables.screening import task_notes
-from mtclust.app.tables.table import refuse_rows_as_tasks
+from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.screening import spelled_alike
+from mtclust.app.tables.table import Table, read_tables, refuse_rows_as_tasks, table_of_frames
 from mtclust.app.tables.values import MISSING
 from mtclust.choose.number import CANDIDATES
-from mtclust.core.ids import strings_of
+from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError, TableWarning
-from mtclust.persistence import models
-from mtclust.util.warning import warn_user
-from mtclust.util.wording import option
+from mtclust.persistence.models import load as load_model
+from mtclust.util.messages import option, warn_user
 
 _METHODS, _SCALES = ("dmtrc", "dmtfc", "dstc"), ("standard", "range", "none")
 
@@ -129,7 +128,7 @@ def cluster(
     return found._as_polars() if is_polars(table) else found
 
 
-def read_any(table: Any, task: Any, *, common_columns: bool = False, reading: ReadOptions | None = None) -> Table:
+def read_any(table: Any, task: Any, *, common_columns: bool = False) -> Table:
     """The rows of files or data frames as one table."""
     if isinstance(table, str | os.PathLike):
         table = [table]
@@ -142,7 +141,7 @@ def read_any(table: Any, task: Any, *, common_columns: bool = False, reading: Re
             )
         if task is not None and not isinstance(task, str):
             raise TableError("task must name a column where the table is a file; give its name.")
-        return read_tables([Path(path) for path in table], task, reading, common_columns=common_columns)
+        return read_tables([Path(path) for path in table], task, common_columns=common_columns)
     return table_of_frames(table, task, common_columns=common_columns)
 
 
@@ -163,7 +162,9 @@ def cluster_table(
         X, _ = encoder.transform(table)
     tasks = strings_of(table.tasks)
     alone = ["There is a single task, so that nothing could be shared between tasks."] * (len(set(tasks)) == 1)
-    notes = [*table.notes, *alone, *task_notes(tasks), *encoder.notes]
+    alike = spelled_alike(tasks)
+    alike = f"Tasks whose names differ only in capitals or spaces count as different tasks: {alike}." if alike else ""
+    notes = [*table.notes, *alone, *[alike] * bool(alike), *encoder.notes]
     estimator = _estimator(_one_of("method", method.lower(), _METHODS), options)
     estimator.set_params(kernel=kernel, n_clusters=_number(n_clusters, len(tasks)))
     with warnings.catch_warnings(record=True) as caught:
@@ -182,7 +183,7 @@ def cluster_table(
             raise TableError(f"there is not enough memory for {len(tasks)} rows with {asked}; {way_out}.") from error
     warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
     warned = [*map(TableWarning, encoder.doubts), *warned]
-    return Clustering(model, encoder, {}, notes, warned, rows)
+    return Clustering(model, encoder, {}, notes, warned, _rows=rows)
 
 
 def _estimator(method: str, options: Mapping[str, Any]) -> Any:
@@ -267,7 +268,7 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
     >>> loaded.predict(pd.DataFrame({"shop": ["a", "b"], "price": [8.0, 1.5]})).tolist()
     [0, 1]
     """
-    model, extra = models.load(path, return_extra=True)
+    model, extra = load_model(path, return_extra=True)
     if return_extra:
         return model, extra
     if isinstance(extra, dict) and isinstance(extra.get("clustering"), dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -12,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
 
 from mtclust.app.findings import Findings, typical_rows
-from mtclust.app.tables import Table, TableEncoder, read_tables, table_of_frames
+from mtclust.app.tables.encoding import TableEncoder
+from mtclust.app.tables.table import Table, read_tables, table_of_frames
 from mtclust.app.words import (
     cluster_in_words,
+    columns_in_words,
     comparable_differences,
     compared_in_words,
     difference_in_words,
@@ -27,22 +33,34 @@ from mtclust.app.words import (
     tasks_in_words,
     trait_in_words,
 )
-from mtclust.choose.record import SizesChoice
-from mtclust.core.ids import strings_of
-from mtclust.core.stability import Stability
-from mtclust.estimators.facts import Facts, cautions, facts_of, likeness_of_tasks
-from mtclust.estimators.summary import CLUSTERS_SHOWN, TASKS_SHOWN, Summary, sizes_table
+from mtclust.core.tasks import strings_of
+from mtclust.estimators.stability import Stability
+from mtclust.estimators.summary import (
+    CLUSTERS_SHOWN,
+    TASKS_SHOWN,
+    Facts,
+    Summary,
+    cautions,
+    choices,
+    likeness_of_tasks,
+    sizes_table,
+)
 from mtclust.exceptions import TableError, TableWarning
-from mtclust.util.extras import require
-from mtclust.util.names import shown_name, spelled_out
-from mtclust.util.warning import warn_user
-from mtclust.util.wording import advice, option
+from mtclust.selection import select_n_clusters
+from mtclust.util.messages import advice, option, shown_name, spelled_out, warn_user
+from mtclust.util.system import require
 
 #: what of a clustering is saved beside the model
 SAVED_FORMAT = 1
 #: sentences of a summary that compare tasks
 _COMPARED = 4
-#: what is told while it is being done
+#: columns that are left out, one at a time, to see whether one decides, and rows that are then clustered at most
+_COLUMNS_LEFT_OUT, _REFIT_ROWS = 6, 600
+#: with fewer rows nobody can test whether there are clusters
+_LEAST_ROWS = 20
+#: what a summary says about choices; the report says all
+_CHOSEN = ("number of clusters", "coupling of the tasks", "cluster sizes")
+#: shows what is being done
 Step = Callable[[str], AbstractContextManager[None]]
 #: how a user says which task rows belong to, in Python and on the command line
 _TASK_GIVEN = ("give the task of every row (task=[...])", "name the task of all rows (--task NAME)")
@@ -85,6 +103,8 @@ class Clustering:
         What was done with the table: columns left out, values filled in, what had to be guessed.
     warned : list of warnings
         What the estimator warned of.
+    without : dict
+        Agreement with the clusters without a column, by column, once :meth:`stability` was called.
 
     Examples
     --------
@@ -104,6 +124,7 @@ class Clustering:
     names: dict[int, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     warned: list[Any] = field(default_factory=list)
+    without: dict[str, float] = field(default_factory=dict)
     _rows: Rows | None = None
     _polars: bool = False
     _kept: dict[str, Any] = field(default_factory=dict)
@@ -144,8 +165,18 @@ class Clustering:
 
     @property
     def facts(self) -> Facts:
-        """How far the clusters can be trusted: separation, stability, rows that belong nowhere."""
-        return facts_of(self.model)
+        """How far the clusters can be trusted: separation, stability, and whether there are any."""
+        facts = Facts.of(self.model)
+        return facts if facts.structure is not None or self._rows is None else replace(facts, structure=self._structure)
+
+    @cached_property
+    def _structure(self) -> str | None:
+        """Whether there are clusters, where ``fit`` was given their number."""
+        rows, tasks = self.rows("facts"), self.model.tasks_[self.rows("facts").task_numbers]
+        if self.n_clusters == 1 or len(rows.margins) < _LEAST_ROWS:
+            return None
+        choice = select_n_clusters(self.model, rows.X, tasks=tasks)
+        return choice.structure
 
     @cached_property
     def findings(self) -> Findings:
@@ -157,7 +188,9 @@ class Clustering:
         )  # fmt: skip
 
     def stability(self, n_refits: int = 10) -> Stability | None:
-        """Cluster subsamples anew and see what stays the same; found once, and kept with the model.
+        """Cluster subsamples anew, and the rows without one column each, and see what stays the same.
+
+        It is computed once and kept with the model; the summary and the report then speak of it.
 
         Parameters
         ----------
@@ -169,10 +202,36 @@ class Clustering:
             None for one cluster, and for labels of cutting planes.
         """
         known = getattr(self.model, "stability_", None)
-        if known is not None or self.n_clusters == 1 or self.model.solver == "cutting-plane":
+        if self.n_clusters == 1 or self.model.solver == "cutting-plane" or self._rows is None:
             return known
-        rows = self.rows("stability")
-        return self.model.stability(rows.X, tasks=self.model.tasks_[rows.task_numbers], n_refits=n_refits)
+        rows = self._rows
+        if not self.without:
+            self.without.update(self._without_columns())
+        return known or self.model.stability(rows.X, tasks=self.model.tasks_[rows.task_numbers], n_refits=n_refits)
+
+    def _without_columns(self) -> dict[str, float]:
+        """Agreement (adjusted Rand index) with the clusters without a column, of those that tell clusters best."""
+        rows, features, moments = self.rows("stability"), self.encoder.features, self.findings.moments
+        of = np.array([feature.column or feature.name for feature in features])
+        if sp.issparse(rows.X) or len(set(of.tolist())) < 2:
+            return {}
+        between = np.sum(moments.counts[:, :, None] * moments.means**2, axis=(0, 1)) - np.sum(
+            moments.sums.sum(axis=1) ** 2 / np.maximum(moments.counts.sum(axis=1), 1.0)[:, None], axis=0
+        )
+        strongest = list(dict.fromkeys(of[np.argsort(-between, kind="stable")].tolist()))[:_COLUMNS_LEFT_OUT]
+        some = np.arange(0, len(rows.X), -(-len(rows.X) // _REFIT_ROWS))
+        estimator = clone(self.model)
+        if not isinstance(estimator.n_clusters, Mapping):
+            estimator.set_params(n_clusters=self.n_clusters)
+
+        def labels(columns: NDArray[np.bool_]) -> Any:
+            tasks = self.model.tasks_[rows.task_numbers[some]]
+            return clone(estimator).fit(rows.X[some][:, columns], tasks=tasks).labels_
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            whole = self.model.labels_ if len(some) == len(rows.X) else labels(np.ones(len(of), dtype=bool))
+            return {column: float(adjusted_rand_score(whole, labels(of != column))) for column in strongest}
 
     def least_sure(self, n: int = 10) -> Any:
         """The rows whose cluster is least clear, with their values.
@@ -183,24 +242,24 @@ class Clustering:
             How many.
         """
         model, rows = self.model, self.rows("least_sure")
-        chosen = np.argsort(rows.margins, kind="stable")[:n]
+        chosen, following = self.nearest_to_border(n)
         columns = {
             "task": [str(task) for task in model.tasks_[rows.task_numbers[chosen]]],
-            "cluster": self.named(model.labels_[chosen]),
-            "next": self.named(self.next_clusters(chosen)),
+            "cluster": self.named(model.labels_[chosen]), "next": self.named(following),
             "margin": rows.margins[chosen],
-        }
+        }  # fmt: skip
         columns |= {name: values[chosen] for name, values in self.row_columns().items() if name != "alone"}
         used = dict.fromkeys(column.name for column in self.encoder.columns)
         columns |= {name: rows.table.frame[name].to_numpy()[chosen] for name in used}
         return self._frame(require("pandas", "cli").DataFrame(columns, index=self._index()[chosen]))
 
-    def next_clusters(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cluster that each of some rows would be in if it were not in its own."""
-        model, rows = self.model, self.rows("next_clusters")
+    def nearest_to_border(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions of the rows whose cluster is least clear, and the clusters that they would be in next."""
+        model, rows = self.model, self.rows("least_sure")
+        chosen = np.argsort(rows.margins, kind="stable")[:n]
         scores = np.array(model.decision_function(rows.X[chosen], tasks=model.tasks_[rows.task_numbers[chosen]]))
         scores[np.arange(len(chosen)), model.labels_[chosen]] = -np.inf
-        return np.asarray(scores.argmax(axis=1), dtype=np.int64)
+        return chosen, np.asarray(scores.argmax(axis=1), dtype=np.int64)
 
     def row_columns(self) -> dict[str, Any]:
         """What is known of every row beside its cluster: how sure that is, and its cluster in its task alone."""
@@ -284,44 +343,34 @@ class Clustering:
             f"{self.encoder.describe()}: {self.n_clusters} cluster{'s' if self.n_clusters != 1 else ''} with "
             f"{type(model).__name__}, {model.selection_.kernel} kernel"
         )
-        header, table = sizes_table(model)
-        table = [table[task] for task in natural_order(model.tasks_)]
+        header, table = sizes_table(model, facts)
         kept = self._rows is not None or "clusters" in self._kept
         lines = replace(self, _polars=False).clusters.iterrows() if kept else ()
         clusters = [
             (spelled_out(shown_name(self.name(c), 40)), f"{percent(row['share'])}, {row['characterised_by']}")
             for c, (_, row) in enumerate(lines)
         ]
-        ids = ids_in_words(self) if self._rows is not None else ""
-        compared = compared_in_words(self, _COMPARED) if self._rows is not None else []
-        found = [("separation", facts.separated), ("stability", facts.stable), *(("tasks", text) for text in compared)]
-        careful = [caution for caution in cautions(model, self.warned, self.names) if caution.text != facts.separated]
+        ids, compared = ("", []) if self._rows is None else (ids_in_words(self), compared_in_words(self, _COMPARED))
+        found = [
+            ("columns", columns_in_words(self.without) if facts.comparable else ""),
+            ("separation", facts.separated),
+            ("stability", facts.stable),
+        ]
+        found += [("tasks", text) for text in compared]
+        chosen = [(what, f"{why if what == _CHOSEN[0] else f'{value}: {why}'}.") for what, value, why in choices(model)]
         return Summary(
             spelled_out(title),
             header,
-            table[:TASKS_SHOWN],
-            [],
+            [table[task] for task in natural_order(model.tasks_)],
             [
                 ("Clusters", clusters),
                 ("Found", [(name, text) for name, text in found if text]),
-                ("Chosen", self._reasons()),
+                ("Chosen", [(what, text) for what, text in chosen if what in _CHOSEN]),
                 ("The table", [("note", note) for note in self.notes]),
             ],
-            careful,
+            [caution for caution in cautions(model, self.warned, self.names, facts) if caution.text != facts.separated],
             [ids] if ids else [],
-            max(len(table) - TASKS_SHOWN, 0),
         )
-
-    def _reasons(self) -> list[tuple[str, str]]:
-        chosen, reasons = self.model.selection_, []
-        number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
-        if number is not None:
-            reasons.append(("number of clusters", f"{number['reason']}."))
-        if coupling is not None and len(self.model.tasks_) > 1:
-            reasons.append(("coupling", f"{coupling['decision']}: {coupling['reason']}."))
-        if isinstance(sizes, SizesChoice):
-            reasons.append(("cluster sizes", f"{sizes['chosen']}: {sizes['reason']}."))
-        return reasons
 
     def report(
         self, path: str | os.PathLike[str], *, row_names: Any = None, command: str = "", stability: bool = True
@@ -336,7 +385,7 @@ class Clustering:
         command : str
             How the clusters were made, to be shown at the end.
         stability : bool, default=True
-            Say how stable the clusters are, which takes about as long as finding them (:meth:`stability`).
+            Say how stable the clusters are, which takes a few times as long as finding them (:meth:`stability`).
         """
         from mtclust.app.report import write_report
 
@@ -351,7 +400,13 @@ class Clustering:
         tables = self._kept
         if self._rows is not None:
             plain = replace(self, _polars=False)
-            tables = {name: _plain(getattr(plain, name)) for name in ("clusters", "tasks")}
+            for name in ("clusters", "tasks"):
+                text = (
+                    getattr(plain, name)
+                    .rename(index=str)
+                    .to_json(orient="split", double_precision=15, default_handler=str)
+                )
+                tables = tables | {name: json.loads(text) | {"name": name.removesuffix("s")}}
         names = {str(cluster): name for cluster, name in self.names.items()}
         kept = {"format": SAVED_FORMAT, "names": names, "notes": list(self.notes), "tables": tables}
         self.model.save(path, extra={"table": self.encoder.to_dict(), "clustering": kept})
@@ -429,7 +484,7 @@ class Clustering:
         columns: dict[str, Any] = {"rows": sizes.sum(axis=1)}
         for c, name in enumerate(self.named(np.arange(self.n_clusters))):
             columns[f"share of {name}"] = sizes[:, c] / sizes.sum(axis=1)
-        kind, matrix = likeness_of_tasks(model)
+        kind, matrix = likeness_of_tasks(model, self.facts)
         if len(sizes) > 1 and matrix is not None:
             away = np.where(np.eye(len(sizes), dtype=bool), -np.inf, matrix)
             columns["closest"] = [str(model.tasks_[k]) for k in away.argmax(axis=1)]
@@ -564,19 +619,3 @@ def is_polars(table: Any) -> bool:
     """Whether a table, or the tables of a mapping, are of polars."""
     frame = next(iter(table.values()), None) if isinstance(table, Mapping) else table
     return type(frame).__module__.startswith("polars")
-
-
-def _plain(frame: Any) -> dict[str, Any]:
-    """A table as lists of plain values."""
-    columns = [str(column) for column in frame.columns]
-    data = [[_plain_value(value) for value in row] for row in frame.to_numpy().tolist()]
-    return {"columns": columns, "index": [str(value) for value in frame.index], "name": frame.index.name, "data": data}
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain_value(entry) for entry in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and np.isnan(value):
-        return None
-    return value if isinstance(value, str | int | float) else str(value)

@@ -8,13 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtclust.util.extras import require
+from mtclust.util.system import require
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    Labels = NDArray[np.int64]
 
 #: options of the command beside files and columns: pixels share a scale, and sheets ask for digits equally often
 OPTIONS = ("--clusters", "10", "--sizes", "balanced", "--scale", "none")
@@ -67,23 +65,19 @@ def run(options: argparse.Namespace) -> int:
     command += ["--out", str(result), "--overwrite"]
     print(
         f"{len(frame):,} handwritten digits of 8 × 8 pixels, from scikit-learn, on {frame['sheet'].nunique()} sheets, "
-        "each in\none hand: the sheets are the tasks. No method is told which digit an image shows; the table\n"
-        f"knows, so that this can judge them.\n\n$ mtclust {shlex.join(command)}\n"
+        "each in\none hand: the sheets are the tasks. No method is given the digit that an image shows; the table\n"
+        f"has it, so that the results can be judged.\n\n$ mtclust {shlex.join(command)}\n"
     )
     code = main(command)
     if code != 0:
-        _clear_up(out, table, new)
+        with suppress(OSError):
+            table.unlink()
+            if new:
+                out.rmdir()
         return code
     _compare(frame, result)
     print(f"\nOpen this page in a browser: {(result / 'report.html').resolve()}")
     return 0
-
-
-def _clear_up(out: Path, table: Path, new: bool) -> None:
-    with suppress(OSError):
-        table.unlink()
-        if new:
-            out.rmdir()
 
 
 def _compare(frame: Any, result: Path) -> None:
@@ -99,7 +93,7 @@ def _compare(frame: Any, result: Path) -> None:
         each[sheets == sheet] = _kmeans(X[sheets == sheet], n_clusters)
     print(
         "\nSomebody looks at the clusters and names each by the digit that is most frequent in it. How many\n"
-        f"images are then named right? All methods saw the same pixels and were told of {n_clusters} clusters;\n"
+        f"images are then named right? All methods saw the same pixels and were asked for {n_clusters} clusters;\n"
         "mtclust also knows that a sheet asks for every digit about equally often (--sizes balanced).\n\n"
         f"  {'':<32}{'one name per cluster':>22}{'named anew on':>18}\n"
         f"  {'':<32}{'for all sheets':>22}{'every sheet':>18}"
@@ -116,19 +110,18 @@ def _compare(frame: Any, result: Path) -> None:
         print(f"  {name:<32}{once:>20.1f} %{anew:>16.1f} %")
     print(
         "\nThe first column needs clusters that mean the same on every sheet; k-means on each sheet numbers\n"
-        "them as they come. The second asks for a look at every cluster of every sheet. 'Each sheet alone'\n"
+        "them arbitrarily. The second requires a look at every cluster of every sheet. 'Each sheet alone'\n"
         "has the kernel and criterion that suit all sheets together, which need not suit a single sheet."
     )
 
 
-def _kmeans(X: NDArray[np.float64], n_clusters: int) -> Labels:
-    import numpy as np
+def _kmeans(X: NDArray[np.float64], n_clusters: int) -> Any:
     from sklearn.cluster import KMeans
 
-    return KMeans(min(n_clusters, len(X)), n_init=10, random_state=0).fit_predict(X).astype(np.int64)
+    return KMeans(min(n_clusters, len(X)), n_init=10, random_state=0).fit_predict(X)
 
 
-def _named_right(truth: Labels, labels: Labels, groups: NDArray[Any]) -> float:
+def _named_right(truth: Any, labels: Any, groups: Any) -> float:
     """Share of rows whose class is the most frequent one of their cluster within their group.
 
     Examples
@@ -138,10 +131,5 @@ def _named_right(truth: Labels, labels: Labels, groups: NDArray[Any]) -> float:
     >>> _named_right(truth, labels, np.zeros(4)), _named_right(truth, labels, np.array([0, 0, 1, 1]))
     (0.75, 1.0)
     """
-    import numpy as np
-
-    right = 0
-    for group in np.unique(groups):
-        for cluster in np.unique(labels[groups == group]):
-            right += int(np.bincount(truth[(groups == group) & (labels == cluster)]).max())
-    return right / len(truth)
+    counts = require("pandas", "cli").crosstab([groups, labels], truth)
+    return float(counts.max(axis=1).sum() / len(truth))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,8 @@ import numpy as np
 from mtclust.app.findings import Difference, Findings, Trait, differences
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.values import date_of_days
-from mtclust.util.names import distinct_names, listing
+from mtclust.estimators.summary import shares_were_given
+from mtclust.util.messages import distinct_names, listing, shown_name
 
 if TYPE_CHECKING:
     from mtclust.app.clustering import Clustering
@@ -34,6 +35,8 @@ _NAMED, _NAMED_WORDS = 3, 6
 _PLACES = 3
 #: characters of the name of a task in a sentence
 _NAME = 40
+#: agreement with the clusters without a column below which that column decides
+_DECIDES = 0.8
 #: a cluster that is so many times as common in a task is found almost only there
 _ALMOST_ONLY = 20
 
@@ -222,6 +225,23 @@ def ids_in_words(found: Clustering) -> str:
     )
 
 
+def columns_in_words(without: Mapping[str, float]) -> str:
+    """The columns without which the rows would be divided in another way; empty where there is none.
+
+    Examples
+    --------
+    >>> columns_in_words({"age": 0.41, "income": 0.95})
+    'Leaving out one column changes the clusters: age (agreement 0.41; 1: the same clusters, 0: chance).'
+    """
+    deciding = [(value, shown_name(name)) for name, value in without.items() if value < _DECIDES]
+    if not deciding:
+        return ""
+    (value, name), *others = sorted(deciding)
+    first = f"{name} (agreement {two(value)}; 1: the same clusters, 0: chance)"
+    every = listing([first, *(f"{name} ({two(value)})" for value, name in others)], _PLACES)
+    return f"Leaving out one column changes the clusters: {every}."
+
+
 def agreement_in_words(findings: Findings, task: int, cluster: int) -> str:
     """How far a cluster of a task agrees with the same id elsewhere, and what chance reaches."""
     chance = findings.chance[task, cluster]
@@ -246,12 +266,8 @@ def comparable_differences(found: Clustering) -> list[Difference]:
     """Differences of shares, where there are clusters, their sizes were not given and their ids mean the same."""
     if shares_were_given(found.model) or not found.facts.comparable:
         return []
-    return differences(found.model.cluster_sizes_, found.findings.same_everywhere())
-
-
-def shares_were_given(model: Any) -> bool:
-    """Whether the sizes of the clusters were set by the user, so that comparing them says nothing."""
-    return not (isinstance(model.sizes, str) and model.sizes == "auto")
+    same = [c for c in range(found.n_clusters) if not found.findings.differing(c)]
+    return differences(found.model.cluster_sizes_, same)
 
 
 def difference_in_words(difference: Difference, task: str, cluster: str) -> str:

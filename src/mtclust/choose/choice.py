@@ -28,20 +28,29 @@ from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import eigen_features
-from mtclust.core.labels import LEAST_ROWS, SizeBounds, counts_by_task, neutral_bounds, parse_sizes, tasks_of_rows
+from mtclust.core.labels import (
+    LEAST_ROWS,
+    SizeBounds,
+    counts_by_task,
+    neutral_bounds,
+    offsets_of,
+    parse_sizes,
+    rows_of_tasks,
+    tasks_of_rows,
+)
 from mtclust.core.order import information, on_a_grid
 from mtclust.problem.criteria import criterion_named
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point, SearchOptions
 from mtclust.search.outcome import Outcome, released
 from mtclust.search.recipe import first_relationship, solve
-from mtclust.util.progress import phase
+from mtclust.util.messages import phase
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and 2λ for J with the others
-RIDGE, NARROW_LAMBDA = 0.125, 2.0**-9
+#: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
+RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
 #: the kernels of descents where it is open: both for E, the first for J
 NARROW, LINEAR = KernelSpec("rbf", 0.5), KernelSpec("linear")
 #: leading directions that D weighs in a candidate: its steps cost their cube
@@ -157,6 +166,17 @@ class Question:
         matrix = self.view.in_one_frame.through(self.kernels[0], "task").centred.matrix
         return eigen_features(matrix, _COORDINATES).values
 
+    def of_tasks(self, tasks: Labels) -> tuple[Question, Labels]:
+        """The same question with its tasks in another order, and which of these rows its rows are."""
+        rows, sizes = rows_of_tasks(self.view.offsets, tasks), np.diff(self.view.offsets)[tasks]
+        view = replace(self.view, rows=self.view.rows[rows], offsets=offsets_of(sizes), _seen={})
+        lambdas = None if self.lambdas is None else (self.lambdas[0][tasks], self.lambdas[1])
+        names = None if self.names is None else self.names[tasks]
+        hints = self.hints.of_rows(rows, len(rows))
+        return replace(
+            self, view=view, clusters=self.clusters[tasks], lambdas=lambdas, names=names, hints=hints
+        ), rows  # fmt: skip
+
     def in_frame(self, frame: Frame, offsets: Array | None = None) -> Question:
         """The same question of all rows as one task; the ridge of a task alone stays as it is."""
         if frame == "task":
@@ -200,8 +220,6 @@ class Choice:
         Highest score first.
     frame : {"task", "all", "aligned"}
     spec : KernelSpec
-    criterion : {"E", "J"}
-    sizes : {"free", "given"}
     outcome : Outcome
         Models of the labels, on the rows that were looked at.
     reason : str
@@ -217,8 +235,6 @@ class Choice:
     tried: list[Candidate]
     frame: Frame
     spec: KernelSpec
-    criterion: str
-    sizes: str
     outcome: Outcome
     reason: str
     question: Question
@@ -231,7 +247,8 @@ def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: floa
 
     The ridge of a task alone is λ₁ + m·share·λ₂.
     """
-    value = RIDGE / (1.0 + n_tasks * share) if criterion == "E" or spec.kind == "linear" else NARROW_LAMBDA
+    ridge = RIDGE if criterion == "E" or spec.kind == "linear" else NARROW_RIDGE
+    value = ridge / (1.0 + n_tasks * share)
     return np.full(n_tasks, value), value
 
 
@@ -252,13 +269,18 @@ def choose_kernel(question: Question, options: SearchOptions) -> Choice:
     tried = _judged(question, judge, {name: _labels(outcome.point) for name, _, outcome in found})
     best = tried[0]
     _, spec, outcome = found[names.index(best.name)]
-    return Choice(best, tried, "task", spec, "J", "given", outcome, _reason(tried), question)
+    return Choice(best, tried, "task", spec, outcome, _reason(tried), question)
 
 
-def choose_labels(question: Question, options: SearchOptions) -> Choice:
-    """With sizes open: the labels of the highest score, and models of them."""
-    labels, judge = labellings(question, options)
-    tried = _judged(question, judge, labels)
+def choose_labels(question: Question, options: SearchOptions, tasks: Labels | None = None) -> Choice:
+    """With sizes open: the labels of the highest score, and models of them.
+
+    Nothing that is chosen depends on what tasks are called: they are looked at in the order ``tasks``.
+    """
+    asked, rows = question.of_tasks(np.arange(question.n_tasks) if tasks is None else tasks)
+    place = np.argsort(rows)
+    labels, judge = labellings(asked, options)
+    tried = [replace(own, labels=own.labels[place]) for own in _judged(asked, judge, labels)]
     apart = next((candidate for candidate in tried if candidate.is_apart), None)
     best = tried[0]
     open_to_both = question.coupling_open and np.ptp(question.clusters) == 0
@@ -275,7 +297,7 @@ def choose_labels(question: Question, options: SearchOptions) -> Choice:
         alone = replace(question, method="independent")
         single = modelled(alone, spec, apart.labels, options)
         outcome = replace(outcome, single=single.point, few_single=single.point)
-    return Choice(best, tried, frame, spec, "E", "free", outcome, _reason(tried, best), own, offsets, apart)
+    return Choice(best, tried, frame, spec, outcome, _reason(tried, best), own, offsets, apart)
 
 
 def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, Labels], Judge]:
@@ -308,7 +330,7 @@ def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
 def _descents(
     question: Question, judge: Judge, found: dict[str, Labels], options: SearchOptions
 ) -> dict[str, Labels]:  # fmt: skip
-    """What E makes of the best labels in tasks' own frames and in one frame, and J of tasks' own frames."""
+    """What E makes of the best labels in tasks' own frames, and what J finds there."""
     score = judge.scores(np.stack(list(found.values())))
     ranked = [list(found)[k] for k in np.argsort(-score.round(6), kind="stable")]
     spec = NARROW if NARROW in question.kernels else question.kernels[0]
@@ -322,7 +344,10 @@ def _descents(
         ends[f"{frame}:E"] = _descended(weighed, spec, found[own[0]], rough)
         if LINEAR in question.kernels and spec != LINEAR:
             ends[f"{frame}:E, linear"] = _descended(weighed, LINEAR, found[own[0]], rough)
-        outcome = solve(weighed.problem(spec, "J"), rough, _rng())
+        lambdas = weighed.lambdas
+        if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
+            lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
+        outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
         ends[f"{frame}:J"] = _labels(outcome.point)
         ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()).point)
     return ends

@@ -15,23 +15,25 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice
 from mtclust.choose.judge import Predictability
+from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import Sample
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import UncoupledWarning
 from mtclust.problem.protocol import SearchOptions
 from mtclust.search.outcome import Outcome, shrunk, uncoupled
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
 
 #: with sizes given, coupled labels are kept up to this loss of separation within tasks
 LARGEST_LOSS = 0.05
+_BY_USER = "set by the user"
 
 
 def decide_coupling(
     coupling: float | str, outcome: Outcome, X: Array, choice: Choice | None, sample: Sample, index: TaskIndex,
     options: SearchOptions,
-) -> tuple[Outcome, dict[str, Any]]:  # fmt: skip
+) -> tuple[Outcome, CouplingDecision]:  # fmt: skip
     """DMTRC's ``coupling``: forced, shrunk, or kept unless the tasks' own rows contradict it.
 
     ``X`` are the rows of the sample in coordinates. Returns the outcome that was decided for, and the decision in words
@@ -39,53 +41,51 @@ def decide_coupling(
     """
     m = index.n_tasks
     if m == 1 or coupling in ("none", 0):
-        return outcome, {"decision": "none", "reason": "there is only one task" if m == 1 else "set by the user"}
+        return outcome, CouplingDecision("none", "there is only one task" if m == 1 else _BY_USER)
     rng = np.random.default_rng(0)
     if coupling != "auto":
         full = coupling in ("full", 1)
         outcome = outcome if full else shrunk(outcome, float(coupling), options, rng)
-        return outcome, {"decision": coupling, "reason": "set by the user"}
-    if choice is not None and choice.sizes == "free":
-        return outcome, _decision_of_candidates(choice, outcome, index)
+        return outcome, CouplingDecision(coupling, _BY_USER)
+    if choice is not None and choice.question.sizes_open:
+        return outcome, _decision_of_candidates(choice, outcome)
     C = outcome.problem.bounds.n_clusters
     both = np.stack([sample.labels_of(point, index) for point in (outcome.point, outcome.single)])
     tasks = sample.index.task_numbers
     together, apart = Predictability(X, tasks).of(both, C).mean(axis=(0, 2))
     loss = float(apart - together)
-    decision = {
-        "decision": "full" if loss <= LARGEST_LOSS else "none",
-        "statistic": loss,
-        "per_task": _by_task(X, tasks, both, C, index.names[sample.tasks].tolist()),
-        "similarity": _similarity_of_nearest(outcome),
-        "coupled_labels": index.to_input_order(outcome.point.labels).astype(np.int64),
-        "task_covariance": outcome.point.Z,
-    }
-    figures = f"separation {together:.2f} together, {apart:.2f} apart"
-    if decision["decision"] == "full":
-        decision["reason"] = f"the tasks' own rows do not contradict the coupled labels ({figures})"
+    kept = loss <= LARGEST_LOSS
+    decision = CouplingDecision(
+        "full" if kept else "none",
+        f"the tasks' own rows {'do not ' if kept else ''}contradict the coupled labels (separation {together:.2f} "
+        f"together, {apart:.2f} apart)",
+        loss,
+        _by_task(X, tasks, both, C, index.names[sample.tasks].tolist()),
+        _similarity_of_nearest(outcome),
+        index.to_input_order(outcome.point.labels).astype(np.int64),
+        outcome.point.Z,
+    )
+    if kept:
         return outcome, decision
-    decision["reason"] = f"the tasks' own rows contradict the coupled labels ({figures})"
-    _warn(decision["reason"])
+    _warn(decision.reason)
     return uncoupled(outcome, options, rng), decision
 
 
-def _decision_of_candidates(choice: Choice, outcome: Outcome, index: TaskIndex) -> dict[str, Any]:
+def _decision_of_candidates(choice: Choice, outcome: Outcome) -> CouplingDecision:
     """What the choice of labels says of the coupling."""
     together = next((own for own in choice.tried if not own.is_apart), choice.best)
     apart = choice.apart if choice.apart is not None else choice.best
-    decision: dict[str, Any] = {
-        "decision": "full" if outcome.few.coupling.learns else "none",
-        "statistic": apart.score - together.score,
-        "similarity": _similarity_of_nearest(outcome),
-        "task_covariance": outcome.point.Z,
-    }
     figures = f"score {together.score - apart.score:+.2f} together against apart"
-    if decision["decision"] == "none":
-        decision["reason"] = f"labels of every task alone have the highest score ({figures})"
-        _warn(decision["reason"])
+    coupled = outcome.few.coupling.learns
+    reason = f"labels of every task alone have the highest score ({figures})"
+    if coupled:
+        reason = f"labels that tasks share have the highest score, or nearly so ({figures})"
     else:
-        decision["reason"] = f"labels that tasks share have the highest score, or nearly so ({figures})"
-    return decision
+        _warn(reason)
+    return CouplingDecision(
+        "full" if coupled else "none", reason, apart.score - together.score,
+        similarity=_similarity_of_nearest(outcome), task_covariance=outcome.point.Z,
+    )  # fmt: skip
 
 
 def _warn(reason: str) -> None:

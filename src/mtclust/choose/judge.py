@@ -59,21 +59,6 @@ _SMALLEST_EIGENVALUE = 1e-5
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """How well clusters are separated.
-
-    Attributes
-    ----------
-    separation : float
-        1 for membership that is predicted perfectly, about 0 for the best clusters of structureless rows.
-    by_cluster : ndarray of shape (C,)
-    """
-
-    separation: float
-    by_cluster: Array
-
-
-@dataclass(frozen=True)
 class _Spectrum:
     """Rows of a group; eigenvalues s and vectors U of their centred kernel; filters s/(s + nλ/2), diag(R) by λ."""
 
@@ -136,10 +121,9 @@ class Predictability:
         r_squared = np.take_along_axis(r_squared, best[:, None, :, None], axis=1)[:, 0]
         return np.where(held, (r_squared - level) / (1.0 - level), 0.0)
 
-    def verdict(self, labels: Labels, n_clusters: int) -> Verdict:
-        """How well the clusters of one labelling are separated."""
-        by_cluster = self.of(labels[None], n_clusters).mean(axis=0)[0]
-        return Verdict(float(by_cluster.mean()), by_cluster)
+    def by_cluster(self, labels: Labels, n_clusters: int) -> Array:
+        """How well every cluster of one labelling is separated: 1 where membership is predicted perfectly."""
+        return np.asarray(self.of(labels[None], n_clusters).mean(axis=0)[0])
 
 
 def _some(n: int, most: int) -> Labels:

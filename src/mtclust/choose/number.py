@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,17 +34,19 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from mtclust.choose.record import NumberOfClusters
 from mtclust.choose.settings import sample_rows
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, is_precomputed
-from mtclust.core.labels import offsets_of
+from mtclust.core.labels import offsets_of, rows_of_tasks
 from mtclust.core.tasks import TaskIndex, index_tasks
 from mtclust.core.validation import split_task_column
 from mtclust.exceptions import ClusterNumberWarning
-from mtclust.util.extras import require
-from mtclust.util.progress import phase
-from mtclust.util.threads import one_blas_thread
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import phase, warn_user
+from mtclust.util.system import one_blas_thread, require
+
+if TYPE_CHECKING:
+    from mtclust.estimators.base import MultitaskClusterer
 
 Array = NDArray[np.float64]
 Offsets = NDArray[np.int64]
@@ -54,7 +56,7 @@ CANDIDATES = range(2, 13)
 #: rows that the number is chosen on; rows of a task at least, so that very many tasks are not all looked at; leading
 #: directions that clusters are found in
 ROWS, _ROWS_PER_TASK, DIRECTIONS = 400, 15, 10
-#: what decides, set on the sets decided on (docs/number_of_clusters.md): the cost of a cluster in units of the root of
+#: what decides, set on the sets decided on (docs/choosing.md): the cost of a cluster in units of the root of
 #: the largest gap; votes of seven, of all rows and six half-samples, that have to agree; the largest gap in units of
 #: its spread over rows without clusters
 COST, AGREEING, CLEAR = 0.1, 5, 6.0
@@ -148,6 +150,14 @@ class ClusterNumberChoice:
         words = f"{self.n_clusters} explain most beyond rows without clusters, less what every cluster costs"
         return words + (f"; {votes}" if samples else "") + (f"; next is {self.runner_up}" if self.runner_up else "")
 
+    @property
+    def record(self) -> NumberOfClusters:
+        """The entry of ``selection_``."""
+        gaps = dict(zip(self.candidates, self.gap.tolist()))
+        return NumberOfClusters(
+            self.n_clusters, self.reason, gaps, self.runner_up, dict(self.votes), self.structure, self.answer
+        )
+
     def plot(self, ax: Any = None) -> Any:
         """Draw the gap, and the gap less what clusters cost, against the number of clusters; returns the axes.
 
@@ -180,7 +190,7 @@ def _either(numbers: list[int]) -> str:
 
 
 def select_n_clusters(
-    estimator: Any, X: Any, *, tasks: Any = None, candidates: Iterable[int] = CANDIDATES
+    estimator: MultitaskClusterer, X: Any, *, tasks: Any = None, candidates: Iterable[int] = CANDIDATES
 ) -> ClusterNumberChoice:
     """Choose the number of clusters without labels, and say whether there are any.
 
@@ -215,50 +225,49 @@ def select_n_clusters(
     index = index_tasks(tasks, rows.shape[0])
     if not is_precomputed(estimator.kernel):
         index = index.by_content(rows)
-    return choose_n_clusters(estimator, rows, index, numbers)
+    return choose_n_clusters(estimator.kernel, rows, index, numbers)
 
 
-def choose_n_clusters(
-    estimator: Any, table: Any, index: TaskIndex, numbers: list[int], names: list[str] | None = None
-) -> ClusterNumberChoice:
+def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[int]) -> ClusterNumberChoice:
     """The same for a table that numbers of rows index, and its tasks.
 
     Parameters
     ----------
-    estimator : DMTRC, DMTFC or DSTC
+    kernel : str or callable
+        The parameter of the estimator.
     table : array, CSR matrix or table of a Dask collection
     index : TaskIndex
     numbers : list of int
         At least 2, ascending.
-    names : list of str, optional
-        Of the columns; nothing depends on them.
     """
     if not numbers or numbers[0] < 2:
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
-    precomputed = is_precomputed(estimator.kernel)
-    by_rows = getattr(index, "by_rows", None)
-    tasks = np.arange(index.n_tasks) if by_rows is None else by_rows
-    largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
+    precomputed = is_precomputed(kernel)
     numbered = np.arange(table.shape[0])[:, None] if precomputed else table
+    tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
+    largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
     sample = sample_rows(numbered, index, ROWS, largest, least=_ROWS_PER_TASK)
-    rows, offsets = sample.rows, sample.index.offsets
+    # the largest first, so that nothing depends on names
+    places = np.searchsorted(sample.tasks, largest)
+    rows = sample.rows[rows_of_tasks(sample.index.offsets, places)]
+    offsets = offsets_of(sample.index.sizes[places])
     with one_blas_thread(), phase("choosing the number of clusters"):
         if precomputed:
             chosen = rows[:, 0].astype(np.int64)
-            kernel = table[chosen][:, chosen]
-        elif not isinstance(estimator.kernel, str):
-            kernel = Kernel("callable", function=estimator.kernel)(rows, rows)
+            matrix = table[chosen][:, chosen]
+        elif not isinstance(kernel, str):
+            matrix = Kernel("callable", function=kernel)(rows, rows)
         elif sp.issparse(rows) or rows.shape[1] > _MOST_COLUMNS:
-            kernel = rows @ rows.T
+            matrix = rows @ rows.T
         else:
             centred = rows - rows.mean(axis=0)
             centred /= np.abs(centred).max() or 1.0
             spread = centred.std(axis=0)
             digits = np.where(spread > 0, spread, 1.0) * 1e-6  # equal values stay equal with a little noise
             return _chosen(np.round(centred / digits) * digits, offsets, numbers)
-        kernel = np.asarray(kernel.toarray() if sp.issparse(kernel) else kernel, dtype=np.float64)
-        kernel = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
-        values, vectors = (part[..., -_MOST_COLUMNS:] for part in np.linalg.eigh(kernel))
+        matrix = np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=np.float64)
+        matrix = matrix - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None] + matrix.mean()
+        values, vectors = (part[..., -_MOST_COLUMNS:] for part in np.linalg.eigh(matrix))
         kept = values > 1e-10 * max(float(values[-1]), 0.0)
         return _chosen(vectors[:, kept] * np.sqrt(values[kept]), offsets, numbers)
 
@@ -374,17 +383,6 @@ def _variables(rows: Array) -> tuple[list[NDArray[np.int64]], Array]:
     alone = np.bincount(groups)[groups] == 1
     weights = np.where(alone, 1.0, vectors[:, -1] / np.where(spread > 0, spread, 1.0))
     return [np.flatnonzero(groups == group) for group in range(groups.max() + 1)], weights
-
-
-def words_of_choice(choice: ClusterNumberChoice) -> dict[str, Any]:
-    """The entry of ``selection_`` for a number of clusters that was chosen."""
-    gaps = dict(zip(choice.candidates, choice.gap.tolist()))
-    return {
-        "n_clusters": {
-            "chosen": choice.n_clusters, "reason": choice.reason, "gaps": gaps, "runner_up": choice.runner_up,
-            "votes": dict(choice.votes), "structure": choice.structure, "answer": choice.answer,
-        }
-    }  # fmt: skip
 
 
 def warn_of_choice(choice: ClusterNumberChoice) -> None:

@@ -7,7 +7,7 @@ not depend on chance. With nothing left open only the judge is made ready.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
 from mtclust.choose.frames import Frame
+from mtclust.choose.record import Selection, SizesChoice, Tried
 from mtclust.choose.views import KernelSpec, View, candidate_kernels, is_wide
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
 from mtclust.core.tasks import ORDERED, TaskIndex, index_tasks
-from mtclust.problem.protocol import Point, SearchOptions
+from mtclust.problem.protocol import Method, Point, SearchOptions
 
 Array = NDArray[np.float64]
 
@@ -34,6 +36,57 @@ _LEAST_ROWS = 15
 _TASKS, _FEWEST_TASKS = 100, 60
 #: candidates are searched with this share of ``n_init``
 _EFFORT = 4
+
+
+@dataclass(frozen=True)
+class Params:
+    """The parameters of an estimator after they were checked, and what follows from them.
+
+    ``coupling`` and ``center`` have the values that they mean in methods without them. ``method`` is how several tasks
+    are coupled, ``form`` the one that ``solver_options`` asks for, ``options`` is what a search takes.
+    """
+
+    n_clusters: Any
+    kernel: Any
+    width: float | str
+    lambda1: float | str | Mapping[Any, float]
+    lambda2: float | str
+    sizes: Any
+    solver: str
+    solver_options: dict[str, Any] | None
+    n_components: int | None
+    fit_intercept: bool
+    random_state: Any
+    method: Method
+    form: str
+    options: SearchOptions
+    coupling: float | str = "full"
+    center: str = "task"
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether rows are known, not only a kernel of them."""
+        return isinstance(self.kernel, str) and self.kernel != "precomputed"
+
+    @property
+    def sizes_open(self) -> bool:
+        """Whether sizes are to be chosen: without centring one big cluster would be best."""
+        left_open = isinstance(self.sizes, str) and self.sizes == "auto"
+        return bool(left_open and self.fit_intercept and self.solver == "exchange")
+
+    @property
+    def apart(self) -> bool:
+        """Whether every task is clustered alone."""
+        return not COUPLINGS[self.method].learns or self.coupling in ("none", 0)
+
+    def method_of(self, n_tasks: int) -> Method:
+        """How so many tasks are coupled."""
+        alone = self.apart or (n_tasks == 1 and not COUPLINGS[self.method].of_features)
+        return "independent" if alone else self.method
+
+    def lambda2_share(self, n_tasks: int) -> float:
+        """Share of λ₂ that a task alone gets once from each of the m tasks; the ridge is λ₁ + m · share · λ₂."""
+        return 1.0 if COUPLINGS[self.method].learns else 1.0 / n_tasks
 
 
 @dataclass(frozen=True)
@@ -76,9 +129,9 @@ class Sample:
     ----------
     rows : array or CSR matrix
     index : TaskIndex
-        Of these rows; tasks may come in another order than in the index of all rows.
+        Of these rows.
     tasks : ndarray
-        Which tasks these are.
+        Which tasks these are, ascending.
     positions : list of ndarrays
         Which rows of each of these tasks, in the order of the task.
     order : ndarray
@@ -94,11 +147,6 @@ class Sample:
     order: NDArray[Any]
     complete: bool
 
-    @property
-    def in_order(self) -> bool:
-        """Whether these are all rows of all tasks in the order of their index."""
-        return self.complete and bool(np.all(np.diff(self.tasks) > 0))
-
     def positions_in(self, index: TaskIndex) -> NDArray[np.int64]:
         """Where these rows are among all rows sorted by task, whose index is given."""
         return np.concatenate([index.offsets[i] + part for i, part in zip(self.tasks, self.positions)])
@@ -113,19 +161,6 @@ class Sample:
         found = type(tasks[0]).of_rows(tasks, asked)
         return np.concatenate([found[task] for task in self.tasks]).astype(np.int64)
 
-    def by_task(self, labels: NDArray[np.int64]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64], Any]:
-        """For labels of these rows of all tasks: positions and labels in the order of the index of all rows.
-
-        The last is that order: entry k says which of these tasks is task k.
-        """
-        place = np.argsort(self.tasks)
-        offsets = self.index.offsets
-        return (
-            [self.positions[k] for k in place],
-            np.concatenate([labels[offsets[k] : offsets[k + 1]] for k in place]),
-            place,
-        )
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -137,9 +172,11 @@ class Settings:
     kernel : Kernel
     frame : {"task", "all", "aligned"}
     criterion : {"J", "E"}
-    sizes : {"given", "free"}
     lambda1 : ndarray of shape (m,)
     lambda2 : float
+        As it is given.
+    weight : float
+        λ₂ of a problem, less in methods that take it once for all tasks (:meth:`Params.lambda2_share`).
     view : View
         Of the sample, aligned where the frame is.
     choice : Choice or None
@@ -148,22 +185,19 @@ class Settings:
         Of the rows of the sample.
     moves : ndarray of shape (m, d) or None
         How far the tasks are moved, where they are aligned.
-    selection : dict
-        For ``selection_``.
     """
 
     spec: KernelSpec
     kernel: Kernel
     frame: Frame
     criterion: str
-    sizes: str
     lambda1: Array
     lambda2: float
+    weight: float
     view: View
     choice: Choice | None
     question: Question
     moves: Array | None = None
-    selection: dict[str, Any] = field(default_factory=dict)
 
     @property
     def X(self) -> Array:
@@ -171,10 +205,9 @@ class Settings:
         return self.question.X
 
 
-def all_rows(X: Any, index: TaskIndex, tasks: NDArray[np.int64] | None = None) -> Sample:
-    """Every row, as float64, the tasks in the order given."""
-    tasks = np.arange(index.n_tasks) if tasks is None else tasks
-    return _taken(X, index, tasks, [np.arange(n) for n in index.sizes[tasks]], complete=True)
+def all_rows(X: Any, index: TaskIndex) -> Sample:
+    """Every row, as float64."""
+    return _taken(X, index, np.arange(index.n_tasks), [np.arange(n) for n in index.sizes], complete=True)
 
 
 def _taken(
@@ -184,8 +217,9 @@ def _taken(
     rows = X[order]
     rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
     sizes = np.array([len(part) for part in positions])
-    offsets = offsets_of(sizes)
-    own = TaskIndex(index.names[tasks], np.repeat(np.arange(len(tasks)), sizes), np.arange(len(order)), offsets, True)
+    by_rows = None if index.by_rows is None else np.argsort(np.argsort(index.by_rows)[tasks])
+    numbers = np.repeat(np.arange(len(tasks)), sizes)
+    own = TaskIndex(index.names[tasks], numbers, np.arange(len(order)), offsets_of(sizes), True, by_rows)
     return Sample(rows, own, tasks, positions, order, complete)
 
 
@@ -207,34 +241,37 @@ def sample_rows(
 ) -> Sample:  # fmt: skip
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
-    These are the rows of every task that come first in the order of content.
+    These are the rows of every task that come first in the order of content; ``tasks`` are those to take rows of.
     """
-    tasks = np.arange(index.n_tasks) if tasks is None else tasks
+    if tasks is None:
+        tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
     each = max(least, most // min(len(tasks), most_tasks))
     if len(tasks) > most_tasks:
         largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
         rows = np.minimum(index.sizes[tasks[largest]], least).cumsum()
-        tasks = tasks[np.sort(largest[: max(_FEWEST_TASKS, int(np.searchsorted(rows, FEWEST)) + 1)])]
+        tasks = tasks[largest[: max(_FEWEST_TASKS, int(np.searchsorted(rows, FEWEST)) + 1)]]
+    tasks = np.sort(tasks)
     wanted = np.minimum(index.sizes[tasks], each)
     positions = [index.first_rows(int(task), int(k)) for task, k in zip(tasks, wanted)]
     return _taken(X, index, tasks, positions, complete=False)
 
 
-def choose_settings(estimator: Any, given: Input, sample: Sample, options: SearchOptions) -> Settings:
-    """Choose what the estimator's arguments leave open, on the rows of a sample; only its parameters are read."""
+def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
+    """Choose what the parameters leave open, on the rows of a sample."""
     index, m = given.index, given.index.n_tasks
-    lambdas = _given_lambdas(estimator, index)
-    question = _question(estimator, given, sample, lambdas)
+    lambdas = _given_lambdas(params, index)
+    question = _question(params, given, sample, lambdas)
     choice, view, moves = None, question.view, None
     frame: Frame = "task"
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
-    sizes = "free" if criterion == "E" else "given"
     if _is_open(question):
-        choice = (choose_labels if question.sizes_open else choose_kernel)(
-            question, replace(options, n_init=max(1, options.n_init // _EFFORT))
-        )
+        rough = replace(params.options, n_init=max(1, params.options.n_init // _EFFORT))
+        if question.sizes_open:
+            choice = choose_labels(question, rough, sample.index.by_rows)
+        else:
+            choice = choose_kernel(question, rough)
         spec, frame = choice.spec, choice.frame
-    share = estimator._lambda2_share(m)
+    share = params.lambda2_share(m)
     if choice is not None and frame != "task":  # then all rows are one task
         share, one = 1.0, choice.question
         if choice.offsets is not None:
@@ -245,42 +282,35 @@ def choose_settings(estimator: Any, given: Input, sample: Sample, options: Searc
     else:
         lambda1, lambda2 = lambdas or constant_lambdas(m, spec, criterion, share)
     kernel = view.through(spec, frame).kernel
-    settings = Settings(spec, kernel, frame, criterion, sizes, lambda1, lambda2 * share, view, choice, question, moves)
-    by_task = isinstance(estimator.lambda1, Mapping)
-    settings.selection["lambda1"] = dict(zip(index.names.tolist(), lambda1.tolist())) if by_task else float(lambda1[0])
-    settings.selection["lambda2"] = lambda2
-    if not sample.complete:
-        settings.selection["chosen_on"] = f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks"
-    settings.selection.update(_words(estimator, settings))
-    return settings
+    return Settings(spec, kernel, frame, criterion, lambda1, lambda2, lambda2 * share, view, choice, question, moves)
 
 
-def _question(estimator: Any, given: Input, sample: Sample, lambdas: tuple[Array, float] | None) -> Question:
+def _question(params: Params, given: Input, sample: Sample, lambdas: tuple[Array, float] | None) -> Question:
     """What the arguments leave open, on the rows of a sample; ``lambdas`` are those of all tasks."""
-    rows, offsets, left_open = sample.rows, sample.index.offsets, sizes_left_open(estimator)
-    columns = given.index.columns if by_rows(estimator) else None
-    view = View(rows, offsets, sample.order, estimator.fit_intercept, columns)
+    rows, offsets, left_open = sample.rows, sample.index.offsets, params.sizes_open
+    columns = given.index.columns if params.by_rows else None
+    view = View(rows, offsets, sample.order, params.fit_intercept, columns)
     if lambdas is not None:
         m, few = len(lambdas[0]), len(sample.tasks)
-        lambdas = lambdas[0][sample.tasks], lambdas[1] * estimator._lambda2_share(m) * m / few
+        lambdas = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / few
     return Question(
-        view, candidate_kernels(estimator.kernel, estimator.width, is_wide(rows)), given.clusters[sample.tasks],
-        estimator._method(sample.index.n_tasks),
-        estimator.sizes if sample.complete or same_for_all_clusters(estimator.sizes) else "balanced", left_open,
-        lambdas, _frames(estimator, given, sample), estimator.n_components, sample.index.names,
+        view, candidate_kernels(params.kernel, params.width, is_wide(rows)), given.clusters[sample.tasks],
+        params.method_of(sample.index.n_tasks),
+        params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", left_open,
+        lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
         given.hints.of_rows(sample.positions_in(given.index), given.n_rows),
-        getattr(estimator, "coupling", "full") == "auto",
+        params.coupling == "auto",
     )  # fmt: skip
 
 
-def _frames(estimator: Any, given: Input, sample: Sample) -> tuple[Frame, ...]:
+def _frames(params: Params, given: Input, sample: Sample) -> tuple[Frame, ...]:
     """The frames that tasks may be put in; those common to all need rows that can be centred."""
-    frames = _open_frames(estimator, sample.index.n_tasks, given.clusters)
+    frames = _open_frames(params, sample.index.n_tasks, given.clusters)
     if frames == ("task",):
         return frames
     possible: tuple[Frame, ...] = ("task",)
     if given.index.in_memory and not is_wide(given.rows):
-        possible = ("task", "all", "aligned") if by_rows(estimator) else ("task", "all")
+        possible = ("task", "all", "aligned") if params.by_rows else ("task", "all")
     if len(frames) == 1 and frames[0] not in possible:
         raise ValueError(
             f'center="{frames[0]}" needs rows in memory, dense or of at most 2 million cells, "aligned" also a kernel '
@@ -289,44 +319,33 @@ def _frames(estimator: Any, given: Input, sample: Sample) -> tuple[Frame, ...]:
     return tuple(frame for frame in frames if frame in possible)
 
 
-def _open_frames(estimator: Any, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:
+def _open_frames(params: Params, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:
     """The frames that tasks may be put in: their own, or with sizes and all else left open one for all."""
-    center: Any = getattr(estimator, "center", "task")
+    center: Any = params.center
     if center == "task" or n_tasks == 1:
         return ("task",)
-    coupling = getattr(estimator, "coupling", "auto")
-    possible = sizes_left_open(estimator) and np.ptp(clusters) == 0 and coupling in ("auto", "full", 1)
+    coupling = params.coupling
+    possible = params.sizes_open and np.ptp(clusters) == 0 and coupling in ("auto", "full", 1)
     if center == "auto":
         return ("task", "all", "aligned") if possible else ("task",)
     if not possible:
         raise ValueError(
             f'center="{center}" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
-            f'solver="exchange" and coupling="auto" or "full"; got sizes={estimator.sizes!r}, fit_intercept='
-            f"{estimator.fit_intercept}, n_clusters={estimator.n_clusters!r}, solver={estimator.solver!r}, "
+            f'solver="exchange" and coupling="auto" or "full"; got sizes={params.sizes!r}, fit_intercept='
+            f"{params.fit_intercept}, n_clusters={params.n_clusters!r}, solver={params.solver!r}, "
             f"coupling={coupling!r}."
         )
     return (center,)
 
 
-def by_rows(estimator: Any) -> bool:
-    """Whether rows are known, not only a kernel of them."""
-    return isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
-
-
-def rows_by_task(estimator: Any, rows: Any, ids: Any) -> TaskIndex:
+def rows_by_task(params: Params, rows: Any, ids: Any) -> TaskIndex:
     """Rows by task in the order of their content; very many stay in their own where sizes are given.
 
     Nothing but a sample would depend on that order then, and rows that come in chunks do not know it.
     """
     index = index_tasks(ids, rows.shape[0])
-    ordered = by_rows(estimator) and (sizes_left_open(estimator) or rows.shape[0] <= ORDERED)
+    ordered = params.by_rows and (params.sizes_open or rows.shape[0] <= ORDERED)
     return index.by_content(rows) if ordered else index
-
-
-def sizes_left_open(estimator: Any) -> bool:
-    """Whether sizes are to be chosen: without centring one big cluster would be best."""
-    left_open = isinstance(estimator.sizes, str) and estimator.sizes == "auto"
-    return bool(left_open and estimator.fit_intercept and estimator.solver == "exchange")
 
 
 def _is_open(question: Question) -> bool:
@@ -336,9 +355,9 @@ def _is_open(question: Question) -> bool:
     return any(question.view.through(spec, question.frames[0]).centred.scale > 0 for spec in question.kernels)
 
 
-def _given_lambdas(estimator: Any, index: TaskIndex) -> tuple[Array, float] | None:
+def _given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | None:
     """λ₁ by task and λ₂ as they are given; where one is, the other is the same."""
-    lambda1, lambda2 = estimator.lambda1, None if estimator.lambda2 == "auto" else float(estimator.lambda2)
+    lambda1, lambda2 = params.lambda1, None if params.lambda2 == "auto" else float(params.lambda2)
     if isinstance(lambda1, Mapping):
         values = np.array([float(value) for value in one_per_task("lambda1", lambda1, index.names)])
         if not np.all(np.isfinite(values)) or np.any(values < 0):
@@ -352,30 +371,30 @@ def _given_lambdas(estimator: Any, index: TaskIndex) -> tuple[Array, float] | No
     return values, float(values.mean()) if lambda2 is None else lambda2
 
 
-def _words(estimator: Any, settings: Settings) -> dict[str, Any]:
-    """What ``selection_`` says of the kernel, the criterion, the sizes and the frame."""
-    spec, frame, choice, left_open = settings.spec, settings.frame, settings.choice, sizes_left_open(estimator)
-    selection: dict[str, Any] = {"kernel": spec.name, "criterion": settings.criterion, "center": frame}
-    selection["sizes"] = estimator.sizes
-    if spec.width is not None:
-        selection["width"] = spec.width
-    if left_open:
-        selection["sizes"] = {"chosen": settings.sizes, "reason": _SIZES_IN_WORDS[settings.sizes]}
+def selection_of(params: Params, settings: Settings, sample: Sample, names: NDArray[Any], **found: Any) -> Selection:
+    """``selection_``: what the settings are and why, and what a fit has ``found`` with them; tasks have these names."""
+    choice, lambda1, candidates = settings.choice, settings.lambda1.tolist(), None
     if choice is not None:
-        selection["reason"] = choice.reason
-        selection["candidates"] = [
-            {"name": own.name, "score": own.score, "separation": own.separation}
-            for own in sorted(choice.tried, key=lambda own: own is not choice.best)
-        ]
-        if len(choice.question.frames) > 1 or frame != "task":
-            selection["frame"] = _FRAME_IN_WORDS[frame]
-    return selection
+        ranked = sorted(choice.tried, key=lambda own: own is not choice.best)
+        candidates = [Tried(own.name, own.score, own.separation) for own in ranked]
+    frame_open = choice is not None and (len(choice.question.frames) > 1 or settings.frame != "task")
+    return Selection(
+        kernel=settings.spec.name,
+        width=settings.spec.width,
+        criterion=settings.criterion,
+        center=settings.frame,
+        frame=_FRAME_IN_WORDS[settings.frame] if frame_open else None,
+        lambda1=dict(zip(names.tolist(), lambda1)) if isinstance(params.lambda1, Mapping) else lambda1[0],
+        lambda2=settings.lambda2,
+        sizes=_FREE_SIZES if params.sizes_open else params.sizes,
+        reason=None if choice is None else choice.reason,
+        candidates=candidates,
+        chosen_on=None if sample.complete else f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks",
+        **found,
+    )
 
 
-_SIZES_IN_WORDS = {
-    "free": "whatever sizes the chosen labels have",
-    "given": "set by the user",
-}
+_FREE_SIZES = SizesChoice("free", "whatever sizes the chosen labels have")
 _FRAME_IN_WORDS = {
     "task": "every task around its own centre: tasks may be shifted against each other, and have all clusters",
     "all": "all tasks in one frame: the levels of the tasks count, and a task may lack clusters",

@@ -29,11 +29,12 @@ from mtclust.core.kernels import (
 )
 from mtclust.core.labels import tasks_of_rows
 from mtclust.core.model import KernelOrigin
+from mtclust.core.order import LARGEST_DENSE
 
 Array = NDArray[np.float64]
 
-#: cells of a sparse table that is made dense to be centred, and columns of one that is made dense altogether
-LARGEST_DENSE, MOST_COLUMNS = 2_000_000, 1000
+#: columns of a sparse table that is made dense altogether; to be centred, one of ``LARGEST_DENSE`` cells is
+MOST_COLUMNS = 1000
 #: widths of the RBF kernels that models may have
 WIDTHS = (0.5, 1.0)
 

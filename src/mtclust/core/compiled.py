@@ -14,7 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
 
 _noted = False
 

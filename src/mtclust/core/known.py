@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from mtclust.core.assignment import assign
-from mtclust.core.ids import missing_ids, plain_ids
 from mtclust.core.labels import SizeBounds
+from mtclust.core.tasks import missing_ids, plain_ids
 
 Labels = NDArray[np.int64]
 

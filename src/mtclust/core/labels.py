@@ -66,6 +66,17 @@ def tasks_of_rows(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
+def rows_of_tasks(offsets: NDArray[np.int64], tasks: Any) -> NDArray[np.int64]:
+    """The rows of some tasks, one task after the other, for rows sorted by task.
+
+    Examples
+    --------
+    >>> rows_of_tasks(np.array([0, 2, 5]), [1, 0]).tolist()
+    [2, 3, 4, 0, 1]
+    """
+    return np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in tasks])
+
+
 def counts_by_task(labels: Any, offsets: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
     """Cluster sizes (m × C) of labels sorted by task, of which task i has ``offsets[i]:offsets[i + 1]``."""
     parts = (np.asarray(labels[a:b]) for a, b in zip(offsets[:-1], offsets[1:]))

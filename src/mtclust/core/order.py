@@ -28,7 +28,7 @@ _DIGITS = 9
 #: columns of which correlations are taken, and cells that are held at once
 _MOST_COLUMNS, _CELLS_AT_ONCE = 500, 250_000
 #: cells of a sparse table that is made dense
-_LARGEST_DENSE = 2_000_000
+LARGEST_DENSE = 2_000_000
 #: deviations below this share of the largest one count for nothing; keys are no larger than this
 _SMALLEST, _FARTHEST = 1e-6, 1e6
 #: steps of a rounded value in its column's spread, which is taken as a power of two
@@ -78,7 +78,7 @@ def content_order(X: Any) -> ContentOrder:
     >>> bool(np.array_equal(X[first.of_rows(rows)], X[turned][second.of_rows(rows)]))
     True
     """
-    if sp.issparse(X) and np.prod(X.shape) <= _LARGEST_DENSE:
+    if sp.issparse(X) and np.prod(X.shape) <= LARGEST_DENSE:
         X = X.toarray()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # rows that cannot be squared are refused later
         weights, keys = _of_sparse(X) if sp.issparse(X) else _of_dense(np.asarray(X))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array
 
@@ -20,13 +21,12 @@ _LISTED = 3
 
 
 def read_rows(
-    estimator: Any,
+    estimator: BaseEstimator,
     X: Any,
     tasks: Any,
     *,
     task_column: str | int | None = None,
     reset: bool,
-    accept_sparse: bool = True,
 ) -> tuple[Any, Any]:
     """Validate X and return ``(features, tasks)``.
 
@@ -52,7 +52,7 @@ def read_rows(
     try:
         features = check_array(
             X,
-            accept_sparse="csr" if accept_sparse else False,
+            accept_sparse="csr",
             dtype=[np.float64, np.float32],
             estimator=estimator,
             input_name="X",

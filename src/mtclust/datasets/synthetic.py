@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import helmert
 from sklearn.utils import check_random_state
 
-from mtclust.datasets._data import TaskData
+from mtclust.datasets.digits import TaskData
 
 #: how closely the tasks of the named structures are related
 RELATED = 0.9
@@ -65,7 +66,7 @@ def make_gaussian_tasks(
         data=means[tasks, target] + spreads[tasks, target] * noise,
         target=target,
         tasks=tasks,
-        target_names=_names(n_clusters),
+        target_names=tuple(map(str, range(n_clusters))),
         feature_names=None,
         description=f"The paper's Gaussian tasks: {n_tasks} tasks, {n_clusters} classes, {n_features} features.",
     )
@@ -152,7 +153,7 @@ def make_related_tasks(
         data=centres[tasks, target] + rng.standard_normal((len(target), n_features)),
         target=target,
         tasks=tasks,
-        target_names=_names(n_clusters),
+        target_names=tuple(map(str, range(n_clusters))),
         feature_names=None,
         description=(
             f"{n_tasks} generated tasks, {task_covariance if isinstance(task_covariance, str) else 'related by an Ω'}: "
@@ -183,16 +184,10 @@ def _balanced_labels(sizes: Sequence[int], n_clusters: int) -> tuple[NDArray[np.
     return target.astype(np.int64), np.repeat(np.arange(len(sizes)), sizes).astype(np.int64)
 
 
-def _names(n_clusters: int) -> tuple[str, ...]:
-    return tuple(str(cluster) for cluster in range(n_clusters))
-
-
 def _read_covariance(given: Any, n_tasks: int) -> NDArray[np.float64]:
-    if isinstance(given, str):
-        return _named_covariance(given, n_tasks)
-    omega = np.array(given, dtype=np.float64)
+    omega = np.array(RELATED if isinstance(given, str) else given, dtype=np.float64)
     if omega.ndim == 0:
-        return np.where(np.eye(n_tasks) > 0, 1.0, omega)
+        omega = np.where(np.eye(n_tasks) > 0, 1.0, omega)
     if omega.shape != (n_tasks, n_tasks):
         raise ValueError(f"task_covariance has shape {omega.shape}; expected ({n_tasks}, {n_tasks}).")
     if not np.allclose(omega, omega.T):
@@ -200,24 +195,17 @@ def _read_covariance(given: Any, n_tasks: int) -> NDArray[np.float64]:
         raise ValueError(
             f"task_covariance must be symmetric; its entries differ by up to {apart:.3g} from their mirrors."
         )
-    return omega
-
-
-def _named_covariance(name: str, n_tasks: int) -> NDArray[np.float64]:
-    # "related" is the base of the others but "unrelated"
-    omega = np.where(np.eye(n_tasks) > 0, 1.0, RELATED)
-    if name == "unrelated":
-        omega = np.eye(n_tasks)
-    elif name == "outlier":
-        omega[-1, :-1] = omega[:-1, -1] = 0.0
-    elif name == "reversed":
-        # the first task, mirrored
-        omega[-1, :-1] = omega[:-1, -1] = -omega[0, :-1]
-    elif name != "related":
+    if not isinstance(given, str) or given == "related":
+        return omega
+    if given == "unrelated":
+        return np.eye(n_tasks)
+    if given not in ("outlier", "reversed"):
         raise ValueError(
-            f"task_covariance={name!r} is unknown; use 'related', 'unrelated', 'outlier', 'reversed', a correlation or "
-            "a matrix."
+            f"task_covariance={given!r} is unknown; use 'related', 'unrelated', 'outlier', 'reversed', a correlation "
+            "or a matrix."
         )
+    # "reversed": the first task, mirrored
+    omega[-1, :-1] = omega[:-1, -1] = 0.0 if given == "outlier" else -omega[0, :-1]
     return omega
 
 
@@ -254,11 +242,6 @@ def _random_directions(rng: np.random.RandomState, n_features: int, n_directions
 
 
 def _simplex(n_clusters: int) -> NDArray[np.float64]:
-    """Points at distance 1 from each other around the origin, in one dimension less than points."""
+    """Points at distance 1 from each other around the origin, in one dimension less than points (Helmert's basis)."""
     corners = (np.eye(n_clusters) - 1.0 / n_clusters) / np.sqrt(2.0)
-    # an orthonormal basis of the vectors that sum to zero (Helmert's)
-    steps = np.arange(1, n_clusters)
-    helmert = np.tril(np.ones((n_clusters - 1, n_clusters)), k=0)
-    helmert[steps - 1, steps] = -steps
-    helmert /= np.sqrt(steps * (steps + 1.0))[:, None]
-    return np.asarray(corners @ helmert.T)
+    return np.asarray(corners @ helmert(n_clusters).T)

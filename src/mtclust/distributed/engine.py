@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mtclust.exceptions import ClusterLostError
-from mtclust.util.extras import require
-from mtclust.util.memory import available_memory, readable
+from mtclust.util.system import available_memory, readable, require
 
 T = TypeVar("T")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.choose.settings import Params
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks, task_ids
@@ -19,7 +20,10 @@ from mtclust.distributed.unusable import chunks_named
 from mtclust.problem.sample import ALL_ROWS
 from mtclust.rows.features import FeatureMap, held_as, source_of
 from mtclust.rows.moments import block_rows, far_from_zero
-from mtclust.util.extras import require
+from mtclust.util.system import require
+
+if TYPE_CHECKING:
+    from mtclust.estimators.base import MultitaskClusterer
 
 
 class ChunkedTable:
@@ -118,34 +122,34 @@ def chunked_index(layout: Layout) -> ChunkedIndex:
     return ChunkedIndex(layout.names, none, none, layout.offsets)
 
 
-def fit_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
+def fit_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
     """Cluster the rows of a Dask collection; see :meth:`MultitaskClusterer.fit`."""
-    _check_possible(estimator)
+    params = estimator._read_params()
+    _check_possible(params)
     name = type(estimator).__name__
     engine = Engine((lambda text: print(f"[{name}] {text}", flush=True)) if estimator.verbose else lambda text: None)
     table = read(engine, estimator, X, tasks, reset=True)
     with chunks_named(engine, table):
-        return _fit(estimator, engine, table, X, tasks)
+        return _fit(estimator, params, engine, table, X, tasks)
 
 
-def _fit(estimator: Any, engine: Engine, table: Table, X: Any, tasks: Any) -> Any:
+def _fit(estimator: MultitaskClusterer, params: Params, engine: Engine, table: Table, X: Any, tasks: Any) -> Any:
     layout = lay_out(engine, table)
     n = int(layout.sizes.sum())
     engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
     if n <= ALL_ROWS:
         return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
-    return estimator._fit_rows(ChunkedTable(engine, table, layout), chunked_index(layout), "primal")
+    return estimator._fit_rows(params, ChunkedTable(engine, table, layout), chunked_index(layout), "primal")
 
 
-def _check_possible(estimator: Any) -> None:
+def _check_possible(params: Params) -> None:
     """What needs all pairs of rows cannot be done in chunks."""
-    form = estimator._read_form()
     wrong = None
-    if is_precomputed(estimator.kernel):
+    if is_precomputed(params.kernel):
         wrong = 'kernel="precomputed"'
-    elif estimator.solver == "cutting-plane":
+    elif params.solver == "cutting-plane":
         wrong = 'solver="cutting-plane"'
-    elif form == "dual":
+    elif params.form == "dual":
         wrong = 'solver_options["form"]="dual"'
     if wrong is not None:
         raise ValueError(
@@ -154,7 +158,7 @@ def _check_possible(estimator: Any) -> None:
         )
 
 
-def _fit_gathered(estimator: Any, engine: Engine, X: Any, tasks: Any, lengths: list[int]) -> Any:
+def _fit_gathered(estimator: MultitaskClusterer, engine: Engine, X: Any, tasks: Any, lengths: list[int]) -> Any:
     """So few rows that the search would be run on all of them anyway."""
     da = require("dask.array", "dask")
     X, tasks = (engine.gather([item])[0] if hasattr(item, "__dask_graph__") else item for item in (X, tasks))
@@ -167,7 +171,7 @@ def _fit_gathered(estimator: Any, engine: Engine, X: Any, tasks: Any, lengths: l
     return estimator
 
 
-def scores_distributed(estimator: Any, X: Any, tasks: Any) -> Any:
+def scores_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
     """``decision_function`` as a Dask array with the chunks of X, computed when it is asked for."""
     engine = Engine()
     table = read(engine, estimator, X, tasks, reset=False)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
-from mtclust.core.ids import missing_ids, plain_ids
 from mtclust.core.labels import offsets_of
-from mtclust.core.tasks import index_tasks
+from mtclust.core.tasks import index_tasks, missing_ids, plain_ids
 from mtclust.core.validation import split_task_column
 from mtclust.distributed import is_dask
 from mtclust.distributed.engine import Engine
+
+if TYPE_CHECKING:
+    from mtclust.estimators.base import MultitaskClusterer
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Table:
     one_table: bool = False
 
 
-def read(engine: Engine, estimator: Any, X: Any, tasks: Any, *, reset: bool) -> Table:
+def read(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, *, reset: bool) -> Table:
     """Check X and tasks; sets or checks ``n_features_in_`` and ``feature_names_in_`` as for data at hand."""
     column = estimator.task_column
     if column is not None and tasks is not None:
@@ -83,7 +85,7 @@ def read(engine: Engine, estimator: Any, X: Any, tasks: Any, *, reset: bool) -> 
     return _with_tasks(Table(parts, None, X.shape[1], dtype, lengths, None), tasks)
 
 
-def _read_frame(engine: Engine, estimator: Any, X: Any, tasks: Any, column: Any, reset: bool) -> Table:
+def _read_frame(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, column: Any, reset: bool) -> Table:
     _check_feature_names(estimator, X._meta, reset=reset)
     _check_n_features(estimator, X._meta, reset=reset)
     columns = list(X.columns)

@@ -23,7 +23,7 @@ from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk, chun
 from mtclust.rows.boundary import assign_near_boundary, first_gap_rank, gap_of_rank, gap_step, sizes_fit
 from mtclust.rows.moments import Data, Labelled, Moments, NearRows, RawSums, combine
 from mtclust.rows.passes import TaskLabels, first_rows, move_sums, prices_from
-from mtclust.util.extras import require
+from mtclust.util.system import require
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]

@@ -11,15 +11,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust.core.membership import probabilities
-from mtclust.core.new_task import NewTask
-from mtclust.core.stability import Stability
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
-from mtclust.estimators.confidence import separation_by
-from mtclust.estimators.mistakes import check_index
-from mtclust.estimators.new_tasks import cluster_task
-from mtclust.estimators.stability import refit_on_subsamples
+from mtclust.estimators.confidence import LATER, Later, separation_by
+from mtclust.estimators.mistakes import check_grid, check_index
+from mtclust.estimators.new_task import NewTask, cluster_task
+from mtclust.estimators.stability import Stability, refit_on_subsamples
 
 if TYPE_CHECKING:
     from mtclust.estimators.summary import Summary
@@ -41,6 +39,26 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     n_clusters_: int
     _model: Any
     _kept: Any
+    _later: Later
+
+    def __getattr__(self, name: str) -> Any:
+        """Attributes that a fit leaves to be found when they are first read; they are kept from then on."""
+        held = self.__dict__
+        if name not in LATER or "_later" not in held:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        held[name] = getattr(self._later, name)
+        if all(each in held for each in LATER):
+            del self._later
+        return held[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(LATER if "_later" in self.__dict__ else ())]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything is found before a model is pickled or copied."""
+        for name in LATER:
+            getattr(self, name, None)
+        return super().__getstate__()
 
     @property
     def task_offsets_(self) -> Array | None:
@@ -118,10 +136,10 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     def score(self, X: Any, y: Any = None, *, tasks: Any = None) -> float:
         """Separation of the clusters that ``predict`` puts rows in; higher is better.
 
-        What ``loo_score_`` is for the rows of ``fit``: about 1 for clear-cut clusters, 0 for what the best clusters of
-        structureless rows reach (:mod:`mtclust.choose.judge`). It needs no classes and compares models of any kernel,
-        so that ``GridSearchCV`` works without ``scoring``; compare models with the same number of clusters. Of more
-        than 1000 rows a sample is judged, the same every time.
+        What ``loo_score_`` is for the rows of ``fit``: about 1 for clusters that do not touch, 0 for what the best
+        clusters of structureless rows reach (:mod:`mtclust.choose.judge`). It needs no classes and compares models of
+        any kernel, so that ``GridSearchCV`` works without ``scoring``; compare models with the same number of clusters.
+        Of more than 1000 rows a sample is judged, the same every time.
 
         Parameters
         ----------
@@ -139,6 +157,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         True
         """
         check_is_fitted(self, "labels_")
+        check_grid()
         return separation_by(self, X, tasks)
 
     def fit_task(self, X: Any, *, sizes: Any = None) -> NewTask:
@@ -191,7 +210,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         -------
         Stability
             Also kept as ``stability_``: ``overall``, by row, by cluster, and intervals for the shares of clusters and
-            for Ω (:mod:`mtclust.core.stability`).
+            for Ω (:mod:`mtclust.estimators.stability`).
 
         Examples
         --------
@@ -233,7 +252,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         array([0, 1])
         """
         # imported here: the format knows the estimators
-        from mtclust.persistence import save
+        from mtclust.persistence.models import save
 
         save(self, path, extra=extra)
 
@@ -252,17 +271,19 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         >>> DSTC(2, kernel="linear", lambda1=0.01, sizes="balanced", random_state=0).fit(X).summary()
         DSTC: 6 rows of 1 task in 2 clusters, linear kernel on 1 column
         <BLANKLINE>
-        Chosen
-          settings  kernel linear, criterion J, λ1 = λ2 = 0.01: set by the user
-          sizes     'balanced': set by the user
-        <BLANKLINE>
-        Found
-          separation  0.997 (1: clusters do not touch, 0: as in data without clusters)
-          objective   0.0219119 after 1 round
-        <BLANKLINE>
         Rows per task and cluster
           task  rows  0  1
           0        6  3  3
+        <BLANKLINE>
+        Chosen
+          cluster sizes  'balanced': set by the user
+          kernel         linear, criterion J: set by the user
+          smoothness     λ1 = λ2 = 0.01: set by the user
+        <BLANKLINE>
+        Found
+          separation  The clusters have a separation of 1.00 (0: as in data without clusters, 1: they do not
+                      touch).
+          objective   0.0219119 after 1 round
         <BLANKLINE>
         Be careful
           ! Few rows: Task 0 has fewer than 5 rows per cluster; clusters there rest on very little.

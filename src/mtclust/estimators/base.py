@@ -11,6 +11,7 @@ with R(W_c) = tr(W_c Ω⁻¹ W_cᵀ) for DMTRC, tr(W_cᵀ D⁻¹ W_c) for DMTFC 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -26,10 +27,10 @@ from mtclust.choose.number import (
     ClusterNumberChoice,
     choose_n_clusters,
     warn_of_choice,
-    words_of_choice,
 )
-from mtclust.choose.settings import Input, rows_by_task, sizes_left_open
+from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import MOST_COLUMNS, is_wide
+from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.known import read_known
@@ -40,37 +41,29 @@ from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_confidence
-from mtclust.estimators.forms import FORMS, form_of
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
-from mtclust.estimators.problems import Prepared, check_known, clusters_per_task, prepare, search, tasks_of_few
-from mtclust.estimators.repeated import check_copies, read_copies, store_by_row
+from mtclust.estimators.problems import check_known, clusters_per_task, form_of, prepare, solved, tasks_of_few
+from mtclust.estimators.repeated import read_counts, repeated_rows, store_by_row
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.problem.protocol import Method, Point, SearchOptions
+from mtclust.problem.protocol import Method, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
-from mtclust.search.outcome import Outcome
-from mtclust.util.memory import memory_named
-from mtclust.util.progress import reporting
-from mtclust.util.threads import one_blas_thread
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import reporting, warn_user
+from mtclust.util.system import memory_named, one_blas_thread
 
 Array = NDArray[np.float64]
-
-#: options a user may set through ``solver_options``; the others have arguments of their own
-_SOLVER_OPTIONS = ("single_task_n_init", "n_seeds")
 
 
 def unchanged_on_failure(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A method that ends with an error, Ctrl-C included, leaves its estimator as it was: unfitted, or fitted before."""
 
     @wraps(fit)
-    def wrapped(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-        before = vars(estimator).copy()
+    def wrapped(estimator: MultitaskClusterer, *args: Any, **kwargs: Any) -> Any:
+        before = estimator.__dict__.copy()
         try:
             return fit(estimator, *args, **kwargs)
         except BaseException:
-            vars(estimator).clear()
-            vars(estimator).update(before)
+            estimator.__dict__ = before
             raise
 
     return wrapped
@@ -80,6 +73,8 @@ class MultitaskClusterer(AfterFit):
     """Base of DMTRC, DMTFC and DSTC."""
 
     __metadata_request__fit: ClassVar = {"tasks": True, "known": True, "sample_weight": True}
+    #: how the tasks are coupled, a key of COUPLINGS
+    _coupled_by: ClassVar[Method] = "independent"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), Mapping, StrOptions({"auto"}), range],
@@ -100,6 +95,11 @@ class MultitaskClusterer(AfterFit):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
+
+    def _hold(self, given: dict[str, Any]) -> None:
+        """Set the parameters as they are given, under their names."""
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -151,55 +151,53 @@ class MultitaskClusterer(AfterFit):
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         check_spreads(X, rows, self.kernel)
         hints = self._read_hints(known, must_link, cannot_link, rows.shape[0])
-        copies = read_copies(sample_weight, rows.shape[0])
-        if copies is None:
+        counts = None if sample_weight is None else read_counts(sample_weight, rows.shape[0])
+        if counts is None:
             return self._fit_in_memory(rows, ids, hints)
         if is_precomputed(self.kernel):
             raise ValueError(
                 'sample_weight needs the rows themselves; with kernel="precomputed" repeat the rows and columns of X.'
             )
-        check_copies(copies, ids, hints)
-        self._fit_in_memory(rows[copies.rows], None if ids is None else ids[copies.rows], copies.hints(hints))
-        store_by_row(self, rows, ids, copies, hints.known)
+        copies, own = repeated_rows(counts, ids, hints)
+        self._fit_in_memory(rows[copies], None if ids is None else ids[copies], own)
+        store_by_row(self, rows, ids, counts, hints.known)
         return self
 
     def _fit_in_memory(self, rows: Any, ids: Any, hints: Hints) -> Any:
         """Fit a table in memory, with a task id for every row."""
         if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= MOST_COLUMNS:
             rows = rows.toarray()
-        index = rows_by_task(self, rows, ids)
-        form = form_of(self, self._read_form(), rows)
-        return self._fit_rows(rows, index, form, hints.of_rows(index.order, rows.shape[0]))
+        params = self._read_params()
+        index = rows_by_task(params, rows, ids)
+        return self._fit_rows(params, rows, index, form_of(params, rows), hints.of_rows(index.order, rows.shape[0]))
 
-    def _fit_rows(self, rows: Any, index: TaskIndex, form: str, hints: Hints = NO_HINTS) -> Any:
+    def _fit_rows(self, params: Params, rows: Any, index: TaskIndex, form: str, hints: Hints = NO_HINTS) -> Any:
         """Choose what is left open, search, decide, store.
 
         ``rows`` is a table that numbers of rows index, ``hints`` are those of rows sorted by task.
         """
-        known = hints.known
-        options = self._read_search_options()
+        known, options = hints.known, params.options
         refuse_rows_as_tasks(index)
         what = f"fit of {rows.shape[0]} rows in {index.n_tasks} tasks"
         with reporting(self), memory_named(what):
-            choice = self._choose_n_clusters(rows, index, 1 if known is None else int(known.max()) + 1)
+            choice = self._choose_n_clusters(params, rows, index, 1 if known is None else int(known.max()) + 1)
         clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
         self._check_clusters(index, clusters)
         given = Input(rows, index, clusters, hints)
-        check_known(self, given)
+        check_known(params, given)
         self.n_clusters_ = int(clusters.max())
         rng = generator_of(self.random_state)
         with one_blas_thread(), reporting(self), memory_named(what):
-            prepared = prepare(self, given, form, options)
-            if choice is not None:
-                prepared.settings.selection.update(words_of_choice(choice))
-            outcome = self._solve(prepared, given, options, rng)
+            prepared = prepare(params, given, form)
+            outcome, decision = solved(params, prepared, given, rng)
             few_tasks = tasks_of_few(prepared, index)
             if known is not None:
                 outcome = keep_known(outcome, known, options, rng, few_tasks, same_for_all_clusters(self.sizes))
             if hints.links is not None:
-                within_sizes = not sizes_left_open(self) or isinstance(self.n_clusters, Mapping)
+                within_sizes = not params.sizes_open or isinstance(self.n_clusters, Mapping)
                 outcome = keep_links(outcome, hints, options, rng, few_tasks, within_sizes)
-            outcome = store(self, prepared, rows, index, outcome)
+            number = None if choice is None else choice.record
+            outcome = store(self, params, prepared, given, outcome, coupling=decision, n_clusters=number)
             store_confidence(self, rows, index, outcome)
         for entry in self.history_ if self.verbose else ():
             print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
@@ -215,6 +213,8 @@ class MultitaskClusterer(AfterFit):
 
     def _read_hints(self, known: Any, must_link: Any, cannot_link: Any, n_rows: int) -> Hints:
         """What is known of the rows."""
+        if known is None and must_link is None and cannot_link is None:
+            return NO_HINTS
         found = Hints(read_known(known, n_rows), read_links(must_link, cannot_link, n_rows))
         if self.solver == "cutting-plane":
             for name, value in (("known", found.known), ("must_link and cannot_link", found.links)):
@@ -222,7 +222,9 @@ class MultitaskClusterer(AfterFit):
                     raise ValueError(f'{name} needs solver="exchange"; cutting planes cannot keep rows where they are.')
         return found
 
-    def _choose_n_clusters(self, rows: Any, index: TaskIndex, least: int = 1) -> ClusterNumberChoice | None:
+    def _choose_n_clusters(
+        self, params: Params, rows: Any, index: TaskIndex, least: int = 1
+    ) -> ClusterNumberChoice | None:
         """The number of clusters where it is left open, ``least`` at least; None where it is given."""
         if not isinstance(self.n_clusters, str | range):
             return None
@@ -242,29 +244,9 @@ class MultitaskClusterer(AfterFit):
                     f"known has cluster {least - 1}, so that there are {least} clusters at least, but n_clusters="
                     f"{self.n_clusters!r} goes up to {rising[-1]}; give more clusters."
                 )
-        names = getattr(self, "feature_names_in_", None)
-        choice = choose_n_clusters(self, rows, index, numbers, None if names is None else list(names))
+        choice = choose_n_clusters(params.kernel, rows, index, numbers)
         warn_of_choice(choice)
         return choice
-
-    def _solve(self, prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-        """Search, then let the method decide on what was found."""
-        if self.solver == "cutting-plane":
-            from mtclust.estimators.relaxed import solve_relaxed
-
-            return solve_relaxed(self, prepared.problem, given.index, options, rng)
-        return search(prepared, given, options, rng)
-
-    def _method(self, n_tasks: int) -> Method:
-        """How the tasks are coupled."""
-        return "independent"
-
-    def _store_coupling(self, problem: Any, point: Point) -> None:
-        """Attributes of one method that the coupling gives."""
-
-    def _lambda2_share(self, n_tasks: int) -> float:
-        """Share of λ₂ that a task alone gets once from each of the m tasks; the ridge is λ₁ + m · share · λ₂."""
-        return 1.0
 
     def _check_clusters(self, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
         n = int(index.sizes.sum())
@@ -286,30 +268,30 @@ class MultitaskClusterer(AfterFit):
                 SmallTaskWarning,
             )
 
-    def _read_search_options(self) -> SearchOptions:
-        given = self._exchange_options(_SOLVER_OPTIONS)
-        return SearchOptions(n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs, **given)
-
-    def _read_form(self) -> str:
-        """Which form of the problem to solve: "dual" (kernel matrices), "primal" (explicit features) or "auto"."""
-        form = "auto" if self.solver == "cutting-plane" else (self.solver_options or {}).get("form", "auto")
-        if form not in FORMS:
-            raise ValueError(f'solver_options["form"]={form!r} is not known; allowed are {list(FORMS)}.')
-        return form
-
-    def _exchange_options(self, known: tuple[str, ...]) -> dict[str, Any]:
-        """What ``solver_options`` says to the exchange solver; the other solver's are only checked here."""
+    def _read_params(self) -> Params:
+        """The parameters in one record; refuses ``solver_options`` that the method or the solver does not know."""
+        given, searching = self.get_params(deep=False), dict(self.solver_options or {})
         if self.solver == "cutting-plane":
             from mtclust.relaxation.options import CuttingPlaneOptions
 
             CuttingPlaneOptions.from_dict(self.solver_options)
-            return {}
-        given = dict(self.solver_options or {})
-        unknown = sorted(set(given) - {*known, "form"})
+            searching = {}
+        form = searching.pop("form", "auto")
+        forms = ["auto", "dual", "primal"]
+        if form not in forms:
+            raise ValueError(f'solver_options["form"]={form!r} is not known; allowed are {forms}.')
+        learns = COUPLINGS[self._coupled_by].learns
+        allowed = ["single_task_n_init", "n_seeds"] if learns else []
+        unknown = sorted(set(searching) - set(allowed))
         if unknown:
-            raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {[*known, 'form']}.")
-        given.pop("form", None)
-        for key, value in given.items():
+            raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {[*allowed, 'form']}.")
+        for key, value in searching.items():
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"solver_options[{key!r}]={value!r} must be a whole number >= 1.")
-        return given
+        if not learns:
+            searching["single_task_n_init"] = self.n_init
+        searching |= {name: given[name] for name in ("n_init", "max_iter", "tol", "n_jobs") if name in given}
+        return Params(
+            **{field.name: given[field.name] for field in fields(Params) if field.name in given},
+            method=self._coupled_by, form=form, options=SearchOptions(**searching),
+        )  # fmt: skip

@@ -1,19 +1,23 @@
-"""How sure a fitted model is: probabilities of clusters, rows that belong nowhere, and a score of other rows."""
+"""How sure a fitted model is: probabilities, how well clusters are separated, and rows that belong nowhere.
+
+Separation and outlier scores are found when they are first read, from copies that a fit keeps until then.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.choose.choice import Question
-from mtclust.choose.judge import Predictability, Verdict
+from mtclust.choose.judge import Predictability
 from mtclust.choose.settings import Sample, all_rows, rows_by_task, sample_rows
 from mtclust.choose.views import View, candidate_kernels, is_wide
-from mtclust.core.kernels import is_precomputed
+from mtclust.core.kernels import Kernel, is_precomputed
 from mtclust.core.membership import best_temperature, probabilities
 from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
@@ -21,16 +25,59 @@ from mtclust.distributed import is_dask
 from mtclust.estimators.outliers import neighbour_distances, outlier_scores
 from mtclust.problem.common import rows_in_frame
 from mtclust.search.outcome import Outcome
+from mtclust.util.system import one_blas_thread
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 #: rows that are judged without taking a sample, and rows of a sample
 _JUDGED_ROWS, _SAMPLED_ROWS = 1000, 600
-#: up to this many rows a fit keeps their probabilities and outlier scores
+#: up to this many rows a fit has probabilities and outlier scores of them
 STORED_ROWS = 20_000
 
 
-def separation_by(model: Any, X: Any, tasks: Any) -> float:
+@dataclass
+class Later:
+    """What is found of a fit when it is first read.
+
+    Attributes
+    ----------
+    question, labels
+        Rows that are judged, in the frame of the model, and their clusters.
+    n_clusters : int
+    index, rows, kernel
+        All rows sorted by task, and the kernel where that is all that is known of distances; nothing of very many rows.
+    """
+
+    question: Question
+    labels: Labels
+    n_clusters: int
+    index: TaskIndex | None = None
+    rows: Any = None
+    kernel: Kernel | None = None
+
+    @cached_property
+    def cluster_scores_(self) -> Array:
+        with one_blas_thread():
+            return separation(self.question, self.labels, self.n_clusters)
+
+    @property
+    def loo_score_(self) -> float:
+        return float(self.cluster_scores_.mean())
+
+    @property
+    def outlier_scores_(self) -> Array | None:
+        return None if self.index is None else outliers_of(self.index, self.rows, self.kernel)
+
+
+#: attributes of a fitted model that are found when they are first read
+LATER = ("loo_score_", "cluster_scores_", "outlier_scores_")
+
+
+def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
     """Separation of the clusters that a model puts rows in."""
     if is_dask(X, tasks):
         raise TypeError("score needs rows in memory, but X or tasks is a Dask collection; give some rows computed.")
@@ -41,63 +88,74 @@ def separation_by(model: Any, X: Any, tasks: Any) -> float:
         )
     labels = model.predict(X, tasks=tasks)
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
-    index = rows_by_task(model, features, ids)
+    index = rows_by_task(model._read_params(), features, ids)
     numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
-    return separation(model, features, index, numbers, lambda sample: labels[sample.order]).separation
+    judged = judged_rows(model, features, index, numbers, lambda sample: labels[sample.order])
+    return float(separation(*judged, model.n_clusters_).mean())
 
 
-def separation(
-    model: Any, rows: Any, index: TaskIndex, task_numbers: NDArray[np.int64],
-    labels_of: Callable[[Sample], NDArray[np.int64]],
-) -> Verdict:  # fmt: skip
-    """How well clusters are separated in the frame of a model; numbers of tasks are in the order of rows.
+def judged_rows(
+    model: AfterFit, rows: Any, index: TaskIndex, task_numbers: Labels, labels_of: Callable[[Sample], Labels]
+) -> tuple[Question, Labels]:
+    """The rows that separation is taken of, in the frame of a model, and their labels; copies.
 
-    Of more than ``_JUDGED_ROWS`` rows a sample is looked at; ``labels_of`` gives its labels.
+    ``task_numbers`` are in the order of ``rows``. Of very many rows there is a sample, whose labels ``labels_of``
+    gives.
     """
     few = int(index.sizes.sum()) <= _JUDGED_ROWS
-    sample = all_rows(rows, index, index.by_rows) if few else sample_rows(rows, index, _SAMPLED_ROWS, index.by_rows)
-    seen, offsets = sample.rows, sample.index.offsets
+    sample = all_rows(rows, index) if few else sample_rows(rows, index, _SAMPLED_ROWS)
+    view = View(sample.rows, sample.index.offsets, sample.order, columns=index.columns)
+    kernels = candidate_kernels(model.kernel, "auto", is_wide(sample.rows))
+    clusters = np.full(sample.index.n_tasks, model.n_clusters_)
+    question, labels, order = Question(view, kernels, clusters, "independent"), labels_of(sample), sample.order
+    if sample.index.by_rows is not None:
+        question, places = question.of_tasks(sample.index.by_rows)
+        labels, order = labels[places], order[places]
     if model.selection_.center != "task":
-        seen, offsets = rows_in_frame(model._kept, seen, task_numbers[sample.order]), offsets[[0, -1]]
-    view = View(seen, offsets, sample.order, columns=index.columns)
-    kernels = candidate_kernels(model.kernel, "auto", is_wide(seen))
-    question = Question(view, kernels, np.full(len(offsets) - 1, model.n_clusters_), "independent")
-    judge = Predictability(question.rows_as_they_are, question.tasks)
-    return judge.verdict(labels_of(sample), model.n_clusters_)
+        seen = rows_in_frame(model._kept, question.view.rows, task_numbers[order])
+        view = replace(question.view, rows=seen, offsets=np.array([0, len(labels)]), _seen={})
+        question = replace(question, view=view)
+    return question, labels
 
 
-def store_confidence(estimator: Any, rows: Any, index: TaskIndex, outcome: Outcome) -> None:
-    """Find the temperature, and set ``probabilities_`` and ``outlier_scores_`` where rows are not too many."""
-    estimator.probabilities_ = estimator.outlier_scores_ = None
-    if not index.in_memory or rows.shape[0] > STORED_ROWS:
-        scores = outcome.few.leave_one_out(outcome.few_point)
-        temperature = best_temperature(scores, np.asarray(outcome.few_point.labels, dtype=np.int64))
-        estimator._model = replace(estimator._model, temperature=temperature)
-        return
-    problem: Any = outcome.problem
-    codes = () if outcome.model_codes is None else (outcome.model_codes,)
-    scores = problem.leave_one_out(outcome.point, *codes)
-    temperature = best_temperature(scores, np.asarray(outcome.point.labels, dtype=np.int64))
-    estimator._model = replace(estimator._model, temperature=temperature)
-    estimator.probabilities_ = index.to_input_order(probabilities(scores, temperature))
-    estimator.outlier_scores_ = index.to_input_order(outliers_of(estimator, rows, index))
+def separation(question: Question, labels: Labels, n_clusters: int) -> Array:
+    """How well every cluster is separated."""
+    return Predictability(question.rows_as_they_are, question.tasks).by_cluster(labels, n_clusters)
 
 
-def outliers_of(estimator: Any, rows: Any, index: TaskIndex) -> Array:
-    """Outlier scores of rows sorted by task."""
-    kernel = estimator._model.kernel
+def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outcome) -> None:
+    """Find the temperature and ``probabilities_``, and keep what is needed to find the rest later."""
+    point = outcome.point
+    stored = index.in_memory and rows.shape[0] <= STORED_ROWS
+    if stored:
+        codes = () if outcome.model_codes is None else (outcome.model_codes,)
+        problem: Any = outcome.problem
+        scores = problem.leave_one_out(point, *codes)
+    else:
+        scores, point = outcome.few.leave_one_out(outcome.few_point), outcome.few_point
+    temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
+    model._model = replace(model._model, temperature=temperature)
+    model.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
+    judged = judged_rows(
+        model, rows, index, index.task_numbers,
+        lambda sample: model.labels_[sample.order] if index.in_memory else sample.labels_of(outcome.point, index),
+    )  # fmt: skip
+    for name in LATER:
+        model.__dict__.pop(name, None)  # of an earlier fit
+    known = sorted_rows(model, rows, index) if stored else ()
+    model._later = Later(*judged, model.n_clusters_, *known)
+
+
+def outliers_of(index: TaskIndex, rows: Any, kernel: Kernel | None) -> Array:
+    """Outlier scores of rows that are sorted by task, in the order of the input."""
+    return index.to_input_order(outlier_scores(neighbour_distances(rows, index.offsets, kernel), index.offsets))
+
+
+def sorted_rows(model: AfterFit, rows: Any, index: TaskIndex) -> tuple[TaskIndex, Any, Kernel | None]:
+    """A copy of the rows sorted by task, and the kernel where distances between rows are known only through it."""
+    kernel = model._model.kernel
     if kernel.kind == "precomputed":
         matrix = rows[index.order][:, index.order]
-        distances = neighbour_distances(
-            matrix.toarray() if hasattr(matrix, "toarray") else matrix, index.offsets, kernel
-        )
-    else:
-        # the RBF kernel grows with distance alone, and the linear one has it
-        own = kernel if kernel.kind == "callable" else None
-        distances = np.concatenate(  # a task at a time: no copy of all rows
-            [
-                neighbour_distances(rows[index.order[part]], np.array([0, part.stop - part.start]), own)
-                for part in index.slices()
-            ]
-        )
-    return outlier_scores(distances, index.offsets)
+        return index, matrix.toarray() if hasattr(matrix, "toarray") else matrix, kernel
+    # the RBF kernel grows with distance alone, and the linear one has it
+    return index, rows[index.order], kernel if kernel.kind == "callable" else None

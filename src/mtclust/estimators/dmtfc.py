@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mtclust.choose.record import Selection
-from mtclust.core.kernels import near_zero
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.dmtrc import with_shared_texts
-from mtclust.problem.common import CommonFrame
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Method, Point
+from mtclust.problem.protocol import Method
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
-
-#: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
-LARGEST_FEATURE_COVARIANCE = 2000
 
 
 @with_shared_texts
@@ -71,9 +63,9 @@ class DMTFC(MultitaskClusterer):
     0
     """
 
+    _coupled_by: ClassVar[Method] = "features"
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
         "center": [StrOptions({"auto", "task", "all", "aligned"})],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         # one D for all tasks: λ₁ cannot differ by task
         "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
@@ -100,47 +92,4 @@ class DMTFC(MultitaskClusterer):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.width = width
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.center = center
-        self.n_components = n_components
-        self.sizes = sizes
-        self.solver = solver
-        self.solver_options = solver_options
-        self.fit_intercept = fit_intercept
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.task_column = task_column
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _method(self, n_tasks: int) -> Method:
-        return "features"
-
-    selection_: Selection
-
-    def _store_coupling(self, problem: Any, point: Point) -> None:
-        if isinstance(problem, CommonFrame):  # D of the one model
-            problem, point = problem.pooled, point.fit.pooled
-        self.feature_covariance_ = point.Z
-        self.selection_ = replace(self.selection_, n_components=len(point.Z))
-        if isinstance(problem, KernelProblem):
-            self.feature_covariance_ = _in_input_coordinates(problem, point.Z)
-
-
-def _in_input_coordinates(problem: KernelProblem, D: Array) -> Array:
-    """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
-    assert problem.origin is not None
-    assert problem.features is not None
-    kernel, rows, centred = problem.origin.kernel, problem.origin.rows, problem.origin.centred
-    if kernel.kind != "linear" or rows.shape[1] > LARGEST_FEATURE_COVARIANCE or centred.scale == 0:
-        return D
-    if centred.centred:  # the projection's columns then sum to 0 within every task: any shift will do
-        rows = near_zero(rows, problem.offsets)
-    V = rows.T @ problem.features.projection / np.sqrt(centred.scale)
-    return np.asarray(V @ D @ V.T)
+        self._hold(locals())

@@ -12,14 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mtclust.choose.coupling import decide_coupling
-from mtclust.choose.settings import Input
 from mtclust.estimators.base import MultitaskClusterer
-from mtclust.estimators.new_tasks import correlation
-from mtclust.estimators.problems import Prepared
-from mtclust.estimators.relaxed import decision_of_relaxation
-from mtclust.problem.protocol import Method, Point, SearchOptions
-from mtclust.search.outcome import Outcome
+from mtclust.problem.protocol import Method
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -119,7 +113,7 @@ class DMTRC(MultitaskClusterer):
     objective_ : float
         J at the solution where ``sizes`` are given, −E where they are open (``selection_["criterion"]``).
     loo_score_ : float
-        Separation of the clusters, from rows that are left out: 1 for clear-cut clusters, 0 for what the best clusters
+        Separation of the clusters, from rows that are left out: 1 if they do not touch, 0 for what the best clusters
         of noise reach (:mod:`mtclust.choose.judge`).
     cluster_scores_ : ndarray of shape (C,)
         The same for every cluster; ``loo_score_`` is their mean.
@@ -165,6 +159,7 @@ class DMTRC(MultitaskClusterer):
     array([ True])
     """
 
+    _coupled_by: ClassVar[Method] = "relationship"
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
         "coupling": [StrOptions({"auto", "full", "none"}), Interval(Real, 0, 1, closed="both")],
         "center": [StrOptions({"auto", "task", "all", "aligned"})],
@@ -193,50 +188,7 @@ class DMTRC(MultitaskClusterer):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.width = width
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.coupling = coupling
-        self.center = center
-        self.sizes = sizes
-        self.solver = solver
-        self.solver_options = solver_options
-        self.n_components = n_components
-        self.fit_intercept = fit_intercept
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.task_column = task_column
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _method(self, n_tasks: int) -> Method:
-        return "independent" if n_tasks == 1 or self.coupling in ("none", 0) else "relationship"
-
-    def _solve(self, prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-        selection, index = prepared.settings.selection, given.index
-        if self.solver == "cutting-plane":
-            selection["coupling"] = decision_of_relaxation(self.coupling, index.n_tasks)
-            return super()._solve(prepared, given, options, rng)
-        outcome = super()._solve(prepared, given, options, rng)
-        settings = prepared.settings
-        if settings.frame != "task":
-            moved = ", each moved by an offset of its own," if settings.moves is not None else ","
-            selection["coupling"] = {
-                "decision": "full", "reason": f"all tasks share one frame{moved} and with it one model",
-            }  # fmt: skip
-            return outcome
-        outcome, selection["coupling"] = decide_coupling(
-            self.coupling, outcome, settings.X, settings.choice, prepared.sample, index, options
-        )
-        return outcome
-
-    def _store_coupling(self, problem: Any, point: Point) -> None:
-        self.task_covariance_ = point.Z
-        self.task_correlation_ = correlation(point.Z)
+        self._hold(locals())
 
 
 def with_shared_texts(cls: type[T]) -> type[T]:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.dmtrc import with_shared_texts
-from mtclust.problem.protocol import SearchOptions
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -81,25 +80,4 @@ class DSTC(MultitaskClusterer):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.width = width
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.sizes = sizes
-        self.solver = solver
-        self.solver_options = solver_options
-        self.n_components = n_components
-        self.fit_intercept = fit_intercept
-        self.n_init = n_init
-        self.task_column = task_column
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def _read_search_options(self) -> SearchOptions:
-        self._exchange_options(())
-        return SearchOptions(n_init=self.n_init, single_task_n_init=self.n_init, n_jobs=self.n_jobs)
-
-    def _lambda2_share(self, n_tasks: int) -> float:
-        return 1.0 / n_tasks
+        self._hold(locals())

@@ -17,27 +17,35 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.choice import DIRECTIONS_OF_D, Choice, bounds_of_labels, modelled
+from mtclust.choose.coupling import decide_coupling
 from mtclust.choose.frames import offsets_by_sums
+from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import (
     Input,
+    Params,
     Sample,
     Settings,
     all_rows,
-    by_rows,
     choose_settings,
     rows_to_choose_on,
     sample_rows,
-    sizes_left_open,
 )
 from mtclust.choose.views import View, is_wide
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
-from mtclust.core.kernels import Kernel, eigen_features
+from mtclust.core.kernels import Kernel, eigen_features, is_precomputed
 from mtclust.core.known import check_sizes, known_counts
-from mtclust.core.labels import SizeBounds, counts_by_task, free_bounds, neutral_bounds, one_per_task, parse_sizes
+from mtclust.core.labels import (
+    SizeBounds,
+    counts_by_task,
+    free_bounds,
+    neutral_bounds,
+    one_per_task,
+    parse_sizes,
+    rows_of_tasks,
+)
 from mtclust.core.tasks import TaskIndex
-from mtclust.estimators.forms import SPARED
 from mtclust.exceptions import NO_VARIATION
 from mtclust.problem.common import CommonFrame, labels_by
 from mtclust.problem.criteria import CRITERIA, criterion_named
@@ -46,10 +54,16 @@ from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.search.outcome import Outcome
 from mtclust.search.recipe import solve
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
+from mtclust.util.system import require_kernel_memory
 
 Array = NDArray[np.float64]
 
+#: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
+#: since its features are an approximation
+_SMALL, _SMALL_SPARSE = 700, 1500
+#: fewer rows than this multiple of a sample are not worth one
+_SPARED = 1.2
 #: rows of the search in a wide sparse table
 _WIDE_ROWS = 1500
 #: rows that are read at once to find the offsets of tasks, and rows of a task that is not in the sample
@@ -70,30 +84,49 @@ class Prepared:
     @property
     def is_searched(self) -> bool:
         """Whether there is a search of its own: where nothing or only the kernel was open."""
-        return self.settings.choice is None or self.settings.sizes == "given"
+        return self.settings.choice is None or not self.settings.question.sizes_open
 
 
-def prepare(estimator: Any, given: Input, form: str, options: SearchOptions) -> Prepared:
+def form_of(params: Params, X: Any) -> str:
+    """The form to use, "dual" or "primal"; checks that the dual one has the memory it needs."""
+    n, form = X.shape[0], params.form
+    dual_only = is_precomputed(params.kernel) or params.solver == "cutting-plane"
+    if form == "primal":
+        if dual_only:
+            raise ValueError(
+                'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
+                f"got kernel={params.kernel!r} and solver={params.solver!r}."
+            )
+        return "primal"
+    limit = _SMALL_SPARSE if sp.issparse(X) else _SMALL
+    if form == "auto" and n > limit and not dual_only:
+        return "primal"
+    way_out = (
+        "Use fewer rows."
+        if dual_only
+        else 'Leave solver_options["form"] at "auto" or set it to "primal", which forms no kernel matrix.'
+    )
+    require_kernel_memory(n, way_out)
+    return "dual"
+
+
+def prepare(params: Params, given: Input, form: str) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
     wide = form == "primal" and is_wide(X)
     most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
-    whole = form == "dual" and (X.shape[0] <= SPARED * most or not _chosen_on_few(estimator, clusters))
-    tasks = index.by_rows if sizes_left_open(estimator) and not wide else None
-    every = _tasks_of(estimator, index, most)
-    sample = all_rows(X, index, tasks) if whole else sample_rows(X, index, most, tasks, **every)
-    settings = choose_settings(estimator, given, sample, options)
+    whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(params, clusters))
+    sample = all_rows(X, index) if whole else sample_rows(X, index, most, None, **_tasks_of(params, index, most))
+    settings = choose_settings(params, given, sample)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
     build = _feature_problem if form == "primal" else _kernel_problem
-    problem = build(estimator, given, settings, sample)
-    settings.selection["form"] = form
-    return Prepared(problem, settings, sample, form)
+    return Prepared(build(params, given, settings, sample), settings, sample, form)
 
 
-def _tasks_of(estimator: Any, index: TaskIndex, most: int) -> dict[str, int]:
+def _tasks_of(params: Params, index: TaskIndex, most: int) -> dict[str, int]:
     """Rows of all tasks, where all are asked to be in one frame and there are not more of them than rows to look at."""
-    if getattr(estimator, "center", "task") != "all" or index.n_tasks > most:
+    if params.center != "all" or index.n_tasks > most:
         return {}
     return {"most_tasks": index.n_tasks, "least": 1}
 
@@ -132,14 +165,59 @@ def _dense(rows: Any) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
 
 
-def _chosen_on_few(estimator: Any, clusters: NDArray[np.int64]) -> bool:
+def _chosen_on_few(params: Params, clusters: NDArray[np.int64]) -> bool:
     """Whether settings of rows that are held as kernel matrices may be chosen on some of them."""
-    return by_rows(estimator) and sizes_left_open(estimator) and int(clusters.max()) > 1
+    return params.by_rows and params.sizes_open and int(clusters.max()) > 1
 
 
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
-    """Which tasks those of ``few`` of an outcome are: a choice may have put them in another order."""
+    """Which tasks those of ``few`` of an outcome are."""
     return np.arange(index.n_tasks) if prepared.is_searched else prepared.sample.tasks
+
+
+def solved(
+    params: Params, prepared: Prepared, given: Input, rng: np.random.Generator
+) -> tuple[Outcome, CouplingDecision | None]:
+    """What a search ends with, and what is decided on the coupling where it is open."""
+    settings, m = prepared.settings, given.index.n_tasks
+    decides = COUPLINGS[params.method].couples_labels
+    if params.solver == "cutting-plane":
+        decision = _decision_of_relaxation(params.coupling, m) if decides else None
+        return _solve_relaxed(params, prepared.problem, given.index, rng), decision
+    outcome = search(prepared, given, params.options, rng)
+    if not decides:
+        return outcome, None
+    if settings.frame != "task":
+        moved = ", each moved by an offset of its own," if settings.moves is not None else ","
+        return outcome, CouplingDecision("full", f"all tasks share one frame{moved} and with it one model")
+    return decide_coupling(
+        params.coupling, outcome, settings.X, settings.choice, prepared.sample, given.index, params.options
+    )
+
+
+def _solve_relaxed(params: Params, problem: KernelProblem, index: TaskIndex, rng: np.random.Generator) -> Outcome:
+    """Run the cutting-plane solver with the ``solver_options`` of a user; labels to start from come in input order."""
+    from mtclust.relaxation.cutting_plane import solve_cutting_plane
+    from mtclust.relaxation.options import CuttingPlaneOptions
+
+    options = CuttingPlaneOptions.from_dict(params.solver_options)
+    if not isinstance(options.init, str):
+        init = np.asarray(options.init)
+        options = replace(options, init=init[index.order] if init.shape == index.order.shape else init)
+    return solve_cutting_plane(problem, options, params.options, rng)
+
+
+def _decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecision:
+    """What the ``coupling`` of DMTRC means for cutting planes: they learn Ω or leave the tasks apart."""
+    if n_tasks == 1 or coupling in ("none", 0):
+        return CouplingDecision("none", "there is only one task" if n_tasks == 1 else "set by the user")
+    if coupling not in ("auto", "full", 1):
+        raise ValueError(
+            f'coupling={coupling!r} needs solver="exchange"; '
+            'cutting planes know "full", which "auto" means for them, and "none".'
+        )
+    reason = "set by the user" if coupling != "auto" else "cutting planes always couple, as in the paper"
+    return CouplingDecision("full", reason)
 
 
 def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
@@ -147,17 +225,15 @@ def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.ran
     settings, problem, sample, index = prepared.settings, prepared.problem, prepared.sample, given.index
     choice = settings.choice
     if choice is None or prepared.is_searched:
-        if choice is not None and settings.sizes != "given":  # random_state counts for sizes that are given
-            rng = np.random.default_rng(0)
         return solve(problem, options, rng)
     rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
     if choice.frame != "task":
         return _in_common_frame(prepared, choice, index, options, rng)
-    return choice.outcome if sample.in_order else _carried_to_all_rows(prepared, given, options, rng)
+    return choice.outcome if sample.complete else _carried_to_all_rows(prepared, given, options, rng)
 
 
 def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """Labels of a sample carried to all rows; where it holds all of them they stay as they are."""
+    """Labels of a sample carried to all rows."""
     choice, sample, problem = prepared.settings.choice, prepared.sample, prepared.problem
     assert choice is not None
     few, index = choice.outcome, given.index
@@ -170,11 +246,7 @@ def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOption
     if problem.couples_labels:
         Z = _coupling_of_all(few.point.Z, seen)
     begun = problem.carried_labels(positions, np.concatenate(labels), Z)
-    if sample.complete and (problem.couples_labels or not problem.coupling.learns):
-        point = begun.following(few.point)
-        point.converged = few.point.converged
-    else:  # D of rows in another order is in other coordinates
-        point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
+    point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
     alone = point
     if problem.coupling.learns:
         single = _of_every_task(prepared, given, _labels_of(few.single))[1]
@@ -233,8 +305,8 @@ def _teacher(prepared: Prepared, labels: NDArray[np.int64]) -> Any:
 
 def _coupling_of_all(Z: Array, seen: NDArray[np.int64]) -> Array:
     """Ω of all tasks from that of some of them: the others are like the mean of these."""
-    if len(Z) == len(seen) and np.array_equal(np.sort(seen), np.arange(len(seen))):
-        return Z[np.ix_(seen, seen)]
+    if len(Z) == len(seen):
+        return Z
     own, rest = float(np.mean(Z.diagonal())), float((Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1))
     found = np.full((len(seen), len(seen)), max(rest, 0.0))
     found.flat[:: len(seen) + 1] = own
@@ -249,23 +321,17 @@ def _in_common_frame(
     pooled, point = few.problem, few.point
     apart = None if choice.apart is None else choice.apart.labels
     similarity = np.eye(index.n_tasks)  # one model for all says nothing of how tasks differ
-    place = None
-    if not sample.in_order:
-        pooled = prepared.problem
+    if not sample.complete:
+        pooled, apart = prepared.problem, None
         pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
-        positions, labels, _ = sample.by_task(np.asarray(few.point.labels, dtype=np.int64))
-        place = np.argsort(index.in_order_of_content())
-        begins = index.offsets[np.sort(sample.tasks)]
-        everywhere = place[np.concatenate([part + a for a, part in zip(begins, positions)])]
-        first = np.argsort(everywhere)
-        carried = pooled.carried_labels([everywhere[first]], labels[first], pooled.uncoupled())
+        positions = sample.positions_in(index)
+        first = np.argsort(positions)
+        carried = pooled.carried_labels([positions[first]], _labels_of(few.point)[first], pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True, tasks=()))
-        apart = sample.by_task(apart)[1] if apart is not None and sample.complete else None
-    labels = np.asarray(point.labels) if place is None else np.asarray(point.labels)[place]
-    counts = counts_by_task(labels, index.offsets, pooled.bounds.n_clusters)
+    counts = counts_by_task(np.asarray(point.labels), index.offsets, pooled.bounds.n_clusters)
     settings = prepared.settings
     frame: Any = CommonFrame(
-        pooled, index.offsets, free_bounds(index.sizes, counts > 0), place, settings.moves,
+        pooled, index.offsets, free_bounds(index.sizes, counts > 0), settings.moves,
         None if settings.moves is None else settings.view.rows,
     )  # fmt: skip
     whole = frame.point(point)
@@ -275,12 +341,11 @@ def _in_common_frame(
     )  # fmt: skip
 
 
-def _bounds_of(estimator: Any, settings: Settings, given: Input) -> SizeBounds:
+def _bounds_of(params: Params, settings: Settings, given: Input) -> SizeBounds:
     index = given.index
     if not CRITERIA[settings.criterion].exchanges:
         return neutral_bounds(index.sizes, given.clusters)
-    rule = estimator.sizes if settings.sizes == "given" else "balanced"
-    return parse_sizes(rule, index.sizes, given.clusters, index.names)
+    return parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
 
 
 def _warn_if_constant(scale: float) -> None:
@@ -288,54 +353,58 @@ def _warn_if_constant(scale: float) -> None:
         warn_user(NO_VARIATION, ConvergenceWarning)
 
 
-def _kernel_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> KernelProblem:
+def _kernel_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> KernelProblem:
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
-    if sample.in_order or given.rows is sample.rows:
-        return _seen_through(estimator, settings, settings.view, given, estimator.n_components)
+    if sample.complete:
+        return _seen_through(params, settings, settings.view, given, params.n_components)
     given = given if settings.frame == "task" else given.as_one_task(settings.moves)
     index = given.index
-    view = View(all_rows(given.rows, index).rows, index.offsets, index.order, estimator.fit_intercept)
-    rank = estimator.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
-    return _seen_through(estimator, settings, view, given, rank)
+    view = View(all_rows(given.rows, index).rows, index.offsets, index.order, params.fit_intercept)
+    rank = params.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
+    return _seen_through(params, settings, view, given, rank)
 
 
-def _seen_through(estimator: Any, settings: Settings, view: View, given: Input, rank: int | None) -> KernelProblem:
+def _seen_through(params: Params, settings: Settings, view: View, given: Input, rank: int | None) -> KernelProblem:
     """The problem of rows seen through the chosen kernel; at most ``rank`` of their directions for D."""
     seen, index = view.through(settings.spec, settings.frame), given.index
     _warn_if_constant(seen.centred.scale)
-    method = estimator._method(index.n_tasks)
+    method = params.method_of(index.n_tasks)
     features = eigen_features(seen.centred.matrix, rank) if COUPLINGS[method].of_features else None
-    if features is not None:
-        settings.selection["n_components"] = features.rank
-    bounds = _bounds_of(estimator, settings, given)
+    bounds = _bounds_of(params, settings, given)
     return KernelProblem(
-        seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.lambda2, method,
+        seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.weight, method,
         features, criterion_named(settings.criterion),
         origin=seen.origin(index.order),
     )  # fmt: skip
 
 
-def _feature_problem(estimator: Any, given: Input, settings: Settings, sample: Sample) -> Any:
+def _feature_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
     from mtclust.problem.features import FeatureProblem
     from mtclust.rows.features import feature_map, source_of
     from mtclust.rows.moments import Data
 
-    method, lambda1 = estimator._method(given.index.n_tasks), settings.lambda1
+    method, lambda1 = params.method_of(given.index.n_tasks), settings.lambda1
+    by_rows = given.index.by_rows if params.sizes_open else None
+    order = None if by_rows is None else rows_of_tasks(given.index.offsets, by_rows)
     if settings.frame != "task":
         given = given.as_one_task(settings.moves)
-        method, lambda1 = estimator._method(1), lambda1[:1]
+        method, lambda1 = params.method_of(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
-    if settings.kernel.kind == "rbf" and estimator.fit_intercept:
+    if settings.kernel.kind == "rbf" and params.fit_intercept:
         centres = _means_by_task(X, index)
-    features = feature_map(settings.kernel, X, index, estimator.n_components, centres)
-    source = source_of(X, features, index, estimator.fit_intercept)
-    own = source.moments(estimator.fit_intercept)
+    features = feature_map(settings.kernel, X, index, params.n_components, centres, order)
+    source = source_of(X, features, index, params.fit_intercept)
+    own = source.moments(params.fit_intercept)
     _warn_if_constant(own.scale)
-    settings.selection["features"] = features.described.format(own.n_features)
-    data = Data(source, own, _bounds_of(estimator, settings, given))
+    data = Data(source, own, _bounds_of(params, settings, given))
     return FeatureProblem(
-        data, method, lambda1, settings.lambda2, features, criterion=criterion_named(settings.criterion)
+        data,
+        method,
+        lambda1,
+        settings.weight,
+        features,
+        criterion=criterion_named(settings.criterion),
     )
 
 
@@ -350,7 +419,7 @@ def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     return mean if source.shift is None else mean + source.shift
 
 
-def check_known(estimator: Any, given: Input) -> None:
+def check_known(params: Params, given: Input) -> None:
     """Refuse known rows that contradict the number of clusters or sizes that are given."""
     known, index, clusters = given.hints.known, given.index, given.clusters
     if known is None:
@@ -362,11 +431,11 @@ def check_known(estimator: Any, given: Input) -> None:
             f"known has {known.max()} at row {row}; allowed are the cluster ids 0 to {C - 1}, and -1 or missing where "
             "the cluster is unknown."
         )
-    if isinstance(estimator.sizes, str) and estimator.sizes == "auto":  # nobody has given sizes
+    if isinstance(params.sizes, str) and params.sizes == "auto":  # nobody has given sizes
         bounds = neutral_bounds(index.sizes, clusters)
         bounds = SizeBounds(np.zeros_like(bounds.lower), bounds.upper, bounds.movable)
     else:
-        bounds = parse_sizes(estimator.sizes, index.sizes, clusters, index.names)
+        bounds = parse_sizes(params.sizes, index.sizes, clusters, index.names)
     check_sizes(known_counts(known, index.offsets, C), bounds, index.sizes, index.names.tolist())
 
 

@@ -9,32 +9,44 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.record import Selection
+from mtclust.choose.record import Record
+from mtclust.choose.settings import Input, Params, selection_of
+from mtclust.core.coupling import COUPLINGS
+from mtclust.core.kernels import near_zero
 from mtclust.core.tasks import TaskIndex
-from mtclust.estimators.confidence import separation
 from mtclust.estimators.problems import Prepared
-from mtclust.estimators.relaxed import store_relaxation
+from mtclust.problem.common import CommonFrame
 from mtclust.problem.criteria import CRITERIA
+from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.search.outcome import Outcome
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
 
 if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
     from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 
+#: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
+LARGEST_FEATURE_COVARIANCE = 2000
 
-def store(estimator: Any, prepared: Prepared, rows: Any, index: TaskIndex, outcome: Outcome) -> Outcome:
-    """Set the attributes of a fitted estimator; returns the outcome with the names that its clusters got."""
-    bounds = prepared.problem.bounds
+
+def store(
+    estimator: AfterFit, params: Params, prepared: Prepared, given: Input, outcome: Outcome, **decided: Record | None
+) -> Outcome:
+    """Set the attributes of a fitted estimator; returns the outcome with the names that its clusters got.
+
+    ``decided`` are entries of ``selection_``.
+    """
+    index, bounds = given.index, prepared.problem.bounds
     # which of many equal namings the search ends in is chance
     free = outcome.model_codes is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
     labels, single, new_ids = index.with_plain_ids(outcome.point.labels, outcome.single.labels, bounds.n_clusters, free)
     if new_ids is not None:
         outcome = _renamed(outcome, new_ids)
     problem, point = outcome.problem, outcome.point
-    _warn_of_search(estimator._read_search_options(), outcome, prepared.settings.criterion)
+    _warn_of_search(params.options, outcome, prepared.settings.criterion)
     if outcome.model_codes is None:
         estimator._model = problem.decision(point)
     else:
@@ -53,17 +65,46 @@ def store(estimator: Any, prepared: Prepared, rows: Any, index: TaskIndex, outco
     estimator.task_groups_ = [index.names[group].tolist() for group in outcome.groups]
     estimator.history_ = point.history
     estimator.n_iter_, estimator.converged_ = point.n_iter, point.converged
-    certified = None if prepared.form == "dual" else point.certified
-    found = {"task_similarity": outcome.similarity, "certified": certified}
-    estimator.selection_ = Selection.of(prepared.settings.selection | found)
-    verdict = separation(
-        estimator, rows, index, index.task_numbers,
-        lambda sample: labels[sample.order] if index.in_memory else sample.labels_of(point, index),
+    estimator.selection_ = selection_of(
+        params, prepared.settings, prepared.sample, index.names, **_form_of(prepared, point),
+        n_components=_store_coupling(estimator, params, problem, point), task_similarity=outcome.similarity, **decided,
     )  # fmt: skip
-    estimator.loo_score_, estimator.cluster_scores_ = verdict.separation, verdict.by_cluster
-    store_relaxation(estimator, index, outcome)
-    estimator._store_coupling(problem, point)
+    _store_relaxation(estimator, index, outcome)
     return outcome
+
+
+def _form_of(prepared: Prepared, point: Point) -> dict[str, Any]:
+    """How the rows were held, for ``selection_``."""
+    if prepared.form == "dual":
+        return {"form": "dual"}
+    features, n_features = prepared.problem.features, prepared.problem.data.moments.n_features
+    return {"form": "primal", "features": features.described.format(n_features), "certified": point.certified}
+
+
+def _store_coupling(estimator: AfterFit, params: Params, problem: Any, point: Point) -> int | None:
+    """Set Ω or D, whichever the method has; returns how many features D weighs."""
+    if COUPLINGS[params.method].couples_labels:
+        estimator.task_covariance_, estimator.task_correlation_ = point.Z, correlation(point.Z)
+    if not COUPLINGS[params.method].of_features:
+        return None
+    if isinstance(problem, CommonFrame):  # D of the one model
+        problem, point = problem.pooled, point.fit.pooled
+    kernels = isinstance(problem, KernelProblem)
+    estimator.feature_covariance_ = _in_input_coordinates(problem, point.Z) if kernels else point.Z
+    return len(point.Z)
+
+
+def _in_input_coordinates(problem: KernelProblem, D: Array) -> Array:
+    """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
+    assert problem.origin is not None
+    assert problem.features is not None
+    kernel, rows, centred = problem.origin.kernel, problem.origin.rows, problem.origin.centred
+    if kernel.kind != "linear" or rows.shape[1] > LARGEST_FEATURE_COVARIANCE or centred.scale == 0:
+        return D
+    if centred.centred:  # the projection's columns then sum to 0 within every task: any shift will do
+        rows = near_zero(rows, problem.offsets)
+    V = rows.T @ problem.features.projection / np.sqrt(centred.scale)
+    return np.asarray(V @ D @ V.T)
 
 
 def _renamed(outcome: Outcome, new_ids: NDArray[np.int64]) -> Outcome:
@@ -98,8 +139,29 @@ def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) ->
         )
 
 
-def set_labels(estimator: Any, labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> None:
-    """Other labels of the rows, in the order of the input, and the cluster sizes that belong to them."""
-    sizes = np.zeros_like(estimator.cluster_sizes_)
-    np.add.at(sizes, (task_numbers, labels), 1)
-    estimator.labels_, estimator.cluster_sizes_ = labels, sizes
+def _store_relaxation(estimator: AfterFit, index: TaskIndex, result: Outcome) -> None:
+    """Set the attributes of the relaxation, or remove those of an earlier fit."""
+    relaxation = result.relaxation
+    if relaxation is None:
+        for name in ("relaxed_labels_", "mixture_weights_", "init_labels_", "lower_bound_"):
+            estimator.__dict__.pop(name, None)
+        return
+    estimator.relaxed_labels_ = index.to_input_order(relaxation.codes)
+    estimator.mixture_weights_ = relaxation.weights
+    estimator.init_labels_ = index.to_input_order(relaxation.start)
+    estimator.lower_bound_ = relaxation.lower_bound
+    estimator.history_ = [
+        entry | {"labels": index.to_input_order(entry["labels"])} if "labels" in entry else entry
+        for entry in result.point.history
+    ]
+    if result.model_codes is not None:  # refined labels do not come from the relaxed ones
+        from mtclust.relaxation.options import CuttingPlaneOptions, warn_if_collapsed
+
+        init = (estimator.solver_options or {}).get("init", CuttingPlaneOptions.init)
+        warn_if_collapsed(relaxation, init)
+
+
+def correlation(covariance: Array) -> Array:
+    """Correlation matrix of a covariance matrix, or of each of several."""
+    scale = np.sqrt(np.maximum(np.einsum("...ii->...i", covariance), np.finfo(float).tiny))
+    return covariance / (scale[..., :, None] * scale[..., None, :])

@@ -1,24 +1,66 @@
-"""``summary()``: what was clustered, what was chosen and why, what was found and what to be careful about."""
+"""A fitted model in words: what is known of it, what to be careful about, and the summary that says both.
+
+There is one number for how far clusters are separated (``loo_score_``: 0 is what the best clusters of structureless
+rows reach, 1 that no row could be taken for one of another cluster), one for how far other rows would give the same
+clusters (``stability_``, once it was asked for), and one test of whether there are clusters at all
+(:func:`mtclust.selection.select_n_clusters`: in ``fit`` where the number of clusters is open, for tables always). They
+decide which words are used; ``benchmarks/sentences.py`` measures how often each word is wrong:
+
+=========== ================================================ ========================================================
+standing    when (the first that applies)                    the rows …
+=========== ================================================ ========================================================
+one         there is one cluster                             are one cluster
+none        the test finds no clusters, or separation ≤ 0    were divided, which a test does not confirm
+divided     clusters were not tested, or agree below .7      were divided
+overlapping separation below .25                             were divided into clusters that overlap
+apart       all other cases                                  fall into clusters
+=========== ================================================ ========================================================
+
+How far refits agree is given as a number; no word stands for it.
+"""
 
 from __future__ import annotations
 
+import re
 import textwrap
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.record import Selection, SizesChoice
-from mtclust.estimators.facts import Caution, cautions, facts_of, likeness_of_tasks
-from mtclust.util.names import columns, padded, shown_name
+from mtclust.choose.record import SizesChoice
+from mtclust.estimators.stability import DOUBTFUL, Stability
+from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
+from mtclust.util.messages import advice, columns, distinct_names, listing, option, padded, shown_name
 
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
+
+Array = NDArray[np.float64]
+
+#: separation from which rows are said to fall into clusters
+APART = 0.25
+#: outlier score that is worth a sentence: a row in a hundred of any data exceeds the cut
+FAR = 0.75
+#: a cluster is tiny with fewer rows, or a smaller share of what equal sizes would give it
+TINY_ROWS, TINY_SHARE = 5, 0.1
+#: a task has few rows if it has fewer than this per cluster
+FEW_ROWS = 5
+#: a cluster with this share of its rows in one task lies in that task
+CONFINED = 0.95
+#: how many tasks or clusters a sentence names, and tasks of a group
+_NAMED, _GROUP_NAMED = 3, 12
 #: columns of the terminal that are used
 _WIDTH = 100
 #: tasks and clusters that get a line or column of their own
 TASKS_SHOWN, CLUSTERS_SHOWN = 30, 12
-#: task groups that are listed, and tasks of a group
-_GROUPS_SHOWN, _GROUP_TASKS_SHOWN = 10, 12
+#: warnings of ``fit`` that are said in other words here
+_SAID_OTHERWISE = (UncoupledWarning, SmallTaskWarning, ConvergenceWarning, ClusterNumberWarning)
 #: no colours of text or page, so that it can be read on light and dark pages alike
 _STYLE = """
 .mtclust-summary {font-family: system-ui, sans-serif; font-size: 13px; margin: .6em 0; max-width: 60em;}
@@ -34,6 +76,362 @@ _STYLE = """
 """
 
 
+# -- what is known -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is known of a fitted model.
+
+    Attributes
+    ----------
+    n_clusters, n_tasks, n_rows : int
+    separation : float
+        ``loo_score_``.
+    structure : {"clusters", "none"} or None
+        Whether there are clusters; None where that was not tested.
+    stability : Stability or None
+
+    Examples
+    --------
+    >>> facts = Facts(3, 2, 100, 0.71)
+    >>> facts.standing, facts.headline("100 rows in 2 tasks")
+    ('divided', '100 rows in 2 tasks were divided into 3 clusters.')
+    >>> Facts(3, 2, 100, -0.1).headline("100 rows in 2 tasks")
+    '100 rows in 2 tasks were divided into 3 clusters, which a test does not confirm.'
+    """
+
+    n_clusters: int
+    n_tasks: int
+    n_rows: int
+    separation: float
+    structure: str | None = None
+    stability: Stability | None = None
+
+    @classmethod
+    def of(cls, model: AfterFit) -> Facts:
+        """The facts about a fitted model."""
+        number = model.selection_.get("n_clusters") or {}
+        return cls(
+            int(model.n_clusters_), len(model.tasks_), len(model.labels_), float(model.loo_score_),
+            number.get("structure"), getattr(model, "stability_", None),
+        )  # fmt: skip
+
+    @property
+    def standing(self) -> str:
+        """one, none, divided, overlapping or apart."""
+        if self.n_clusters == 1:
+            return "one"
+        if self.structure == "none" or self.separation <= 0:
+            return "none"
+        if self.structure is None or self.stability is None or self.stability.overall < DOUBTFUL:
+            return "divided"
+        return "overlapping" if self.separation < APART else "apart"
+
+    @property
+    def comparable(self) -> bool:
+        """Whether there are clusters whose shares can be compared between tasks."""
+        return self.standing in ("divided", "overlapping", "apart")
+
+    def headline(self, rows: str, ids_differ: bool = False) -> str:
+        """One sentence; with its doubt where there is one, also whether clusters look the same in all tasks."""
+        differing = ", not all of which look the same in every task" if ids_differ else ""
+        divided = f"{rows} were divided into {self.n_clusters} clusters"
+        return {
+            "one": f"{rows} are one cluster.",
+            "none": f"{divided}, which a test does not confirm.",
+            "divided": f"{divided}{differing}.",
+            "overlapping": f"{divided} that overlap{differing}.",
+        }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters{differing}.")
+
+    @property
+    def separated(self) -> str:
+        """How far rows are separated, in a sentence; empty for one cluster."""
+        if self.standing == "one":
+            return ""
+        figure = f"{self.separation:.2f}".replace("-", "−")
+        ends = "0: as in data without clusters, 1: they do not touch"
+        if self.structure == "none":
+            return (
+                f"A test finds no structure beyond single columns and their correlations (separation {figure}; {ends})."
+            )
+        if self.separation <= 0:
+            return f"The clusters are no clearer than those of data without clusters (separation {figure}; {ends})."
+        if self.separation < APART:
+            return (
+                f"The clusters overlap (separation {figure}; {ends}): they sort the rows, but do not prove that there "
+                "are distinct kinds."
+            )
+        if self.standing == "apart":
+            return f"The clusters are separated (separation {figure}; {ends})."
+        return f"The clusters have a separation of {figure} ({ends})."
+
+    @property
+    def stable(self) -> str:
+        """How far other rows would give the same clusters, in a sentence; empty where that is not known."""
+        return "" if self.stability is None or self.standing == "one" else str(self.stability)
+
+
+def likeness_of_tasks(model: AfterFit, facts: Facts | None = None) -> tuple[str, Array | None]:
+    """What says how alike tasks are, and that (m × m): None where nothing is known, or where there are no clusters.
+
+    "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
+    shares of clusters: 1 − ½ Σ_c |π_ic − π_kc|; "similarity" of the clusters of every task alone elsewhere.
+    """
+    if not (facts or Facts.of(model)).comparable:
+        return "shares", None
+    if model.selection_.get("center") in ("all", "aligned") and len(model.tasks_) > 1:
+        sizes = np.asarray(model.cluster_sizes_, dtype=float)
+        shares = sizes / sizes.sum(axis=1, keepdims=True)
+        return "shares", 1.0 - 0.5 * np.abs(shares[:, None, :] - shares[None, :, :]).sum(axis=2)
+    if hasattr(model, "task_correlation_") and _coupled(model):
+        return "correlation", np.asarray(model.task_correlation_, dtype=float)
+    similarity = model.selection_.get("task_similarity")
+    return "similarity", None if similarity is None else np.asarray(similarity, dtype=float)
+
+
+def _coupled(model: AfterFit) -> bool:
+    """Whether the tasks were clustered together in the end."""
+    return model.selection_.get("coupling", {}).get("decision") not in ("none", 0)
+
+
+def shares_were_given(model: AfterFit) -> bool:
+    """Whether the sizes of the clusters were set by the user, so that comparing them is meaningless."""
+    return not (isinstance(model.sizes, str) and model.sizes == "auto")
+
+
+def choices(model: AfterFit) -> list[tuple[str, str, str]]:
+    """What was chosen or given: what it is called, its value, and why."""
+    chosen = model.selection_
+    number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
+    found = []
+    if number is not None:
+        found.append(("number of clusters", str(number["chosen"]), number["reason"]))
+    if coupling is not None:
+        found.append(("coupling of the tasks", str(coupling["decision"]), coupling["reason"]))
+    if isinstance(sizes, SizesChoice):
+        found.append(("cluster sizes", sizes["chosen"], sizes["reason"]))
+    elif model.n_clusters_ > 1:
+        value = repr(model.sizes) if isinstance(model.sizes, str | float | int | tuple) else "a table"
+        value, why = (value, "set by the user") if value != "'auto'" else ("balanced", "within a tenth")
+        found.append(("cluster sizes", value, why))
+    if "frame" in chosen:
+        found.append(("origin", chosen["center"], chosen["frame"]))
+    kernel = f"{chosen['kernel']}, criterion {chosen['criterion']}"
+    found.append(("kernel", kernel, chosen.get("reason", "set by the user")))
+    given = not (isinstance(model.lambda1, str) and getattr(model, "lambda2", "auto") == "auto")
+    why = "set by the user" if given else "a constant for this criterion and kernel"
+    return [*found, ("smoothness", _lambdas(chosen["lambda1"], chosen["lambda2"]), why)]
+
+
+def _lambdas(first: Any, second: float) -> str:
+    if isinstance(first, dict):
+        return f"λ1 by task ({min(first.values()):.3g} to {max(first.values()):.3g}), λ2 = {second:.3g}"
+    one, two = f"{first:.3g}", f"{second:.3g}"
+    return f"λ1 = λ2 = {one}" if one == two else f"λ1 = {one}, λ2 = {two}"
+
+
+def groups_in_words(model: AfterFit) -> str:
+    """Groups of similar tasks: their names, of many tasks their sizes; empty where there is one group or none."""
+    few = set(small_tasks(model))
+    groups = [group for group in model.task_groups_ if not few.issuperset(group)]
+    together = [group for group in groups if len(group) > 1]
+    alone = len(groups) - len(together)
+    if not together or len(groups) < 2:
+        return ""
+    if len(model.tasks_) > _GROUP_NAMED:
+        words = [f"{len(group)} tasks" for group in together[:_GROUP_NAMED]]
+    else:
+        words = [listing(group, _GROUP_NAMED) for group in together]
+    return "; ".join(words + ([f"{_count(alone, 'task')} without a group"] if alone else []))
+
+
+# -- what to be careful about ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One thing to be careful about: a few words for it, and a sentence or two."""
+
+    title: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.text}"
+
+
+def cautions(
+    model: AfterFit, warned: Sequence[Any] = (), names: Mapping[int, str] | None = None, facts: Facts | None = None
+) -> list[Caution]:
+    """What a reader of the clusters should know before trusting them; nothing if nothing stands out.
+
+    Parameters
+    ----------
+    model : fitted DMTRC, DMTFC or DSTC
+    warned : sequence of warnings.WarningMessage or of warnings
+        What ``fit`` warned of.
+    names : mapping from int to str, optional
+        Of clusters that have one.
+    facts : Facts, optional
+        What is known, where more is known than the model holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtclust import DSTC
+    >>> X = np.vstack([np.zeros((40, 2)), np.ones((2, 2))]) + np.random.default_rng(0).normal(size=(42, 2)) / 100
+    >>> for caution in cautions(DSTC(2, kernel="linear", lambda1=0.1, sizes=(0.01, 1), random_state=0).fit(X)):
+    ...     print(caution.title)
+    Tiny clusters
+    Rows far from all others
+    """
+    facts = facts or Facts.of(model)
+    found = [
+        *_search(model), *_separation(facts), *_stability(facts), *_apart(model), *_sizes(model),
+        *_one_task_each(model), *_outliers(model),
+        *_warnings([getattr(entry, "message", entry) for entry in warned], facts),
+    ]  # fmt: skip
+    called = names or {}
+    return [
+        replace(caution, text=re.sub(r"\bcluster (\d+)\b", lambda c: called.get(int(c[1]), c[0]), caution.text))
+        for caution in found
+    ]
+
+
+def _search(model: AfterFit) -> list[Caution]:
+    if hasattr(model, "relaxed_labels_"):
+        text = "The labels are those of a convex relaxation; they depend on where it started and when it stopped. "
+        return [Caution("Relaxed labels", text + 'Compare with solver="exchange".')]
+    if not model.converged_:
+        text = (
+            f"The search was stopped after {model.n_iter_} rounds while the objective was still falling; another seed "
+            "may give noticeably different clusters. "
+        )
+        return [Caution("Not converged", text + advice("Raise max_iter or tol.", "Try another --seed."))]
+    return []
+
+
+def _separation(facts: Facts) -> list[Caution]:
+    return [Caution("No clear clusters", facts.separated)] if facts.standing == "none" else []
+
+
+def _stability(facts: Facts) -> list[Caution]:
+    found = facts.stability
+    if found is None or facts.n_clusters == 1:
+        return []
+    if found.overall < DOUBTFUL:
+        text = (
+            f"Refits on {100 * found.share:.0f} % of the rows agree with the clusters only to {found.overall:.2f} (1: "
+            "the same clusters, 0: chance): do not build on single rows or on small differences between tasks. "
+        )
+        return [Caution("Low stability", text + advice("Compare fewer clusters.", "Compare fewer --clusters."))]
+    weak = np.flatnonzero(np.nan_to_num(found.clusters, nan=1.0) < DOUBTFUL)
+    if not len(weak):
+        return []
+    which = listing([f"cluster {c} ({found.clusters[c]:.2f})" for c in weak], _NAMED)
+    text = f"Refits often do not find the same rows in {which}; below {DOUBTFUL} a cluster is not reliable."
+    if len(weak) == facts.n_clusters and facts.n_tasks > 1:
+        text += " Within single tasks they do: what varies is which clusters of two tasks have the same number."
+    return [Caution("Some clusters are not reproduced", text)]
+
+
+def _outliers(model: AfterFit) -> list[Caution]:
+    scores = getattr(model, "outlier_scores_", None)
+    n = 0 if scores is None else int(np.count_nonzero(np.asarray(scores) > FAR))
+    if not n:
+        return []
+    rows = f"{n} row{'s lie' if n > 1 else ' lies'}"
+    text = f"{rows} far from all others of the same task and may belong to no cluster (outlier score above {FAR})."
+    return [Caution("Rows far from all others", text)]
+
+
+def _apart(model: AfterFit) -> list[Caution]:
+    coupling, given = model.selection_.get("coupling", {}), getattr(model, "coupling", "auto")
+    if len(model.tasks_) == 1 or not coupling or coupling["decision"] != "none" or given in ("none", 0):
+        return []
+    full = advice('coupling="full"', "--coupling full")
+    text = (
+        f"Every task was clustered on its own: {coupling['reason']}. Cluster ids were matched afterwards. {full} "
+        "couples them all the same."
+    )
+    return [Caution("Tasks clustered apart", text)]
+
+
+def _sizes(model: AfterFit) -> list[Caution]:
+    total, found = np.asarray(model.cluster_sizes_).sum(axis=0), []
+    tiny = np.flatnonzero(total < max(TINY_ROWS, TINY_SHARE * total.sum() / len(total)))
+    asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
+    if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
+        text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], _NAMED)}: too few to say "
+        fewer = advice('Try fewer clusters or sizes="balanced".', "Try fewer --clusters or --sizes balanced.")
+        found.append(Caution("Tiny clusters", f"{text}much about. {fewer}"))
+    small = small_tasks(model)
+    if small:
+        text = f"{_tasks(model, small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows"
+        found.append(Caution("Few rows", f"{text} per cluster; clusters there rest on very little."))
+    return found
+
+
+def small_tasks(model: AfterFit) -> list[Any]:
+    """Tasks with too few rows to tell clusters by themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mtclust import DSTC
+    >>> X, tasks = np.random.default_rng(0).normal(size=(26, 2)), ["large"] * 20 + ["small"] * 6
+    >>> small_tasks(DSTC(2, kernel="linear", lambda1=0.1, sizes="balanced", random_state=0).fit(X, tasks=tasks))
+    ['small']
+    """
+    names, number = model.tasks_.tolist(), model.n_clusters
+    clusters = [number[name] if isinstance(number, Mapping) else model.n_clusters_ for name in names]
+    rows = np.asarray(model.cluster_sizes_).sum(axis=1)
+    return [name for name, n, c in zip(names, rows, clusters) if n < FEW_ROWS * c]
+
+
+def _one_task_each(model: AfterFit) -> list[Caution]:
+    """Clusters that lie in one task: where all tasks are measured from one origin, a shift of a task looks like one."""
+    sizes = np.asarray(model.cluster_sizes_)
+    if len(sizes) == 1 or model.selection_.get("center") == "task" or not isinstance(model.sizes, str):
+        return []
+    total = sizes.sum(axis=0)
+    confined = np.flatnonzero((sizes.max(axis=0) >= CONFINED * total) & (total > 0))
+    if not len(confined):
+        return []
+    names = model.tasks_.tolist()
+    which = [f"cluster {c} in {_tasks(model, [names[sizes[:, c].argmax()]])}" for c in confined]
+    every = "Every cluster lies" if len(confined) == np.count_nonzero(total) else "Some clusters lie"
+    within = advice('center="task"', "--center task")
+    text = (
+        f"{every} in one task ({listing(which, _NAMED)}). Such a cluster is a kind of rows that only this task has, or "
+        f"nothing but a difference between tasks: the rows alone cannot tell. {within} compares rows within tasks only."
+    )
+    return [Caution("Clusters of one task", text)]
+
+
+def _warnings(raised: Sequence[Any], facts: Facts) -> list[Caution]:
+    """What ``fit`` warned of and is not said in other words."""
+    uncertain = [str(warning) for warning in raised if isinstance(warning, ClusterNumberWarning)]
+    found = [
+        Caution("Number of clusters uncertain", f"{text} Compare several numbers ({option('n_clusters')}).")
+        for text in dict.fromkeys(uncertain)
+        if facts.standing != "none"
+    ]
+    found += [Caution("Odd values", str(warning)) for warning in raised if isinstance(warning, TableWarning)]
+    others = [str(warning) for warning in raised if not isinstance(warning, (*_SAID_OTHERWISE, TableWarning))]
+    return found + [Caution("Warning", text) for text in dict.fromkeys(others)]
+
+
+def _tasks(model: AfterFit, names: list[Any], *, begin: bool = False) -> str:
+    """Some of the model's tasks; long names are shortened where all of them are equal."""
+    shown = dict(zip(map(str, model.tasks_.tolist()), distinct_names(model.tasks_.tolist())))
+    named = [shown[str(name)] for name in names]
+    return f"{'T' if begin else 't'}ask{'s' if len(names) > 1 else ''} {listing(named, _NAMED)}"
+
+
+# -- the summary -------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Summary:
     """A fitted model in words; ``print`` it, or show it in a notebook.
@@ -46,52 +444,69 @@ class Summary:
         Columns of the table of tasks.
     table : list of list of str
         One row per task: name, rows, cluster sizes, the task closest to it.
-    above, below : list of (str, list of (str, str))
-        Sections before and after the table: what they are about, and lines with their names.
+    sections : list of (str, list of (str, str))
+        What they are about, and lines with their names.
     cautions : list of Caution
         What to be careful about.
     first : list of str
         Sentences that have to be read before anything else.
-    left_out : int
-        Tasks that the table has no room for.
     """
 
     title: str
     header: list[str]
     table: list[list[str]]
-    above: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
-    below: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
+    sections: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
     cautions: list[Caution] = field(default_factory=list)
     first: list[str] = field(default_factory=list)
-    left_out: int = 0
 
     def __str__(self) -> str:
         careful = [_wrapped(str(caution), "  ! ", "    ") for caution in self.cautions]
         blocks = [
             _wrapped(self.title, ""),
             "\n".join(_wrapped(sentence, "") for sentence in self.first),
-            *(_pairs(title, pairs) for title, pairs in self.above if pairs),
-            _aligned(self.header, self.table, self.left_out),
-            *(_pairs(title, pairs) for title, pairs in self.below if pairs),
+            self._sizes(),
+            *(_pairs(title, pairs) for title, pairs in self.sections if pairs),
             "\n".join(["Be careful", *careful]) if careful else "",
         ]
         return "\n\n".join(block for block in blocks if block)
 
     __repr__ = __str__
 
+    def _left_out(self) -> str:
+        more = len(self.table) - TASKS_SHOWN
+        return f"and {_count(more, 'more task')}" if more > 0 else ""
+
+    def _sizes(self) -> str:
+        """The table of tasks: names to the left, numbers to the right."""
+        rows = [self.header, *self.table[:TASKS_SHOWN]]
+        widths = [max(columns(row[k]) for row in rows) for k in range(len(self.header))]
+        last = len(self.header) - 1 if self.header[-1].startswith("closest") else len(self.header)
+        lines = []
+        for row in rows:
+            cells = [
+                padded(cell, width) if k in (0, last) else " " * (width - columns(cell)) + cell
+                for k, (cell, width) in enumerate(zip(row, widths))
+            ]
+            lines.append(("  " + "  ".join(cells)).rstrip())
+        title = "Rows per task and cluster" if self.header[2] == "0" else "Rows per task, and sizes of its clusters"
+        return "\n".join([title, *lines, *(["  " + self._left_out()] if self._left_out() else [])])
+
     def _repr_html_(self) -> str:
         """The summary as a piece of a page; every text in it is escaped."""
         facts = "".join(
             f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
-            for _, pairs in [*self.above, *self.below]
+            for _, pairs in self.sections
             for name, text in pairs
         )
         left = {0, len(self.header) - 1} if self.header[-1].startswith("closest") else {0}
-        head = "".join(_cell("th", text, k in left) for k, text in enumerate(["", *self.header[1:]]))
-        rows = "".join(
-            "<tr>" + "".join(_cell("td", text, k in left) for k, text in enumerate(row)) + "</tr>" for row in self.table
-        )
-        more = f"<p>and {self.left_out} more tasks</p>" if self.left_out else ""
+
+        def line(tag: str, texts: Sequence[str]) -> str:
+            kinds = [' class="name"' if k in left else "" for k in range(len(texts))]
+            return "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for kind, text in zip(kinds, texts))
+
+        head = line("th", ["", *self.header[1:]])
+        rows = "".join(f"<tr>{line('td', row)}</tr>" for row in self.table[:TASKS_SHOWN])
+        more = f"<p>{self._left_out()}</p>" if self._left_out() else ""
         careful = "".join(f'<p class="careful">{escape(text)}</p>' for text in [*self.first, *map(str, self.cautions)])
         return (
             f"<style>{_STYLE}</style>"
@@ -101,134 +516,58 @@ class Summary:
         )
 
 
-def summarise(model: Any) -> Summary:
+def summarise(model: AfterFit) -> Summary:
     """Collect what :class:`Summary` says about a fitted estimator."""
-    m, C, n = len(model.tasks_), model.n_clusters_, len(model.labels_)
-    title = (
-        f"{type(model).__name__}: {_count(n, 'row')} of {_count(m, 'task')} in {_count(C, 'cluster')}, {_kernel(model)}"
-    )
-    header, table = sizes_table(model)
-    above = [("Chosen", _choices(model)), ("Found", _findings(model))]
-    return Summary(title, header, table[:TASKS_SHOWN], above, [], cautions(model), left_out=max(m - TASKS_SHOWN, 0))
+    facts = Facts.of(model)
+    counts = [
+        _count(n, noun) for n, noun in ((facts.n_rows, "row"), (facts.n_tasks, "task"), (facts.n_clusters, "cluster"))
+    ]
+    title = f"{type(model).__name__}: {counts[0]} of {counts[1]} in {counts[2]}, {_kernel(model)}"
+    rounds = f" after {_count(model.n_iter_, 'round')}" if model.n_iter_ else ""
+    found = [
+        ("separation", facts.separated),
+        ("stability", facts.stable),
+        ("objective", f"{model.objective_:.6g}{rounds}"),
+    ]
+    if facts.n_tasks > 1:
+        if model.selection_.get("coupling") is not None and _coupled(model):
+            moved = int(np.count_nonzero(model.labels_ != model.single_task_labels_))
+            found.append(
+                (
+                    "coupling",
+                    f"{moved} of {_count(facts.n_rows, 'row')} are in another cluster than in their task alone",
+                )
+            )
+        found.append(("similar tasks", groups_in_words(model)))
+    chosen = [(what, f"{value}: {why}") for what, value, why in choices(model)]
+    sections = [("Chosen", chosen), ("Found", [(name, text) for name, text in found if text])]
+    return Summary(title, *sizes_table(model, facts), sections, cautions(model))
 
 
-def _kernel(model: Any) -> str:
+def _kernel(model: AfterFit) -> str:
     kernel = model.kernel if isinstance(model.kernel, str) else getattr(model.kernel, "__name__", "callable")
     names = {"rbf": "RBF kernel", "linear": "linear kernel", "precomputed": "precomputed kernel"}
-    columns = "" if kernel == "precomputed" else f" on {_count(_n_features(model), 'column')}"
-    return names.get(kernel, f"kernel {shown_name(kernel)}") + columns
+    n_features = int(model.n_features_in_) - (model.task_column is not None)
+    on = "" if kernel == "precomputed" else f" on {_count(n_features, 'column')}"
+    return names.get(kernel, f"kernel {shown_name(kernel)}") + on
 
 
-def _n_features(model: Any) -> int:
-    return int(model.n_features_in_) - (model.task_column is not None)
-
-
-def _choices(model: Any) -> list[tuple[str, str]]:
-    selection = model.selection_
-    lines = []
-    chosen = selection.get("n_clusters")
-    if chosen is not None:
-        lines.append(("clusters", f"{chosen['chosen']}: {chosen['reason']}"))
-        if "answer" in chosen:
-            lines.append(("structure", chosen["answer"]))
-    settings = [f"kernel {selection['kernel']}", f"criterion {selection['criterion']}"] if "kernel" in selection else []
-    settings += _lambdas(selection)
-    if settings:
-        lines.append(("settings", f"{', '.join(settings)}: {selection.get('reason', 'set by the user')}"))
-    if "frame" in selection:
-        lines.append(("frame", selection["frame"]))
-    sizes = selection.get("sizes")
-    if isinstance(sizes, SizesChoice):
-        lines.append(("sizes", f"{sizes['chosen']}: {sizes['reason']}"))
-    elif model.n_clusters_ > 1:
-        given = repr(model.sizes) if isinstance(model.sizes, str | float | int | tuple) else "a table"
-        lines.append(("sizes", f"{given}: set by the user" if given != "'auto'" else "balanced within a tenth"))
-    coupling = selection.get("coupling")
-    if coupling is not None:
-        lines.append(("coupling", f"{coupling['decision']}: {coupling['reason']}"))
-    return lines
-
-
-def _lambdas(selection: Selection) -> list[str]:
-    first, second = selection.get("lambda1"), selection.get("lambda2")
-    if first is None or second is None:
-        return []
-    if isinstance(first, dict):
-        return [f"λ1 by task ({min(first.values()):.3g} to {max(first.values()):.3g})", f"λ2 = {second:.3g}"]
-    one, two = f"{first:.3g}", f"{second:.3g}"
-    return [f"λ1 = λ2 = {one}"] if one == two else [f"λ1 = {one}", f"λ2 = {two}"]
-
-
-def _findings(model: Any) -> list[tuple[str, str]]:
-    facts = facts_of(model)
-    lines = [
-        ("separation", f"{model.loo_score_:.3f} (1: clusters do not touch, 0: as in data without clusters)"),
-        *([("stability", facts.stable)] if facts.stable else []),
-        (
-            "objective",
-            f"{model.objective_:.6g}" + (f" after {_count(model.n_iter_, 'round')}" if model.n_iter_ else ""),
-        ),
-    ]
-    if len(model.tasks_) == 1:
-        return lines
-    if _coupled(model):
-        moved = int(np.count_nonzero(model.labels_ != model.single_task_labels_))
-        lines.append(("effect", f"coupling puts {moved} of {_count(len(model.labels_), 'row')} in another cluster"))
-    if model.task_groups_:
-        lines.append(("task groups", f"by the clusters of each task alone: {_groups(model.task_groups_)}"))
-    return lines
-
-
-def _coupled(model: Any) -> bool:
-    """Whether the tasks were clustered together in the end."""
-    if hasattr(model, "task_correlation_"):
-        return bool(model.selection_["coupling"]["decision"] != "none")
-    return hasattr(model, "feature_covariance_")
-
-
-def _groups(groups: list[list[Any]]) -> str:
-    """The groups with several tasks, and how many tasks stand alone."""
-    together = [group for group in groups if len(group) > 1]
-    alone = len(groups) - len(together)
-    words = []
-    for group in together[:_GROUPS_SHOWN]:
-        more = len(group) - _GROUP_TASKS_SHOWN
-        names = ", ".join(shown_name(name) for name in group[:_GROUP_TASKS_SHOWN])
-        words.append("{" + names + (f" and {more} more" if more > 0 else "") + "}")
-    if len(together) > _GROUPS_SHOWN:
-        words.append(f"{len(together) - _GROUPS_SHOWN} more groups")
-    if alone:
-        words.append(f"{_count(alone, 'task')} without a group" if together else "none")
-    return ", ".join(words)
-
-
-def sizes_table(model: Any) -> tuple[list[str], list[list[str]]]:
+def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the table of tasks."""
     sizes = model.cluster_sizes_
-    C = sizes.shape[1]
-    closest_name, closest = _closest(model)
-    header = ["task", "rows", *(str(c) for c in range(C))]
+    header = ["task", "rows", *(str(c) for c in range(sizes.shape[1]))]
     shown = [[str(size) for size in row] for row in sizes]
-    if C > CLUSTERS_SHOWN:
+    if sizes.shape[1] > CLUSTERS_SHOWN:
         header = ["task", "rows", "smallest", "median", "largest"]
         shown = [[f"{row.min()}", f"{np.median(row):g}", f"{row.max()}"] for row in sizes]
     names = [shown_name(name) for name in model.tasks_.tolist()]
     table = [[name, str(int(row.sum())), *texts] for name, row, texts in zip(names, sizes, shown)]
-    if closest:
-        header.append(closest_name)
-        table = [[*row, text] for row, text in zip(table, closest)]
+    kind, matrix = likeness_of_tasks(model, facts)
+    if len(names) > 1 and matrix is not None:
+        nearest = np.where(np.eye(len(matrix), dtype=bool), -np.inf, matrix).argmax(axis=1)
+        header.append(f"closest task ({kind})")
+        table = [[*row, f"{names[k]} ({matrix[i, k] + 0.0:.2f})"] for i, (row, k) in enumerate(zip(table, nearest))]
     return header, table
-
-
-def _closest(model: Any) -> tuple[str, list[str]]:
-    """The task closest to each, by whatever says how alike tasks are."""
-    kind, matrix = likeness_of_tasks(model)
-    if len(model.tasks_) == 1 or matrix is None:
-        return "", []
-    away = np.where(np.eye(len(matrix), dtype=bool), -np.inf, np.abs(matrix))
-    names = model.tasks_.tolist()
-    texts = [f"{shown_name(names[k])} ({round(matrix[i, k], 2) + 0.0:.2f})" for i, k in enumerate(away.argmax(axis=1))]
-    return f"closest task ({kind})", texts
 
 
 def _count(number: int, noun: str) -> str:
@@ -245,25 +584,3 @@ def _pairs(title: str, pairs: list[tuple[str, str]]) -> str:
     width = max((len(name) for name, _ in pairs), default=0) + 2
     lines = [_wrapped(text, f"  {name:<{width}}", " " * (width + 2)) for name, text in pairs]
     return "\n".join([title, *lines])
-
-
-def _cell(tag: str, text: str, left: bool) -> str:
-    name = ' class="name"' if left else ""
-    return f"<{tag}{name}>{escape(text)}</{tag}>"
-
-
-def _aligned(header: list[str], table: list[list[str]], left_out: int) -> str:
-    """Names to the left, numbers to the right."""
-    widths = [max(columns(row[k]) for row in [header, *table]) for k in range(len(header))]
-    last = len(header) - 1 if header[-1].startswith("closest") else len(header)
-    lines = []
-    for row in [header, *table]:
-        cells = [
-            padded(cell, width) if k in (0, last) else " " * (width - columns(cell)) + cell
-            for k, (cell, width) in enumerate(zip(row, widths))
-        ]
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    if left_out:
-        lines.append(f"  and {_count(left_out, 'more task')}")
-    several = "Rows per task and cluster" if header[2] == "0" else "Rows per task, and sizes of its clusters"
-    return "\n".join([several, *lines])

@@ -2,8 +2,9 @@
 
 The manifest of a file (format 4) has the class of the model, its ``parameters``, the ``fitted`` attributes, the
 ``state`` that ``predict`` (``decision``) and ``fit_task`` (``kept``) need, what it was told about metadata ``routing``,
-and ``extra``. The fields of the state are flat: ``"kept.kernel": "Kernel"``, ``"kept.kernel.kind": "rbf"``. No matrix
-between rows is part of it. What all of it must be like: :mod:`mtclust.persistence.schema`.
+``extra``, and the checksums of the arrays. The fields of the state are flat: ``"kept.kernel": "Kernel"``,
+``"kept.kernel.kind": "rbf"``. No matrix between rows is part of it. What all of it must be like:
+:mod:`mtclust.persistence.schema`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import scipy
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
+import mtclust
 from mtclust import estimators
 from mtclust.choose.record import Selection
 from mtclust.exceptions import ModelFileError
-from mtclust.persistence.archive import ArchiveReader, ArchiveWriter
 from mtclust.persistence.atomic import atomic_write
+from mtclust.persistence.format import ArchiveReader, ArchiveWriter, decode, encode
 from mtclust.persistence.schema import FITTED, STATES, check_model
-from mtclust.persistence.values import decode, encode
 
 #: what the manifest begins with
 FORMAT = "mtclust model"
@@ -90,12 +91,15 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
             except RecursionError:
                 raise ValueError(f"{where} cannot be saved: a value is nested too deeply or holds itself.") from None
 
-        archive.finish(_header() | _content(model, put) | {"extra": put(extra, "extra")})
+        libraries = {module.__name__: module.__version__ for module in (np, scipy, sklearn)}
+        header = {"format": FORMAT, "version": FORMAT_VERSION, "mtclust": mtclust.__version__, "libraries": libraries}
+        archive.finish(header | _content(model, put) | {"extra": put(extra, "extra")})
 
 
 def _content(model: Any, put: Callable[[Any, str], Any]) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
-    fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and name not in parameters}
+    every = model.__getstate__()  # with what is found when it is first read
+    fitted = {name: value for name, value in every.items() if name.endswith("_") and name not in parameters}
     unknown = sorted(name for name in fitted if not name.startswith("_") and name not in FITTED)
     if unknown:
         raise TypeError(f"{unknown[0]} cannot be saved: it has no line in mtclust.persistence.schema.FITTED.")
@@ -126,17 +130,6 @@ def _content(model: Any, put: Callable[[Any, str], Any]) -> dict[str, Any]:
             if hasattr(requests, "requests")
         },
     }
-
-
-def _header() -> dict[str, Any]:
-    libraries = {module.__name__: module.__version__ for module in (np, scipy, sklearn)}
-    return {"format": FORMAT, "version": FORMAT_VERSION, "mtclust": _own_version(), "libraries": libraries}
-
-
-def _own_version() -> str:
-    from mtclust import __version__
-
-    return __version__
 
 
 def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
@@ -177,8 +170,11 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
         archive = _opened(stream, path)
         _check_format(archive.manifest, path)
         try:
-            early = archive.manifest["version"] in _EARLIER
-            model = _decoded(_flattened(archive.manifest) if early else archive.manifest, archive)
+            if archive.manifest["version"] in _EARLIER:
+                model = _decoded(_flattened(archive.manifest), archive)
+            else:
+                archive.check_arrays()
+                model = _decoded(archive.manifest, archive)
             extra = decode(archive.manifest["extra"], archive.fetch)
         except Exception as error:  # whatever zipfile, json or numpy say about bytes that are not what they should be
             raise ModelFileError(f"{os.fspath(path)!r} is damaged and was not loaded: {_words(error)}.") from error
@@ -283,8 +279,8 @@ def _check_format(manifest: Any, path: str | os.PathLike[str]) -> None:
     if found not in (*_EARLIER, FORMAT_VERSION):
         raise ModelFileError(
             f"{os.fspath(path)!r} was saved by mtclust {manifest.get('mtclust')} in format {found!r}; this is mtclust "
-            f"{_own_version()}, which reads formats up to {FORMAT_VERSION}. Load it with the version that saved it, or "
-            "newer."
+            f"{mtclust.__version__}, which reads formats up to {FORMAT_VERSION}. Load it with the version that saved "
+            "it, or newer."
         )
 
 

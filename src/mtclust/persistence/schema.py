@@ -11,6 +11,7 @@ stands in ``STATES``; its fields are checked by their annotations, and those wit
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from numbers import Integral, Real
 from types import UnionType
@@ -21,12 +22,12 @@ import scipy.sparse as sp
 
 from mtclust.choose.record import Selection
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.ids import keys, missing_ids
 from mtclust.core.kernels import Kernel
-from mtclust.core.labels import SizeBounds
+from mtclust.core.labels import SizeBounds, one_per_task, parse_sizes
 from mtclust.core.model import DecisionModel
-from mtclust.core.stability import Stability
-from mtclust.persistence.values import check_hashes
+from mtclust.core.tasks import keys, missing_ids
+from mtclust.estimators.stability import Stability
+from mtclust.persistence.format import check_hashes
 from mtclust.problem.common import CommonKept
 from mtclust.problem.kept import FeatureKept, KernelKept
 from mtclust.rows.features import FeatureMap
@@ -86,17 +87,6 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Text:
-    """One of these words."""
-
-    allowed: tuple[str, ...]
-
-    def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        if value not in self.allowed:
-            raise ValueError(f"{name} is {value!r:.40}, which is none of {', '.join(self.allowed)}")
-
-
-@dataclass(frozen=True)
 class Of:
     """Whatever an annotation says."""
 
@@ -107,13 +97,18 @@ class Of:
             raise ValueError(f"{name} is {value!r:.40}, which is no {self.annotation}")
 
 
+def one_of(*words: str) -> Of:
+    """One of these words."""
+    return Of(Literal[words])
+
+
 FLOAT, INT, BOOL, ROWS = "float64", "int64", "bool", "float64 float32"
 _LABELS = Array(INT, "n", 0, "C-1")
 _POSITIVE = Number(float(np.finfo(float).tiny), float(np.finfo(float).max))
 _NOT_NEGATIVE = Number(0, float(np.finfo(float).max))
 
 #: attributes that ``fit`` sets, whose names end in an underscore
-FITTED: dict[str, Array | Number | Text | Of] = {
+FITTED: dict[str, Array | Number | Of] = {
     "n_clusters_": Number(1, whole=True),
     "n_features_in_": Number(1, whole=True),
     "feature_names_in_": Of(np.ndarray),
@@ -157,8 +152,8 @@ STATES: dict[str, Any] = {
         DecisionModel, KernelKept, FeatureKept, CommonKept, Kernel, SizeBounds, FeatureMap, Moments, Stability,
     )
 }  # fmt: skip
-FIELDS: dict[str, Array | Number | Text] = {
-    "Kernel.kind": Text(("linear", "rbf", "precomputed")),
+FIELDS: dict[str, Array | Number | Of] = {
+    "Kernel.kind": one_of("linear", "rbf", "precomputed"),
     "Kernel.sigma": _POSITIVE,
     "SizeBounds.lower": Array(INT, "m C", 0),
     "SizeBounds.upper": Array(INT, "m C", 0),
@@ -172,11 +167,11 @@ FIELDS: dict[str, Array | Number | Text] = {
     "KernelKept.offsets": Array(INT, ".", 0),
     "KernelKept.labels": Array(INT, "N", 0, "C-1"),
     "KernelKept.scale": _NOT_NEGATIVE,
-    "KernelKept.method": Text(tuple(COUPLINGS)),
+    "KernelKept.method": one_of(*COUPLINGS),
     "KernelKept.lambda1": Array(FLOAT, "m", 0),
     "KernelKept.lambda2": _NOT_NEGATIVE,
     "KernelKept.rank": Number(0, whole=True),
-    "KernelKept.criterion": Text(("J", "E")),
+    "KernelKept.criterion": one_of("J", "E"),
     "FeatureMap.landmarks": Array(ROWS, "L d"),
     "FeatureMap.projection": Array(ROWS, ". r"),
     "FeatureMap.centres": Array(FLOAT, "m d"),
@@ -189,10 +184,10 @@ FIELDS: dict[str, Array | Number | Text] = {
     "Moments.offset": Array(FLOAT, "m C"),
     "FeatureKept.b": Array(FLOAT, "m r C"),
     "FeatureKept.counts": Array(INT, "m C", 0),
-    "FeatureKept.method": Text(tuple(COUPLINGS)),
+    "FeatureKept.method": one_of(*COUPLINGS),
     "FeatureKept.lambda1": Array(FLOAT, "m", 0),
     "FeatureKept.lambda2": _NOT_NEGATIVE,
-    "FeatureKept.criterion": Text(("J", "E")),
+    "FeatureKept.criterion": one_of("J", "E"),
     "CommonKept.moves": Array(FLOAT, "m d"),
     "CommonKept.means": Array(FLOAT, "C d"),
     "Stability.overall": Number(),
@@ -203,8 +198,8 @@ FIELDS: dict[str, Array | Number | Text] = {
     "Stability.task_covariance": Array(FLOAT, "m m ."),
     "Stability.n_refits": Number(1, whole=True),
     "Stability.share": Number(0, 1),
-    "Selection.criterion": Text(("J", "E")),
-    "Selection.center": Text(("task", "all", "aligned")),
+    "Selection.criterion": one_of("J", "E"),
+    "Selection.center": one_of("task", "all", "aligned"),
     "Selection.task_similarity": Array(FLOAT, "m m"),
     "CouplingDecision.coupled_labels": Array("int64 int32 int16 int8 uint8", "n", 0, "C-1"),
     "CouplingDecision.task_covariance": Array(FLOAT, "m m"),
@@ -227,6 +222,10 @@ def check_model(model: Any) -> None:
         if value is not None or name not in OPTIONAL:
             field.check(name, value, sizes)
             _check_within(name, value, sizes)
+    if isinstance(model.sizes, str | Real):
+        parse_sizes(model.sizes, model.cluster_sizes_.sum(axis=1), sizes["C"])
+    if isinstance(model.n_clusters, Mapping):
+        one_per_task("n_clusters", model.n_clusters, model.tasks_)
     names = getattr(model, "feature_names_in_", None)
     if names is not None and (names.shape != (model.n_features_in_,) or not all(type(each) is str for each in names)):
         raise ValueError("feature_names_in_ are not the names of its columns")
@@ -265,15 +264,14 @@ def _check_within(name: str, value: Any, sizes: Sizes) -> None:
 
 def _check_state(name: str, value: Any, sizes: Sizes) -> None:
     """Every field of a record, and what holds between them."""
-    for field, annotation in _annotations(type(value)).items():
+    annotations = get_type_hints(type(value))
+    for field in (entry.name for entry in fields(value)):
         item = getattr(value, field)
-        known = FIELDS.get(f"{type(value).__name__}.{field}")
-        if known is not None and item is not None:
-            known.check(f"{name}.{field}", item, sizes)
-        else:
-            Of(annotation).check(f"{name}.{field}", item, sizes)
+        known = FIELDS.get(f"{type(value).__name__}.{field}") if item is not None else None
+        (known or Of(annotations[field])).check(f"{name}.{field}", item, sizes)
         # what decides for new tasks in a common frame has one task, and rows of its own
-        _check_within(f"{name}.{field}", item, {**_outer(sizes), "m": 1} if field == "model" else sizes)
+        inner = {letter: sizes[letter] for letter in "nCd"} | {"m": 1} if field == "model" else sizes
+        _check_within(f"{name}.{field}", item, inner)
     if type(value) is Kernel and value.kind == "rbf":
         _POSITIVE.check(f"{name}.sigma", value.sigma, sizes)
     elif type(value) is SizeBounds and np.any(value.lower > value.upper):
@@ -292,10 +290,6 @@ def _check_state(name: str, value: Any, sizes: Sizes) -> None:
         rows = "d r" if value.landmarks is None else "L r"
         if value.projection is not None or value.landmarks is not None:
             Array(ROWS, rows).check(f"{name}.projection", value.projection, sizes)
-
-
-def _outer(sizes: Sizes) -> Sizes:
-    return {letter: sizes[letter] for letter in "nCd"}
 
 
 def _check_kept(model: Any, sizes: Sizes) -> None:
@@ -320,15 +314,14 @@ def _check_kept(model: Any, sizes: Sizes) -> None:
         raise ValueError(f"its rows are not those of {sizes['m']} tasks")
     if n == sizes["n"] and not np.array_equal(np.diff(offsets), per_task):
         raise ValueError("the sizes of its tasks are not those of its rows")
+    task_of_row = np.repeat(np.arange(sizes["m"]), np.diff(offsets))
+    counts = np.bincount(task_of_row * sizes["C"] + kept.labels, minlength=sizes["m"] * sizes["C"])
+    if n == sizes["n"] and not np.array_equal(counts, model.cluster_sizes_.ravel()):
+        raise ValueError("the sizes of its clusters are not those of its rows")
     if kept.rows is None and kept.kernel.kind != "precomputed":
         raise ValueError("it has no rows")
     if kept.centred_rows and sp.issparse(kept.rows):
         raise ValueError("its rows are sparse but have their means taken off")
-
-
-def _annotations(cls: Any) -> dict[str, Any]:
-    hints = get_type_hints(cls)
-    return {field.name: hints[field.name] for field in fields(cls)}
 
 
 def _conforms(value: Any, annotation: Any) -> bool:

@@ -1,6 +1,11 @@
 """Pictures of fitted models (matplotlib, the extra ``plot``); each function draws into given axes and returns them."""
 
-from mtclust.plotting.figures import plot_feature_covariance, plot_history, plot_selection, plot_task_relationship
-from mtclust.plotting.scatter import plot_tasks
+from mtclust.plotting.figures import (
+    plot_feature_covariance,
+    plot_history,
+    plot_selection,
+    plot_task_relationship,
+    plot_tasks,
+)  # fmt: skip
 
 __all__ = ["plot_feature_covariance", "plot_history", "plot_selection", "plot_task_relationship", "plot_tasks"]

@@ -1,23 +1,27 @@
-"""Pictures in one set of axes: what the tasks share, how the objective fell, what "auto" chose from.
-
-Colours, names and axes are here too, for all pictures.
-"""
+"""The pictures: what the tasks share, how the objective fell, what "auto" chose from, and a scatter of every task."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust.choose.record import Selection
-from mtclust.estimators.dmtfc import LARGEST_FEATURE_COVARIANCE
-from mtclust.util.extras import require
-from mtclust.util.names import shown_name
+from mtclust.core.kernels import is_precomputed
+from mtclust.core.tasks import numbers_of_known_tasks
+from mtclust.core.validation import read_rows
+from mtclust.estimators.storing import LARGEST_FEATURE_COVARIANCE
+from mtclust.util.messages import shown_name
+from mtclust.util.system import require
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
 
@@ -30,7 +34,10 @@ MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 FRAME = "#999999"
 #: ticks with names of their own; more cannot be read
 _NAMED_TICKS = 60
-_PARTS = ("n_clusters", "kernel")
+#: panels that fit into one figure
+_MOST_PANELS = 36
+#: rows the axes of a scatter are found from; more would not turn them noticeably
+_ROWS_FOR_AXES = 5000
 
 
 def cluster_style(cluster: int) -> dict[str, str]:
@@ -39,7 +46,7 @@ def cluster_style(cluster: int) -> dict[str, str]:
     return {"color": COLOURS[place], "marker": MARKERS[round_ % len(MARKERS)]}
 
 
-def column_names(estimator: Any) -> list[Any]:
+def column_names(estimator: AfterFit) -> list[Any]:
     """Names of the columns of X without the task column; their numbers where they have no names."""
     names = list(getattr(estimator, "feature_names_in_", range(estimator.n_features_in_)))
     task_column = estimator.task_column
@@ -48,6 +55,12 @@ def column_names(estimator: Any) -> list[Any]:
     elif task_column is not None:  # a place counted from the end
         names.pop(task_column)
     return names
+
+
+def _check_fitted(estimator: AfterFit, attribute: str = "labels_", only: str = "") -> None:
+    check_is_fitted(estimator, "labels_")
+    if not hasattr(estimator, attribute):
+        raise TypeError(f"estimator is a {type(estimator).__name__}; {only}.")
 
 
 def _axes(ax: Any, width: float, height: float) -> Any:
@@ -74,7 +87,9 @@ def _matrix_axes(ax: Any, names: Sequence[Any], beside: float = 0.0) -> Any:
     return ax
 
 
-def plot_task_relationship(estimator: Any, ax: Any = None, *, correlation: bool = True, order: str = "sorted") -> Any:
+def plot_task_relationship(
+    estimator: AfterFit, ax: Any = None, *, correlation: bool = True, order: str = "sorted"
+) -> Any:
     """Hinton diagram of how the tasks are related: the area of a square is the size of the entry, its colour the sign.
 
     Parameters
@@ -102,9 +117,7 @@ def plot_task_relationship(estimator: Any, ax: Any = None, *, correlation: bool 
     """
     collections = require("matplotlib.collections", "plot")
     patches = require("matplotlib.patches", "plot")
-    check_is_fitted(estimator, "labels_")
-    if not hasattr(estimator, "task_covariance_"):
-        raise TypeError(f"estimator is a {type(estimator).__name__}; only DMTRC learns how the tasks are related.")
+    _check_fitted(estimator, "task_covariance_", "only DMTRC learns how the tasks are related")
     if order not in ("sorted", "related"):
         raise ValueError(f'order={order!r}; allowed are "sorted" and "related".')
     matrix = estimator.task_correlation_ if correlation else estimator.task_covariance_
@@ -129,7 +142,7 @@ def plot_task_relationship(estimator: Any, ax: Any = None, *, correlation: bool 
     return ax
 
 
-def plot_feature_covariance(estimator: Any, ax: Any = None, *, max_features: int = 30) -> Any:
+def plot_feature_covariance(estimator: AfterFit, ax: Any = None, *, max_features: int = 30) -> Any:
     """Heat map of the feature covariance D that the tasks share: a large diagonal entry is a feature that all use.
 
     Parameters
@@ -153,9 +166,7 @@ def plot_feature_covariance(estimator: Any, ax: Any = None, *, max_features: int
     >>> plot_feature_covariance(model).get_title()
     'Feature covariance D shared by the tasks'
     """
-    check_is_fitted(estimator, "labels_")
-    if not hasattr(estimator, "feature_covariance_"):
-        raise TypeError(f"estimator is a {type(estimator).__name__}; only DMTFC learns a covariance of features.")
+    _check_fitted(estimator, "feature_covariance_", "only DMTFC learns a covariance of features")
     if max_features < 1:
         raise ValueError(f"max_features={max_features} must be at least 1.")
     D, names, kind = estimator.feature_covariance_, column_names(estimator), "columns"
@@ -176,7 +187,7 @@ def plot_feature_covariance(estimator: Any, ax: Any = None, *, max_features: int
     return ax
 
 
-def plot_history(estimator: Any, ax: Any = None) -> Any:
+def plot_history(estimator: AfterFit, ax: Any = None) -> Any:
     """The objective after every step of the search; the colour says which stage found it.
 
     For cutting planes the lower bound is shown as well.
@@ -224,7 +235,7 @@ def plot_history(estimator: Any, ax: Any = None) -> Any:
     return ax
 
 
-def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -> Any:
+def plot_selection(estimator: AfterFit, ax: Any = None, *, what: str | None = None) -> Any:
     """What "auto" chose from: the score of every candidate, and the one taken.
 
     Parameters
@@ -250,46 +261,176 @@ def plot_selection(estimator: Any, ax: Any = None, *, what: str | None = None) -
     True
     """
     check_is_fitted(estimator, "labels_")
-    if what is not None and what not in _PARTS:
-        raise ValueError(f"what={what!r}; allowed are {', '.join(map(repr, _PARTS))} and None.")
+    if what not in (None, "n_clusters", "kernel"):
+        raise ValueError(f"what={what!r}; allowed are 'n_clusters', 'kernel' and None.")
     selection = estimator.selection_
-    made = {"n_clusters": "n_clusters" in selection, "kernel": "candidates" in selection}
-    if not any(made[part] for part in _PARTS if what in (None, part)):
-        there = [part for part in _PARTS if made[part]]
+    made = [name for name, field in (("n_clusters", "n_clusters"), ("kernel", "candidates")) if field in selection]
+    chosen = [name for name in made if what in (None, name)]
+    if not chosen:
         raise ValueError(
             f"what={what!r}: nothing was chosen there, it was given. "
-            + (f"Chosen was: {', '.join(there)}." if there else 'Leave a parameter at "auto" to see a choice.')
+            + (f"Chosen was: {', '.join(made)}." if made else 'Leave a parameter at "auto" to see a choice.')
         )
-    chosen = what or next(part for part in _PARTS if made[part])
     ax = _axes(ax, 6.4, 3.6)
-    draw = {"n_clusters": _draw_n_clusters, "kernel": _draw_candidates}[chosen]
-    draw(selection, ax)
-    return ax
-
-
-def _draw_n_clusters(selection: Selection, ax: Any) -> None:
-    choice = selection["n_clusters"]
-    candidates, gaps = list(choice["gaps"]), list(choice["gaps"].values())
-    ax.axhline(0, color=FRAME, linewidth=0.8)
-    ax.plot(candidates, gaps, "o-", color=POSITIVE)
-    ax.plot(choice["chosen"], choice["gaps"][choice["chosen"]], "o", color=NEGATIVE, markersize=10, label="chosen")
-    ax.set_xticks(candidates)
-    ax.set_xlabel("number of clusters")
-    ax.set_ylabel("variance explained beyond chance")
-    ax.set_title(f"{choice['chosen']} clusters")
-    ax.legend(frameon=False)
-
-
-def _draw_candidates(selection: Selection, ax: Any) -> None:
-    """Scores of the judge as bars, the chosen one in another colour."""
+    if chosen[0] == "n_clusters":
+        choice = selection["n_clusters"]
+        candidates, gaps = list(choice["gaps"]), list(choice["gaps"].values())
+        ax.axhline(0, color=FRAME, linewidth=0.8)
+        ax.plot(candidates, gaps, "o-", color=POSITIVE)
+        ax.plot(choice["chosen"], choice["gaps"][choice["chosen"]], "o", color=NEGATIVE, markersize=10, label="chosen")
+        ax.set_xticks(candidates)
+        ax.set_xlabel("number of clusters")
+        ax.set_ylabel("variance explained beyond chance")
+        ax.set_title(f"{choice['chosen']} clusters")
+        ax.legend(frameon=False)
+        return ax
     names = [candidate["name"] for candidate in selection["candidates"]]
     scores = [candidate["score"] for candidate in selection["candidates"]]
-    places = range(len(names))
-    bars = ax.barh(places, scores, color=[NEGATIVE] + [POSITIVE] * (len(names) - 1))
+    bars = ax.barh(range(len(names)), scores, color=[NEGATIVE] + [POSITIVE] * (len(names) - 1))
     ax.bar_label(bars, [f"{score:.3f}" for score in scores], padding=3)
-    ax.set_yticks(places, [f"{names[0]} (chosen)", *names[1:]])
+    ax.set_yticks(range(len(names)), [f"{names[0]} (chosen)", *names[1:]])
     ax.set_title(f"Chosen: {names[0]}")
     ax.invert_yaxis()
     ax.margins(x=0.12)
     ax.axvline(0, color=FRAME, linewidth=0.8)
     ax.set_xlabel("score of the judge")
+    return ax
+
+
+def plot_tasks(
+    estimator: AfterFit,
+    X: Any,
+    tasks: Any = None,
+    axes: Any = None,
+    *,
+    labels: Any = None,
+    which: Sequence[Any] | None = None,
+    max_points: int = 2000,
+) -> Any:
+    """Scatter of each task in two common dimensions; a cluster has the same colour in all tasks.
+
+    Two columns are shown as they are. Of more, and of kernels, the two main directions (PCA) of the rows centred within
+    each task are shown, the same for all tasks, so that what lies at the same place is alike. For sparse tables they
+    are those of the rows as they are.
+
+    Parameters
+    ----------
+    estimator : DMTRC, DMTFC or DSTC
+        A fitted model.
+    X, tasks
+        The rows of ``fit`` and their tasks, as given there; or other rows, together with their ``labels``.
+    axes : array of matplotlib Axes, optional
+        One per task shown; a new figure by default.
+    labels : array of shape (n,), optional
+        Clusters of the rows; by default ``labels_``. For other rows than those of ``fit`` give
+        ``estimator.predict(X, tasks=tasks)``.
+    which : sequence of task ids, optional
+        The tasks to show, in this order; by default all, or the first 36 of more.
+    max_points : int, default=2000
+        Of a task with more rows, this many are drawn, at even steps; the panel says so.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes
+        One per task shown.
+
+    Examples
+    --------
+    >>> from mtclust import DMTRC
+    >>> from mtclust.datasets import make_related_tasks
+    >>> X, _, tasks = make_related_tasks(random_state=0).X_y_tasks
+    >>> model = DMTRC(n_clusters=3, kernel="linear", random_state=0).fit(X, tasks=tasks)
+    >>> axes = plot_tasks(model, X, tasks)
+    >>> [ax.get_title() for ax in axes[:2]]
+    ['task 0', 'task 1']
+    """
+    check_is_fitted(estimator, "labels_")
+    if max_points < 1:
+        raise ValueError(f"max_points={max_points} must be at least 1.")
+    if which is not None and not len(which):
+        raise ValueError("which is empty; give at least one task id.")
+    rows, ids = read_rows(estimator, X, tasks, task_column=estimator.task_column, reset=False)
+    numbers = numbers_of_known_tasks(ids, rows.shape[0], estimator.tasks_)
+    clusters = estimator.labels_ if labels is None else np.asarray(labels)
+    if clusters.shape != (rows.shape[0],):
+        what = "the model was fitted on" if labels is None else "labels has"
+        raise ValueError(
+            f"X has {rows.shape[0]} rows but {what} {len(clusters)}; for other rows than those of fit give "
+            "labels=estimator.predict(X, tasks=tasks)."
+        )
+    if which is None:
+        shown = list(range(min(len(estimator.tasks_), _MOST_PANELS)))
+    else:
+        shown = numbers_of_known_tasks(np.asarray(which), len(which), estimator.tasks_).tolist()
+    places, axis_names = _two_dimensions(estimator, rows, numbers)
+    if axes is None:  # columns as they are have limits of their own: tasks may lie far apart
+        axes = _new_panels(len(shown), len(estimator.tasks_), own_limits=axis_names is not None)
+    panels = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+    if len(panels) < len(shown):
+        raise ValueError(f"axes has {len(panels)} axes for {len(shown)} tasks; give one per task, or choose by which.")
+    panels = panels[: len(shown)]
+    for ax, task in zip(panels, shown):
+        mine = np.flatnonzero(numbers == task)
+        drawn = mine[np.linspace(0, len(mine) - 1, max_points).astype(int)] if len(mine) > max_points else mine
+        look = {"s": 18 if len(drawn) <= 300 else 8, "alpha": 0.8, "linewidths": 0, "rasterized": len(drawn) > 1000}
+        for cluster in np.unique(clusters[drawn]):
+            ax.scatter(*places[drawn[clusters[drawn] == cluster]].T, **look, **cluster_style(int(cluster)))
+        note = f" ({len(drawn)} of {len(mine)} rows)" if len(drawn) < len(mine) else ""
+        name = estimator.tasks_.tolist()[task]
+        title = shown_name(name) if isinstance(name, str) else f"task {shown_name(name)}"
+        ax.set_title(title + note, fontsize="medium", parse_math=False)
+        if axis_names is not None:
+            ax.set_xlabel(shown_name(axis_names[0]), fontsize="small", parse_math=False)
+            ax.set_ylabel(shown_name(axis_names[1]), fontsize="small", parse_math=False)
+            ax.tick_params(labelsize="small")
+        else:
+            ax.set_xticks([])
+            ax.set_yticks([])
+        for spine in ax.spines.values():
+            spine.set_color(FRAME)
+    lines = require("matplotlib.lines", "plot")
+    handles = [
+        lines.Line2D([], [], linestyle="", label=str(cluster), **cluster_style(int(cluster)))
+        for cluster in np.unique(clusters)
+    ]
+    legend = {"handles": handles, "title": "cluster", "frameon": False}
+    if panels[0].figure.get_layout_engine() is None:  # nobody would make room beside the panels
+        panels[-1].legend(fontsize="small", **legend)
+    else:
+        panels[0].figure.legend(loc="outside right upper", ncols=-(-len(handles) // 15), **legend)
+    return panels
+
+
+def _two_dimensions(estimator: AfterFit, rows: Any, numbers: NDArray[np.int64]) -> tuple[Array, list[str] | None]:
+    """Two coordinates of every row; the names of the axes where these are columns of X."""
+    n, d = rows.shape
+    precomputed = is_precomputed(estimator.kernel)
+    if d == 2 and not precomputed and not sp.issparse(rows):
+        return rows, [name if isinstance(name, str) else f"column {name}" for name in column_names(estimator)]
+    sample = np.unique(np.linspace(0, n - 1, _ROWS_FOR_AXES).astype(int)) if n > _ROWS_FOR_AXES else np.arange(n)
+    if sp.issparse(rows):
+        if d < 3:
+            return np.hstack([rows.toarray(), np.zeros((n, 2))])[:, :2], None
+        return TruncatedSVD(2, random_state=0).fit(rows[sample]).transform(rows), None
+    # the columns of a kernel serve as features: the rows that are alike to the same others lie together
+    means = np.stack([rows[numbers == task].mean(axis=0) if np.any(numbers == task) else np.zeros(d)
+                      for task in range(len(estimator.tasks_))])  # fmt: skip
+    pca = PCA(min(2, n, d), svd_solver="full" if d <= 50 else "auto", random_state=0)
+    places = pca.fit(rows[sample] - means[numbers[sample]]).transform(rows) - pca.transform(means)[numbers]
+    return np.hstack([places, np.zeros((n, 2 - places.shape[1]))]), None
+
+
+def _new_panels(n_panels: int, n_tasks: int, own_limits: bool) -> Any:
+    pyplot = require("matplotlib.pyplot", "plot")
+    n_columns = n_panels if n_panels <= 3 else int(np.ceil(np.sqrt(n_panels)))
+    n_rows = -(-n_panels // n_columns)
+    side = 2.6 if n_panels <= 9 else 1.9
+    figure, axes = pyplot.subplots(
+        n_rows, n_columns, figsize=(side * n_columns + 1.1, side * n_rows), squeeze=False, layout="constrained",
+        sharex=not own_limits, sharey=not own_limits,
+    )  # fmt: skip
+    for spare in axes.ravel()[n_panels:]:
+        spare.remove()
+    if n_panels < n_tasks:
+        figure.suptitle(f"{n_panels} of {n_tasks} tasks")
+    return axes.ravel()[:n_panels]

@@ -30,11 +30,10 @@ class CommonFit:
 
     pooled: Point
     n_tasks: int
-    place: NDArray[np.int64] | None = None
 
     @property
     def labels(self) -> Any:
-        return self.pooled.labels if self.place is None else np.asarray(self.pooled.labels)[self.place]
+        return self.pooled.labels
 
     @property
     def Z(self) -> Array:
@@ -54,8 +53,6 @@ class CommonFrame:
         Where the rows of every task begin.
     bounds : SizeBounds
         Of the tasks: which clusters they have.
-    place : ndarray of shape (N,), optional
-        Where the one task has the rows of the tasks, if not in the same order.
     moves : ndarray of shape (m, d), optional
         What was taken off the rows of every task, where tasks are aligned.
     few_rows : ndarray of shape (k, d), optional
@@ -65,7 +62,6 @@ class CommonFrame:
     pooled: Any
     offsets: NDArray[np.int64]
     bounds: SizeBounds
-    place: NDArray[np.int64] | None = None
     moves: Array | None = None
     few_rows: Array | None = None
 
@@ -89,17 +85,9 @@ class CommonFrame:
     def class_counts(self, point: Point) -> NDArray[np.int64]:
         return counts_by_task(point.labels, self.offsets, self.bounds.n_clusters)
 
-    def as_pooled(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Values of the rows of the tasks in the order in which the one task has them."""
-        if self.place is None:
-            return values
-        result = np.empty_like(values)
-        result[self.place] = values
-        return result
-
     def point(self, pooled: Point) -> Point:
         """A point of the one task as one of all tasks."""
-        return replace(pooled, fit=CommonFit(pooled, self.n_tasks, self.place))
+        return replace(pooled, fit=CommonFit(pooled, self.n_tasks))
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
         return self.point(self.pooled.renamed(point.fit.pooled, new_ids[:1]))
@@ -117,8 +105,7 @@ class CommonFrame:
         return model if self.moves is None else model.moved(self.moves)
 
     def leave_one_out(self, point: Point) -> Array:
-        scores = self.pooled.leave_one_out(point.fit.pooled)
-        return scores if self.place is None else scores[self.place]
+        return self.pooled.leave_one_out(point.fit.pooled)
 
     def kept(self, point: Point) -> CommonKept:
         model, means = self.pooled.decision(point.fit.pooled), None

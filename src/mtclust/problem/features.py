@@ -27,7 +27,7 @@ from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
 from mtclust.rows.passes import TaskLabels
 from mtclust.rows.source import LocalRows
-from mtclust.util.progress import counted
+from mtclust.util.messages import counted
 
 Array = NDArray[np.float64]
 

@@ -18,12 +18,12 @@ from mtclust.core.assignment import assign
 from mtclust.core.class_means import ClassMeans
 from mtclust.core.coupling import COUPLINGS, Conditioned, SharedFeatures
 from mtclust.core.kernels import EigenFeatures
-from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of
+from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of, rows_of_tasks
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model
 from mtclust.problem.criteria import Criterion, PaperObjective
 from mtclust.problem.kernel_descent import ROUNDING, ExactLabels, KernelFit
 from mtclust.problem.protocol import BaseProblem, Method, Point, SearchOptions, Start
-from mtclust.util.progress import counted
+from mtclust.util.messages import counted
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -130,7 +130,7 @@ class KernelProblem(BaseProblem):
 
     def restrict(self, tasks: NDArray[np.int64]) -> KernelProblem:
         """Some of the tasks, λ₂ scaled by m over their number so that the uncoupled model of each stays the same."""
-        rows = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in tasks])
+        rows = rows_of_tasks(self.offsets, tasks)
         sizes = np.diff(self.offsets)[tasks]
         return replace(
             self,

@@ -51,7 +51,7 @@ from mtclust.relaxation.level_method import solve_by_levels
 from mtclust.relaxation.mixtures import Pools, solve_mixture
 from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage
 from mtclust.search.outcome import Outcome
-from mtclust.util.progress import phase
+from mtclust.util.messages import phase
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -59,9 +59,7 @@ Labels = NDArray[np.int64]
 #: the optimum counts as reached at this share of the largest value, mC/(C−1), that labels can have, or at ``zero_tol``;
 #: and an entry of Ỹ below this counts as zero
 _ZERO = 1e-9
-#: μ is found this much more exactly when it, and not the pools, holds up the gap
-_SHARPER = 0.1
-#: and this is as exact as it gets
+#: as exactly as this μ is found when it, and not the pools, holds up the gap
 _SHARPEST = 1e-11
 #: random starts of k-means
 _N_INIT = 10
@@ -135,7 +133,7 @@ def solve_relaxation(
         elif best.converged and tolerance > _SHARPEST:
             # no labelling outside the pools is violated, their lower bound holds for the hull: the rest of the gap is
             # that of μ
-            tolerance = max(_SHARPER * tolerance, _SHARPEST)
+            tolerance = _SHARPEST
         else:
             break
     pool_labels = [Y.reshape(len(Y), -1, n_clusters).argmax(axis=2) for Y in pools.members]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 
 from mtclust.core.coupling import Conditioned, Coupling
-from mtclust.relaxation.mixtures import Pools, Solution, solve_mixture
+from mtclust.relaxation.mixtures import Pools, Solution, on_simplices, solve_mixture, sums_of
 
 Array = NDArray[np.float64]
 #: α_s and Φ*(α_s): a cut of Φ on any pools
@@ -90,7 +90,7 @@ def solve_by_levels(
 def _lower_bound(A: Array, k: Array, groups: NDArray[np.int64]) -> tuple[Array, Array, float]:
     """Minimum of the largest cut: where, with which weights of the cuts, and its certified value."""
     n_cuts, n = A.shape
-    sums = _sums(groups)
+    sums = sums_of(groups)
     bounds = np.tile([0.0, np.inf], (n + 1, 1))
     bounds[n, 0] = -np.inf
     found = linprog(
@@ -111,7 +111,7 @@ def _lower_bound(A: Array, k: Array, groups: NDArray[np.int64]) -> tuple[Array, 
         mu = found.x[:n]
     weights /= weights.sum()
     lowest = np.where(sums > 0, weights @ A, np.inf).min(axis=1)
-    return _on_simplices(mu, groups), weights, float(weights @ k + lowest.sum())
+    return on_simplices(mu, groups), weights, float(weights @ k + lowest.sum())
 
 
 def _project(mu: Array, A: Array, k: Array, groups: NDArray[np.int64], level: float) -> Array | None:
@@ -120,7 +120,7 @@ def _project(mu: Array, A: Array, k: Array, groups: NDArray[np.int64], level: fl
     In coordinates y along the simplices this is the shortest y with Gy ≥ h: least distance programming, by nonnegative
     least squares (Lawson and Hanson, "Solving least squares problems", 1974, chapter 23).
     """
-    along = sla.null_space(_sums(groups))
+    along = sla.null_space(sums_of(groups))
     G, h = np.vstack([np.eye(len(mu)), -A]) @ along, np.concatenate([-mu, A @ mu + k - level])
     E, f = np.vstack([G.T, h]), np.append(np.zeros(along.shape[1]), 1.0)
     try:
@@ -129,15 +129,4 @@ def _project(mu: Array, A: Array, k: Array, groups: NDArray[np.int64], level: fl
         return None
     if residual[-1] > -_ROUNDING:  # −1/(1 + |y|²) otherwise
         return None
-    return _on_simplices(mu - along @ residual[:-1] / residual[-1], groups)
-
-
-def _sums(groups: NDArray[np.int64]) -> Array:
-    """One row per group, 1 at its weights."""
-    return (groups == np.arange(groups.max() + 1)[:, None]).astype(np.float64)
-
-
-def _on_simplices(mu: Array, groups: NDArray[np.int64]) -> Array:
-    """Remove the rounding of a solver: weights at least 0, sums exactly 1."""
-    mu = np.maximum(mu, 0.0)
-    return mu / np.bincount(groups, weights=mu)[groups]
+    return on_simplices(mu - along @ residual[:-1] / residual[-1], groups)

@@ -105,36 +105,16 @@ class Pools:
 
 @dataclass(frozen=True)
 class Solution:
-    """Weights, models and coupling, with bounds on both sides.
+    """Weights, models and coupling, with bounds on both sides."""
 
-    Attributes
-    ----------
-    value : float
-        ½⟨Ỹ, M(Z)Ỹ⟩ ≥ Φ(Ỹ).
-    mu : ndarray of shape (K,)
-        The weights.
-    at : Conditioned
-        The problem for the Z that was found (``at.Z``).
-    alpha : ndarray of shape (N, C)
-        The dual variable that certifies the lower bound.
-    conjugate : float
-        Φ*(α): Φ(Y) ≥ ⟨α, Y⟩ − Φ*(α) for all Y.
-    lower : float
-        No mixture of the labellings has a lower value.
-    values : tuple of float
-        The value after every step; never rises.
-    converged : bool
-        Whether the bounds came as close as was wanted.
-    """
-
-    value: float
+    value: float  # ½⟨Ỹ, M(Z)Ỹ⟩ ≥ Φ(Ỹ)
     mu: Array
-    at: Conditioned
-    alpha: Array
-    conjugate: float
-    lower: float
-    values: tuple[float, ...]
-    converged: bool
+    at: Conditioned  # the problem for the Z that was found
+    alpha: Array  # N × C, the dual variable that certifies the lower bound
+    conjugate: float  # Φ*(α): Φ(Y) ≥ ⟨α, Y⟩ − Φ*(α) for all Y
+    lower: float  # no mixture of the labellings has a lower value
+    values: tuple[float, ...]  # after every step; never rises
+    converged: bool  # whether the bounds came as close as was wanted
 
     def bound(self, codes: Array) -> float:
         """The certified lower bound of Φ at any label codes."""
@@ -159,7 +139,7 @@ def smallest_mixture(H: Array, groups: NDArray[np.int64], mu: Array) -> Array:
     >>> smallest_mixture(H, np.array([0, 0, 1]), np.array([0.5, 0.5, 1.0]))
     array([1., 0., 1.])
     """
-    sums = (groups == np.arange(groups.max() + 1)[:, None]).astype(np.float64)  # Aμ = 1
+    sums = sums_of(groups)  # Aμ = 1
     scale = float(np.mean(np.diag(H))) or 1.0
     P = H / scale + sums.T @ sums  # AᵀA adds a constant and makes P definite where H is along the simplices
     P.flat[:: len(P) + 1] += _ROUNDING
@@ -189,6 +169,16 @@ def smallest_mixture(H: Array, groups: NDArray[np.int64], mu: Array) -> Array:
         if len(worst) == 0:
             break
         support[worst] = True
+    return on_simplices(mu, groups)
+
+
+def sums_of(groups: NDArray[np.int64]) -> Array:
+    """One row per group, 1 at its weights."""
+    return (groups == np.arange(groups.max() + 1)[:, None]).astype(np.float64)
+
+
+def on_simplices(mu: Array, groups: NDArray[np.int64]) -> Array:
+    """Remove the rounding of a solver: weights at least 0, sums exactly 1."""
     mu = np.maximum(mu, 0.0)
     return mu / np.bincount(groups, weights=mu)[groups]
 

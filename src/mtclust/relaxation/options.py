@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.exceptions import DegenerateSolutionWarning
-from mtclust.util.warning import warn_user
+from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
 
@@ -100,32 +100,15 @@ class CuttingPlaneOptions:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The solution of the relaxed problem; rows sorted by task.
+    """The solution of the relaxed problem; rows sorted by task."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (N, C)
-        Ỹ = Σ_k μ_kY_k.
-    weights : list of ndarray
-        μ of every task.
-    pools : list of ndarray of shape (K_i, n_i)
-        The labellings Y_k of every task, the start first.
-    start : ndarray of shape (N,)
-        The labels the solver began with.
-    scores : ndarray of shape (N, C)
-        F, the fitted values of Ỹ.
-    value, lower_bound : float
-        Bounds of the relaxed optimum on both sides.
-    n_cuts : int
-    """
-
-    codes: Array
-    weights: list[Array]
-    pools: list[NDArray[np.int64]]
+    codes: Array  # Ỹ = Σ_k μ_kY_k, N × C
+    weights: list[Array]  # μ of every task
+    pools: list[NDArray[np.int64]]  # K_i × n_i, the labellings Y_k of every task, the start first
     start: NDArray[np.int64]
-    scores: Array
+    scores: Array  # F, the fitted values of Ỹ
     value: float
-    lower_bound: float
+    lower_bound: float  # of the relaxed optimum
     n_cuts: int
 
     @property

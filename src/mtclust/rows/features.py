@@ -26,7 +26,7 @@ from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex
 from mtclust.rows.moments import Moments, RowSource
 from mtclust.rows.source import MappedRows, SparseRows, TableRows, held_in_memory
-from mtclust.util.memory import available_memory
+from mtclust.util.system import available_memory
 
 Array = NDArray[np.float64]
 
@@ -110,9 +110,13 @@ def rank_of(kernel: Kernel, X: Any, n_components: int | None) -> int | None:
 
 
 def feature_map(
-    kernel: Kernel, X: Any, index: TaskIndex, n_components: int | None, centres: Array | None = None
-) -> FeatureMap:
-    """Choose the features for a kernel; ``centres`` are taken off the rows of every task before it sees them."""
+    kernel: Kernel, X: Any, index: TaskIndex, n_components: int | None, centres: Array | None = None,
+    order: NDArray[np.int64] | None = None,
+) -> FeatureMap:  # fmt: skip
+    """Choose the features for a kernel; ``centres`` are taken off the rows of every task before it sees them.
+
+    ``order`` are the sorted rows in an order in which some are taken as landmarks, by default their own.
+    """
     n, rank = X.shape[0], rank_of(kernel, X, n_components)
     if rank is None:
         return FeatureMap(kernel)
@@ -120,6 +124,7 @@ def feature_map(
         return FeatureMap(kernel, None, singular_directions(X, rank))
     # systematic sampling of the sorted rows: every task gets its share
     positions = ((np.arange(rank) + 0.5) * (n / rank)).astype(np.int64)
+    positions = positions if order is None else order[positions]
     landmarks = X[index.input_rows(positions)]
     if not sp.issparse(landmarks):
         landmarks = np.array(landmarks, dtype=np.float64)

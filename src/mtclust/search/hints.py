@@ -47,7 +47,6 @@ def keep_known(
     problem: Any = outcome.problem
     common = isinstance(problem, CommonFrame)
     own, point = (problem.pooled, outcome.point.fit.pooled) if common else (problem, outcome.point)
-    known = problem.as_pooled(known) if common else known
     labels, bounds = np.asarray(point.labels, dtype=np.int64), own.bounds
     names = np.tile(np.arange(bounds.n_clusters), (own.n_tasks, 1))
     if free_names:

@@ -28,7 +28,7 @@ from mtclust.core.coupling import EXACT_UP_TO, leading_eigenvectors
 from mtclust.core.labels import SizeBounds
 from mtclust.problem.protocol import Point, SearchOptions, Start
 from mtclust.search.outcome import Outcome
-from mtclust.util.progress import counted, phase
+from mtclust.util.messages import counted, phase
 
 if TYPE_CHECKING:
     from mtclust.problem.protocol import Problem

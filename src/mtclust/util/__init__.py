@@ -1,1 +1,1 @@
-"""What every room may use: names, threads, warnings, optional packages, progress."""
+"""What every room may use: messages to users, and what the machine gives."""

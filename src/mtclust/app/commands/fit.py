@@ -13,15 +13,26 @@ from mtclust.app.commands.options import (
     add_reading_options,
     add_switch,
     add_verbose_option,
+    check_columns,
     clusters_argument,
     coupling_argument,
     decimal_argument,
     read_options,
     sizes_argument,
 )
+from mtclust.app.commands.output import (
+    LABELS_FILE,
+    MODEL_FILE,
+    REPORT_FILE,
+    RESERVED,
+    check_keys,
+    labels_csv,
+    staged_directory,
+)
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError
-from mtclust.util.extras import require
+from mtclust.persistence.atomic import atomic_write
+from mtclust.util.system import require
 
 _EXAMPLES = """examples:
   mtclust fit sales.csv --task-column shop --out result
@@ -65,9 +76,11 @@ def add_parser(commands: Any) -> None:
     either.add_argument("--text-column", metavar="COL", help="use the text in this column")
     add_columns_option(what, "--categories", "columns of numbers that are names, such as postcodes")
     add_choice(
-        what, "--scale", ("standard", "range", "none"),
+        what,
+        "--scale",
+        ("standard", "range", "none"),
         "numbers to standard deviation 1 (default), to the range 0 to 1, or as they are",
-    )  # fmt: skip
+    )
     add_switch(what, "--impute", "fill in missing values from the rows of the same task (default), or refuse them")
 
     how = parser.add_argument_group("how to cluster")
@@ -79,10 +92,12 @@ def add_parser(commands: Any) -> None:
         help="a number, a range such as 2-8, or auto (2-12, the default)",
     )
     add_choice(
-        how, "--method", ("dmtrc", "dmtfc", "dstc"),
-        "learn how tasks are related (dmtrc, default), which features they share (dmtfc), or cluster each task alone "
-        "(dstc)",
-    )  # fmt: skip
+        how,
+        "--method",
+        ("dmtrc", "dmtfc", "dstc"),
+        "learn how tasks are related (dmtrc, default), which features they share (dmtfc), or cluster each task "
+        "alone (dstc)",
+    )
     add_choice(how, "--kernel", ("auto", "rbf", "linear"), "auto: linear and RBF kernels compete; linear for text")
     how.add_argument(
         "--sizes",
@@ -99,10 +114,12 @@ def add_parser(commands: Any) -> None:
         help="dmtrc only: auto (default), full, none, or a strength from 0 to 1",
     )
     add_choice(
-        how, "--center", ("auto", "task", "all", "aligned"),
-        "not dstc: compare rows around the mean of their task (task), as they are (all), after each task was moved by "
-        "an offset of its own (aligned), or what fits best (auto, default)",
-    )  # fmt: skip
+        how,
+        "--center",
+        ("auto", "task", "all", "aligned"),
+        "not dstc: compare rows around the mean of their task (task), as they are (all), after each task was "
+        "moved by an offset of its own (aligned), or what fits best (auto, default)",
+    )
     add_switch(
         how, "--stability", "cluster halves of the rows anew to see what stays the same (default), or spare the time"
     )
@@ -134,33 +151,31 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, cluster, write; everything heavy is imported here, so that a typo is answered at once."""
-    from mtclust.app.cluster import cluster_table
-    from mtclust.app.commands.output import LABELS_FILE, MODEL_FILE, REPORT_FILE, check_keys, staged_directory
-    from mtclust.app.tables import EncodingOptions, read_tables
-    from mtclust.app.tables.values import MISSING
-
-    require("pandas", "cli")
-    require("jinja2", "report")
+    """Read, cluster, write; what is heavy is imported after the arguments were checked: a typo is answered at once."""
     check_keys(options.key)
     further = _of_some_methods(options)
+    check_columns(
+        options,
+        {"--key": options.key, "--columns": options.columns, "--categories": options.categories}
+        | {"--text-column": [options.text_column] * (options.text_column is not None)},
+    )
     progress = Progress(quiet=options.quiet)
     with staged_directory(options.out, overwrite=options.overwrite) as stage:
+        require("pandas", "cli")
+        require("jinja2", "report")
+        from mtclust.app.cluster import cluster_table
+        from mtclust.app.tables.encoding import EncodingOptions
+        from mtclust.app.tables.table import read_tables
+        from mtclust.app.tables.values import MISSING
+
         with progress.step("Reading"):
             table = read_tables(
                 options.data, options.task_column, read_options(options), common_columns=options.common_columns
             )
         encoding = EncodingOptions(
-            columns=options.columns or None,
-            text_column=options.text_column,
-            keys=options.key,
-            categories=options.categories,
-            impute=options.impute,
-            scaling=options.scale,
-            missing=(*MISSING, *options.missing),
-            decimal=options.decimal,
-            date_format=options.date_format,
-        )
+            options.columns or None, options.text_column, options.key, options.categories, options.impute,
+            options.scale, (*MISSING, *options.missing), options.decimal, options.date_format,
+        )  # fmt: skip
         found = cluster_table(
             table, encoding, options.clusters, method=options.method, kernel=options.kernel, step=progress.step,
             sizes=options.sizes, random_state=options.seed, **further,
@@ -191,23 +206,16 @@ def _of_some_methods(options: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def recognised_keys(found: Any) -> list[str]:
-    """The first column that was recognised as naming the rows, unless labels.csv has a column of that name."""
-    from mtclust.app.commands.output import RESERVED
-
-    return [name for name in found.encoder.identifiers if name not in {"row", *RESERVED}][:1]
-
-
 def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace, progress: Progress) -> None:
-    from mtclust.app.commands.output import LABELS_FILE, MODEL_FILE, REPORT_FILE, labels_csv
     from mtclust.app.tables.values import column_strings
-    from mtclust.persistence.atomic import atomic_write
 
+    # without --key the first column that was recognised as naming the rows, unless its name is taken
+    keys = options.key or [name for name in found.encoder.identifiers if name not in {"row", *RESERVED}][:1]
     with progress.step("Saving"):
         found.save(stage / MODEL_FILE)
         labels = labels_csv(
-            table, options.key or recognised_keys(found), found.labels, found.margins.to_numpy(), found.row_columns(),
-            safe=options.safe_csv, numbered=not options.key,
+            table, keys, found.labels, found.margins.to_numpy(), found.row_columns(), safe=options.safe_csv,
+            numbered=not options.key,
         )  # fmt: skip
         with atomic_write(stage / LABELS_FILE) as stream:
             stream.write(labels.encode())
@@ -215,6 +223,6 @@ def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace, pro
         row_names = [f"row {number}" for number in table.row_numbers]
         if options.show_keys and options.key:
             columns = [column_strings(table.frame[key]) for key in options.key]
-            row_names = [", ".join(str(cell) for cell in cells) for cells in zip(*columns)]
+            row_names = [", ".join(cells) for cells in zip(*columns)]
         command = shlex.join(["mtclust", *options.arguments])
         found.report(stage / REPORT_FILE, row_names=row_names, command=command, stability=options.stability)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from mtclust.app.tables.reading import ReadOptions, column_names, refuse_absent, refuse_single
 
 #: what the names of separators mean
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
@@ -53,16 +56,11 @@ def sizes_argument(text: str) -> str | float | tuple[float, float]:
     >>> sizes_argument("balanced"), sizes_argument("0.1"), sizes_argument("0.05,0.5")
     ('balanced', 0.1, (0.05, 0.5))
     """
+    shares = _shares(text)
     if text in ("auto", "balanced"):
         return text
-    try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        values = []
-    if len(values) == 1 and 0 <= values[0] <= 1:
-        return values[0]
-    if len(values) == 2 and 0 <= values[0] <= values[1] <= 1:
-        return values[0], values[1]
+    if len(shares) in (1, 2):
+        return shares[0] if len(shares) == 1 else (shares[0], shares[1])
     raise argparse.ArgumentTypeError(f"{text!r} is neither auto, balanced, a number from 0 to 1, nor LOW,HIGH shares")
 
 
@@ -74,14 +72,21 @@ def coupling_argument(text: str) -> str | float:
     >>> coupling_argument("full"), coupling_argument("0.5")
     ('full', 0.5)
     """
+    shares = _shares(text)
     if text in ("auto", "full", "none"):
         return text
-    try:
-        if 0 <= float(text) <= 1:
-            return float(text)
-    except ValueError:
-        pass
+    if len(shares) == 1:
+        return shares[0]
     raise argparse.ArgumentTypeError(f"{text!r} is neither auto, full, none, nor a number from 0 to 1")
+
+
+def _shares(text: str) -> list[float]:
+    """Numbers from 0 to 1, the smaller first; none where one is something else."""
+    try:
+        shares = [float(part) for part in text.split(",")]
+    except ValueError:
+        return []
+    return shares if all(0 <= low <= high <= 1 for low, high in zip(shares, shares[1:] or shares)) else []
 
 
 def decimal_argument(text: str) -> str:
@@ -133,8 +138,19 @@ def add_reading_options(parser: Any) -> None:
     parser.add_argument("--sheet", metavar="NAME", help="of an Excel file; the first by default")
 
 
-def read_options(options: argparse.Namespace) -> Any:
-    """What :func:`mtclust.app.tables.read_tables` is told about files."""
-    from mtclust.app.tables import ReadOptions
-
+def read_options(options: argparse.Namespace) -> ReadOptions:
+    """What :func:`mtclust.app.tables.table.read_tables` is told about files."""
     return ReadOptions(options.separator, options.encoding, options.sheet)
+
+
+def check_columns(options: argparse.Namespace, named: Mapping[str, Sequence[str]]) -> None:
+    """Refuse names that no file has, by the first lines of the files; ``named`` are those of each option."""
+    headers = [column_names(path, read_options(options)) for path in options.data]
+    columns = list(dict.fromkeys(name for header in headers for name in header or []))
+    if None in headers:
+        return
+    if options.task_column is None and len(headers) == 1:
+        refuse_single(options.data[0].name, columns)
+    refuse_absent([options.task_column] * (options.task_column is not None), "--task-column", columns)
+    for asked, names in named.items():
+        refuse_absent(names, asked, columns, options.task_column)

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mtclust.app.commands.options import add_columns_option, add_reading_options, add_verbose_option, read_options
+from mtclust.app.commands.output import MODEL_FILE, check_keys, labels_csv, written_to
 from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError, ModelFileError
-from mtclust.util.extras import require
+from mtclust.persistence.atomic import atomic_write
+from mtclust.util.system import require
 
 _EXAMPLES = """examples:
   mtclust predict result new_customers.csv --key customer --out clusters.csv
@@ -53,11 +55,6 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from mtclust.app.clustering import assign
-    from mtclust.app.commands.output import check_keys, labels_csv, written_to
-    from mtclust.persistence.atomic import atomic_write
-
-    require("pandas", "cli")
     check_keys(options.key)
     if options.out is not None and options.out.exists() and not options.overwrite:
         raise CommandError(
@@ -65,6 +62,9 @@ def run(options: argparse.Namespace) -> None:
         )
     if options.out is not None and not options.out.resolve().parent.is_dir():
         raise CommandError(f"--out {options.out}: there is no directory {options.out.resolve().parent}; make it first.")
+    require("pandas", "cli")
+    from mtclust.app.clustering import assign
+
     progress = Progress(quiet=options.quiet)
     with progress.step("Reading"):
         found = _load(options.model)
@@ -87,7 +87,6 @@ def run(options: argparse.Namespace) -> None:
 def _load(path: Path) -> Any:
     """The saved clustering."""
     import mtclust
-    from mtclust.app.commands.output import MODEL_FILE
 
     file = path / MODEL_FILE if path.is_dir() else path
     if not file.exists():
@@ -107,7 +106,7 @@ def _read(options: argparse.Namespace, encoder: Any) -> Any:
 
     import numpy as np
 
-    from mtclust.app.tables import read_tables
+    from mtclust.app.tables.table import read_tables
 
     task_column = options.task_column
     if task_column is None and options.task is None:

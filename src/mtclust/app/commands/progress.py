@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TextIO
 
-from mtclust.util.extras import require
-from mtclust.util.progress import LOGGER
+from mtclust.util.messages import LOGGER
 
 #: a step is reported once it has taken this long, in seconds
 FIRST_REPORT = 2.0
-#: and again, where the output is no terminal, after every this many seconds
-_NEXT_REPORT = 30.0
+#: and again after every this many seconds, in a line of its own or, on a terminal, in the same line
+_NEXT_REPORT, _ON_TERMINAL = 30.0, 0.5
 
 
-class _Latest(logging.Handler):
-    """Keeps the part of a step that was reported last."""
-
-    part = ""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.part = f" ({record.getMessage()})"
-
-
-class Progress:
-    """Reports steps: on a terminal by a line that counts the seconds, elsewhere by a line now and then.
+class Progress(logging.Handler):
+    """Reports steps, and the part of a step that the library logged last.
 
     Parameters
     ----------
@@ -40,8 +31,12 @@ class Progress:
     """
 
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
+        super().__init__(logging.INFO)
         self._stream = sys.stderr if stream is None else stream
-        self._quiet = quiet
+        self._quiet, self._part = quiet, ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._part = f" ({record.getMessage()})"
 
     @contextmanager
     def step(self, title: str) -> Iterator[None]:
@@ -49,38 +44,31 @@ class Progress:
         if self._quiet:
             yield
             return
-        finished = threading.Event()
-        latest = _Latest(logging.INFO)
-        watcher = threading.Thread(target=self._watch, args=(title, latest, finished), daemon=True)
+        finished, self._part = threading.Event(), ""
+        watcher = threading.Thread(target=self._watch, args=(title, finished), daemon=True)
         watcher.start()
         level = LOGGER.level
-        LOGGER.addHandler(latest)
+        LOGGER.addHandler(self)
         LOGGER.setLevel(logging.INFO)
         try:
             yield
         finally:
             LOGGER.setLevel(level)
-            LOGGER.removeHandler(latest)
+            LOGGER.removeHandler(self)
             finished.set()
             watcher.join()
 
-    def _watch(self, title: str, latest: _Latest, finished: threading.Event) -> None:
-        start = time.monotonic()
+    def _watch(self, title: str, finished: threading.Event) -> None:
+        start, terminal = time.monotonic(), self._stream.isatty()
         if finished.wait(FIRST_REPORT):
             return
-        if self._stream.isatty():
-            self._count_seconds(title, latest, finished, start)
-            return
-        print(f"{title}{latest.part} …", file=self._stream, flush=True)
-        while not finished.wait(_NEXT_REPORT):
-            print(f"{title}{latest.part} … {time.monotonic() - start:.0f} s", file=self._stream, flush=True)
-
-    def _count_seconds(self, title: str, latest: _Latest, finished: threading.Event, start: float) -> None:
-        console: Any = require("rich.console", "cli").Console(file=self._stream)
-        markup = require("rich.markup", "cli")
-        with console.status("") as status:
-            while True:
-                elapsed = time.monotonic() - start
-                status.update(f"{markup.escape(title + latest.part)} … [dim]{elapsed:.0f} s[/dim]")
-                if finished.wait(0.5):
-                    return
+        first, width = True, shutil.get_terminal_size().columns - 1
+        while True:
+            line = f"{title}{self._part} …" + ("" if first and not terminal else f" {time.monotonic() - start:.0f} s")
+            print(f"\r{line[:width]}\x1b[K" if terminal else line, end="" if terminal else "\n", file=self._stream)
+            self._stream.flush()
+            if finished.wait(_ON_TERMINAL if terminal else _NEXT_REPORT):
+                break
+            first = False
+        if terminal:
+            print("\r\x1b[K", end="", file=self._stream, flush=True)

@@ -14,7 +14,7 @@ from typing import Any
 from mtclust.app.clustering import Clustering
 from mtclust.app.report.content import report_content
 from mtclust.persistence.atomic import atomic_write
-from mtclust.util.extras import require
+from mtclust.util.system import require
 
 #: colours of clusters; further clusters begin anew, told apart by the shape of their points
 COLOURS = 8
@@ -46,7 +46,6 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
     content = report_content(found, row_names, command)
     script = _asset("report.js")
     data = {
-        "labels": content["all_labels"],
         "tasks": content["tasks"],
         "clusters": content["cluster_names"],
         "views": content.pop("points"),

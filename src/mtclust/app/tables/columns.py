@@ -11,7 +11,6 @@ not that says anything about the rows; where they go together with other columns
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
@@ -21,19 +20,17 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, svds
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from mtclust.app.tables.values import Cells, NumberForm, read_dates, read_numbers
+from mtclust.app.tables.values import Cells, NumberForm
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
-from mtclust.util.wording import option
+from mtclust.util.messages import option
+from mtclust.util.system import require
 
 Array = NDArray[np.float64]
 Tasks = NDArray[np.str_]
 
-#: the level of a category that is missing, where its absence says something about the row
-MISSING_LEVEL = "(missing)"
 #: standard deviation of a category as a whole and of a date, where numbers have 1
 CATEGORY_WEIGHT = 1 / 3
-DATE_WEIGHT = 1 / 3
 #: numbers with so few different values, each in so many rows on average, weigh as categories do
 FEW_VALUES, ROWS_PER_VALUE = 5, 2
 _DAYS_PER_YEAR = 365.2425
@@ -45,9 +42,9 @@ ONE_SEASON = 0.9
 class Feature:
     """One column of X: ``offset + factor · x`` is its value as it stands in the table.
 
-    ``kind`` is "number", "year", "category" (the value is 1 for rows of the level, or for rows whose value is missing),
-    "date" (days since 1970), "season", "topic" or "word"; ``column`` is the column of the table that it comes from, and
-    ``opposite`` what a category of two levels is called where it is not this one.
+    ``kind`` is "number", "year", "category" (the value is 1 for rows of the level), "date" (days since 1970), "season",
+    "topic" or "word"; ``column`` is the column of the table that it comes from, and ``opposite`` what a category of two
+    levels is called where it is not this one.
     """
 
     name: str
@@ -69,33 +66,39 @@ class NumberColumn:
     scale: float
     fill: float
     fills: dict[str, float]
-    form: dict[str, Any]
+    form: Any
     year: bool = False
     few: bool = False
 
     @classmethod
-    def learn(cls, cells: Cells, values: Array, form: NumberForm, scaling: str, tasks: Tasks) -> NumberColumn:
-        centre, scale = _location_and_scale(values, scaling)
-        known = values[~np.isnan(values)]
+    def learn(cls, cells: Cells, values: Array, form: NumberForm, scaling: str, tasks: Any) -> NumberColumn:
+        known = values[~cells.missing]
         year = bool(np.all(known == np.rint(known)) and known.min() >= 1500 and known.max() <= 2200)
-        fill, fills = _medians(cells, values, tasks)
-        distinct = len(np.unique(known))
-        few = distinct <= FEW_VALUES and len(known) >= ROWS_PER_VALUE * distinct
-        if scaling == "standard" and few:
-            scale /= CATEGORY_WEIGHT
-        return cls(cells.name, centre, scale, fill, fills, form.to_dict(), year, few)
+        few = cells.distinct <= FEW_VALUES and len(known) >= ROWS_PER_VALUE * cells.distinct
+        weight = CATEGORY_WEIGHT if few and scaling == "standard" else 1.0
+        return cls(cells.name, *_scaled_and_filled(cells, values, scaling, weight, tasks), asdict(form), year, few)
+
+    def _values(self, cells: Cells) -> Array:
+        form = NumberForm(**self.form)
+        read = cells.numbers(form)
+        if read is None:
+            raise self._changed(cells, cells.no_numbers(form))
+        return read[0]
+
+    def _changed(self, cells: Cells, wrong: NDArray[np.bool_]) -> TableError:
+        return TableError(
+            f"column {self.name!r} holds {self.kind}s in the model, but not in all of these rows (first: "
+            f"{cells.example(wrong)}). Correct the column, or fit again with these data."
+        )
+
+    def filled(self, cells: Cells, tasks: Tasks) -> Array:
+        """What the cells hold, and the medians of the tasks where it is missing; refused if it is not as in ``fit``."""
+        values = np.full(len(cells.missing), np.nan) if cells.missing.all() else self._values(cells).copy()
+        values[cells.missing] = [self.fills.get(str(task), self.fill) for task in tasks[cells.missing]]
+        return values
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
-        form = NumberForm(**self.form)
-        read = read_numbers(cells, form)
-        if read is None and not cells.missing.all():
-            wrong = ~cells.missing & np.isnan([form.value(cell) for cell in cells.strings])
-            raise TableError(
-                f"column {self.name!r} holds numbers in the model, but not in all of these rows (first: "
-                f"{cells.example(wrong)}). Correct the column, or fit again with these data."
-            )
-        values = np.full(len(cells.missing), np.nan) if read is None else read[0]
-        return ((_filled(cells, values, tasks, self.fill, self.fills) - self.centre) / self.scale)[:, None]
+        return ((self.filled(cells, tasks) - self.centre) / self.scale)[:, None]
 
     @property
     def features(self) -> list[Feature]:
@@ -104,11 +107,76 @@ class NumberColumn:
 
 
 @dataclass(frozen=True)
+class DateColumn(NumberColumn):
+    """Days, centred and scaled as numbers are; ``form`` is the format of the dates.
+
+    Over more than a year, and unless all fall into one season, also the season as a point on a circle.
+    """
+
+    kind: ClassVar[str] = "date"
+    season: bool = False
+
+    @classmethod
+    def learn(cls, cells: Cells, values: Array, form: Any, scaling: str, tasks: Any) -> DateColumn:
+        known = values[~cells.missing]
+        angle = 2 * np.pi * known / _DAYS_PER_YEAR
+        same = float(np.hypot(np.cos(angle).mean(), np.sin(angle).mean()))  # 1: all on one day of the year
+        season = bool(np.ptp(known) > _DAYS_PER_YEAR) and same < ONE_SEASON
+        weight = 1.0 if scaling == "none" else CATEGORY_WEIGHT
+        learned = _scaled_and_filled(cells, values, scaling, weight, tasks)
+        return cls(cells.name, *learned, form, few=True, season=season)
+
+    def _values(self, cells: Cells) -> Array:
+        read = cells.dates(self.form)
+        if read is None:
+            raise self._changed(cells, ~cells.missing)
+        return read[0]
+
+    def transform(self, cells: Cells, tasks: Tasks) -> Array:
+        days = self.filled(cells, tasks)
+        position = (days - self.centre) / self.scale
+        if not self.season:
+            return position[:, None]
+        angle = 2 * np.pi * days / _DAYS_PER_YEAR
+        return np.column_stack([position, CATEGORY_WEIGHT * np.cos(angle), CATEGORY_WEIGHT * np.sin(angle)])
+
+    @property
+    def features(self) -> list[Feature]:
+        seasons = ("winter ↔ summer", "spring ↔ autumn") if self.season else ()
+        return [
+            Feature(self.name, self.kind, self.centre, self.scale, "", self.name),
+            *(Feature(f"{self.name}: {s}", "season", 0.0, 1.0 / CATEGORY_WEIGHT, "", self.name) for s in seasons),
+        ]
+
+
+def _scaled_and_filled(
+    cells: Cells, values: Array, scaling: str, weight: float, tasks: Any
+) -> tuple[float, float, float, dict[str, float]]:
+    """Centre and scale (by the weight of the column), the median of all rows, and of tasks if values are missing.
+
+    Values are summed in the order of their size, so that the order of the rows changes no digit.
+    """
+    known = np.sort(values[~cells.missing])
+    centre, scale = 0.0, 1.0
+    if scaling == "range":
+        centre, scale = float(known[0]), float(known[-1] - known[0])
+    elif scaling == "standard":
+        centre = float(known.mean())
+        far = max(known[-1] - centre, centre - known[0])  # whose square may be too large or too small
+        scale = float(far * np.sqrt(np.mean(((known - centre) / far) ** 2)))
+    fills: dict[str, float] = {}
+    if cells.missing.any():
+        medians = require("pandas", "cli").Series(values).groupby(tasks, observed=True).median().dropna()
+        fills = {str(task): float(median) for task, median in medians.items()}
+    return centre, scale / weight, float(np.median(known)), fills
+
+
+@dataclass(frozen=True)
 class CategoryColumn:
     """One indicator per level, of two levels only of the second; divided by ``scale``.
 
-    A missing value is a level of its own where absence informs; elsewhere such a row gets the shares of its task, so
-    that it is nearer to no level than the task is. ``fills`` are these shares.
+    A row whose value is missing gets the shares of its task (``fills``), so that it is nearer to no level than the task
+    is.
     """
 
     kind: ClassVar[str] = "category"
@@ -119,31 +187,22 @@ class CategoryColumn:
     fills: dict[str, list[float]]
 
     @classmethod
-    def learn(cls, cells: Cells, scaling: str, tasks: Tasks, *, missing_level: bool = False) -> CategoryColumn:
-        values = np.where(cells.missing, MISSING_LEVEL, cells.strings) if missing_level else cells.strings
-        known = np.ones(len(values), dtype=bool) if missing_level else ~cells.missing
-        levels, codes = np.unique(values[known].astype(str), return_inverse=True)
-        indicators = np.eye(len(levels))[codes]
-        shares = indicators.mean(axis=0)
-        spread = float(np.sqrt((1.0 - np.sum(shares**2)) / (2 if len(levels) == 2 else 1)))
+    def learn(cls, cells: Cells, scaling: str, tasks: Any) -> CategoryColumn:
+        pandas = require("pandas", "cli")
+        counts = pandas.crosstab(np.asarray(tasks)[~cells.missing], cells.strings[~cells.missing])
+        shares = counts.sum().to_numpy() / counts.to_numpy().sum()
+        spread = float(np.sqrt((1.0 - np.sum(shares**2)) / (2 if len(shares) == 2 else 1)))
         scale = {"standard": spread / CATEGORY_WEIGHT, "range": 1.0 / CATEGORY_WEIGHT, "none": 1.0}[scaling]
-        fills = {}
-        for task in np.unique(tasks) if cells.missing.any() else ():
-            own = indicators[tasks[known] == task]
-            if len(own):
-                fills[str(task)] = own.mean(axis=0).tolist()
-        return cls(cells.name, levels.tolist(), scale or 1.0, shares.tolist(), fills)
+        of_tasks = counts.div(counts.sum(axis=1), axis=0) if cells.missing.any() else counts[:0]
+        fills = {str(task): own.tolist() for task, own in zip(of_tasks.index, of_tasks.to_numpy())}
+        return cls(cells.name, [str(level) for level in counts.columns], scale, shares.tolist(), fills)
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
-        position = {level: k for k, level in enumerate(self.levels)}
-        own_level = position.get(MISSING_LEVEL, -1)
-        codes = np.array([position.get(value, -1) for value in cells.strings])
-        codes[cells.missing] = own_level
-        indicators = np.zeros((len(codes), len(self.levels)))
-        known = np.flatnonzero(codes >= 0)
-        indicators[known, codes[known]] = 1.0
-        for row in np.flatnonzero(cells.missing) if own_level < 0 else ():
-            indicators[row] = self.fills.get(str(tasks[row]), self.fill)
+        codes = require("pandas", "cli").Index(self.levels).get_indexer(cells.strings)
+        codes[cells.missing] = -1
+        indicators = np.vstack([np.eye(len(self.levels)), np.zeros(len(self.levels))])[codes]
+        if cells.missing.any():
+            indicators[cells.missing] = [self.fills.get(str(task), self.fill) for task in tasks[cells.missing]]
         return (indicators[:, 1:] if len(self.levels) == 2 else indicators) / self.scale
 
     def unknown(self, cells: Cells) -> list[str]:
@@ -157,79 +216,6 @@ class CategoryColumn:
         return [
             Feature(f"{self.name} = {level}", self.kind, 0.0, self.scale, "", self.name, opposite) for level in shown
         ]
-
-
-@dataclass(frozen=True)
-class MissingColumn:
-    """Whether a value of a number or date is missing, where that says something about the row."""
-
-    kind: ClassVar[str] = "missing"
-    name: str
-    scale: float
-
-    @classmethod
-    def learn(cls, cells: Cells, scaling: str) -> MissingColumn:
-        share = float(cells.missing.mean())
-        spread = float(np.sqrt(share * (1 - share)))
-        return cls(cells.name, 1.0 if scaling == "none" else spread / CATEGORY_WEIGHT)
-
-    def transform(self, cells: Cells, tasks: Tasks) -> Array:
-        return (cells.missing / self.scale)[:, None]
-
-    @property
-    def features(self) -> list[Feature]:
-        return [Feature(f"{self.name} is missing", "category", 0.0, self.scale, "", self.name)]
-
-
-@dataclass(frozen=True)
-class DateColumn:
-    """Days, centred and scaled as numbers are.
-
-    Over more than a year, and unless all fall into one season, also the season as a point on a circle.
-    """
-
-    kind: ClassVar[str] = "date"
-    name: str
-    format: str
-    centre: float
-    scale: float
-    fill: float
-    fills: dict[str, float]
-    season: bool
-
-    @classmethod
-    def learn(cls, cells: Cells, days: Array, date_format: str, scaling: str, tasks: Tasks) -> DateColumn:
-        centre, scale = _location_and_scale(days, scaling)
-        angle = 2 * np.pi * days[~np.isnan(days)] / _DAYS_PER_YEAR
-        same = float(np.hypot(np.cos(angle).mean(), np.sin(angle).mean()))  # 1: all on one day of the year
-        season = bool(np.nanmax(days) - np.nanmin(days) > _DAYS_PER_YEAR) and same < ONE_SEASON
-        weight = 1.0 if scaling == "none" else DATE_WEIGHT
-        return cls(cells.name, date_format, centre, scale / weight, *_medians(cells, days, tasks), season)
-
-    def transform(self, cells: Cells, tasks: Tasks) -> Array:
-        read = read_dates(cells, self.format)
-        if read is None and not cells.missing.all():
-            raise TableError(
-                f"column {self.name!r} holds dates in the model, but not in these data (first: "
-                f"{cells.example(~cells.missing)}). Correct the column, or fit again with these data."
-            )
-        days = np.full(len(cells.missing), np.nan) if read is None else read[0]
-        days = _filled(cells, days, tasks, self.fill, self.fills)
-        position = ((days - self.centre) / self.scale)[:, None]
-        if not self.season:
-            return position
-        angle = 2 * np.pi * days / _DAYS_PER_YEAR
-        return np.column_stack([position, DATE_WEIGHT * np.cos(angle), DATE_WEIGHT * np.sin(angle)])
-
-    @property
-    def features(self) -> list[Feature]:
-        found = [Feature(self.name, self.kind, self.centre, self.scale, "", self.name)]
-        if self.season:
-            found += [
-                Feature(f"{self.name}: {part}", "season", 0.0, 1.0 / DATE_WEIGHT, "", self.name)
-                for part in ("winter ↔ summer", "spring ↔ autumn")
-            ]
-        return found
 
 
 @dataclass(frozen=True)
@@ -261,38 +247,11 @@ class TextColumn:
         return [Feature(term, "word", column=self.name) for term in self.terms]
 
 
-def centred(block: Array, tasks: Tasks) -> Array:
+def centred(block: Array, codes: NDArray[Any]) -> Array:
     """Columns with mean 0 in every task."""
-    _, codes = np.unique(tasks, return_inverse=True)
     counts = np.bincount(codes)
     means = np.stack([np.bincount(codes, column) / counts for column in block.T], axis=1)
     return block - means[codes]
-
-
-def _medians(cells: Cells, values: Array, tasks: Tasks) -> tuple[float, dict[str, float]]:
-    """The median of all rows, and where something is missing those of the tasks."""
-    fills = {}
-    for task in np.unique(tasks) if cells.missing.any() else ():
-        own = values[(tasks == task) & ~np.isnan(values)]
-        if len(own):
-            fills[str(task)] = float(np.median(own))
-    return float(np.nanmedian(values)), fills
-
-
-def _filled(cells: Cells, values: Array, tasks: Tasks, fill: float, fills: Mapping[str, float]) -> Array:
-    filled = values.copy()
-    for row in np.flatnonzero(cells.missing):
-        filled[row] = fills.get(str(tasks[row]), fill)
-    return filled
-
-
-def _location_and_scale(values: Array, scaling: str) -> tuple[float, float]:
-    known = values[~np.isnan(values)]
-    if scaling == "none":
-        return 0.0, 1.0
-    if scaling == "range":
-        return float(known.min()), float(known.max() - known.min())
-    return float(known.mean()), float(known.std())
 
 
 #: rows whose squares sum to less than this about the means of their tasks are all the same
@@ -317,13 +276,14 @@ class TopicColumn:
     names: list[str]
 
     @classmethod
-    def learn(cls, cells: Cells, tasks: Tasks) -> TopicColumn:
+    def learn(cls, cells: Cells, tasks: Any) -> TopicColumn:
         text = TextColumn.learn(cells)
-        weights = text.transform(cells, tasks)
-        _, codes = np.unique(tasks, return_inverse=True)
+        rows = list(zip(cells.strings, tasks.codes))
+        order = sorted(range(len(rows)), key=rows.__getitem__)  # that of the table changes no digit
+        weights, codes = text.transform(cells, tasks)[order], np.asarray(tasks.codes)[order]
         axes, _ = leading_axes(weights, codes, max(1, min(TOPICS, min(weights.shape) - 2)))
         places = np.asarray(weights @ axes.T)
-        scale = float(np.sqrt(centred(places, tasks).var(axis=0).sum())) or 1.0
+        scale = float(np.sqrt(centred(places, codes).var(axis=0).sum())) or 1.0
         names = [f"{cells.name}: {_words(axis, text.terms)} ↔ {_words(-axis, text.terms)}" for axis in axes]
         return cls(cells.name, text, (axes / scale).tolist(), (places.mean(axis=0) / scale).tolist(), names)
 
@@ -374,9 +334,9 @@ def _words(axis: Array, terms: list[str]) -> str:
     return ", ".join(terms[k] for k in np.argsort(-axis, kind="stable")[:_WORDS])
 
 
-Column = NumberColumn | CategoryColumn | MissingColumn | DateColumn | TextColumn | TopicColumn
+Column = NumberColumn | CategoryColumn | DateColumn | TextColumn | TopicColumn
 _KINDS: dict[str, type[Column]] = {
-    kind.kind: kind for kind in (NumberColumn, CategoryColumn, MissingColumn, DateColumn, TextColumn, TopicColumn)
+    kind.kind: kind for kind in (NumberColumn, CategoryColumn, DateColumn, TextColumn, TopicColumn)
 }
 
 

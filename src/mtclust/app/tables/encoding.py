@@ -1,7 +1,7 @@
 """From a table to the matrix that is clustered, and the same again for other rows.
 
 Which columns are used, what each of them holds and how it is scaled is learned by ``fit``, kept as plain JSON and
-repeated exactly by ``transform``.
+repeated exactly by ``transform``. The order of rows, of columns and of tasks changes no digit of it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtclust.app.tables.columns import (
-    MISSING_LEVEL,
     CategoryColumn,
     Column,
     DateColumn,
     Feature,
-    MissingColumn,
     NumberColumn,
     TextColumn,
     TopicColumn,
@@ -29,38 +27,26 @@ from mtclust.app.tables.columns import (
     column_to_dict,
 )
 from mtclust.app.tables.screening import (
+    NEARLY,
     UNASSOCIATED,
     far_values_doubts,
     identifier,
-    informative,
-    level_notes,
-    missing_notes,
-    refuse_missing,
+    spelled_alike,
     unrelated,
 )
 from mtclust.app.tables.table import Table
-from mtclust.app.tables.values import (
-    BOUNDS,
-    MISSING,
-    MIXED,
-    Cells,
-    odd_among_numbers,
-    read_cells,
-    read_dates,
-    read_numbers,
-)
-from mtclust.core.ids import strings_of
+from mtclust.app.tables.values import MISSING, MIXED, Cells, NumberForm, counted
+from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError
-from mtclust.util.wording import option
+from mtclust.util.messages import listing, option
+from mtclust.util.system import require
 
 #: version of the saved form
-FORMAT = 2
+FORMAT = 3
 #: a column of strings with more distinct values is no category but a name or free text
 MOST_LEVELS = 50
 #: neither is one, in a table of at least so many rows, where more than this share of the rows has a value of its own
 _FEW_ROWS, _MOST_DISTINCT = 10, 0.5
-#: a name or code is another one in nearly every row, that is in this share of them
-_NEARLY = 0.9
 #: words per cell from which on a column is called free text
 _TEXT_WORDS = 3
 #: text repeats itself: so much of a cell are words that so many of the cells have
@@ -75,25 +61,9 @@ _LEAST_KNOWN = 0.5
 
 @dataclass(frozen=True)
 class EncodingOptions:
-    """What the user says about the columns.
+    """What the user says about the columns, as :func:`mtclust.cluster` takes it; ``scaling`` is its ``scale``.
 
-    Attributes
-    ----------
-    columns : sequence of str or None
-        The columns to use; None for all that can be.
-    text_column : str or None
-        The one column of text to use.
-    keys : sequence of str
-        Columns that name a row and are not used.
-    categories : sequence of str
-        Columns of numbers that are names, such as postcodes.
-    impute : bool
-        Fill in missing values; without, they are refused.
-    scaling : {"standard", "range", "none"}
-    missing : sequence of str
-        Cells that mean "not known".
-    decimal, date_format : str or None
-        None is recognised.
+    ``missing`` are all cells that mean "not known"; None is found out.
     """
 
     columns: Sequence[str] | None = None
@@ -105,6 +75,15 @@ class EncodingOptions:
     missing: Sequence[str] = MISSING
     decimal: str | None = None
     date_format: str | None = None
+
+    def named(self, table: Table) -> list[str] | None:
+        """The columns the user asked for; None where they are left to us. Names that are no columns are refused."""
+        for argument in ("keys", "categories", "columns", "text_column"):
+            given = getattr(self, argument) or []
+            table.require_columns([given] if isinstance(given, str) else list(given), option(argument))
+        if self.text_column is not None:
+            return [self.text_column]
+        return None if self.columns is None else list(dict.fromkeys(self.columns))
 
 
 @dataclass
@@ -137,8 +116,7 @@ class TableEncoder:
     @classmethod
     def fit(cls, table: Table, options: EncodingOptions) -> TableEncoder:
         """Decide what each column holds and learn how it becomes features."""
-        encoder = cls([], options.impute, list(options.missing), table.task_column)
-        named = _named_columns(table, options)
+        named = options.named(table)
         learner = _Learner(table, options, asked_for=named is not None)
         for name in named if named is not None else [c for c in table.frame.columns if c not in options.keys]:
             learner.add(name)
@@ -148,31 +126,40 @@ class TableEncoder:
         if not learner.columns:
             left_out = [f"{name} ({reason})" for name, reason in learner.left_out.items()]
             raise TableError(f"no column is left to cluster by: {'; '.join(left_out) or 'the table has none'}.")
-        incomplete = [cells for cells in learner.cells.values() if cells.missing.any()]
-        if incomplete and not options.impute:
-            refuse_missing(incomplete)
-        tasks = strings_of(table.tasks)
-        encoder.columns, goes_with = informative(learner.columns, learner.cells, tasks, options.scaling)
-        levels = {column.name: column.levels for column in encoder.columns if isinstance(column, CategoryColumn)}
-        filled = missing_notes(learner.cells, encoder.columns, goes_with, tasks)
-        encoder.notes = [*learner.notes(), *level_notes(levels), *filled]
-        encoder.doubts = learner.doubts()
-        encoder.identifiers = learner.identifiers
+        encoder = cls(
+            list(learner.columns.values()), options.impute, list(options.missing), table.task_column, learner.notes(),
+            far_values_doubts({n: learner.numbers[n] for n in learner.columns if n in learner.numbers}),
+            learner.identifiers,
+        )  # fmt: skip
+        encoder._incomplete(table)
         return encoder
+
+    def cells(self, table: Table) -> list[Cells]:
+        """The cells of the columns that are used."""
+        return [table.cells(c.name, ("",) if _is_text(c) else tuple(self.missing)) for c in self.columns]
+
+    def _incomplete(self, table: Table) -> list[Cells]:
+        """Cells with missing values, refused where these are not to be filled in."""
+        incomplete = [cells for cells in self.cells(table) if cells.missing.any()]
+        if incomplete and not self.impute:
+            raise TableError(
+                f"values are missing in: {_with_rows(incomplete)}. Let them be filled in ({option('impute')}: numbers "
+                "and dates by the median of the task, categories by its shares, text as empty), or leave columns out "
+                f"({option('columns')})."
+            )
+        return incomplete
 
     def known(self, table: Table) -> NDArray[np.bool_] | None:
         """Which values of the matrix were in the table, of the others that were filled in; None where all were."""
-        blocks, all_known = [], True
-        for column in self.columns:
-            gone = read_cells(table.frame, column.name, table.row_numbers, self.missing).missing
-            own_level = isinstance(column, MissingColumn | TextColumn | TopicColumn)
-            if own_level or (isinstance(column, CategoryColumn) and MISSING_LEVEL in column.levels):
-                gone = np.zeros_like(gone)
-            all_known &= not gone.any()
-            blocks.append(np.repeat(~gone[:, None], len(column.features), axis=1))
-        return None if all_known else np.column_stack(blocks)
+        known = [
+            np.ones(len(table), dtype=bool) if _is_text(column) else ~cells.missing
+            for column, cells in zip(self.columns, self.cells(table))
+        ]
+        if all(own.all() for own in known):
+            return None
+        return np.repeat(np.stack(known, axis=1), [len(column.features) for column in self.columns], axis=1)
 
-    def transform(self, table: Table, *, impute: bool | None = None) -> tuple[Any, list[str]]:
+    def transform(self, table: Table) -> tuple[Any, list[str]]:
         """The matrix of a table's rows, and notes on values that had to be filled in or are not known."""
         absent = [column.name for column in self.columns if column.name not in table.frame.columns]
         if absent:
@@ -182,28 +169,18 @@ class TableEncoder:
             )
         notes: list[str] = []
         blocks: list[Any] = []
-        incomplete: dict[str, Cells] = {}
         tasks = strings_of(table.tasks)
-        for column in self.columns:
-            tokens = ("",) if isinstance(column, TextColumn | TopicColumn) else self.missing
-            cells = read_cells(table.frame, column.name, table.row_numbers, tokens)
-            if cells.missing.any():
-                incomplete[cells.name] = cells
+        for column, cells in zip(self.columns, self.cells(table)):
             unknown = column.unknown(cells) if isinstance(column, CategoryColumn) else []
             if unknown:
                 notes.append(
-                    f"Column {column.name} has values that were not in the fitted table ({_some(unknown)}); "
+                    f"Column {column.name} has values that were not in the fitted table ({listing(unknown, 5)}); "
                     "they are treated as none of the known ones."
                 )
             blocks.append(column.transform(cells, tasks))
-        if incomplete and not (self.impute if impute is None else impute):
-            refuse_missing(list(incomplete.values()))
+        incomplete = self._incomplete(table)
         if incomplete:
-            notes.append(
-                "Missing values were filled in: "
-                + ", ".join(f"{cells.name} ({_rows(int(cells.missing.sum()))})" for cells in incomplete.values())
-                + "."
-            )
+            notes.append(f"Missing values were filled in: {_with_rows(incomplete)}.")
         if any(sp.issparse(block) for block in blocks):
             return sp.csr_matrix(sp.hstack(blocks)), notes
         return np.column_stack(blocks), notes
@@ -215,16 +192,10 @@ class TableEncoder:
 
     def describe(self) -> str:
         """The columns by kind, in words."""
-        parts = []
-        for kind, one, many in (
-            ("number", "number", "numbers"), ("category", "category", "categories"),
-            ("date", "date", "dates"), ("text", "text column", "text columns"),
-            ("topics", "text", "texts"),
-        ):  # fmt: skip
-            count = sum(column.kind == kind for column in self.columns)
-            if count:
-                parts.append(f"{count} {one if count == 1 else many}")
-        return ", ".join(parts)
+        kinds = {"number": ("number", ""), "category": ("category", "categories"), "date": ("date", "")}
+        kinds |= {"text": ("text column", ""), "topics": ("text", "")}
+        counts = Counter(column.kind for column in self.columns)
+        return ", ".join(counted(counts[kind], *words) for kind, words in kinds.items() if counts[kind])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that :meth:`transform` needs, in plain lists, numbers and strings."""
@@ -260,117 +231,130 @@ class _Learner:
 
     def __init__(self, table: Table, options: EncodingOptions, *, asked_for: bool) -> None:
         self._table, self._options, self._asked_for = table, options, asked_for
-        self._tasks = strings_of(table.tasks)
-        self.columns: list[Column] = []
-        self.cells: dict[str, Cells] = {}
+        self._tasks = require("pandas", "cli").Categorical(strings_of(table.tasks))
+        self.columns: dict[str, Column] = {}
         self.left_out: dict[str, str] = {}
-        self.texts: list[str] = []
         self.identifiers: list[str] = []
+        self.numbers: dict[str, NDArray[np.float64]] = {}
+        self._texts: list[str] = []
         self._read: list[str] = []
-        self._topics: list[str] = []
-        self._mixed_dates: list[str] = []
         self._odd: list[str] = []
-        self._numbers: dict[str, Any] = {}
+
+    def _cells(self, name: str, *, text: bool = False) -> Cells:
+        return self._table.cells(name, ("",) if text else tuple(self._options.missing))
 
     def add(self, name: str) -> None:
         """Learn a column, or keep why it is left out."""
         if name == self._options.text_column:
-            self.add_text(name)
+            self.columns[name] = TextColumn.learn(self._cells(name, text=True))
             return
-        cells = read_cells(self._table.frame, name, self._table.row_numbers, self._options.missing)
-        learned = self._learn(cells)
+        learned = self._learn(self._cells(name))
         if isinstance(learned, str):
             self.left_out[name] = learned
-            return
-        self.columns.append(learned)
-        self.cells[name] = cells
-
-    def add_text(self, name: str) -> None:
-        """Use a column as text, and nothing else."""
-        self.cells[name] = read_cells(self._table.frame, name, self._table.row_numbers, ("",))
-        self.columns.append(TextColumn.learn(self.cells[name]))
-        self.left_out.pop(name, None)
+        else:
+            self.columns[name] = learned
 
     def add_texts(self) -> None:
         """Use free text: alone by its words, beside other columns by a few topics."""
-        if not self.columns and len(self.texts) == 1:
-            self.add_text(self.texts[0])
-            return
-        for name in self.texts:
-            self.cells[name] = read_cells(self._table.frame, name, self._table.row_numbers, ("",))
-            self.columns.append(TopicColumn.learn(self.cells[name], self._tasks))
-            self.left_out.pop(name)
-            self._topics.append(name)
+        alone = not self.columns and len(self._texts) == 1
+        for name in self._texts:
+            cells = self._cells(name, text=True)
+            self.columns[name] = TextColumn.learn(cells) if alone else TopicColumn.learn(cells, self._tasks)
+            del self.left_out[name]
 
     def leave_out_unrelated(self) -> None:
         """Leave out what cuts every table neatly and is associated with no other column."""
-        gone = unrelated(self.columns, self.cells, self._tasks)
-        self.columns = [column for column in self.columns if column.name not in gone]
-        for name in gone:
-            del self.cells[name]
+        cells = {name: self._cells(name, text=_is_text(column)) for name, column in self.columns.items()}
+        for name in unrelated(list(self.columns.values()), cells, self._tasks):
+            del self.columns[name]
             self.left_out[name] = UNASSOCIATED
 
     def notes(self) -> list[str]:
-        """Columns left out, and numbers that were written in an unusual way."""
-        found = []
+        """Columns left out, cells that were read in an unusual way, levels that may be one, values filled in."""
+        columns = self.columns.values()
         reasons: dict[str, list[str]] = {}
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name)
-        if reasons:
-            shown = [f"{_some(names, _NAMED)} ({reason})" for reason, names in reasons.items()]
-            found.append(f"Columns ignored: {'; '.join(shown)}.")
-        if self._read:
-            found.append(f"Read as numbers: {'; '.join(self._read)}.")
-        if self._odd:
-            found.append(
-                f"Read as categories, since not all cells are numbers: {_some(self._odd)}. If these cells mean 'not "
-                f"known', say so ({option('missing')})."
-            )
-        if self._mixed_dates:
-            found.append(f"Dates in more than one format were read: {_some(self._mixed_dates)}.")
-        for name in self._topics:
-            alone = option("text_column", name)
-            found.append(f"The text {name} is used by its main topics, weighted as one number; {alone} uses it alone.")
-        return found
+        ignored = "; ".join(f"{listing(names, _NAMED)} ({reason})" for reason, names in reasons.items())
+        mixed = [column.name for column in columns if isinstance(column, DateColumn) and column.form == MIXED]
+        levels = {column.name: spelled_alike(column.levels) for column in columns if isinstance(column, CategoryColumn)}
+        alike = listing([f"{name} ({groups})" for name, groups in levels.items() if groups], 3)
+        said: dict[str, Any] = {
+            f"Columns ignored: {ignored}.": ignored,
+            f"Read as numbers: {'; '.join(self._read)}.": self._read,
+            f"Read as categories, since not all cells are numbers: {listing(self._odd, 5)}. If these cells mean 'not "
+            f"known', say so ({option('missing')}).": self._odd,
+            f"Dates in more than one format were read: {listing(mixed, 5)}.": mixed,
+        }
+        for column in columns:
+            if isinstance(column, TopicColumn):
+                alone = option("text_column", column.name)
+                told = (
+                    f"The text {column.name} is used by its main topics, weighted as one number; {alone} uses it alone."
+                )
+                said[told] = True
+        said[f"Levels that differ only in capitals or spaces count as different: {alike}."] = alike
+        said |= dict.fromkeys(self._filled_in(), True)
+        return [note for note, happened in said.items() if happened]
 
-    def doubts(self) -> list[str]:
-        """Values that may mean "not known", or be errors."""
-        used = {column.name: self._numbers[column.name] for column in self.columns if column.name in self._numbers}
-        return far_values_doubts(used)
+    def _filled_in(self) -> list[str]:
+        """What was done about missing values, in words."""
+        said: dict[str, list[str]] = {}
+        for name, column in self.columns.items():
+            missing = self._cells(name, text=_is_text(column)).missing
+            how = "no words" if _is_text(column) else "the median of the task"
+            how = "the shares of the task" if isinstance(column, CategoryColumn) else how
+            if missing.any():
+                tasks = set(np.asarray(self._tasks)[missing])
+                unknown = sorted(tasks - set(getattr(column, "fills", tasks)))
+                nowhere = f"; none is known in {listing(unknown, 3)}: there from all rows" if unknown else ""
+                said.setdefault(how, []).append(f"{name} ({missing.sum()}{nowhere})")
+        filled = "; ".join(f"by {how}: {listing(names, 8)}" for how, names in said.items())
+        return [f"Missing values were filled in {filled}."] if said else []
 
     def _learn(self, cells: Cells) -> Column | str:
         """How a column becomes features, or in words why it is left out."""
-        options = self._options
-        if cells.missing.all():
+        options, n_known = self._options, int((~cells.missing).sum())
+        if n_known == 0:
             return "empty in every row"
         if cells.distinct == 1:
             return f"the same in every row{' where it is known' if cells.missing.any() else ''}"
-        if not self._asked_for and _of_tasks(cells, self._tasks):
+        if not self._asked_for and self._of_tasks(cells):
             return "the same in all rows of a task"
-        if cells.missing.mean() > 1 - _LEAST_KNOWN and not self._asked_for:
+        if not self._asked_for and n_known < _LEAST_KNOWN * len(cells.missing):
             return f"missing in {int(cells.missing.sum())} of {len(cells.missing)} rows"
-        if cells.name not in options.categories:
-            numbers = read_numbers(cells, options.decimal)
-            if numbers is not None:
-                return self._learn_numbers(cells, *numbers)
-            dates = read_dates(cells, options.date_format)
-            if dates is not None:
-                self._mixed_dates += [cells.name] * (dates[1] == MIXED)
-                return DateColumn.learn(cells, *dates, options.scaling, self._tasks)
-            odd = odd_among_numbers(cells)
-            if odd:
-                self._odd.append(f"{cells.name} ({odd})")
-        if self._is_category(cells):
+        category = cells.name in options.categories
+        numbers = None if category else cells.numbers(options.decimal)
+        if not self._asked_for and not category:
+            reason = identifier(cells, None if numbers is None else numbers[0], np.asarray(self._tasks.codes))
+            if reason is not None:
+                return self._identified(cells, reason)
+        if numbers is not None:
+            self.numbers[cells.name] = numbers[0]
+            self._say_how_read(cells, *numbers)
+            return NumberColumn.learn(cells, *numbers, options.scaling, self._tasks)
+        dates = None if category else cells.dates(options.date_format)
+        if dates is not None:
+            return DateColumn.learn(cells, *dates, options.scaling, self._tasks)
+        odd = "" if category else cells.odd_among_numbers()
+        if odd:
+            self._odd.append(f"{cells.name} ({odd})")
+        own = n_known >= _FEW_ROWS and cells.distinct > _MOST_DISTINCT * n_known
+        if category or (cells.distinct <= MOST_LEVELS and not own):
             return CategoryColumn.learn(cells, options.scaling, self._tasks)
-        words = float(np.mean([len(value.split()) for value in cells.strings[~cells.missing]]))
+        return self._names_or_text(cells, n_known)
+
+    def _names_or_text(self, cells: Cells, n_known: int) -> str:
+        """Why a column of strings that is no category is left out; free text is used later."""
+        texts = [value.split() for value in cells.strings[~cells.missing]]
+        words = sum(map(len, texts)) / n_known
         hint = f"a name? {option('keys')}; a category? {option('categories')}"
-        if words < _TEXT_WORDS and cells.distinct > _NEARLY * (~cells.missing).sum() and not self._asked_for:
-            self._keep_identifier(cells)
-            return "a name or code, another one in nearly every row"
+        if words < _TEXT_WORDS and cells.distinct > NEARLY * n_known and not self._asked_for:
+            return self._identified(cells, "a name or code, different in nearly every row")
         if words >= _TEXT_WORDS:
             hint = f"free text? {option('text_column', cells.name)}"
-            if _repeats_words(cells):
-                self.texts.append(cells.name)
+            if _repeats_words(texts):
+                self._texts.append(cells.name)
         reason = f"{cells.distinct} distinct values; {hint}"
         if self._asked_for:
             raise TableError(
@@ -378,68 +362,41 @@ class _Learner:
             )
         return reason
 
-    def _learn_numbers(self, cells: Cells, values: Any, form: Any) -> Column | str:
-        reason = None if self._asked_for else identifier(cells.name, values, self._tasks)
-        if reason is not None:
-            self._keep_identifier(cells)
-            return reason
-        if form.written_out:
-            bounds = np.array([cell[:1] in BOUNDS and cell != "" for cell in cells.strings])
-            spelled = form.decimal == "." and any(c.isalpha() for c in cells.strings[0])
-            if bounds.any() or form.unit or spelled:
-                first = int(np.argmax(bounds if bounds.any() else ~cells.missing))
-                self._read.append(f"{cells.name} ({cells.strings[first]!r} is {values[first]:,.10g})")
-        self._numbers[cells.name] = values
-        return NumberColumn.learn(cells, values, form, self._options.scaling, self._tasks)
-
-    def _keep_identifier(self, cells: Cells) -> None:
+    def _identified(self, cells: Cells, reason: str) -> str:
         """Keep a column that names every row, to find the rows again."""
         if cells.distinct == len(cells.missing):
             self.identifiers.append(cells.name)
+        return reason
 
-    def _is_category(self, cells: Cells) -> bool:
-        if cells.name in self._options.categories:
-            return True
-        known = int((~cells.missing).sum())
-        own = known >= _FEW_ROWS and cells.distinct > _MOST_DISTINCT * known
-        return cells.distinct <= MOST_LEVELS and not own
+    def _say_how_read(self, cells: Cells, values: NDArray[np.float64], form: NumberForm) -> None:
+        if not form.written_out:
+            return
+        bounds, first = cells.bounds(), int(np.argmax(~cells.missing))
+        spelled = form.decimal == "." and any(c.isalpha() for c in cells.strings[first])
+        if bounds.any() or form.unit or spelled:
+            first = int(np.argmax(bounds)) if bounds.any() else first
+            self._read.append(f"{cells.name} ({cells.strings[first]!r} is {values[first]:,.10g})")
 
-
-def _rows(count: int) -> str:
-    return f"{count} row{'s' if count != 1 else ''}"
-
-
-def _of_tasks(cells: Cells, tasks: NDArray[np.str_]) -> bool:
-    """Whether a column says nothing of rows but which task, or group of tasks, they belong to."""
-    if cells.distinct > len(np.unique(tasks)):
-        return False
-    known = ~cells.missing
-    pairs = set(zip(tasks[known].tolist(), cells.strings[known].tolist()))
-    owners = {task for task, _ in pairs}
-    return 1 < len(owners) == len(pairs) and int(known.sum()) >= _ROWS_TO_DIFFER * len(owners)
+    def _of_tasks(self, cells: Cells) -> bool:
+        """Whether a column says nothing of rows but which task, or group of tasks, they belong to."""
+        if cells.distinct > len(self._tasks.categories):
+            return False
+        tasks = np.asarray(self._tasks.codes)[~cells.missing]
+        owners, pairs = set(tasks.tolist()), set(zip(tasks.tolist(), cells.known.tolist()))
+        return 1 < len(owners) == len(pairs) and len(tasks) >= _ROWS_TO_DIFFER * len(owners)
 
 
-def _repeats_words(cells: Cells) -> bool:
+def _is_text(column: Column) -> bool:
+    return isinstance(column, TextColumn | TopicColumn)
+
+
+def _with_rows(incomplete: Sequence[Cells]) -> str:
+    return ", ".join(f"{cells.name} ({counted(cells.missing.sum(), 'row')})" for cells in incomplete)
+
+
+def _repeats_words(texts: Sequence[list[str]]) -> bool:
     """Whether texts share words, as sentences do; names and addresses hardly do."""
-    texts = [set(value.lower().split()) for value in cells.strings[~cells.missing]]
-    counts = Counter(word for words in texts for word in words)
+    different = [{word.lower() for word in words} for words in texts]
+    counts = Counter(word for words in different for word in words)
     common = {word for word, times in counts.items() if times >= max(3, _COMMON_WORD * len(texts))}
-    return bool(np.mean([len(words & common) / max(len(words), 1) for words in texts]) >= _COMMON_SHARE)
-
-
-def _named_columns(table: Table, options: EncodingOptions) -> list[str] | None:
-    """The columns the user asked for, checked; None where they are left to us."""
-    table.require_columns(list(options.keys), option("keys"))
-    table.require_columns(list(options.categories), option("categories"))
-    if options.text_column is not None:
-        table.require_columns([options.text_column], option("text_column"))
-        return [options.text_column]
-    if options.columns is None:
-        return None
-    table.require_columns(list(options.columns), option("columns"))
-    return list(dict.fromkeys(options.columns))
-
-
-def _some(values: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(values[:most])
-    return f"{shown} and {len(values) - most} more" if len(values) > most else shown
+    return bool(np.mean([len(words & common) / max(len(words), 1) for words in different]) >= _COMMON_SHARE)

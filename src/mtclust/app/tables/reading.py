@@ -21,12 +21,13 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
 from mtclust.exceptions import TableError
-from mtclust.util.extras import require
-from mtclust.util.wording import option
+from mtclust.util.messages import option
+from mtclust.util.system import require
 
 #: separators that are looked for
 SEPARATORS = (",", ";", "\t", "|")
@@ -52,23 +53,15 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+#: what to do where the first line of a table does not name its columns
+_ABOVE = " If the header is not in the first line, remove what stands above it."
 #: what text is taken for that is not Unicode: Windows in Western Europe and America, and what can hold any byte
 _GUESSED = ("cp1252", "latin-1")
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How files are read; None is recognised from the file.
-
-    Attributes
-    ----------
-    separator : str or None
-        Between two fields of a text file.
-    encoding : str or None
-        Of a text file.
-    sheet : str or None
-        Of an Excel file; the first by default.
-    """
+    """How files are read: separator and encoding of text files, the sheet of an Excel file; None is found out."""
 
     separator: str | None = None
     encoding: str | None = None
@@ -77,16 +70,7 @@ class ReadOptions:
 
 @dataclass
 class FileTable:
-    """What a file holds.
-
-    Attributes
-    ----------
-    name : str
-    frame : pandas.DataFrame
-        Strings where the file was a text file.
-    notes : list of str
-        What had to be guessed.
-    """
+    """What a file holds, strings where it was a text file, and notes on what had to be guessed."""
 
     name: str
     frame: Any
@@ -110,18 +94,35 @@ def read_file(path: str | Path, options: ReadOptions) -> FileTable:
         text = _decoded(found, content, options)
         is_json = suffix in _JSON or (suffix == "" and text.lstrip()[:1] in ("{", "["))
         found.frame = _read_json(name, text) if is_json else _read_text(found, text, suffix, options)
-    found.frame.columns = [str(column).strip() for column in found.frame.columns]
-    refuse_duplicates(name, list(found.frame.columns))
-    refuse_nested(name, found.frame)
-    found.frame = _without_empty_end(found)
+    found.frame = _without_empty_end(found, checked_columns(name, found.frame))
     if len(found.frame) == 0:
         raise TableError(f"{name} has a header but no rows; give a table with some.")
     return found
 
 
-def _without_empty_end(found: FileTable) -> Any:
+def column_names(path: str | Path, options: ReadOptions) -> list[str] | None:
+    """The names in the first line of a text file, without reading the rest; None where they are not as they should."""
+    path = Path(path)
+    known = (".csv", ".tsv", ".txt", ".gz", ".bz2", ".xz")
+    if str(path) == STANDARD_INPUT or not path.is_file() or path.suffix.lower() not in known:
+        return None
+    opened: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
+    try:
+        with opened(path, "rb") as stream:
+            beginning = stream.read(_SNIFFED)
+        text = codecs.getincrementaldecoder(options.encoding or _marked(beginning))().decode(beginning)
+        suffix = PurePath(path.stem).suffix.lower() if opened is not open else path.suffix.lower()
+        separator = options.separator or ("\t" if suffix == ".tsv" else sniff_separator(text))
+        header, row = islice(csv.reader(text.splitlines(), delimiter=separator), 2)
+        names = [name.strip() for name in header]
+        return names if len(row) == len(names) == len({*names, ""}) - 1 else None
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, LookupError, csv.Error):
+        return None
+
+
+def _without_empty_end(found: FileTable, frame: Any) -> Any:
     """The table without the empty rows that spreadsheets leave at its end."""
-    frame, end = found.frame, len(found.frame)
+    end = len(frame)
     while end and not any(str(value) for value in frame.iloc[end - 1].dropna()):
         end -= 1
     if end < len(frame):
@@ -208,9 +209,13 @@ def _read_json(name: str, text: str) -> Any:
     return pandas.DataFrame(records)
 
 
+def _marked(content: bytes) -> str:
+    return next((name for mark, name in _BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
+
+
 def _decoded(found: FileTable, content: bytes, options: ReadOptions) -> str:
     """The text of a file; what is no Unicode is guessed, and said."""
-    marked = next((name for mark, name in _BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
+    marked = _marked(content)
     encoding = options.encoding or marked
     try:
         return content.decode(encoding)
@@ -294,14 +299,42 @@ def refuse_duplicates(name: str, columns: Sequence[str]) -> None:
     twice = sorted(column for column, times in Counter(column.strip() for column in columns).items() if times > 1)
     if twice:
         shown = ", ".join(repr(column) if column else "'' (no name)" for column in twice)
-        above = " If the header is not in the first line, remove what stands above it." if "" in twice else ""
+        above = _ABOVE if "" in twice else ""
         raise TableError(f"{name} has more than one column named {shown}; rename them in the header.{above}")
 
 
-def refuse_nested(name: str, frame: Any) -> None:
-    """Refuse a table with lists or records in its cells."""
+def checked_columns(name: str, frame: Any) -> Any:
+    """A table whose columns are named by strings, each another; lists and records in its cells are refused."""
+    frame = frame.set_axis([str(column).strip() for column in frame.columns], axis=1)
+    refuse_duplicates(name, list(frame.columns))
     for column in frame.columns:
         if frame[column].dtype == object:
             kinds = {type(value).__name__ for value in frame[column].dropna().head(20)}
             if kinds & {"ndarray", "list", "dict"}:
                 raise TableError(f"{name}: column {column!r} holds lists or records; only plain columns can be used.")
+    return frame
+
+
+def refuse_single(name: str, columns: Sequence[str], notes: Sequence[str] = ()) -> None:
+    """Refuse a single file without a task column."""
+    raise TableError(
+        f"{option('task')} is needed with a single file: the column that says which task a row belongs to. "
+        f"{name} has {shown_columns(columns)}. Or give several files, one per task."
+        f"{''.join(f' ({note})' for note in notes)}"
+    )
+
+
+def refuse_absent(names: Sequence[str], asked: str, columns: Sequence[str], task_column: str | None = None) -> None:
+    """Refuse names that are no columns, with the columns there are."""
+    if task_column is not None and task_column in names:
+        raise TableError(f"{asked} names {task_column!r}, which is the task column; leave it out.")
+    absent = ", ".join(repr(name) for name in names if name not in columns)
+    if absent:
+        above = _ABOVE if sum(column.startswith("Unnamed: ") for column in columns) > 1 else ""
+        raise TableError(f"{asked}: there is no column {absent}. The columns are {shown_columns(columns)}.{above}")
+
+
+def shown_columns(columns: Sequence[str], most: int = 30) -> str:
+    """Names of columns in a message."""
+    shown = ", ".join(repr(name) for name in columns[:most])
+    return f"{shown} and {len(columns) - most} more" if len(columns) > most else shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,16 @@ from mtclust.app.tables.reading import (
     STANDARD_INPUT,
     FileTable,
     ReadOptions,
+    checked_columns,
     read_file,
-    refuse_duplicates,
-    refuse_nested,
+    refuse_absent,
+    refuse_single,
+    shown_columns,
 )
-from mtclust.app.tables.values import column_strings, stripped, written
+from mtclust.app.tables.values import Cells, column_strings, counted, written
 from mtclust.exceptions import TableError
-from mtclust.util.extras import require
-from mtclust.util.wording import option
+from mtclust.util.messages import option
+from mtclust.util.system import require
 
 #: tasks with fewer rows on average are no tasks, from this many tasks on
 _LEAST_ROWS, _FEW_TASKS = 3, 10
@@ -59,17 +61,20 @@ class Table:
     task_column: str | None
     index: Any = None
     notes: tuple[str, ...] = ()
+    _cells: dict[Any, Cells] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.tasks)
 
+    def cells(self, name: str, missing: tuple[str, ...]) -> Cells:
+        """The cells of a column, read once; ``missing`` are those that mean "not known"."""
+        if (name, missing) not in self._cells:
+            self._cells[name, missing] = Cells(self.frame[name], self.row_numbers, missing)
+        return self._cells[name, missing]
+
     def require_columns(self, names: Sequence[str], asked: str) -> None:
         """Refuse names that are no columns, with the columns there are."""
-        if self.task_column is not None and self.task_column in names:
-            raise TableError(f"{asked} names {self.task_column!r}, which is the task column; leave it out.")
-        unknown = [name for name in names if name not in self.frame.columns]
-        if unknown:
-            raise TableError(_no_such_column(asked, unknown, list(self.frame.columns)))
+        refuse_absent(names, asked, list(self.frame.columns), self.task_column)
 
 
 def read_tables(
@@ -86,16 +91,11 @@ def read_tables(
     ``common_columns`` takes those that all have. A single file is a task with ``file_is_task``.
     """
     options = options or ReadOptions()
-    if task_column is None and len(paths) == 1 and not file_is_task:
-        found = read_file(paths[0], options)
-        raise TableError(
-            f"{option('task')} is needed with a single file: the column that says which task a row belongs to. "
-            f"{found.name} has {_listing(list(found.frame.columns))}. Or give several files, one per task."
-            f"{''.join(f' ({note})' for note in found.notes)}"
-        )
     if [str(path) for path in paths].count(STANDARD_INPUT) > 1:
         raise TableError("the standard input (-) can be read only once; give it once.")
     read = [read_file(path, options) for path in paths]
+    if task_column is None and len(read) == 1 and not file_is_task:
+        refuse_single(read[0].name, list(read[0].frame.columns), read[0].notes)
     table = _stacked(read, common_columns, list(paths) if task_column is None else None)
     return table if task_column is None else _with_task_column(table, task_column)
 
@@ -124,11 +124,11 @@ def table_of_frames(given: Any, task: Any, *, common_columns: bool = False) -> T
     if task is None:
         raise TableError(
             f"{option('task')} is needed: the column that says which task a row belongs to. The columns are "
-            f"{_listing(list(table.frame.columns))}. Or give a mapping from the names of the tasks to their tables."
+            f"{shown_columns(table.frame.columns.tolist())}. Or give a mapping from the names of tasks to their tables."
         )
     name = _column_name(task, frame)
     if name is None:
-        return replace(table, tasks=_aligned(task, frame.index))
+        return _with_tasks(table, _aligned(task, frame.index), "task is missing in")
     if name not in table.frame.columns and task in frame.index.names:
         raise TableError(
             f"task: {name!r} is a level of the table's index, not a column; give table.reset_index({name!r})."
@@ -148,33 +148,18 @@ def as_pandas(given: Any) -> Any:
     pandas = require("pandas", "cli")
     if isinstance(given, pandas.DataFrame):
         return given
-    if type(given).__module__.startswith("polars") and hasattr(given, "collect"):
-        given = given.collect()
-    if type(given).__module__.startswith("polars") and hasattr(given, "to_dict"):
-        return pandas.DataFrame({name: _polars_column(column) for name, column in given.to_dict().items()})
+    if type(given).__module__.startswith("polars"):
+        require("pyarrow", "cli")
+        return (given.collect() if hasattr(given, "collect") else given).to_pandas()
     raise TableError(
         f"table is of type {type(given).__name__}; give a pandas or polars data frame, a mapping from tasks to data "
         "frames, or the path of a file."
     )
 
 
-def _polars_column(column: Any) -> Any:
-    """A column of polars; integers and booleans with gaps keep their kind."""
-    pandas = require("pandas", "cli")
-    kind = str(column.dtype)
-    if column.null_count() and kind.startswith(("Int", "UInt")):
-        return pandas.array(column.to_list(), dtype="Int64")
-    if kind.startswith(("Date", "Datetime")):
-        return pandas.to_datetime(pandas.Series(column.to_list()))
-    return pandas.Series(column.to_list(), dtype=None if kind.startswith(("Int", "UInt", "Float")) else object)
-
-
 def _prepared(name: str, frame: Any) -> Any:
     """Rows numbered from 0, columns named by strings; durations become days."""
-    frame = frame.reset_index(drop=True)
-    frame.columns = [str(column) for column in frame.columns]
-    refuse_duplicates(name, list(frame.columns))
-    refuse_nested(name, frame)
+    frame = checked_columns(name, frame.reset_index(drop=True))
     durations = [column for column in frame.columns if frame[column].dtype.kind == "m"]
     return frame.assign(**{column: frame[column].dt.total_seconds() / 86_400 for column in durations})
 
@@ -189,7 +174,7 @@ def _stacked(read: Sequence[FileTable], common_columns: bool, paths: Sequence[st
         if not common:
             raise TableError("the tables have no column in common; rename the columns that mean the same.")
         if dropped:
-            notes.append(f"Columns that only some of the tables have were left out: {_listing(dropped)}.")
+            notes.append(f"Columns that only some of the tables have were left out: {shown_columns(dropped)}.")
         frames = [frame[common] for frame in frames]
     for found, frame in zip(read[1:], frames[1:]):
         _require_same_columns(read[0].name, list(frames[0].columns), found.name, list(frame.columns))
@@ -202,16 +187,28 @@ def _stacked(read: Sequence[FileTable], common_columns: bool, paths: Sequence[st
 
 
 def _with_task_column(table: Table, task_column: str) -> Table:
-    if task_column not in table.frame.columns:
-        raise TableError(_no_such_column(option("task"), [task_column], list(table.frame.columns)))
-    tasks = stripped(column_strings(table.frame[task_column]))
-    empty = np.flatnonzero(tasks == "")
-    if len(empty):
+    table.require_columns([task_column], option("task"))
+    asked = option("task", repr(task_column))
+    table = _with_tasks(table, table.frame[task_column], f"{asked} is empty in")
+    return replace(table, frame=table.frame.drop(columns=task_column), task_column=task_column)
+
+
+def _with_tasks(table: Table, column: Any, empty: str) -> Table:
+    """The table with one task per row; spaces around names are no part of them, which is told where it joins two."""
+    pandas = require("pandas", "cli")
+    codes, different = pandas.factorize(column)  # rows of one task share its name, which may be long
+    written_out = [*column_strings(pandas.Series(different)), ""]
+    tasks = np.array([name.strip() for name in written_out], dtype=object)[codes]
+    missing = np.flatnonzero(tasks == "")
+    if len(missing):
         raise TableError(
-            f"{option('task', repr(task_column))} is empty in {len(empty)} rows (first: row "
-            f"{table.row_numbers[empty[0]]}); every row needs a task. Fill it in or remove these rows."
+            f"{empty} {counted(len(missing), 'row')} (first: row {table.row_numbers[missing[0]]}); every row needs a "
+            "task. Fill it in or remove these rows."
         )
-    return replace(table, frame=table.frame.drop(columns=task_column), tasks=tasks, task_column=task_column)
+    spellings = Counter(name.strip() for name in set(written_out))
+    joined = [name for name, times in spellings.items() if times > 1]
+    notes = [f"Names of tasks that differ only in spaces around them are one task: {shown_columns(sorted(joined), 8)}."]
+    return replace(table, tasks=tasks, notes=(*table.notes, *notes * bool(joined)))
 
 
 def refuse_rows_as_tasks(table: Table) -> None:
@@ -221,15 +218,15 @@ def refuse_rows_as_tasks(table: Table) -> None:
         return
     name = "the tasks" if table.task_column is None else f"{option('task', repr(table.task_column))}"
     proposed = [c for c in table.frame.columns if 1 < table.frame[c].nunique() <= min(_PROPOSED_VALUES, n // 10)]
-    hint = f" Columns with few values are {_listing(proposed, 8)}." if proposed else ""
+    hint = f" Columns with few values are {shown_columns(proposed, 8)}." if proposed else ""
     raise TableError(
         f"{name}: {m:,} tasks in {n:,} rows; what differs in nearly every row names rows, not tasks. A task is a group "
         f"of rows that is clustered together, such as a shop or a hospital.{hint}"
     )
 
 
-def _aligned(task: Any, index: Any) -> NDArray[Any]:
-    """One task per row, as strings; a series is matched by its index."""
+def _aligned(task: Any, index: Any) -> Any:
+    """One task per row as a series; one with an index is matched by it."""
     pandas = require("pandas", "cli")
     if isinstance(task, pandas.Series) and not task.index.equals(index):
         if not (task.index.is_unique and index.is_unique and len(task) == len(index) and index.isin(task.index).all()):
@@ -238,13 +235,7 @@ def _aligned(task: Any, index: Any) -> NDArray[Any]:
     values = pandas.Series(list(task) if not isinstance(task, pandas.Series) else task.to_numpy())
     if len(values) != len(index):
         raise TableError(f"task has {len(values)} entries but the table has {len(index)} rows; give one per row.")
-    strings = stripped(column_strings(values))
-    if np.any(strings == ""):
-        row = int(np.argmax(strings == "")) + 1
-        raise TableError(
-            f"task is missing in {int(np.sum(strings == ''))} rows (first: row {row}); every row needs one."
-        )
-    return strings
+    return values
 
 
 def _task_names(paths: Sequence[str | Path]) -> list[str]:
@@ -263,20 +254,10 @@ def _require_same_columns(first: str, expected: list[str], name: str, columns: l
     missing, surplus = [c for c in expected if c not in columns], [c for c in columns if c not in expected]
     if not missing and not surplus:
         return
-    differences = [f"lacks {_listing(missing)}"] * bool(missing) + [f"has {_listing(surplus)} as well"] * bool(surplus)
+    differences = [f"lacks {shown_columns(missing)}"] * bool(missing) + [
+        f"has {shown_columns(surplus)} as well"
+    ] * bool(surplus)
     raise TableError(
         f"{name} and {first} must have the same columns; {name} {' and '.join(differences)}. "
         f"{option('common_columns')} uses those that all have."
     )
-
-
-def _no_such_column(asked: str, names: Sequence[str], columns: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in names)
-    nameless = sum(column.startswith("Unnamed: ") for column in columns)
-    above = " If the header is not in the first line, remove what stands above it." if nameless > 1 else ""
-    return f"{asked}: there is no column {shown}. The columns are {_listing(columns)}.{above}"
-
-
-def _listing(columns: Sequence[str], most: int = 30) -> str:
-    shown = ", ".join(repr(name) for name in columns[:most])
-    return f"{shown} and {len(columns) - most} more" if len(columns) > most else shown

@@ -8,7 +8,7 @@
   // -- highlighting: one rule fades everything that belongs to another cluster or task -------------------------------
   const sheet = document.head.appendChild(document.createElement("style")).sheet;
   const always = ".chip, .bar [data-c], option";
-  const marks = ".point, .dot, .stack button, .hinton g";
+  const marks = ".point, .dot, .stack button";
 
   function highlight() {
     while (sheet.cssRules.length) sheet.deleteRule(0);
@@ -94,37 +94,26 @@
     path.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${size})`);
   }
 
-  function draw(axes) {
-    root.dataset.axesShown = axes;
+  function draw() {
     for (const svg of document.querySelectorAll("svg[data-view]")) {
       const view = data.views[svg.dataset.view];
       const size = view.cluster.length > 400 ? 0.65 : view.cluster.length > 150 ? 0.85 : 1.05;
-      let layer = svg.querySelector("g");
-      if (!layer) {
-        layer = document.createElementNS(svgNamespace, "g");
-        view.cluster.forEach((cluster, i) => {
-          const path = document.createElementNS(svgNamespace, "path");
-          path.setAttribute("d", data.shapes[cluster % data.shapes.length]);
-          path.setAttribute("fill", `var(--c${cluster % data.colours})`);
-          path.setAttribute("class", "point");
-          Object.assign(path.dataset, { view: svg.dataset.view, point: i, c: cluster, pick: "c" });
-          layer.append(path);
-        });
-        svg.append(layer);
-      }
-      [...layer.children].forEach((path, i) => place(path, view[axes][i], size));
-    }
-    for (const button of document.querySelectorAll("[data-axes]")) {
-      button.setAttribute("aria-pressed", String(button.dataset.axes === axes));
+      const layer = document.createElementNS(svgNamespace, "g");
+      view.cluster.forEach((cluster, i) => {
+        const path = document.createElementNS(svgNamespace, "path");
+        path.setAttribute("d", data.shapes[cluster % data.shapes.length]);
+        path.setAttribute("fill", `var(--c${cluster % data.colours})`);
+        path.setAttribute("class", "point");
+        Object.assign(path.dataset, { view: svg.dataset.view, point: i, c: cluster, pick: "c" });
+        place(path, view.place[i], size);
+        layer.append(path);
+      });
+      svg.append(layer);
     }
   }
+  draw();
 
-  for (const button of document.querySelectorAll("[data-axes]")) {
-    button.addEventListener("click", () => draw(button.dataset.axes));
-  }
-  draw("common");
-
-  // -- groups of tasks: folded where there are many, unfolded by a click -----------------------------------------------
+  // -- many tasks are folded; a click unfolds them ---------------------------------------------------------------------
   function fold(button, folded) {
     document.querySelector(`[data-block="${Number(button.dataset.fold)}"]`).classList.toggle("folded", folded);
     button.setAttribute("aria-expanded", String(!folded));
@@ -161,22 +150,6 @@
   for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", hints);
   window.addEventListener("resize", hints);
   hints();
-
-  // -- labels as a table for a spreadsheet; a cell that it would execute gets a ' in front --------------------------------
-  function cell(text) {
-    const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?\d+([.,]\d+)?$/.test(text) ? `'${text}` : text;
-    return `"${safe.replaceAll('"', '""')}"`;
-  }
-  document.getElementById("download")?.addEventListener("click", () => {
-    const all = data.labels;
-    const lines = all.name.map((name, i) =>
-      [cell(name), cell(data.tasks[all.task[i]]), cell(data.clusters[all.cluster[i]]), all.margin[i] ?? ""].join(","));
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([["row,task,cluster,margin", ...lines, ""].join("\n")], { type: "text/csv" }));
-    link.download = "labels.csv";
-    link.click();
-    URL.revokeObjectURL(link.href);
-  });
 
   // -- light and dark -------------------------------------------------------------------------------------------------
   const theme = document.getElementById("theme");

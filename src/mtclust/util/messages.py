@@ -1,0 +1,270 @@
+"""What is said to users: names that come from their data, options as they write them, warnings, progress."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import unicodedata
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+T = TypeVar("T")
+LOGGER = logging.getLogger("mtclust")
+LOGGER.addHandler(logging.NullHandler())
+
+#: options whose name on the command line is another one
+_NAMES = {"task": "--task-column", "n_clusters": "--clusters", "keys": "--key", "new_tasks": "--new-task"}
+#: options that are said or not said
+_FLAGS = ("common_columns", "impute", "new_tasks")
+#: packages whose lines are not the user's: our own, and those that stand between the user and us
+_BETWEEN = {"mtclust", "importlib", "sklearn", "joblib", "numba", "dask", "distributed"}
+
+
+def shown_name(name: Any, longest: int = 24) -> str:
+    r"""A task's or column's name on one line: control characters spelled out, the middle of a long one left out.
+
+    Both ends are kept, since names often differ only in the last characters.
+
+    Examples
+    --------
+    >>> shown_name("north\nwest"), shown_name("measurements of station 1138", longest=15)
+    ('north\\nwest', 'measure…on 1138')
+    """
+    text = spelled_out(str(name))
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 2
+    return text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
+
+
+def spelled_out(text: str) -> str:
+    r"""A text in which nothing is hidden: control characters and marks that turn the order of reading are spelled out.
+
+    Examples
+    --------
+    >>> spelled_out("gnp.\u202egod"), spelled_out("Zürich 東京")
+    ('gnp.\\u202egod', 'Zürich 東京')
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text
+    )
+
+
+def distinct_names(names: Sequence[Any], longest: int = 24) -> list[str]:
+    """Names that are too long, shortened where they are all equal rather than where they differ.
+
+    Examples
+    --------
+    >>> distinct_names(["Hospital No. 7 of the Northern Region", "Hospital No. 8 of the Southern Region"], 18)
+    ['…7…Northern…', '…8…Southern…']
+    >>> distinct_names([f"Hospital No. {number} of the Northern Region" for number in (17, 18)])
+    ['…No. 17…', '…No. 18…']
+    >>> distinct_names(["Oslo", "Rome"])
+    ['Oslo', 'Rome']
+    """
+    texts = [shown_name(name, 10_000) for name in names]
+    if max(map(len, texts), default=0) <= longest or len(set(texts)) < 2:
+        return [shown_name(text, longest) for text in texts]
+    shorter = _without_equal_words(texts, longest)
+    beginnings = [text if len(text) <= longest else text[: longest - 1].rstrip() + "…" for text in texts]
+    if shorter == texts and len(set(beginnings)) == len(set(texts)):
+        return beginnings
+    shown = [shown_name(text, longest) for text in shorter]
+    return shown if len(set(shown)) == len(set(texts)) else shorter
+
+
+def _room(parts: Sequence[list[str]], ahead: int, behind: int) -> int:
+    return max(len("".join(part[ahead : len(part) - behind])) for part in parts)
+
+
+def _without_equal_words(texts: Sequence[str], longest: int) -> list[str]:
+    """What differs between the texts; an ellipsis stands for words that all have in the same place."""
+    parts = [re.findall(r"\w+|\W+", text) for text in texts]
+    ahead = 0
+    shortest = min(map(len, parts))
+    while ahead < shortest and len({part[ahead] for part in parts}) == 1:
+        ahead += 1
+    behind = 0
+    while behind < shortest - ahead and len({part[-1 - behind] for part in parts}) == 1:
+        behind += 1
+    equal = ahead
+    while ahead and _room(parts, ahead - 1, behind) <= longest // 2:
+        ahead -= 1  # a word that all have, where there is room: No. 7 rather than 7
+    inner = [part[ahead : len(part) - behind] for part in parts]
+    same = set()
+    if len({len(part) for part in inner}) == 1:
+        same = {k for k in range(equal - ahead, len(inner[0])) if len({part[k] for part in inner}) == 1}
+    found = []
+    for part in inner:
+        kept = "".join("\0" if k in same else word for k, word in enumerate(part))
+        text = re.sub("\0+", lambda gap: "…" if len(gap.group()) > 1 else " ", kept)
+        found.append("…" * bool(ahead) + text.strip() + "…" * bool(behind))
+    return found
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes: East Asian characters two, combining ones none.
+
+    Examples
+    --------
+    >>> columns("Zürich"), columns("東京")
+    (6, 4)
+    """
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def padded(text: str, width: int) -> str:
+    """The text filled up with blanks to a number of columns."""
+    return text + " " * (width - columns(text))
+
+
+def listing(names: Sequence[Any], most: int = 4) -> str:
+    """A few names in a sentence.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c"]), listing([1, 2, 3, 4, 5, 6])
+    ('a, b and c', '1, 2, 3, 4 and 2 more')
+    """
+    texts = [str(name) for name in names]
+    if len(texts) > most:
+        return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+    return "".join(texts) if len(texts) < 2 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+_on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """Name options as the command line does, inside the ``with`` block."""
+    token = _on_command_line.set(True)
+    try:
+        yield
+    finally:
+        _on_command_line.reset(token)
+
+
+def advice(in_python: str, on_line: str) -> str:
+    """What to do about something, as the user of Python or of the command line would."""
+    return on_line if _on_command_line.get() else in_python
+
+
+def option(name: str, value: str = "") -> str:
+    """An option as the user writes it: ``--text-column`` on the command line, ``text_column=`` in Python.
+
+    Examples
+    --------
+    >>> option("text_column", "'review'"), option("keys")
+    ("text_column='review'", 'keys')
+    >>> with on_command_line():
+    ...     option("text_column", "'review'"), option("keys")
+    ("--text-column 'review'", '--key')
+    """
+    if not _on_command_line.get():
+        value = value or ("True" if name in _FLAGS else "")
+        return f"{name}={value}" if value else name
+    spelled = _NAMES.get(name, "--" + name.replace("_", "-"))
+    return f"{spelled} {value}" if value else spelled
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn with the place outside the library that called it, however deep the warning comes from.
+
+    The package that calls this function is not the user's either.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_user("be careful", UserWarning)
+    >>> "messages.py" in caught[0].filename
+    False
+    """
+    frame: Any = sys._getframe(1)
+    passed = _BETWEEN | {_package(frame)}
+    while _package(frame) in passed and frame.f_back is not None:
+        frame = frame.f_back
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+def _package(frame: Any) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+class _UnderWay(NamedTuple):
+    """The estimator that is being fitted, its ``verbose``, and the phases it is in, the outermost first."""
+
+    estimator: str = ""
+    verbose: int = 0
+    phases: tuple[str, ...] = ()
+
+    def at(self, phase: str) -> _UnderWay:
+        """Log that a phase begins; ``verbose=1`` prints outermost phases, 2 all of them."""
+        now = self._replace(phases=(*self.phases, phase))
+        if self.verbose or LOGGER.isEnabledFor(logging.INFO):
+            text = ", ".join(now.phases)
+            LOGGER.info(text)
+            if self.verbose > bool(self.phases):
+                print(f"[{self.estimator}] {text}", flush=True)
+        return now
+
+
+#: every thread has its own, so that two fits do not speak for each other
+_under_way: ContextVar[_UnderWay] = ContextVar("under_way", default=_UnderWay())  # noqa: B039 (a tuple)
+
+
+@contextmanager
+def reporting(estimator: BaseEstimator) -> Iterator[None]:
+    """What happens inside the ``with`` block is the fit of this estimator."""
+    token = _under_way.set(_UnderWay(type(estimator).__name__, int(estimator.verbose)))
+    try:
+        yield
+    finally:
+        _under_way.reset(token)
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """A part of a fit, logged to "mtclust" at level INFO; phases inside it are named together with it.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> with reporting(SimpleNamespace(verbose=2)), phase("sizes"), phase("restarts"):
+    ...     pass
+    [SimpleNamespace] sizes
+    [SimpleNamespace] sizes, restarts
+    """
+    token = _under_way.set(_under_way.get().at(name))
+    try:
+        yield
+    finally:
+        _under_way.reset(token)
+
+
+def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
+    """The items, each reported as one of ``total`` when it is taken, in whichever thread takes it."""
+    fit = _under_way.get()
+
+    def taken() -> Iterator[T]:
+        for k, item in enumerate(items, start=1):
+            fit.at(f"{name} {k} of {total}")
+            yield item
+
+    return taken()
