@@ -36,7 +36,7 @@ from mtclust.choose import choice
 from mtclust.choose.judge import WEIGHTS
 from mtclust.choose.views import View, candidate_kernels
 from mtclust.metrics import macro_nmi
-from mtclust.problem.protocol import SearchOptions
+from mtclust.search.problem import SearchOptions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -14,7 +14,7 @@ from mtclust.choose.judge import Judge
 from mtclust.choose.views import KernelSpec, View, candidate_kernels
 from mtclust.core.hints import Hints
 from mtclust.exceptions import UncoupledWarning
-from mtclust.problem.protocol import SearchOptions
+from mtclust.search.problem import SearchOptions
 from tests.conftest import gaussian_tasks
 
 LINEAR, NARROW = KernelSpec("linear"), KernelSpec("rbf", 0.5)

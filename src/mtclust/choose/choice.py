@@ -39,11 +39,9 @@ from mtclust.core.labels import (
     tasks_of_rows,
 )
 from mtclust.core.order import information, on_a_grid
-from mtclust.problem.criteria import criterion_named
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Method, Point, SearchOptions
-from mtclust.search.outcome import Outcome, released
-from mtclust.search.recipe import first_relationship, solve
+from mtclust.search.criteria import criterion_named
+from mtclust.search.problem import Method, Point, Problem, SearchOptions
+from mtclust.search.recipe import Outcome, first_relationship, released, solve
 from mtclust.util.messages import phase
 
 Array = NDArray[np.float64]
@@ -190,7 +188,7 @@ class Question:
             method=self.method if COUPLINGS[self.method].of_features else "independent",
         )  # fmt: skip
 
-    def problem(self, spec: KernelSpec, criterion: str, labels: Labels | None = None) -> KernelProblem:
+    def problem(self, spec: KernelSpec, criterion: str, labels: Labels | None = None) -> Problem:
         """The problem of these rows through one kernel; with labels, clusters are where these have them."""
         seen, offsets, sizes = self.view.through(spec, "task"), self.view.offsets, np.diff(self.view.offsets)
         if labels is not None:
@@ -203,7 +201,7 @@ class Question:
         features = None
         if COUPLINGS[self.method].of_features:
             features = eigen_features(seen.centred.matrix, self.n_components or DIRECTIONS_OF_D)
-        return KernelProblem(
+        return Problem(
             seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, criterion_named(criterion),
             origin=seen.origin(self.view.order),
         )  # fmt: skip
@@ -360,7 +358,7 @@ def _descended(question: Question, spec: KernelSpec, labels: Labels, options: Se
     return _labels(problem.descend(point, _rng(), options.effort("from candidates")))
 
 
-def _point(problem: KernelProblem, labels: Labels) -> Point:
+def _point(problem: Problem, labels: Labels) -> Point:
     """Labels under the coupling that their class means suggest."""
     Z = problem.uncoupled()
     if problem.couples_labels:
