@@ -252,7 +252,11 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     choice, view, moves = None, question.view, None
     frame: Frame = "task"
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
-    if _is_open(question):
+    several = question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
+    seen = [question.view.through(spec, question.frames[0]).centred for spec in question.kernels] if several else []
+    if (
+        question.n_clusters > 1 and max([own.scale for own in seen], default=0.0) > 0
+    ):  # one cluster, or equal rows, leave no choice
         rough = replace(params.options, n_init=max(1, params.options.n_init // EFFORT))
         if question.sizes_open:
             choice = choose_labels(question, rough, sample.index.by_rows)
@@ -277,6 +281,9 @@ def _question(params: Params, given: Input, sample: Sample, lambdas: tuple[Array
     """What the arguments leave open, on the rows of a sample; ``lambdas`` are those of all tasks."""
     rows, columns = sample.rows, given.index.columns if params.by_rows else None
     view = View(rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
+    hints = given.hints
+    if hints.known is not None or hints.links is not None:
+        hints = hints.of_rows(sample.positions_in(given.index), given.rows.shape[0])
     if lambdas is not None:
         m, few = len(lambdas[0]), len(sample.tasks)
         lambdas = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / few
@@ -285,8 +292,7 @@ def _question(params: Params, given: Input, sample: Sample, lambdas: tuple[Array
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
-        given.hints.of_rows(sample.positions_in(given.index), given.rows.shape[0]),
-        params.coupling == "auto",
+        hints, params.coupling == "auto",
     )  # fmt: skip
 
 
@@ -321,13 +327,6 @@ def rows_by_task(params: Params, rows: Any, index: TaskIndex) -> TaskIndex:
     """
     ordered = params.by_rows and (params.sizes_open or rows.shape[0] <= ORDERED)
     return index.by_content(rows) if ordered else index
-
-
-def _is_open(question: Question) -> bool:
-    """Whether there is anything to choose: not with one cluster, nor where rows do not differ."""
-    if not (question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1) or question.n_clusters == 1:
-        return False
-    return any(question.view.through(spec, question.frames[0]).centred.scale > 0 for spec in question.kernels)
 
 
 def _given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | None:
