@@ -253,10 +253,12 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     frame: Frame = "task"
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
     several = question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
-    seen = [question.view.through(spec, question.frames[0]).centred for spec in question.kernels] if several else []
+    # neither one cluster nor equal rows leave a choice
     if (
-        question.n_clusters > 1 and max([own.scale for own in seen], default=0.0) > 0
-    ):  # one cluster, or equal rows, leave no choice
+        several
+        and question.n_clusters > 1
+        and any(question.view.through(own, question.frames[0]).centred.scale > 0 for own in question.kernels)
+    ):
         rough = replace(params.options, n_init=max(1, params.options.n_init // EFFORT))
         if question.sizes_open:
             choice = choose_labels(question, rough, sample.index.by_rows)
