@@ -145,8 +145,6 @@ def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outc
             else index.labels_at(outcome.point.labels, sample.positions_in(index))
         ),
     )  # fmt: skip
-    for name in LATER:
-        model.__dict__.pop(name, None)  # of an earlier fit
     known = sorted_rows(model, rows, index) if stored else ()
     model._later = Later(*judged, model.n_clusters_, *known)
 
