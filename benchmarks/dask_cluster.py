@@ -3,11 +3,11 @@
     python benchmarks/dask_cluster.py                                   all parts; minutes
     python benchmarks/dask_cluster.py --rows 200000 --parts labels killed --out /tmp/quick
 
-Parts: `labels` (the same labels? seconds and bytes of every pass, at a quarter, a half and all of the rows), `killed`
+Parts: `default` (everything left open) and `labels` (everything given): the same labels? seconds and bytes; `killed`
 (a worker killed in the middle of the third pass), `parquet` (a data set on disk that is larger than the memory of all
 workers together). Bytes are those that the workers' sockets wrote (up) and read (down) between the ends of two passes,
 whatever they were for; what one worker sends to the other counts twice. Dask's work stealing, which moves whole chunks,
-is off. The cost model in the notes of the table comes from the CPU time of the driver and of labelling one chunk.
+is off.
 """
 
 from __future__ import annotations
@@ -26,12 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from _tables import Rows, write_markdown
 from mtclust import DMTRC
-from mtclust.core.kernels import Kernel
-from mtclust.distributed import chunk
 from mtclust.distributed.source import ChunkedRows
-from mtclust.rows.features import FeatureMap
-from mtclust.rows.moments import RawSums, combine
-from mtclust.rows.passes import first_rows
 
 D, TASKS, CLUSTERS = 20, 10, 5
 CHUNK = 50_000
@@ -39,10 +34,9 @@ SETTINGS = {
     "n_clusters": CLUSTERS, "kernel": "linear", "lambda1": 0.01, "lambda2": 0.01, "coupling": "full",
     "sizes": "balanced", "random_state": 0,
 }  # fmt: skip
-PARTS = ("labels", "killed", "parquet")
+DEFAULT = {"n_clusters": CLUSTERS, "random_state": 0}
+PARTS = ("default", "labels", "killed", "parquet")
 VALUES = ["seconds", "driver_cpu", "up_mb", "down_mb", "near", "different", "disk_mb", "limit_mb"]
-#: rows, workers and rows per chunk that the cost model is asked about
-FAR = (10**9, 100, 500_000)
 
 
 def block(number: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -155,17 +149,18 @@ def warm_up(client: Any) -> None:
     DMTRC(**SETTINGS).fit(X, tasks=tasks)
 
 
-def run_labels(n_rows: int, client: Any, rows: Rows) -> None:
+def run_labels(part: str, n_rows: int, client: Any, rows: Rows) -> None:
     X, tasks = table(n_rows)
+    settings = DEFAULT if part == "default" else SETTINGS
     begin = time.perf_counter()
-    whole = DMTRC(**SETTINGS).fit(X, tasks=tasks)
-    rows.add(part="memory", rows=n_rows, stage="fit", seconds=time.perf_counter() - begin, **blank())
+    whole = DMTRC(**settings).fit(X, tasks=tasks)
+    rows.add(part=f"{part}, memory", rows=n_rows, stage="fit", seconds=time.perf_counter() - begin, **blank())
     parts = client.persist(list(chunked(n_rows)))
     begin = time.perf_counter()
     with Watch(client) as watch:
-        model = DMTRC(verbose=1, **SETTINGS).fit(parts[0], tasks=parts[1])
-    seconds = time.perf_counter() - begin
-    write(rows, "labels", n_rows, watch, seconds, model, whole.labels_)
+        model = DMTRC(verbose=1, **settings).fit(parts[0], tasks=parts[1])
+        watch.mark("rest")
+    write(rows, part, n_rows, watch, time.perf_counter() - begin, model, whole.labels_)
 
 
 def run_killed(n_rows: int, client: Any, rows: Rows) -> None:
@@ -230,61 +225,7 @@ def summarise(rows: Rows, out: Path) -> None:
         if row["part"] == "parquet" and row["stage"] == "fit":
             disk, limit = (float(row[name]) for name in ("disk_mb", "limit_mb"))
             notes.append(f"Parquet: {disk:.0f} MB on disk, {limit:.0f} MB of memory in all workers.")
-    write_markdown(out / "table.md", header, lines, "\n\n".join(notes + cost_model(found)))
-
-
-def labelling_cpu() -> float:
-    """CPU seconds that labelling takes a worker per row: the least of several runs on one chunk."""
-    X, tasks = block(0, CHUNK)
-    reading = chunk.Reading(TASKS, np.float64, features=FeatureMap(Kernel("linear")))
-    sums = combine(np.bincount(tasks), RawSums(*chunk.sums_of(X, tasks, reading)), centre=True)
-    W = np.random.default_rng(0).normal(size=(TASKS, D, CLUSTERS))
-    steps = np.full(TASKS, 10)
-    models = chunk.Models(chunk.light_moments(sums), W, np.zeros((TASKS, CLUSTERS)), steps, kept_share=0.1)
-    taken = []
-    for _ in range(7):
-        begin = time.process_time()
-        chunk.finish_labels(
-            chunk.propose(X, tasks, np.zeros(TASKS, dtype=np.int64), reading, models), np.zeros(TASKS), {}
-        )
-        taken.append(time.process_time() - begin)
-    return min(taken) / CHUNK
-
-
-def cost_model(found: list[dict[str, str]]) -> list[str]:
-    """What a pass costs workers and driver, and what that says far away; CPU time, since the machine may be shared."""
-    passes = [row for row in found if row["part"] == "labels" and row["stage"].startswith("pass")]
-    sizes = sorted({int(row["rows"]) for row in passes})
-    if len(sizes) < 2:
-        return []
-    by_size = {n: [row for row in passes if int(row["rows"]) == n] for n in sizes}
-    # the first pass brings the rows of the search along
-    later = [row for part in by_size.values() for row in part[1:]]
-    sent, up, cpu = (np.array([float(row[name]) for row in later]) for name in ("near", "up_mb", "driver_cpu"))
-    chunks = np.array([int(row["rows"]) / CHUNK for row in later])
-    per_sent, always = np.polyfit(sent, 1e6 * up, 1)
-    (per_chunk, per_undecided, fixed), *_ = np.linalg.lstsq(np.stack([chunks, sent, np.ones_like(sent)], axis=1), cpu)
-    largest, per_row = by_size[sizes[-1]], labelling_cpu()
-    shares = np.array([float(row["near"]) / sizes[-1] for row in (largest[0], largest[1], largest[-2])])
-    n, workers, rows = FAR
-    # rows undecided in the first pass fall with the root of the rows that first prices come from
-    far = shares * [np.sqrt(len(first_rows(sizes[-1] // TASKS)) / len(first_rows(n // TASKS))), 1.0, 1.0]
-    driver = per_chunk * n / rows + per_undecided * far * n + fixed
-    gigabytes = (always + far * n * per_sent) / 1e9
-    return [
-        f"Cost model of a pass: workers {1e6 * per_row:.2f} µs × rows / workers; driver {fixed:.2f} s + "
-        f"{1e3 * per_chunk:.1f} ms per chunk + {1e6 * per_undecided:.1f} µs per row sent (CPU time, least squares over "
-        f"the passes after the first); up {always / 1e6:.2f} MB + {per_sent:.0f} bytes per row sent. Sent are "
-        f"{_listed(100 * shares, 2)} % of the rows in the first, second and last of {len(largest)} passes at "
-        f"{sizes[-1]} rows.",
-        f"For {n:.0e} rows on {workers} workers in chunks of {rows} it predicts {per_row * n / workers:.0f} s of "
-        f"labelling at the workers in every pass and, in the first, second and last, {_listed(driver, 0)} s at the "
-        f"driver and {_listed(gigabytes, 2)} GB to it.",
-    ]
-
-
-def _listed(values: np.ndarray, digits: int) -> str:
-    return ", ".join(f"{value:.{digits}f}" for value in values)
+    write_markdown(out / "table.md", header, lines, "\n\n".join(notes))
 
 
 def main() -> None:
@@ -303,12 +244,12 @@ def main() -> None:
         VALUES,
     )  # fmt: skip
     with threadpool_limits(1):
-        if {"labels", "killed"} & set(options.parts):
+        if {"default", "labels", "killed"} & set(options.parts):
             with two_workers() as cluster, Client(cluster) as client:
                 warm_up(client)
-                for n in (options.rows // 4, options.rows // 2, options.rows) if "labels" in options.parts else ():
-                    if not rows.has(part="labels", rows=n, stage="fit"):
-                        run_labels(n, client, rows)
+                for part in {"default", "labels"} & set(options.parts):
+                    if not rows.has(part=part, rows=options.rows, stage="fit"):
+                        run_labels(part, options.rows, client, rows)
                 if "killed" in options.parts and not rows.has(part="killed"):
                     run_killed(options.rows, client, rows)
         if "parquet" in options.parts and not rows.has(part="parquet"):

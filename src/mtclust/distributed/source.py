@@ -9,7 +9,7 @@ applied wherever labels are read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -74,9 +74,7 @@ class ChunkedRows:
 
     def _over_chunks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """One step per chunk on its features; arguments that are lists have one entry per chunk."""
-        return over_chunks(
-            self.engine, self.parts, self.layout.task_numbers, function, *arguments, homes=self.engine.homes(self.parts)
-        )
+        return over_chunks(self.engine, self.parts, self.layout.task_numbers, function, *arguments)
 
     def _bases(self) -> list[Any]:
         return list(self.layout.base)
@@ -214,31 +212,24 @@ class ChunkedRows:
 
 
 def over_chunks(
-    engine: Engine, parts: list[Any], task_numbers: list[Any], function: Callable[..., Any], *arguments: Any,
-    homes: Sequence[tuple[str, ...]] = (),
-) -> list[Any]:  # fmt: skip
+    engine: Engine, parts: list[Any], task_numbers: list[Any], function: Callable[..., Any], *arguments: Any
+) -> list[Any]:
     """One step per chunk, where it lies; arguments that are lists have one entry per chunk."""
     return [
         engine.step(
-            function, part, numbers, *(item[k] if isinstance(item, list) else item for item in arguments),
-            at=homes[k] if homes else (),
+            function, part, numbers, *(item[k] if isinstance(item, list) else item for item in arguments), at=home
         )
-        for k, (part, numbers) in enumerate(zip(parts, task_numbers))
+        for k, (part, numbers, home) in enumerate(zip(parts, task_numbers, engine.homes(parts)))
     ]  # fmt: skip
 
 
 def picked(engine: Engine, layout: Layout, raw: list[Any], reading: Any, positions: Positions) -> NDArray[Any]:
     """Rows at some positions of all rows sorted by task, brought here."""
-    where = (layout.of_tasks or layout).by_chunk(positions)
-    rows = _put_together(where, engine.gather(_picking(engine, layout, raw, reading, where)), len(positions))
-    chunk.require_numbers(rows)
-    return rows
-
-
-def _picking(
-    engine: Engine, layout: Layout, raw: list[Any], reading: Any, where: dict[int, tuple[Positions, Positions]]
-) -> list[Any]:
-    return [engine.step(chunk.pick, raw[k], layout.task_numbers[k], reading, rows) for k, (_, rows) in where.items()]
+    where, numbers = (layout.of_tasks or layout).by_chunk(positions), layout.task_numbers
+    steps = [engine.step(chunk.pick, raw[k], numbers[k], reading, rows) for k, (_, rows) in where.items()]
+    found = _put_together(where, engine.gather(steps), len(positions))
+    chunk.require_numbers(found)
+    return found
 
 
 def _put_together(where: dict[int, tuple[Positions, Positions]], found: list[NDArray[Any]], n: int) -> NDArray[Any]:
