@@ -384,3 +384,27 @@ def move_sums(rows, old, new, sums):  # type: ignore[no-untyped-def]
         if p >= 0:
             for k in range(r):
                 sums[p, k] -= rows[j, k]
+
+
+@njit
+def two_best(cost, prices, first, second, gaps):  # type: ignore[no-untyped-def]
+    """The two clusters of lowest cost + price of every row, and how far they are apart."""
+    n, C = cost.shape
+    for j in range(n):
+        best = cost[j, 0] + prices[0]
+        next_best = np.inf
+        winner = 0
+        rival = 0
+        for c in range(1, C):
+            value = cost[j, c] + prices[c]
+            lower = value < best
+            loser = best if lower else value
+            who = winner if lower else c
+            nearer = loser < next_best
+            rival = who if nearer else rival
+            next_best = loser if nearer else next_best
+            winner = c if lower else winner
+            best = value if lower else best
+        first[j] = winner
+        second[j] = rival
+        gaps[j] = next_best - best
