@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.choice import DIRECTIONS_OF_D, bounds_of_labels, modelled
-from mtclust.choose.coupling import decide_coupling
+from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
 from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import (
@@ -30,6 +31,7 @@ from mtclust.choose.settings import (
     choose_settings,
     rows_to_choose_on,
     sample_rows,
+    taken,
 )
 from mtclust.choose.views import View, is_wide
 from mtclust.core.alignment import groups_of_tasks
@@ -37,15 +39,8 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, eigen_features, is_precomputed
 from mtclust.core.known import check_sizes, known_counts
-from mtclust.core.labels import (
-    SizeBounds,
-    free_bounds,
-    neutral_bounds,
-    one_per_task,
-    parse_sizes,
-    proportional,
-    rows_of_tasks,
-)
+from mtclust.core.labels import SizeBounds, free_bounds, neutral_bounds, one_per_task, parse_sizes, proportional
+from mtclust.core.order import added
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
 from mtclust.search.criteria import CRITERIA, criterion_named
@@ -63,8 +58,8 @@ _SMALL, _SMALL_SPARSE = 700, 1500
 _SPARED = 1.2
 #: rows of the search in a wide sparse table
 _WIDE_ROWS = 1500
-#: rows that are read at once to find the offsets of tasks, and rows of a task that is not in the sample
-_ROWS_AT_ONCE, _ROWS_OF_OTHER_TASKS = 4096, 60
+#: rows of a task that is not in the sample
+_ROWS_OF_OTHER_TASKS = 60
 #: turns of labels and offset of such a task
 _TURNS = 5
 
@@ -112,20 +107,18 @@ def prepare(params: Params, given: Input, form: str) -> Prepared:
     X, index, clusters = given.rows, given.index, given.clusters
     wide = form == "primal" and is_wide(X)
     most = _WIDE_ROWS if wide and params.sizes_open else rows_to_choose_on(clusters)
-    whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(params, clusters))
-    sample = all_rows(X, index) if whole else sample_rows(X, index, most, None, **_tasks_of(params, index, most))
+    on_few = params.by_rows and params.sizes_open and int(clusters.max()) > 1
+    if form == "dual" and (X.shape[0] <= _SPARED * most or not on_few):
+        sample = all_rows(X, index)
+    elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
+        sample = sample_rows(X, index, most, most_tasks=index.n_tasks, least=1)
+    else:
+        sample = sample_rows(X, index, most)
     settings = choose_settings(params, given, sample)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
     build = _feature_problem if form == "primal" else _kernel_problem
     return Prepared(build(params, given, settings, sample), settings, sample, form)
-
-
-def _tasks_of(params: Params, index: TaskIndex, most: int) -> dict[str, int]:
-    """Rows of all tasks, where all are asked to be in one frame and there are not more of them than rows to look at."""
-    if params.center != "all" or index.n_tasks > most:
-        return {}
-    return {"most_tasks": index.n_tasks, "least": 1}
 
 
 def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Settings:
@@ -137,34 +130,43 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
     assert settings.moves is not None
     index, outcome, C = given.index, settings.choice.outcome, int(given.clusters.max())
     model: Any = outcome.problem.decision(outcome.point)
-    sums, counts = np.zeros((index.n_tasks, C, given.rows.shape[1])), np.zeros((index.n_tasks, C))
-    sample_rows = settings.view.rows
-    z = indicators(_labels_of(outcome.point), C)
-    means = z.T @ sample_rows / np.maximum(z.sum(axis=0), 1.0)[:, None]
-    for task, part in enumerate(index.slices()):
-        own, move = np.flatnonzero(sample.tasks == task), settings.moves[task]
-        if len(own) == 0:
-            rows = _dense(given.rows[index.order[part][:_ROWS_AT_ONCE]])
-            move = rows.mean(axis=0) - sample_rows.mean(axis=0)
+    moves, sampled = settings.moves.copy(), settings.view.rows
+    others = np.setdiff1d(np.arange(index.n_tasks), sample.tasks)
+    if len(others):
+        z = indicators(_labels_of(outcome.point), C)
+        means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
+        few = taken(
+            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
+        )
+        for task, part in zip(others, few.index.slices()):
+            rows = _dense(few.rows[part])
+            moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
             for _ in range(_TURNS):
-                move = (rows - means[model.clusters(rows - move)]).mean(axis=0)
-        for begin in range(part.start, part.stop, _ROWS_AT_ONCE):
-            rows = _dense(given.rows[index.order[begin : min(begin + _ROWS_AT_ONCE, part.stop)]])
-            z = indicators(model.clusters(rows - move), C)
-            sums[task] += z.T @ rows
-            counts[task] += z.sum(axis=0)
+                moves[task] = (rows - means[model.clusters(rows - moves[task])]).mean(axis=0)
+    sums, counts = index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added)
     moves = offsets_by_sums(sums, counts)
     view = replace(settings.question.view).aligned(moves[sample.tasks])
     return replace(settings, moves=moves, view=view)
 
 
+def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Sums (m × C × d) and numbers (m × C) of the rows of every task in every cluster."""
+    rows, shape = _dense(rows), (len(moves), C)
+    cells = tasks.astype(np.int64) * C + model.clusters(rows - moves[tasks])
+    found, places, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    sums, sizes = np.zeros((len(moves) * C, rows.shape[1])), np.zeros(len(moves) * C)
+    sums[found], sizes[found] = indicators(places, len(found)).T @ rows, counts
+    return sums.reshape(*shape, -1), sizes.reshape(shape)
+
+
+def _some_rows(given: Input, tasks: NDArray[np.int64]) -> Sample:
+    """The first rows of tasks that are not in the sample."""
+    numbers = np.minimum(given.index.sizes[tasks], _ROWS_OF_OTHER_TASKS)
+    return taken(given.rows, given.index, tasks, given.index.first_rows(tasks, numbers))
+
+
 def _dense(rows: Any) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-
-
-def _chosen_on_few(params: Params, clusters: NDArray[np.int64]) -> bool:
-    """Whether settings of rows that are held as kernel matrices may be chosen on some of them."""
-    return params.by_rows and params.sizes_open and int(clusters.max()) > 1
 
 
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
@@ -182,7 +184,7 @@ def solved(
     settings, m = prepared.settings, given.index.n_tasks
     decides = COUPLINGS[params.method].couples_labels
     if params.solver == "cutting-plane":
-        decision = _decision_of_relaxation(params.coupling, m) if decides else None
+        decision = decision_of_relaxation(params.coupling, m) if decides else None
         return _solve_relaxed(params, prepared.problem, given.index, rng), decision
     outcome = search(prepared, given, params.options, rng)
     if not decides:
@@ -205,19 +207,6 @@ def _solve_relaxed(params: Params, problem: Problem, index: TaskIndex, rng: np.r
         init = np.asarray(options.init)
         options = replace(options, init=init[index.order] if init.shape == index.order.shape else init)
     return solve_cutting_plane(problem, options, params.options, rng)
-
-
-def _decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecision:
-    """What the ``coupling`` of DMTRC means for cutting planes: they learn Ω or leave the tasks apart."""
-    if n_tasks == 1 or coupling in ("none", 0):
-        return CouplingDecision("none", "there is only one task" if n_tasks == 1 else "set by the user")
-    if coupling not in ("auto", "full", 1):
-        raise ValueError(
-            f'coupling={coupling!r} needs solver="exchange"; '
-            'cutting planes know "full", which "auto" means for them, and "none".'
-        )
-    reason = "set by the user" if coupling != "auto" else "cutting planes always couple, as in the paper"
-    return CouplingDecision("full", reason)
 
 
 def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
@@ -305,21 +294,19 @@ def _of_every_task(
     sample, index = prepared.sample, given.index
     seen = np.full(index.n_tasks, -1)
     seen[sample.tasks] = np.arange(len(sample.tasks))
-    offsets = sample.index.offsets
-    teacher = None
-    positions, found = [], []
-    for task in range(index.n_tasks):
-        k = int(seen[task])
-        if k >= 0:
-            positions.append(sample.positions[k])
-            found.append(labels[offsets[k] : offsets[k + 1]])
-            continue
-        teacher = _teacher(prepared, labels) if teacher is None else teacher
-        some = np.sort(index.first_rows(task, min(int(index.sizes[task]), _ROWS_OF_OTHER_TASKS)))
-        rows = given.rows[index.input_rows(index.offsets[task] + some)]
-        rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-        positions.append(some)
-        found.append(teacher.clusters(rows - rows.mean(axis=0)))
+    offsets, others = sample.index.offsets, np.flatnonzero(seen < 0)
+    positions: list[Any] = [None] * index.n_tasks
+    found: list[Any] = [None] * index.n_tasks
+    for k, task in enumerate(sample.tasks):
+        positions[task], found[task] = sample.positions[k], labels[offsets[k] : offsets[k + 1]]
+    if len(others):
+        teacher = _teacher(prepared, labels)
+        few = taken(
+            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
+        )
+        for task, part, rows in zip(others, few.positions, few.index.slices()):
+            own = _dense(few.rows[rows])
+            positions[task], found[task] = part, teacher.clusters(own - own.mean(axis=0))
     return positions, found, seen
 
 
@@ -405,20 +392,20 @@ def _seen_through(params: Params, settings: Settings, view: View, given: Input, 
 
 def _feature_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
-    from mtclust.rows.features import feature_map, source_of
+    from mtclust.rows.features import feature_map, rank_of, source_of
     from mtclust.rows.moments import Data
     from mtclust.search.all_rows import AllRows
 
     method, lambda1 = params.method_of(given.index.n_tasks), settings.lambda1
-    by_rows = given.index.by_rows if params.sizes_open else None
-    order = None if by_rows is None else rows_of_tasks(given.index.offsets, by_rows)
+    rank = rank_of(settings.kernel, given.rows, params.n_components)
+    landmarks = None if rank is None else given.index.spread_rows(rank, params.sizes_open)
     if settings.frame != "task":
         given = given.as_one_task(settings.moves)
         method, lambda1 = params.method_of(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
     if settings.kernel.kind == "rbf" and params.fit_intercept:
         centres = _means_by_task(X, index)
-    features = feature_map(settings.kernel, X, index, params.n_components, centres, order)
+    features = feature_map(settings.kernel, X, index, landmarks, centres)
     source = source_of(X, features, index, params.fit_intercept)
     own = source.moments(params.fit_intercept)
     _warn_if_constant(own.scale)
