@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -523,13 +524,28 @@ def _in_words(claim: Claim, cases: Sequence[Case]) -> str:
 
 
 def _overview(judged: Mapping[str, list[Judged]]) -> Section:
-    found = [(claim, verdict_of(cases)) for claims in judged.values() for claim, cases in claims]
-    counts = [
-        f"{sum(verdict == wanted for _, verdict in found)} × {wanted}" for wanted in (HOLDS, DIFFERS, FAILS, UNDECIDED)
-    ]
-    rows = [(claim.number, claim.place, claim.text, f"**{verdict}**") for claim, verdict in found]
-    text = f"{len(found)} claims: {', '.join(counts)}. The figures behind each verdict are below."
-    return Section("Overview", text, ("", "place in the paper", "the paper says", "verdict"), rows)
+    """What holds first; the cases of each claim with the mean that speaks least and the one that speaks most for it."""
+    order = (HOLDS, DIFFERS, UNDECIDED, FAILS)
+    found = [(claim, cases, verdict_of(cases)) for claims in judged.values() for claim, cases in claims]
+    found.sort(key=lambda entry: order.index(entry[2]))
+    counts = [f"{sum(verdict == wanted for *_, verdict in found)} × {wanted}" for wanted in order]
+    rows = [(c.number, c.place, c.text, _in_short(cases), f"**{verdict}**") for c, cases, verdict in found]
+    text = (
+        f"{len(found)} claims: {', '.join(counts)}. Of every claim the number of its cases by verdict, the smallest "
+        "and the largest of their means, and the draws behind them; all cases with their intervals are below."
+    )
+    return Section("What holds", text, ("", "place in the paper", "the paper says", "cases", "verdict"), rows)
+
+
+def _in_short(cases: Sequence[Case]) -> str:
+    verdicts = Counter(case.verdict for case in cases)
+    words = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    means = [case.value.mean for case in cases if case.value.n]
+    if not means:
+        return "not run"
+    draws = sorted({case.value.n for case in cases if case.value.n})
+    span = f"{min(means):+.2f}" if len(means) == 1 else f"{min(means):+.2f} to {max(means):+.2f}"
+    return f"{words}; {span}; draws: {draws[0]}" + (f" to {draws[-1]}" if len(draws) > 1 else "")
 
 
 def _counterparts(out: Path) -> Section:

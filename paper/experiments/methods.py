@@ -60,7 +60,6 @@ def printed_options(name: str, data: TaskData, kernel: str, setting: Mapping[str
 
     The estimators divide the kernel by its mean diagonal s and λ₂ of DMTFC by r/m (r features, m tasks); with
     ``fit_intercept=False`` nothing is centred. λ₁/s and λ₂/s, times r/m for DMTFC, are therefore the paper's λ₁ and λ₂.
-    Its DSTC is DMTRC with one task, whose ridge is λ₁ + λ₂; ours has λ₁ + mλ₂.
 
     Parameters
     ----------
@@ -74,11 +73,9 @@ def printed_options(name: str, data: TaskData, kernel: str, setting: Mapping[str
     m, s = data.n_tasks, float(np.diagonal(K).mean())
     lambda1, lambda2 = setting["lambda1"] / s, setting["lambda2"] / s
     options: dict[str, Any] = {}
-    if name == "DSTC":
-        lambda1, lambda2 = (lambda1 + lambda2) / 2, (lambda1 + lambda2) / (2 * m)
-    elif name == "DMTRC":
+    if name == "DMTRC":
         options["coupling"] = "full"
-    else:
+    elif name == "DMTFC":
         r = min(PRINTED_COMPONENTS, int(np.linalg.matrix_rank(K, hermitian=True)))
         lambda2 *= r / m
         options["n_components"] = r

@@ -235,12 +235,16 @@ def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
     return int(np.clip(_ROWS_PER_CLUSTER * clusters.sum(), FEWEST, MOST))
 
 
-def sample_rows(X: Any, index: TaskIndex, most: int, *, most_tasks: int = _TASKS, least: int = _LEAST_ROWS) -> Sample:
+def sample_rows(
+    X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None, *,
+    most_tasks: int = _TASKS, least: int = _LEAST_ROWS,
+) -> Sample:  # fmt: skip
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
-    These are the rows of every task that come first in the order of content.
+    These are the rows of every task that come first in the order of content; ``tasks`` are those to take rows of.
     """
-    tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
+    if tasks is None:
+        tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
     each = max(least, most // min(len(tasks), most_tasks))
     if len(tasks) > most_tasks:
         largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]

@@ -43,7 +43,7 @@ from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_confidence
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
 from mtclust.estimators.problems import check_known, clusters_per_task, form_of, prepare, solved, tasks_of_few
-from mtclust.estimators.repeated import check_copies, read_copies, store_by_row
+from mtclust.estimators.repeated import read_counts, repeated_rows, store_by_row
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.problem.protocol import Method, SearchOptions
@@ -151,16 +151,16 @@ class MultitaskClusterer(AfterFit):
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         check_spreads(X, rows, self.kernel)
         hints = self._read_hints(known, must_link, cannot_link, rows.shape[0])
-        copies = None if sample_weight is None else read_copies(sample_weight, rows.shape[0])
-        if copies is None:
+        counts = None if sample_weight is None else read_counts(sample_weight, rows.shape[0])
+        if counts is None:
             return self._fit_in_memory(rows, ids, hints)
         if is_precomputed(self.kernel):
             raise ValueError(
                 'sample_weight needs the rows themselves; with kernel="precomputed" repeat the rows and columns of X.'
             )
-        check_copies(copies, ids, hints)
-        self._fit_in_memory(rows[copies.rows], None if ids is None else ids[copies.rows], copies.hints(hints))
-        store_by_row(self, rows, ids, copies, hints.known)
+        copies, own = repeated_rows(counts, ids, hints)
+        self._fit_in_memory(rows[copies], None if ids is None else ids[copies], own)
+        store_by_row(self, rows, ids, counts, hints.known)
         return self
 
     def _fit_in_memory(self, rows: Any, ids: Any, hints: Hints) -> Any:

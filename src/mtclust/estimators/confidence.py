@@ -48,15 +48,14 @@ class Later:
     question, labels
         Rows that are judged, in the frame of the model, and their clusters.
     n_clusters : int
-    rows, index, kernel
-        All rows sorted by task, their tasks, and the kernel where that is all that is known of distances; no rows
-        where there are very many.
+    index, rows, kernel
+        All rows sorted by task, and the kernel where that is all that is known of distances; nothing of very many rows.
     """
 
     question: Question
     labels: Labels
     n_clusters: int
-    index: TaskIndex
+    index: TaskIndex | None = None
     rows: Any = None
     kernel: Kernel | None = None
 
@@ -71,7 +70,7 @@ class Later:
 
     @property
     def outlier_scores_(self) -> Array | None:
-        return None if self.rows is None else outliers_of(self.index, self.rows, self.kernel)
+        return None if self.index is None else outliers_of(self.index, self.rows, self.kernel)
 
 
 #: attributes of a fitted model that are found when they are first read
@@ -144,7 +143,7 @@ def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outc
     for name in LATER:
         model.__dict__.pop(name, None)  # of an earlier fit
     known = sorted_rows(model, rows, index) if stored else ()
-    model._later = Later(*judged, model.n_clusters_, index, *known)
+    model._later = Later(*judged, model.n_clusters_, *known)
 
 
 def outliers_of(index: TaskIndex, rows: Any, kernel: Kernel | None) -> Array:
@@ -152,11 +151,11 @@ def outliers_of(index: TaskIndex, rows: Any, kernel: Kernel | None) -> Array:
     return index.to_input_order(outlier_scores(neighbour_distances(rows, index.offsets, kernel), index.offsets))
 
 
-def sorted_rows(model: AfterFit, rows: Any, index: TaskIndex) -> tuple[Any, Kernel | None]:
+def sorted_rows(model: AfterFit, rows: Any, index: TaskIndex) -> tuple[TaskIndex, Any, Kernel | None]:
     """A copy of the rows sorted by task, and the kernel where distances between rows are known only through it."""
     kernel = model._model.kernel
     if kernel.kind == "precomputed":
         matrix = rows[index.order][:, index.order]
-        return matrix.toarray() if hasattr(matrix, "toarray") else matrix, kernel
+        return index, matrix.toarray() if hasattr(matrix, "toarray") else matrix, kernel
     # the RBF kernel grows with distance alone, and the linear one has it
-    return rows[index.order], kernel if kernel.kind == "callable" else None
+    return index, rows[index.order], kernel if kernel.kind == "callable" else None

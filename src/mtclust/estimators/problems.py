@@ -116,7 +116,7 @@ def prepare(params: Params, given: Input, form: str) -> Prepared:
     wide = form == "primal" and is_wide(X)
     most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
     whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(params, clusters))
-    sample = all_rows(X, index) if whole else sample_rows(X, index, most, **_tasks_of(params, index, most))
+    sample = all_rows(X, index) if whole else sample_rows(X, index, most, None, **_tasks_of(params, index, most))
     settings = choose_settings(params, given, sample)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)

@@ -41,6 +41,7 @@ from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.mistakes import check_index
 from mtclust.estimators.problems import clusters_per_task
+from mtclust.estimators.storing import correlation
 from mtclust.problem.common import rows_in_frame
 from mtclust.problem.kernels import KernelProblem
 from mtclust.problem.protocol import Method, Point
@@ -204,19 +205,13 @@ def compared(
             np.divide(agreed, seen, out=np.full(n, np.nan), where=seen > 0),
             _mean(jaccards),
             np.clip(_interval(sizes / sizes.sum(axis=1, keepdims=True), shares, factor), 0.0, 1.0),
-            None if covariance is None else np.clip(_interval(*_correlations(covariance, covariances), factor), -1, 1),
+            None
+            if covariance is None
+            else np.clip(_interval(correlation(covariance), correlation(covariances), factor), -1, 1),
             None if covariance is None else _interval(covariance, covariances, factor),
             len(refits),
             share,
         )
-
-
-def _correlations(covariance: Array, covariances: Array) -> tuple[Array, Array]:
-    def correlation(matrix: Array) -> Array:
-        scale = np.sqrt(np.maximum(np.einsum("...ii->...i", matrix), np.finfo(float).tiny))
-        return matrix / (scale[..., :, None] * scale[..., None, :])
-
-    return correlation(covariance), correlation(covariances)
 
 
 def _mean(values: Array) -> Array:

@@ -161,14 +161,7 @@ def _store_relaxation(estimator: AfterFit, index: TaskIndex, result: Outcome) ->
         warn_if_collapsed(relaxation, init)
 
 
-def set_labels(estimator: AfterFit, labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> None:
-    """Other labels of the rows, in the order of the input, and the cluster sizes that belong to them."""
-    sizes = np.zeros_like(estimator.cluster_sizes_)
-    np.add.at(sizes, (task_numbers, labels), 1)
-    estimator.labels_, estimator.cluster_sizes_ = labels, sizes
-
-
 def correlation(covariance: Array) -> Array:
-    """Correlation matrix of a covariance matrix."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
-    return covariance / np.outer(scale, scale)
+    """Correlation matrix of a covariance matrix, or of each of several."""
+    scale = np.sqrt(np.maximum(np.einsum("...ii->...i", covariance), np.finfo(float).tiny))
+    return covariance / (scale[..., :, None] * scale[..., None, :])
