@@ -46,6 +46,7 @@ from mtclust.estimators.summary import (
     sizes_table,
 )
 from mtclust.exceptions import TableError, TableWarning
+from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
 from mtclust.util.messages import advice, option, shown_name, spelled_out, warn_user
 from mtclust.util.system import require
@@ -387,12 +388,13 @@ class Clustering:
         stability : bool, default=True
             Say how stable the clusters are, which takes a few times as long as finding them (:meth:`stability`).
         """
-        from mtclust.app.report import write_report
+        from mtclust.app.report import render_report
 
         self.rows("report")
         if stability:
             self.stability()
-        write_report(self, Path(path), row_names, command)
+        with atomic_write(Path(path)) as stream:
+            stream.write(render_report(self, row_names, command).encode())
         return Path(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -8,12 +8,10 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from mtclust.app.clustering import Clustering
 from mtclust.app.report.content import report_content
-from mtclust.persistence.atomic import atomic_write
 from mtclust.util.system import require
 
 #: colours of clusters; further clusters begin anew, told apart by the shape of their points
@@ -62,13 +60,6 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=markup(json_for_html(data)),
     )
-
-
-def write_report(found: Clustering, path: Path, row_names: Sequence[str] | None = None, command: str = "") -> None:
-    """Write the report to a file, whole or not at all."""
-    text = render_report(found, row_names, command)
-    with atomic_write(path) as stream:
-        stream.write(text.encode())
 
 
 def json_for_html(data: Any) -> str:
