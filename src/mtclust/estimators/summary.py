@@ -12,7 +12,7 @@ standing    when (the first that applies)                    the rows …
 one         there is one cluster                             are one cluster
 none        the test finds no clusters, or separation ≤ 0    were divided, which a test does not confirm
 divided     clusters were not tested, or agree below .7      were divided
-overlapping separation below .5                              were divided into clusters that overlap
+overlapping separation below .55                             were divided into clusters that overlap
 apart       all other cases                                  fall into clusters
 =========== ================================================ ========================================================
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 #: separation from which rows are said to fall into clusters
-APART = 0.5
+APART = 0.55
 #: outlier score that is worth a sentence: a row in a hundred of any data exceeds the cut
 FAR = 0.75
 #: a cluster is tiny with fewer rows, or a smaller share of what equal sizes would give it
