@@ -19,8 +19,8 @@ from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import Sample
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import UncoupledWarning
-from mtclust.problem.protocol import SearchOptions
-from mtclust.search.outcome import Outcome, shrunk, uncoupled
+from mtclust.search.problem import SearchOptions
+from mtclust.search.recipe import Outcome, shrunk, uncoupled
 from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]

@@ -23,7 +23,7 @@ from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
 from mtclust.core.tasks import ORDERED, TaskIndex, index_tasks
-from mtclust.problem.protocol import Method, Point, SearchOptions
+from mtclust.search.problem import Method, Point, SearchOptions
 
 Array = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ _LEAST_ROWS = 15
 #: settings are chosen on, and so many at least
 _TASKS, _FEWEST_TASKS = 100, 60
 #: candidates are searched with this share of ``n_init``
-_EFFORT = 4
+EFFORT = 4
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,6 @@ class Input:
     index: TaskIndex
     clusters: NDArray[np.int64]
     hints: Hints = NO_HINTS
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.index.offsets[-1])
 
     def as_one_task(self, moves: Array | None = None) -> Input:
         """The same rows, all of one task; ``moves`` are taken off the rows of every task."""
@@ -265,7 +261,7 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     frame: Frame = "task"
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
     if _is_open(question):
-        rough = replace(params.options, n_init=max(1, params.options.n_init // _EFFORT))
+        rough = replace(params.options, n_init=max(1, params.options.n_init // EFFORT))
         if question.sizes_open:
             choice = choose_labels(question, rough, sample.index.by_rows)
         else:
@@ -287,55 +283,43 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
 
 def _question(params: Params, given: Input, sample: Sample, lambdas: tuple[Array, float] | None) -> Question:
     """What the arguments leave open, on the rows of a sample; ``lambdas`` are those of all tasks."""
-    rows, offsets, left_open = sample.rows, sample.index.offsets, params.sizes_open
-    columns = given.index.columns if params.by_rows else None
-    view = View(rows, offsets, sample.order, params.fit_intercept, columns)
+    rows, columns = sample.rows, given.index.columns if params.by_rows else None
+    view = View(rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
     if lambdas is not None:
         m, few = len(lambdas[0]), len(sample.tasks)
         lambdas = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / few
     return Question(
         view, candidate_kernels(params.kernel, params.width, is_wide(rows)), given.clusters[sample.tasks],
         params.method_of(sample.index.n_tasks),
-        params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", left_open,
+        params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
-        given.hints.of_rows(sample.positions_in(given.index), given.n_rows),
+        given.hints.of_rows(sample.positions_in(given.index), given.rows.shape[0]),
         params.coupling == "auto",
     )  # fmt: skip
 
 
 def _frames(params: Params, given: Input, sample: Sample) -> tuple[Frame, ...]:
-    """The frames that tasks may be put in; those common to all need rows that can be centred."""
-    frames = _open_frames(params, sample.index.n_tasks, given.clusters)
-    if frames == ("task",):
-        return frames
-    possible: tuple[Frame, ...] = ("task",)
-    if given.index.in_memory and not is_wide(given.rows):
-        possible = ("task", "all", "aligned") if params.by_rows else ("task", "all")
-    if len(frames) == 1 and frames[0] not in possible:
-        raise ValueError(
-            f'center="{frames[0]}" needs rows in memory, dense or of at most 2 million cells, "aligned" also a kernel '
-            'of rows; use center="task".'
-        )
-    return tuple(frame for frame in frames if frame in possible)
-
-
-def _open_frames(params: Params, n_tasks: int, clusters: NDArray[np.int64]) -> tuple[Frame, ...]:
-    """The frames that tasks may be put in: their own, or with sizes and all else left open one for all."""
+    """The frames that tasks may be put in: their own, or one for all with sizes open and rows that can be centred."""
     center: Any = params.center
-    if center == "task" or n_tasks == 1:
+    if center == "task" or sample.index.n_tasks == 1:
         return ("task",)
-    coupling = params.coupling
-    possible = params.sizes_open and np.ptp(clusters) == 0 and coupling in ("auto", "full", 1)
-    if center == "auto":
-        return ("task", "all", "aligned") if possible else ("task",)
-    if not possible:
+    free = params.sizes_open and np.ptp(given.clusters) == 0 and params.coupling in ("auto", "full", 1)
+    if center != "auto" and not free:
         raise ValueError(
             f'center="{center}" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
             f'solver="exchange" and coupling="auto" or "full"; got sizes={params.sizes!r}, fit_intercept='
             f"{params.fit_intercept}, n_clusters={params.n_clusters!r}, solver={params.solver!r}, "
-            f"coupling={coupling!r}."
+            f"coupling={params.coupling!r}."
         )
-    return (center,)
+    possible: tuple[Frame, ...] = ("task",)
+    if free and given.index.in_memory and not is_wide(given.rows):
+        possible = ("task", "all", "aligned") if params.by_rows else ("task", "all")
+    if center not in ("auto", *possible):
+        raise ValueError(
+            f'center="{center}" needs rows in memory, dense or of at most 2 million cells, "aligned" also a kernel of '
+            'rows; use center="task".'
+        )
+    return possible if center == "auto" else (center,)
 
 
 def rows_by_task(params: Params, rows: Any, ids: Any) -> TaskIndex:

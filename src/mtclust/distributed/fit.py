@@ -17,13 +17,15 @@ from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, picked
 from mtclust.distributed.unusable import chunks_named
-from mtclust.problem.sample import ALL_ROWS
 from mtclust.rows.features import FeatureMap, held_as, source_of
 from mtclust.rows.moments import block_rows, far_from_zero
 from mtclust.util.system import require
 
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
+
+#: up to this many rows are fitted in memory
+ALL_ROWS = 30_000
 
 
 class ChunkedTable:

@@ -46,8 +46,8 @@ from mtclust.estimators.problems import check_known, clusters_per_task, form_of,
 from mtclust.estimators.repeated import read_counts, repeated_rows, store_by_row
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.problem.protocol import Method, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
+from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
 

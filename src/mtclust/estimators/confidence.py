@@ -23,8 +23,8 @@ from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.outliers import neighbour_distances, outlier_scores
-from mtclust.problem.common import rows_in_frame
-from mtclust.search.outcome import Outcome
+from mtclust.search.new_task import rows_in_frame
+from mtclust.search.recipe import Outcome
 from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:

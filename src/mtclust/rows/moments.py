@@ -201,6 +201,13 @@ class Moments:
     def root_scale(self) -> float:
         return float(np.sqrt(self.scale)) if self.scale > 0 else 1.0
 
+    def joined(self, new: Moments) -> Moments:
+        """These tasks and then those, with the scale of these."""
+        return Moments(
+            np.append(self.sizes, new.sizes), np.vstack([self.mean, new.mean]), np.vstack([self.total, new.total]),
+            np.concatenate([self.gram, new.gram]), self.scale, np.append(self.largest, new.largest),
+        )  # fmt: skip
+
     def on_raw(self, task: int, W: Array) -> tuple[Array, Array]:
         """Weights and constant with which raw rows z of a task score as φ does with W: φᵀW = zᵀ·weights + constant."""
         return W / self.root_scale, self.offset_of(task) - (self.mean[task] @ W) / self.root_scale
