@@ -34,7 +34,7 @@ from mtclust.app.tables.columns import Feature
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: features listed per cluster: shared by the tasks, particular to one
+#: features listed per cluster: shared by the tasks (half as many if not by all), particular to one
 SHARED, PARTICULAR = 6, 4
 #: smaller effects are not listed, in standard deviations
 LEAST_EFFECT = 0.3
@@ -44,8 +44,6 @@ LEAST_EXCESS = 0.6
 _SURE = 3.5
 #: numbers of sums of features by task and cluster that are kept at once
 _MOST_SUMS = 20_000_000
-#: features of a cluster that nothing sets apart in all tasks, and how far they tell others apart between which it lies
-_FEW, _APART = 3, 1.0
 #: agreement from which a cluster means the same, and rows below which nothing is said
 SAME, LEAST_ROWS = 0.5, 5
 #: standard deviations that chance exceeds once in twenty
@@ -222,7 +220,7 @@ class Findings:
         strong = np.abs(mean) >= max(LEAST_EFFECT, _SURE * error)
         found = self._best(cluster, effects, strong & (agreeing > 1 - 1e-9), mean, "all")
         found = found or self._between(cluster, effects)
-        found = found or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[:_FEW]
+        found = found or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
         return (found or self._of_rows(cluster, effects)) + self._particular(cluster, effects, errors, present)
 
     def _best(
@@ -253,15 +251,15 @@ class Findings:
         """What tells other clusters apart, between which this one lies."""
         means = self._means()
         inside = (means.min(axis=0) < means[cluster]) & (means[cluster] < means.max(axis=0))
-        good = inside & (np.ptp(means, axis=0) >= _APART) & (not self._words)
-        return self._best(cluster, effects, good, np.ptp(means, axis=0), "between")[:_FEW]
+        good = inside & (np.ptp(means, axis=0) >= 2 * LEAST_EFFECT) & (not self._words)
+        return self._best(cluster, effects, good, np.ptp(means, axis=0), "between")[: SHARED // 2]
 
     def _of_rows(self, cluster: int, effects: Array) -> list[Trait]:
         """What differs most between the rows inside and outside a cluster, whatever their tasks."""
         counts, means = self.moments.counts.sum(axis=0), self._means()
         others = np.delete(counts, cluster) @ np.delete(means, cluster, axis=0) / (counts.sum() - counts[cluster])
         strength = means[cluster] - others
-        found = self._best(cluster, effects, np.ones(len(strength), dtype=bool), strength, "rows")[:_FEW]
+        found = self._best(cluster, effects, np.ones(len(strength), dtype=bool), strength, "rows")[: SHARED // 2]
         return [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT] or found[:1]
 
     def _particular(self, cluster: int, effects: Array, errors: Array, tasks: NDArray[np.intp]) -> list[Trait]:
