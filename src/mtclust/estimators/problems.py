@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.choice import DIRECTIONS_OF_D, bounds_of_labels, modelled
-from mtclust.choose.coupling import decide_coupling
+from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
 from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import (
@@ -112,20 +112,18 @@ def prepare(params: Params, given: Input, form: str) -> Prepared:
     X, index, clusters = given.rows, given.index, given.clusters
     wide = form == "primal" and is_wide(X)
     most = _WIDE_ROWS if wide and params.sizes_open else rows_to_choose_on(clusters)
-    whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(params, clusters))
-    sample = all_rows(X, index) if whole else sample_rows(X, index, most, None, **_tasks_of(params, index, most))
+    on_few = params.by_rows and params.sizes_open and int(clusters.max()) > 1
+    if form == "dual" and (X.shape[0] <= _SPARED * most or not on_few):
+        sample = all_rows(X, index)
+    elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
+        sample = sample_rows(X, index, most, most_tasks=index.n_tasks, least=1)
+    else:
+        sample = sample_rows(X, index, most)
     settings = choose_settings(params, given, sample)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
     build = _feature_problem if form == "primal" else _kernel_problem
     return Prepared(build(params, given, settings, sample), settings, sample, form)
-
-
-def _tasks_of(params: Params, index: TaskIndex, most: int) -> dict[str, int]:
-    """Rows of all tasks, where all are asked to be in one frame and there are not more of them than rows to look at."""
-    if params.center != "all" or index.n_tasks > most:
-        return {}
-    return {"most_tasks": index.n_tasks, "least": 1}
 
 
 def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Settings:
@@ -162,11 +160,6 @@ def _dense(rows: Any) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
 
 
-def _chosen_on_few(params: Params, clusters: NDArray[np.int64]) -> bool:
-    """Whether settings of rows that are held as kernel matrices may be chosen on some of them."""
-    return params.by_rows and params.sizes_open and int(clusters.max()) > 1
-
-
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
     """Which tasks those of ``few`` of an outcome are."""
     if prepared.settings.frame != "task":  # all rows are one task
@@ -182,7 +175,7 @@ def solved(
     settings, m = prepared.settings, given.index.n_tasks
     decides = COUPLINGS[params.method].couples_labels
     if params.solver == "cutting-plane":
-        decision = _decision_of_relaxation(params.coupling, m) if decides else None
+        decision = decision_of_relaxation(params.coupling, m) if decides else None
         return _solve_relaxed(params, prepared.problem, given.index, rng), decision
     outcome = search(prepared, given, params.options, rng)
     if not decides:
@@ -205,19 +198,6 @@ def _solve_relaxed(params: Params, problem: Problem, index: TaskIndex, rng: np.r
         init = np.asarray(options.init)
         options = replace(options, init=init[index.order] if init.shape == index.order.shape else init)
     return solve_cutting_plane(problem, options, params.options, rng)
-
-
-def _decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecision:
-    """What the ``coupling`` of DMTRC means for cutting planes: they learn Ω or leave the tasks apart."""
-    if n_tasks == 1 or coupling in ("none", 0):
-        return CouplingDecision("none", "there is only one task" if n_tasks == 1 else "set by the user")
-    if coupling not in ("auto", "full", 1):
-        raise ValueError(
-            f'coupling={coupling!r} needs solver="exchange"; '
-            'cutting planes know "full", which "auto" means for them, and "none".'
-        )
-    reason = "set by the user" if coupling != "auto" else "cutting planes always couple, as in the paper"
-    return CouplingDecision("full", reason)
 
 
 def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
