@@ -139,6 +139,8 @@ class MultitaskClusterer(AfterFit):
         -------
         self
         """
+        for name in [name for name in self.__dict__ if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit
         if is_dask(X, tasks):
             from mtclust.distributed.fit import fit_distributed
 

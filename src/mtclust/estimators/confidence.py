@@ -140,8 +140,6 @@ def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outc
         model, rows, index, index.task_numbers,
         lambda sample: model.labels_[sample.order] if index.in_memory else sample.labels_of(outcome.point, index),
     )  # fmt: skip
-    for name in LATER:
-        model.__dict__.pop(name, None)  # of an earlier fit
     known = sorted_rows(model, rows, index) if stored else ()
     model._later = Later(*judged, model.n_clusters_, *known)
 

@@ -60,12 +60,9 @@ def store(
     estimator.labels_, estimator.single_task_labels_ = labels, single
     estimator.cluster_sizes_ = counts
     estimator.objective_ = point.value
-    estimator.__dict__.pop("stability_", None)  # of an earlier fit
     estimator.intercept_ = estimator._model.intercept
     if estimator._model.kernel.kind == "linear" and estimator._model.rows is None:
         estimator.coef_ = estimator._model.coefficients
-    elif hasattr(estimator, "coef_"):
-        del estimator.coef_
     estimator.task_groups_ = [index.names[group].tolist() for group in outcome.groups]
     estimator.history_ = point.history
     estimator.n_iter_, estimator.converged_ = point.n_iter, point.converged
@@ -73,7 +70,8 @@ def store(
         params, prepared.settings, prepared.sample, index.names, **_form_of(prepared, point),
         n_components=_store_coupling(estimator, params, problem, point), task_similarity=outcome.similarity, **decided,
     )  # fmt: skip
-    _store_relaxation(estimator, index, outcome)
+    if outcome.relaxation is not None:
+        _store_relaxation(estimator, index, outcome)
     return outcome
 
 
@@ -144,12 +142,8 @@ def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) ->
 
 
 def _store_relaxation(estimator: AfterFit, index: TaskIndex, result: Outcome) -> None:
-    """Set the attributes of the relaxation, or remove those of an earlier fit."""
+    """Set the attributes of the relaxation."""
     relaxation = result.relaxation
-    if relaxation is None:
-        for name in ("relaxed_labels_", "mixture_weights_", "init_labels_", "lower_bound_"):
-            estimator.__dict__.pop(name, None)
-        return
     estimator.relaxed_labels_ = index.to_input_order(relaxation.codes)
     estimator.mixture_weights_ = relaxation.weights
     estimator.init_labels_ = index.to_input_order(relaxation.start)

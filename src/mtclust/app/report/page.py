@@ -77,9 +77,9 @@ def json_for_html(data: Any) -> str:
 
 
 def _breakable(text: str) -> Any:
-    """Escaped text that a browser may break after an underscore."""
+    """Escaped text that a browser may break after an underscore, but not before a per cent sign."""
     safe = require("markupsafe", "report")
-    return safe.escape(text).replace("_", safe.Markup("_<wbr>"))
+    return safe.escape(text.replace(" %", "\u00a0%")).replace("_", safe.Markup("_<wbr>"))
 
 
 @cache
