@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,22 +21,6 @@ Array = NDArray[np.float64]
 
 #: many rows near a boundary get their first prices from so many of them
 _SAMPLED_ROWS = 1500
-
-
-class Boundary(Protocol):
-    """Rows of a task by their gap: how much better their cluster is than the second best."""
-
-    @property
-    def n_rows(self) -> int: ...
-
-    def gap_of_rank(self, rank: int) -> float:
-        """A gap that about ``rank`` rows do not exceed."""
-
-    def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Positions, in ascending order, and labels of the rows with at most this gap."""
-
-    def cost_of(self, positions: NDArray[np.int64]) -> Array:
-        """Costs (k × C) of the rows that ``within`` gave last."""
 
 
 class TooFew(Exception):
@@ -89,7 +73,7 @@ def first_gap_rank(counts: NDArray[np.int64], lower: NDArray[np.int64], upper: N
 
 
 def assign_near_boundary(
-    boundary: Boundary, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64], prices: Array
+    boundary: HeldBoundary, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64], prices: Array
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:  # fmt: skip
     """Labels that the size bounds allow from those that the prices alone give.
 

@@ -33,7 +33,7 @@ from mtclust.rows.boundary import (
     exact_labels,
     sizes_fit,
 )
-from mtclust.rows.moments import Blocks, Data, Labelled, Moments, NearRows, block_rows
+from mtclust.rows.moments import Blocks, Data, Labelled, Moments, NearRows, RowSource, block_rows
 
 Array = NDArray[np.float64]
 
@@ -173,11 +173,6 @@ class TaskLabels:
         """Labels of all tasks, one after the other."""
         return np.concatenate([task.labels for task in tasks])
 
-    @classmethod
-    def of_rows(cls, tasks: list[TaskLabels], positions: list[NDArray[np.int64]]) -> list[NDArray[np.int32]]:
-        """Labels of some rows of every task."""
-        return [task.labels[where] for task, where in zip(tasks, positions)]
-
 
 def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels) -> int:
     """The best labels of a task for its model W (r × C) within the bounds, in place; returns how many changed."""
@@ -309,14 +304,15 @@ def move_sums(block: NDArray[Any], old: NDArray[np.int32], new: NDArray[np.int32
     compiled.move_sums(block, old, new, sums)
 
 
-def first_prices(source: Blocks, data: Data, task: int, W: Array, prices: Array) -> Array:
+def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Array) -> Array:
     """Prices near those of a whole task from some thousand of its rows, so that its first pass leaves few undecided."""
-    n = int(data.moments.sizes[task])
-    if n <= _FEW_ENOUGH:
+    n, lower, upper = int(data.moments.sizes[task]), data.bounds.lower[task], data.bounds.upper[task]
+    free = bool(np.all(lower <= 1) and np.all(upper >= n)) and not prices.any()
+    if n <= _FEW_ENOUGH or free:
         return prices
     rows = source.take(task, first_rows(n))
     weights, constant = data.moments.on_raw(task, W)
-    return prices_from(scores_of(rows, weights) + constant, n, prices, data.bounds.lower[task], data.bounds.upper[task])
+    return prices_from(scores_of(rows, weights) + constant, n, prices, lower, upper)
 
 
 def first_rows(n: int) -> NDArray[np.int64]:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: rows of a sparse block
-_SPARSE_ROWS = 1024
+#: rows of a sparse block, and rows up to which single ones are exchanged in the end
+_SPARSE_ROWS, _MOST_EXCHANGED = 1024, 30_000
 
 
 class LocalRows(ABC):
@@ -50,6 +50,10 @@ class LocalRows(ABC):
     @property
     def shift(self) -> NDArray[Any] | None:
         return None
+
+    @property
+    def is_exchanged(self) -> bool:
+        return int(self.offsets[-1]) <= _MOST_EXCHANGED
 
     def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
         return [self.take(task, where) for task, where in enumerate(positions)]
