@@ -33,15 +33,16 @@ import _one_thread
 from _judge_problems import Problem, problems
 from _tables import made_by, markdown_table
 from mtclust.choose import choice
+from mtclust.choose.judge import WEIGHTS
 from mtclust.choose.views import View, candidate_kernels
 from mtclust.metrics import macro_nmi
-from mtclust.problem.protocol import SearchOptions
+from mtclust.search.problem import SearchOptions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: the score before anything was learned; terms that are not here begin at 0
-HAND_MADE = {"length": 0.5, "separation": 2 / 3, "separation, aligned": 2 / 3, "evenness": 1.2}
+#: the score before anything is learned: the one in use; terms that are not here begin at 0
+HAND_MADE = WEIGHTS
 #: τ and λ: of a grid, those with the largest gain on tables that were left out
 TEMPERATURE = 0.07
 SHRINKAGE = 0.03

@@ -6,8 +6,8 @@ import pytest
 from mtclust.core.criterion import decision_weights
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import neutral_bounds
-from mtclust.problem.criteria import criterion_named
-from mtclust.problem.kernels import KernelProblem
+from mtclust.search.criteria import criterion_named
+from mtclust.search.problem import Problem
 
 
 @pytest.mark.parametrize("criterion", ["E", "J"])
@@ -18,7 +18,7 @@ def test_rows_follow_the_models_of_the_rows_that_were_searched(criterion):
     offsets = np.array([0, 120])
     kernel = centre_kernel(X @ X.T, offsets, centre=True).matrix
     bounds = neutral_bounds(np.array([120]), np.array([3]))
-    problem = KernelProblem(
+    problem = Problem(
         kernel, offsets, bounds, np.array([0.1]), 0.05, "independent", criterion=criterion_named(criterion)
     )
     some = np.arange(0, 120, 2)

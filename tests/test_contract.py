@@ -66,7 +66,6 @@ KINDS = {"kernels": "dual", "features": "primal", "text": "primal", "dask": "pri
 def keep_apart(monkeypatch):
     """Few rows of a Dask collection would be gathered, and searched on whole."""
     monkeypatch.setattr("mtclust.distributed.fit.ALL_ROWS", 0)
-    monkeypatch.setattr("mtclust.problem.sample.ALL_ROWS", 0)
 
 
 @pytest.fixture(params=FORMS, ids=lambda form: form.name)

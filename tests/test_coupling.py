@@ -9,8 +9,8 @@ from mtclust import DMTRC
 from mtclust.core.coupling import COUPLINGS, Relationship, gain_matrix, symmetric_eigen, trace_one_root
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
-from mtclust.problem.descent import Accelerator, coupling_steps
-from mtclust.problem.kernels import KernelProblem
+from mtclust.search.descent import Accelerator, coupling_steps
+from mtclust.search.problem import Problem
 from tests.conftest import gaussian_tasks
 
 C, LAMBDA1, LAMBDA2 = 3, 0.05, 0.03
@@ -27,7 +27,7 @@ def problem(seed=0):
 def coupled(kernel, offsets, method):
     bounds = parse_sizes(1.0, [8, 8, 8], C)
     features = eigen_features(kernel) if method == "features" else None
-    return KernelProblem(kernel, offsets, bounds, np.full(3, LAMBDA1), LAMBDA2, method, features)
+    return Problem(kernel, offsets, bounds, np.full(3, LAMBDA1), LAMBDA2, method, features)
 
 
 def converged(problem, codes):
@@ -188,7 +188,7 @@ def test_fits_find_the_same_with_either_factorisation(monkeypatch):
     settings = {"kernel": "linear", "sizes": "balanced", "n_init": 2, "random_state": 0}
     found = []
     for least in (0, 10**6):
-        monkeypatch.setattr("mtclust.problem.kernels._FACTORISED", least)
+        monkeypatch.setattr("mtclust.search.problem._FACTORISED", least)
         found.append(DMTRC(3, **settings).fit(X, tasks=tasks))
     np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
     assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-9)

@@ -11,11 +11,10 @@ from mtclust.core.alignment import align, groups_of_tasks
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.metrics import macro_nmi
-from mtclust.problem.descent import Accelerator, coupling_steps
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.pool import random_labels
-from mtclust.problem.protocol import SearchOptions
+from mtclust.search.descent import Accelerator, coupling_steps
+from mtclust.search.problem import Problem, SearchOptions
 from mtclust.search.recipe import solve
+from mtclust.search.starts import random_labels
 from tests.conftest import gaussian_tasks
 
 
@@ -25,7 +24,7 @@ def tiny_problem(seed, rows=5, n_tasks=2, n_clusters=2, sizes=1.0):
     offsets = np.arange(n_tasks + 1) * rows
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
     bounds = parse_sizes(sizes, [rows] * n_tasks, n_clusters)
-    return KernelProblem(kernel, offsets, bounds, np.full(n_tasks, 0.05), 0.05)
+    return Problem(kernel, offsets, bounds, np.full(n_tasks, 0.05), 0.05)
 
 
 def all_labellings(problem):

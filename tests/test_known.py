@@ -10,7 +10,7 @@ from mtclust.core.criterion import leave_one_out_form
 from mtclust.core.known import agreement, known_counts, left_over, names_after_known, placed, read_known, with_room
 from mtclust.core.labels import SizeBounds, free_bounds
 from mtclust.datasets import make_related_tasks
-from mtclust.problem.criteria import PaperObjective, _PredictabilityTerm
+from mtclust.search.criteria import PaperObjective, _PredictabilityTerm
 from tests.test_contract import FORMS, GIVEN
 
 X, Y, TASKS = make_related_tasks(3, n_samples=40, separation=2.5, random_state=1).X_y_tasks

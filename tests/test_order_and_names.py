@@ -15,6 +15,7 @@ import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose.settings import all_rows, sample_rows
 from mtclust.core.tasks import index_tasks
+from mtclust.selection import select_n_clusters
 
 
 def _iris():
@@ -176,6 +177,17 @@ def test_rows_are_ordered_by_what_they_hold():
     np.testing.assert_array_equal(X[one.order], X[order][other.order])
     renamed = index_tasks((2 - tasks), 60).by_content(X)
     np.testing.assert_array_equal(2 - one.by_rows, renamed.by_rows)
+
+
+def test_the_number_of_clusters_does_not_depend_on_what_tasks_are_called():
+    """Of forty tasks some are looked at, the same whatever their names are, and in the same order."""
+    rng = np.random.default_rng(0)
+    tasks = np.repeat(np.arange(40), rng.integers(16, 30, size=40))
+    X = rng.normal(size=(len(tasks), 3)) + 4 * rng.integers(0, 2, size=(len(tasks), 1))
+    names = rng.permutation(40)
+    one, other = (select_n_clusters(DSTC(), X, tasks=own) for own in (tasks, names[tasks]))
+    np.testing.assert_array_equal(one.gap, other.gap)
+    assert one.votes == other.votes
 
 
 def test_a_sample_knows_where_its_rows_and_tasks_are():

@@ -71,7 +71,7 @@ def test_a_missing_extra_is_named():
 #: what an import of the package must not load: optional or slow libraries, and parts of ours that not every fit needs
 NOT_AT_IMPORT = (
     "numba", "matplotlib", "jinja2", "dask", "cvxpy", "mtclust.rows", "mtclust.persistence",
-    "mtclust.distributed.fit", "mtclust.relaxation.cutting_plane", "mtclust.problem.features",
+    "mtclust.distributed.fit", "mtclust.relaxation.cutting_plane", "mtclust.search.all_rows",
     "mtclust.estimators.summary", "mtclust.text", "mtclust.nuisance",
 )  # fmt: skip
 

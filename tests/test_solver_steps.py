@@ -10,11 +10,9 @@ import scipy.linalg as sla
 from mtclust.core.assignment import assign
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import label_codes, parse_sizes
-from mtclust.problem.descent import Accelerator, log_matrix
-from mtclust.problem.kernel_descent import exchange_until_stable, permute, proposals, transfer
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Effort, SearchOptions, Start
 from mtclust.search import recipe
+from mtclust.search.descent import Accelerator, exchange_until_stable, log_matrix, permute, proposals, transfer
+from mtclust.search.problem import Effort, Problem, SearchOptions
 from tests.conftest import gaussian_tasks
 
 C = 3
@@ -25,7 +23,7 @@ def small_problem(sizes=1.0, rows=(7, 6, 5), spread=1.0, seed=0):
     X, _, _ = gaussian_tasks(rows=6, d=3, spread=spread, seed=seed)
     offsets = np.concatenate([[0], np.cumsum(rows)])
     kernel = centre_kernel(X[: offsets[-1]] @ X[: offsets[-1]].T, offsets, True).matrix
-    return KernelProblem(kernel, offsets, parse_sizes(sizes, rows, C), np.array([0.05, 0.1, 0.2]), 0.05)
+    return Problem(kernel, offsets, parse_sizes(sizes, rows, C), np.array([0.05, 0.1, 0.2]), 0.05)
 
 
 def noise():
@@ -33,7 +31,7 @@ def noise():
     X = np.random.default_rng(0).normal(size=(30, 8))
     offsets = np.array([0, 16, 30])
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
-    return KernelProblem(kernel, offsets, parse_sizes(0.3, [16, 14], C), np.full(2, 0.001), 0.001)
+    return Problem(kernel, offsets, parse_sizes(0.3, [16, 14], C), np.full(2, 0.001), 0.001)
 
 
 def noise_labels(seed):
@@ -127,7 +125,7 @@ def test_exchanging_again_changes_nothing(seed):
 def test_transfer_takes_a_labelling_of_the_pool_under_its_best_names():
     problem = small_problem()
     good = np.array([2, 0, 1, 2, 0, 1])  # every third row is of one cluster
-    problem = problem.proposing([[], [Start(good)], []])
+    problem = problem.proposing([[], [good], []])
     truth = np.arange(18) % C
     truth[7:13] = 0
     point = problem.point(truth, np.full((3, 3), 0.3) + 0.0333 * np.eye(3))
@@ -163,7 +161,7 @@ def test_proposals_are_what_the_models_of_the_other_tasks_say():
     term = problem.criterion.term(point.fit.at, 1, codes)
     assert len({labels.tobytes() for labels in (*expected, labels[mine])}) == 4  # each is proposed only once
     np.testing.assert_array_equal(proposals(problem, point, 1, term, alpha), expected)
-    wider = problem.proposing([[], [Start(np.array([2, 2, 1, 1, 0, 0]))], []])
+    wider = problem.proposing([[], [np.array([2, 2, 1, 1, 0, 0])], []])
     offered = np.concatenate([labels[:7], [2, 2, 1, 1, 0, 0], labels[13:]])
     named = min(renamings(offered, mine), key=lambda candidate: J(point, candidate))[mine]
     found = proposals(wider, point, 1, term, alpha)
@@ -212,7 +210,7 @@ def test_descent_leaves_a_poor_optimum_for_a_labelling_of_the_pool_and_not_the_o
     (best, good), (worst, poor) = min(ends, key=lambda end: end[0]), max(ends, key=lambda end: end[0])
     assert best < worst * (1 - 1e-6)
     for begin, offered in ((poor, good), (good, poor)):
-        wider = problem.proposing([[Start(offered[problem.rows(i)])] for i in range(2)])
+        wider = problem.proposing([[offered[problem.rows(i)]] for i in range(2)])
         found = descended(wider, wider.point(begin, problem.uncoupled()))
         assert found.value <= best * (1 + 1e-12)
 
@@ -367,9 +365,9 @@ def test_a_labelled_task_labels_the_others_through_its_model():
     X, truth, _ = gaussian_tasks(rows=9, spread=0.1)
     offsets = np.array([0, 9, 18, 27])
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
-    problem = KernelProblem(kernel, offsets, parse_sizes("balanced", [9] * 3, C), np.full(3, 0.01), 0.01)
+    problem = Problem(kernel, offsets, parse_sizes("balanced", [9] * 3, C), np.full(3, 0.01), 0.01)
     for task in range(3):
-        point = problem.seeded(task, Start(truth[problem.rows(task)]), np.eye(3) / 3)
+        point = problem.seeded(task, truth[problem.rows(task)], np.eye(3) / 3)
         np.testing.assert_array_equal(point.labels, truth)
 
 
@@ -378,11 +376,10 @@ def test_starts_take_the_names_that_agree_with_the_aligned_labels():
     aligned = np.concatenate([np.arange(7) % 3, np.array([0, 2] * 3), np.full(5, 1)])
     own = [np.array([1, 2, 0])[aligned[:7]], np.array([1, 0, 1, 0, 0, 1]), np.zeros(5, dtype=np.int64)]
     single = problem.alone().point(aligned, np.eye(3) / 3)
-    fixed, few, starts = recipe._with_ids_of(single, problem, problem, [[Start(labels)] for labels in own])
-    np.testing.assert_array_equal(starts[0][0].labels, aligned[:7])
-    np.testing.assert_array_equal(starts[1][0].labels, [0, 2, 0, 2, 2, 0])
-    np.testing.assert_array_equal(starts[2][0].labels, aligned[13:])
-    assert few is fixed
+    fixed, starts = recipe._with_ids_of(single, problem, [[labels] for labels in own])
+    np.testing.assert_array_equal(starts[0][0], aligned[:7])
+    np.testing.assert_array_equal(starts[1][0], [0, 2, 0, 2, 2, 0])
+    np.testing.assert_array_equal(starts[2][0], aligned[13:])
     assert not fixed.bounds.movable
     assert fixed.bounds.present.tolist() == [[True] * 3, [True, False, True], [False, True, False]]
 

@@ -16,7 +16,7 @@ from mtclust.core.kernels import CentredKernel, EigenFeatures, Kernel, centre_ke
 from mtclust.core.labels import label_codes
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
-from mtclust.problem.leave_one_out import predictions_with_kernels
+from mtclust.search.problem import predictions_left_out
 
 Array = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class SupervisedLinear:
         best: tuple[float, float, Conditioned] | None = None
         for lambda_ in LAMBDAS:
             state = _alternate(self._coupling(centred, index, features, lambda_), codes)
-            residuals = codes - predictions_with_kernels(state, codes, index.offsets, True)
+            residuals = codes - predictions_left_out(state, codes, index.offsets, True)
             score = 1.0 - float(np.sum(residuals**2) / np.sum(codes**2))  # R²
             if best is None or score > best[0]:
                 best = score, lambda_, state

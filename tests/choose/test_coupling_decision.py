@@ -13,8 +13,7 @@ from mtclust.choose.views import KernelSpec, View
 from mtclust.core.labels import parse_sizes
 from mtclust.core.tasks import index_tasks
 from mtclust.exceptions import UncoupledWarning
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import SearchOptions
+from mtclust.search.problem import Problem, SearchOptions
 from mtclust.search.recipe import solve
 
 
@@ -27,7 +26,7 @@ def solution(*sizes):
     index = index_tasks(tasks, n)
     view = View(X, index.offsets)
     kernel, m = view.through(KernelSpec("linear"), "task").centred.matrix, len(sizes)
-    problem = KernelProblem(kernel, index.offsets, parse_sizes("balanced", list(sizes), 3), np.full(m, 0.03), 0.03)
+    problem = Problem(kernel, index.offsets, parse_sizes("balanced", list(sizes), 3), np.full(m, 0.03), 0.03)
     outcome = solve(problem, SearchOptions(n_init=2, single_task_n_init=4), rng)
     return outcome, X, all_rows(X, index), index
 

@@ -11,7 +11,15 @@ from sklearn.preprocessing import StandardScaler
 
 import mtclust
 from mtclust import DMTFC, DMTRC
-from mtclust.choose.frames import around_means, described, lengths, offsets_of_tasks
+from mtclust.choose.frames import (
+    around_means,
+    described,
+    directions,
+    lengths,
+    normal_scores,
+    offsets_of_tasks,
+    unsaid,
+)
 from mtclust.exceptions import UncoupledWarning
 
 OFFSETS = np.array([0, 120, 240, 360])
@@ -26,6 +34,7 @@ def rows(shares, shift=0.0, seed=0):
     return X + shift * np.array([[0, 0], [1, 1], [2, -1]])[TASKS], y
 
 
+NO_ERRORS = np.zeros((2, 2))
 EQUAL = [[1 / 3, 1 / 3, 1 / 3]] * 3
 SKEWED = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
 
@@ -36,7 +45,7 @@ def cut_evenly(X):
 
 
 def shortest(X, labels):
-    found = lengths(X, TASKS, labels, 3)
+    found = lengths(X, np.zeros((X.shape[1], X.shape[1])), TASKS, labels, 3)
     return min(found, key=found.get)
 
 
@@ -58,9 +67,9 @@ def test_clusters_in_other_places_speak_for_own_frames():
 
 def test_em_finds_clusters_and_offsets_from_labels_that_own_frames_give():
     X, y = rows(SKEWED)
-    assert adjusted_rand_score(y, described(X, TASKS, [cut_evenly(X), y], 3)) > 0.95
+    assert adjusted_rand_score(y, described(X, NO_ERRORS, TASKS, [cut_evenly(X), y], 3)) > 0.95
     X, y = rows(SKEWED, shift=2.0)
-    found = described(X, TASKS, [np.random.default_rng(0).permutation(y), cut_evenly(X)], 3, moved=True)
+    found = described(X, NO_ERRORS, TASKS, [np.random.default_rng(0).permutation(y), cut_evenly(X)], 3, moved=True)
     assert adjusted_rand_score(y, found) > 0.95
 
 
@@ -101,7 +110,38 @@ def test_lengths_of_given_labels_are_those_of_the_densities_of_scipy():
             density = multivariate_normal(np.zeros(2), covariance).logpdf(own) + np.log(2 * np.pi)
             length -= density.sum()
         expected = (length + 0.5 * (2 * n_means + 3 * 3) * np.log(360)) / 360
-        assert lengths(X, TASKS, y, 3)[frame] == pytest.approx(expected, rel=1e-6)
+        assert lengths(X, NO_ERRORS, TASKS, y, 3)[frame] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_column_of_two_values_does_not_make_a_description_short():
+    """Cut along it, a cluster has no variance there: without the error that would be all that counts."""
+    rng = np.random.default_rng(0)
+    binary, y = rng.integers(2, size=200), np.repeat([0, 1], 100)
+    X = np.c_[binary, 2.0 * y + rng.normal(size=200), 2.0 * y + rng.normal(size=200)]
+    one = np.zeros(200, dtype=int)
+    Y, E = directions(X, one, 2, unsaid(X))
+    right, wrong = (lengths(Y, E, one, labels, 2)["all"] for labels in (y, binary))
+    assert right < wrong
+    assert lengths(Y, 0 * E, one, y, 2)["all"] > lengths(Y, 0 * E, one, binary, 2)["all"]
+
+
+def test_normal_scores_keep_the_shifts_of_tasks_and_the_order_of_rows_and_lose_long_tails():
+    rng = np.random.default_rng(0)
+    X = np.exp(2.0 * rng.normal(size=(360, 2)))
+    found = normal_scores(X, TASKS)
+    np.testing.assert_allclose(normal_scores(X + 100.0 * TASKS[:, None], TASKS), found + 100.0 * TASKS[:, None])
+    np.testing.assert_allclose(normal_scores(-X, TASKS), -found, atol=1e-9)
+    for task in range(3):
+        np.testing.assert_array_equal(np.argsort(found[task == TASKS, 0]), np.argsort(X[task == TASKS, 0]))
+    farthest, before = (np.abs(rows - rows.mean(axis=0)).max() / rows.std() for rows in (found, X))
+    assert farthest < 0.5 * before
+
+
+def test_a_description_is_not_shorter_for_clusters_that_it_leaves_empty():
+    X, y = rows(EQUAL)
+    three, four = (lengths(X, NO_ERRORS, TASKS, np.where(y == 2, 1, y), C) for C in (3, 4))
+    for frame in three:  # the room for one cluster more: its mean, its covariance and its share
+        assert four[frame] - three[frame] > 0.5 * 5 * np.log(360) / 360
 
 
 def test_offsets_are_the_shifts_of_tasks():
@@ -114,9 +154,13 @@ def test_offsets_are_the_shifts_of_tasks():
 
 
 def test_rows_that_do_not_differ_and_single_rows_are_no_trouble():
-    assert set(lengths(np.eye(3), np.arange(3), np.arange(3), 3)) == {"all", "aligned", "task"}
-    assert np.isfinite(list(lengths(np.zeros((4, 1)), np.array([0, 0, 1, 1]), np.arange(4) % 2, 2).values())).all()
-    assert described(np.zeros((4, 1)), np.array([0, 0, 1, 1]), [np.arange(4) % 2], 2, moved=True).shape == (4,)
+    assert set(lengths(np.eye(3), np.zeros((3, 3)), np.arange(3), np.arange(3), 3)) == {"all", "aligned", "task"}
+    assert np.isfinite(
+        list(lengths(np.zeros((4, 1)), np.zeros((1, 1)), np.array([0, 0, 1, 1]), np.arange(4) % 2, 2).values())
+    ).all()
+    assert described(
+        np.zeros((4, 1)), np.zeros((1, 1)), np.array([0, 0, 1, 1]), [np.arange(4) % 2], 2, moved=True
+    ).shape == (4,)
 
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC])

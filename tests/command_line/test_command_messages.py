@@ -101,7 +101,7 @@ def model(data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "kind", "where"), [("width", "numbers", "all of these rows"), ("day", "dates", "these data")]
+    ("column", "kind", "where"), [("width", "numbers", "all of these rows"), ("day", "dates", "all of these rows")]
 )
 def test_columns_that_hold_something_else_than_in_fit(model, tmp_path, column, kind, where, capsys):
     rows = [{**row, "day": "2024-01-05", column: "x"} for row in shop_rows(rows=3)]

@@ -11,7 +11,7 @@ import pytest
 from table_helpers import error_of, fit, read_table, run_cli, shop_rows, write_table
 
 import mtclust
-from mtclust.metrics import nmi
+from mtclust.metrics import macro_nmi, nmi
 
 #: columns of labels.csv after the margin
 MORE = ("probability", "stability", "outlier", "alone")
@@ -274,3 +274,17 @@ def test_an_id_that_is_recognised_stands_in_the_labels_beside_the_number_of_the_
     assert [row["customer"] for row in labels] == [row["customer"] for row in rows]
     assert fit(data, tmp_path / "keyed", "--quiet", "--no-stability", "--key", "truth") == 0
     assert list(read_table(tmp_path / "keyed" / "labels.csv")[0])[:2] == ["truth", "task"]
+
+
+def test_sixty_thousand_rows_for_which_no_kernel_matrix_could_be_held(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 60_000)
+    table = pd.DataFrame((rng.normal(size=(60_000, 3)) + 5 * np.eye(3)[truth]).round(3), columns=["a", "b", "c"])
+    table.assign(shop=rng.integers(0, 4, 60_000)).to_csv(tmp_path / "big.csv", index=False)
+    assert fit(tmp_path / "big.csv", tmp_path / "out", "--sizes", "balanced") == 0
+    assert "3 clusters with DMTRC" in capsys.readouterr().out
+    labels = pd.read_csv(tmp_path / "out" / "labels.csv")
+    assert macro_nmi(truth, labels["cluster"], labels["task"]) > 0.95
+    report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert len(report) < 2_000_000
+    assert "rows, drawn at random" in report

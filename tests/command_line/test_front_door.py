@@ -23,11 +23,11 @@ COIN = "not associated with any other column"
 REAL = {
     "customers.csv": (
         "shop", "5 numbers, 2 categories",
-        f"customer_id, postcode (an identifier by its name); name, email ({ONE_NAME}); country (the same in "
-        f"every row); newsletter, signup ({COIN})",
+        f"customer_id and postcode (an identifier by its name); name and email ({ONE_NAME}); country (the same in "
+        f"every row); newsletter and signup ({COIN})",
     ),
     "penguins.csv": ("island", "4 numbers, 2 categories", f"year ({COIN})"),
-    "nostructure.csv": ("shop", "3 numbers", f"newsletter, gender ({COIN})"),
+    "nostructure.csv": ("shop", "3 numbers", f"newsletter and gender ({COIN})"),
     "reviews.csv": ("product", "1 category, 1 text", "id (counts the rows of each task)"),
     "ids.csv": (
         "shop", "3 numbers",
@@ -38,7 +38,7 @@ REAL = {
         "lab", "6 numbers", f"{', '.join(f'x{k}' for k in range(3, 15))} and 183 more ({COIN})",
     ),
     "cell_lines.csv.gz": ("batch", "21 numbers", ""),
-    "mice.csv.gz": ("task", "77 numbers, 1 category", f"Genotype, Treatment ({TASKS_APART})"),
+    "mice.csv.gz": ("task", "77 numbers, 1 category", f"Genotype and Treatment ({TASKS_APART})"),
     "gas.csv.gz": ("batch", "129 numbers", ""),
 }  # fmt: skip
 
@@ -193,5 +193,5 @@ def test_the_fifth_table_is_a_polars_frame_with_gaps():
     assert found.encoder.describe() == "2 numbers, 1 category"
     notes = " ".join(found.notes)
     assert f"coin ({COIN})" in notes
-    assert "filled in by the median of the task: spent (30), visits (43)" in notes
+    assert "filled in by the median of the task: spent (30) and visits (43)" in notes
     assert pd.crosstab(kind, found.labels.to_numpy()).to_numpy().max(axis=1).sum() > 285

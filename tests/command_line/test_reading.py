@@ -36,6 +36,7 @@ def read(path, **options):
         ("t.csv.bz2", bz2.compress(TEXT)),
         ("t.csv.xz", lzma.compress(TEXT)),
         ("t.csv", gzip.compress(TEXT)),
+        ("t.csv", TEXT.decode().encode("utf-16")),
         ("t.jsonl", "\n".join(json.dumps(row) for row in ROWS).encode()),
         ("t.ndjson.gz", gzip.compress("\n".join(json.dumps(row) for row in ROWS).encode())),
         ("t.json", json.dumps(ROWS).encode()),

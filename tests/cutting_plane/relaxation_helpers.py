@@ -9,8 +9,8 @@ import numpy as np
 from mtclust.core.coupling import Coupling, Independent, Relationship
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds, parse_sizes
-from mtclust.problem.kernels import KernelProblem
 from mtclust.relaxation.options import CuttingPlaneOptions
+from mtclust.search.problem import Problem
 
 LAMBDA1, LAMBDA2 = 0.1, 0.2
 #: more exact than the comparison with cvxpy needs
@@ -19,7 +19,7 @@ EXACT = CuttingPlaneOptions(init="random", max_cuts=200, gap_tol=3e-6, zero_tol=
 
 @dataclass(frozen=True)
 class Small:
-    problem: KernelProblem
+    problem: Problem
     coupling: Coupling
     features: np.ndarray  # ΦΦᵀ is the kernel
 
@@ -44,7 +44,7 @@ def small_problem(
     bounds = sizes if isinstance(sizes, SizeBounds) else parse_sizes(sizes, task_sizes, n_clusters)
     features = eigen_features(kernel.matrix) if method == "features" else None
     first = np.full(m, LAMBDA1) if lambda1 is None else np.array(lambda1)
-    problem = KernelProblem(kernel.matrix, offsets, bounds, first, LAMBDA2, method, features)
+    problem = Problem(kernel.matrix, offsets, bounds, first, LAMBDA2, method, features)
     return Small(problem, problem.coupling, X / np.sqrt(kernel.scale))
 
 

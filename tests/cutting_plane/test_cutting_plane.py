@@ -8,10 +8,9 @@ import pytest
 from relaxation_helpers import EXACT, hull, mixtures, reference_optimum, small_problem
 
 from mtclust.core.labels import SizeBounds, label_codes, parse_sizes
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import SearchOptions
 from mtclust.relaxation.cutting_plane import most_violated, solve_cutting_plane, solve_relaxation, starting_labels
 from mtclust.relaxation.options import CuttingPlaneOptions
+from mtclust.search.problem import Problem, SearchOptions
 
 METHODS = ("relationship", "features", "independent")
 #: exact sizes that differ by cluster, and intervals that do not contain n/C
@@ -226,7 +225,7 @@ def test_lambda1_of_zero_is_refused():
 def test_constant_rows_do_no_harm():
     offsets = np.array([0, 6, 12])
     bounds = parse_sizes("balanced", [6, 6], 3)
-    problem = KernelProblem(np.zeros((12, 12)), offsets, bounds, np.full(2, 0.1), 0.1, "independent")
+    problem = Problem(np.zeros((12, 12)), offsets, bounds, np.full(2, 0.1), 0.1, "independent")
     for init in ("k-means", "spectral", "random"):
         options = CuttingPlaneOptions(init=init, max_cuts=1)
         result = solve_cutting_plane(problem, options, SearchOptions(), np.random.default_rng(0))
@@ -251,7 +250,7 @@ def test_starts_find_separated_clusters(init):
     X[:30] -= X[:30].mean(axis=0)
     X[30:] -= X[30:].mean(axis=0)
     bounds = SizeBounds(np.full((2, 3), 5), np.full((2, 3), 20))
-    problem = KernelProblem(X @ X.T, offsets, bounds, np.full(2, 0.1), 0.1)
+    problem = Problem(X @ X.T, offsets, bounds, np.full(2, 0.1), 0.1)
     labels = starting_labels(problem, init, rng)
     assert len(set(zip(labels.tolist(), truth.tolist()))) == 3  # ids agree over tasks, too
 

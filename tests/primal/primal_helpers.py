@@ -8,10 +8,10 @@ from mtclust import DMTRC
 from mtclust.core.coupling import Independent, Relationship, SharedFeatures
 from mtclust.core.kernels import EigenFeatures
 from mtclust.core.labels import label_codes, parse_sizes
-from mtclust.problem.features import FeatureProblem
 from mtclust.rows.moments import Data, moments
 from mtclust.rows.passes import TaskLabels
 from mtclust.rows.source import TableRows
+from mtclust.search.all_rows import AllRows
 
 
 def blobs(sizes, n_clusters=3, d=5, spread=1.0, seed=0, shift=1.0):
@@ -36,7 +36,7 @@ def stacked(sizes, **options):
 class Case:
     """A primal problem beside the explicit features that dense oracles work on."""
 
-    problem: FeatureProblem
+    problem: AllRows
     Phi: np.ndarray
     offsets: np.ndarray
     labels: np.ndarray
@@ -112,7 +112,7 @@ def case(
     bounds = parse_sizes(rule, sizes, n_clusters)
     rng = np.random.default_rng(seed + 1)
     labels = np.concatenate([rng.permutation(np.arange(n) % n_clusters) for n in sizes])
-    return Case(FeatureProblem(Data(source, own, bounds), method, by_task, lambda2), Phi, offsets, labels)
+    return Case(AllRows(Data(source, own, bounds), method, by_task, lambda2), Phi, offsets, labels)
 
 
 def random_coupling(m, rng, smallest=None):

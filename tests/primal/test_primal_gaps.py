@@ -5,13 +5,12 @@ import pytest
 from primal_helpers import blobs
 
 from mtclust.core.labels import parse_sizes
-from mtclust.problem.feature_descent import best_labels, polish
-from mtclust.problem.features import FeatureProblem
-from mtclust.problem.protocol import Effort
 from mtclust.rows import passes
 from mtclust.rows.moments import Data, moments
 from mtclust.rows.passes import KnownGaps, TaskLabels, relabel
 from mtclust.rows.source import TableRows
+from mtclust.search.all_rows import AllRows, polish
+from mtclust.search.problem import Effort
 
 
 @pytest.fixture
@@ -86,11 +85,11 @@ def test_a_search_ends_in_the_same_labels_with_and_without_known_gaps(form, larg
     X, offsets, _ = blobs((3000, 2500), n_clusters=3, d=4, seed=1)
     source = TableRows(X, offsets)
     data = Data(source, moments(source, centre=True), parse_sizes("balanced", [3000, 2500], 3))
-    problem = FeatureProblem(data, "independent", np.array([0.02, 0.02]), 0.0)
+    problem = AllRows(data, "independent", np.array([0.02, 0.02]), 0.0)
     W = np.random.default_rng(5).normal(size=(2, 4, 3))
 
     def search():
-        point = problem.point(best_labels(data, W), problem.uncoupled())
+        point = problem._point(source.best_labels(data, W), problem.uncoupled())
         rng = np.random.default_rng(0)
         for _ in range(2):
             point = problem.descend(point, rng, Effort("", max_iter=30, tol=1e-6))

@@ -5,18 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mtclust import DMTRC
 from mtclust.choose.settings import sample_rows
 from mtclust.core import compiled, coupling
 from mtclust.core.alignment import align_means
 from mtclust.core.class_means import align_many
 from mtclust.core.labels import SizeBounds
 from mtclust.core.tasks import index_tasks
-from mtclust.problem import pool, sample
-from mtclust.problem.pool import PATH
-from mtclust.rows.moments import Data
-from mtclust.rows.source import TableRows
 from mtclust.search import recipe
+from mtclust.search.starts import PATH, quadratic_forms, refined_along
 
 
 def _free(m: int, C: int) -> SizeBounds:
@@ -77,25 +73,6 @@ def test_ids_that_would_break_the_sizes_are_not_given():
     np.testing.assert_array_equal(ids, np.tile(np.arange(4), (60, 1)))
 
 
-def test_restarts_of_very_many_tasks_take_no_longer_than_those_of_many(monkeypatch):
-    seen = []
-
-    def ends(problem, seeds, *rest):
-        seen.append((problem.n_tasks, len(seeds)))
-        return original(problem, seeds, *rest)
-
-    original = recipe._ends
-    monkeypatch.setattr(recipe, "_ends", ends)
-    rng = np.random.default_rng(0)
-    for m in (8, 200, 900):
-        rows = rng.normal(size=(4 * m, 2)) + 9 * (np.arange(4 * m) // m % 2)[:, None]
-        model = DMTRC(2, kernel="linear", lambda1=0.1, sizes="balanced", n_init=2, max_iter=1)
-        model.set_params(solver_options={"form": "primal"}).fit(rows, tasks=np.arange(4 * m) % m)
-    assert {count for m, count in seen if m == 8} == {4}
-    assert {count for m, count in seen if m == 200} == {2}
-    assert {m for m, _ in seen} == {8, 200}
-
-
 def test_leading_eigenvectors_of_a_large_matrix_are_those_of_lapack(monkeypatch):
     rng = np.random.default_rng(0)
     frame = np.linalg.qr(rng.normal(size=(300, 300)))[0]
@@ -124,29 +101,12 @@ def test_labellings_that_were_drawn_before_are_not_refined_again(monkeypatch):
     asked = []
     original = compiled.exchange
     monkeypatch.setattr(compiled, "exchange", lambda *args: asked.append(1) or original(*args))
-    features = sample._Features(np.random.default_rng(0).normal(size=(3, 2)), 0.1)
+    Phi = np.random.default_rng(0).normal(size=(3, 2))
     bounds = np.zeros(3, dtype=np.int64), np.full(3, 3)
-    found = pool.refined_along(features.forms(), *bounds, 40, np.random.default_rng(0)).labels
+    path = quadratic_forms(Phi @ Phi.T, 0.1 * np.asarray(PATH))
+    found = refined_along(path, *bounds, 40, np.random.default_rng(0))
     assert len(asked) == len(PATH)  # three rows in three clusters: one way to begin
     assert 1 <= len(found) <= len(asked)
-
-
-@pytest.mark.parametrize("n_rows", [3, 300])
-def test_rows_far_from_zero_are_labelled_alike_at_once_and_in_blocks(n_rows, monkeypatch):
-    rng = np.random.default_rng(n_rows)
-    m, C = 4, 3
-    table = rng.normal(size=(m * n_rows, 5)) + 1000.0
-    offsets = n_rows * np.arange(m + 1)
-    source = TableRows(table, offsets, rng.permutation(m * n_rows)).kept_near_zero()
-    assert source.shift is not None
-    bounds = SizeBounds(np.full((m, C), n_rows // C), np.full((m, C), -(-n_rows // C)))
-    data, W = Data(source, source.moments(True), bounds), rng.normal(size=(m, 5, C))
-    at_once = source.best_labels(data, W)
-    monkeypatch.setattr(TableRows, "whole", lambda self, task: None)
-    in_blocks = source.best_labels(data, W)
-    for one, other in zip(at_once, in_blocks):
-        np.testing.assert_array_equal(one.labels, other.labels)
-        np.testing.assert_allclose(one.sums, other.sums)
 
 
 @pytest.mark.parametrize(("each", "tasks"), [(20, 60), (3, 100), (5, 72)])

@@ -8,9 +8,9 @@ from primal_helpers import case
 
 from mtclust.core.criterion import GAMMA, decision_weights
 from mtclust.core.labels import neutral_bounds
-from mtclust.problem.criteria import Predictability
-from mtclust.problem.feature_descent import scored_by
-from mtclust.problem.protocol import Effort
+from mtclust.search.all_rows import scored_by
+from mtclust.search.criteria import Predictability
+from mtclust.search.problem import Effort
 
 neutral = Predictability()
 SIZES = (40, 30, 50)
@@ -22,7 +22,7 @@ def begun(method="independent", labels=None, **options):
     bounds = neutral_bounds(np.array(SIZES), np.full(3, 3))
     example.problem = replace(example.problem.with_bounds(bounds), criterion=neutral)
     example.labels = example.labels if labels is None else labels
-    return example, example.problem.point(example.task_labels(), example.problem.uncoupled())
+    return example, example.problem.point(example.labels, example.problem.uncoupled())
 
 
 def by_hand(example):

@@ -1,5 +1,7 @@
 """Cluster sizes and coupling at scale, given and chosen."""
 
+import warnings
+
 import numpy as np
 import pytest
 from primal_helpers import primal, stacked
@@ -83,7 +85,9 @@ def test_coupling_auto_keeps_related_tasks_and_parts_unrelated_ones(sizes, monke
     apart = np.concatenate(
         [rng.normal(size=(n, 12)) + 1.5 * np.eye(12)[4 * i + np.arange(n) % 3] for i, n in enumerate(sizes)]
     )
-    model = primal(coupling="auto").fit(apart, tasks=tasks)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UncoupledWarning)
+        model = primal(coupling="auto").fit(apart, tasks=tasks)
     if model.selection_["coupling"]["decision"] == "full":  # Ω itself keeps them apart
         assert np.abs(model.task_correlation_[np.triu_indices(3, 1)]).max() < 0.5
     monkeypatch.setattr("mtclust.choose.coupling.LARGEST_LOSS", -10.0)  # whatever coupling gains is not enough

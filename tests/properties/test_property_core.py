@@ -18,7 +18,7 @@ from mtclust.core.coupling import Independent, Relationship, SharedFeatures, gai
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds, balance_bounds, label_codes, parse_sizes
 from mtclust.core.tasks import index_tasks, split_by_task
-from mtclust.problem.pool import exchange_rows, random_labels
+from mtclust.search.starts import exchange_rows, random_labels
 from tests.persistence_helpers import assert_same
 
 seeds = st.integers(0, 2**32 - 1)

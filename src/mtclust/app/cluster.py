@@ -14,7 +14,6 @@ import numpy as np
 
 from mtclust.app.clustering import Clustering, Step, is_polars, rows_of
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
-from mtclust.app.tables.reading import ReadOptions
 from mtclust.app.tables.screening import spelled_alike
 from mtclust.app.tables.table import Table, read_tables, refuse_rows_as_tasks, table_of_frames
 from mtclust.app.tables.values import MISSING
@@ -129,7 +128,7 @@ def cluster(
     return found._as_polars() if is_polars(table) else found
 
 
-def read_any(table: Any, task: Any, *, common_columns: bool = False, reading: ReadOptions | None = None) -> Table:
+def read_any(table: Any, task: Any, *, common_columns: bool = False) -> Table:
     """The rows of files or data frames as one table."""
     if isinstance(table, str | os.PathLike):
         table = [table]
@@ -142,7 +141,7 @@ def read_any(table: Any, task: Any, *, common_columns: bool = False, reading: Re
             )
         if task is not None and not isinstance(task, str):
             raise TableError("task must name a column where the table is a file; give its name.")
-        return read_tables([Path(path) for path in table], task, reading, common_columns=common_columns)
+        return read_tables([Path(path) for path in table], task, common_columns=common_columns)
     return table_of_frames(table, task, common_columns=common_columns)
 
 

@@ -20,10 +20,9 @@ import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.linalg import eigsh
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import cdist
 
 from mtclust.choose import frames
 from mtclust.core.criterion import indicators
@@ -37,14 +36,14 @@ _RUNS, _PASSES = 5, 60
 _SMALLEST_VARIANCE = 1e-6
 #: passes of a mixture at most, and the gain per row below which it ends
 _MIXTURE_PASSES, _GAIN = 100, 1e-3
-#: neighbours of a row in the graphs that spectral clustering cuts
-_NEIGHBOURS = (5, 10)
+#: neighbours of a row in the graph that spectral clustering cuts
+_NEIGHBOURS = 10
 #: graphs of more rows are not made dense
 _DENSE_GRAPH = 150
 #: candidates that EM begins with
-_STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours 10", "own:k-means")
-#: passes of the matching of ids
-_SWEEPS = 4
+_STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours", "own:k-means")
+#: passes of the matching of ids, and tasks that it begins with
+_SWEEPS, _FIRST_MODELS = 4, 10
 
 
 def propose(
@@ -67,29 +66,30 @@ def propose(
     >>> import numpy as np
     >>> X = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 8, axis=0) + np.random.default_rng(0).normal(size=(24, 2))
     >>> found = propose(X, np.zeros(24, dtype=int), 3)
-    >>> sorted(found)[:2], found["all:k-means"].reshape(3, 8).ptp(axis=1).tolist() if hasattr(X, "ptp") else [0, 0, 0]
-    (['all:gaussians', 'all:k-means'], [0, 0, 0])
+    >>> sorted(found), np.ptp(found["all:k-means"].reshape(3, 8), axis=1).tolist()
+    (['all:gaussians', 'all:k-means', 'all:neighbours', 'all:one shape'], [0, 0, 0])
     """
     m, n_clusters = int(tasks.max()) + 1, int(np.max(clusters))
     wanted = {"all", "task", "aligned", "own"} if only is None else set(only)
+    errors = frames.unsaid(X)
     if m == 1:
-        return _named("all", pooled(X, n_clusters))
+        return _named("all", pooled(X, n_clusters, errors))
     found: dict[str, Labels] = {}
     around = frames.around_means(X, tasks)
     if wanted & {"all", "aligned"}:
-        found |= _named("all", pooled(X, n_clusters))
+        found |= _named("all", pooled(X, n_clusters, errors))
     if wanted & {"task", "aligned"}:
-        found |= _named("task", pooled(around, n_clusters))
+        found |= _named("task", pooled(around, n_clusters, errors))
     if wanted & {"own", "aligned"}:
         found |= _named("own", alone(X, tasks, clusters))
     if wanted & {"all", "aligned"}:
-        Y = frames.directions(X, tasks, n_clusters)
+        Y, E = frames.directions(X, tasks, n_clusters, errors)
         starts = [found[name] for name in _STARTS_OF_EM if name in found]
-        found["all:em"] = frames.described(Y, tasks, starts, n_clusters)
+        found["all:em"] = frames.described(Y, E, tasks, starts, n_clusters)
         if "aligned" in wanted:
-            found["aligned:em"] = frames.described(Y, tasks, starts, n_clusters, moved=True)
+            found["aligned:em"] = frames.described(Y, E, tasks, starts, n_clusters, moved=True)
             moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], n_clusters)[tasks]
-            found |= _named("aligned", pooled(moved, n_clusters))
+            found |= _named("aligned", pooled(moved, n_clusters, errors))
     return {name: labels for name, labels in found.items() if name.split(":")[0] in wanted}
 
 
@@ -97,29 +97,23 @@ def _named(frame: str, labels: dict[str, Labels]) -> dict[str, Labels]:
     return {f"{frame}:{name}": own for name, own in labels.items()}
 
 
-def pooled(X: Array, n_clusters: int) -> dict[str, Labels]:
-    """Labels of rows that are all of one task."""
+def pooled(X: Array, n_clusters: int, errors: Array) -> dict[str, Labels]:
+    """Labels of rows that are all of one task; the errors of the columns are those of :func:`frames.unsaid`."""
     C = min(n_clusters, len(X))
-    P = frames.leading_coordinates(X, C)
-    start = k_means(P, C, 1)
-    five, ten = spectral(X, C, _NEIGHBOURS)
-    rows = k_means(X, C)
+    Y, E = frames.directions(X, np.zeros(len(X), dtype=np.int64), C, errors)
+    start = k_means(Y, C, 1)
     return {
-        "k-means": rows,
-        "gaussians": mixture(P, C, start, one_shape=False),
-        "one shape": mixture(P, C, start, one_shape=True),
-        "one shape, all columns": mixture(X, C, rows, one_shape=True, ridge=1e-3),
-        "neighbours 5": five,
-        "neighbours 10": ten,
+        "k-means": k_means(X, C),
+        "gaussians": mixture(Y, E, C, start, one_shape=False),
+        "one shape": mixture(Y, E, C, start, one_shape=True),
+        "neighbours": spectral(X, C),
     }
 
 
 #: methods of a task alone, by name
 ALONE: dict[str, Callable[[Array, int], Labels]] = {
     "k-means": lambda X, C: k_means(X, C),
-    "gaussians": lambda X, C: mixture(P := frames.leading_coordinates(X, C), C, k_means(P, C, 1), one_shape=False),
-    "neighbours 10": lambda X, C: spectral(X, C, _NEIGHBOURS[1:])[0],
-    "ward": lambda X, C: fcluster(linkage(pdist(X), "ward"), C, "maxclust").astype(np.int64) - 1,
+    "neighbours": lambda X, C: spectral(X, C),
 }
 
 
@@ -138,8 +132,8 @@ def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> dict[st
 def matched(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Labels:
     """The same clusters with ids that agree over tasks: means of clusters around their task's mean lie closest.
 
-    Every task is tried as the first model; the others are matched to it, then all to the mean of all, and the cheapest
-    end counts.
+    Tasks whose smallest cluster has most rows are tried as the first model; the others are matched to it, then all to
+    the mean of all, and the cheapest end counts.
     """
     m, C = int(tasks.max()) + 1, n_clusters
     cells = indicators(tasks * C + labels, m * C)
@@ -147,7 +141,7 @@ def matched(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Labels:
     means = (cells.T @ frames.around_means(X, tasks) / np.maximum(counts, 1.0)[:, None]).reshape(m, C, -1)
     weights = counts.reshape(m, C)
     best, ids = np.inf, np.tile(np.arange(C), (m, 1))
-    for first in _first_models(weights):
+    for first in np.argsort(-weights.min(axis=1), kind="stable")[:_FIRST_MODELS]:
         model, new = means[first], np.tile(np.arange(C), (m, 1))
         cost = np.inf
         for _ in range(_SWEEPS):
@@ -164,11 +158,6 @@ def matched(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Labels:
         if cost < best * (1 - 1e-9):
             best, ids = cost, new.copy()
     return ids[tasks, labels]
-
-
-def _first_models(weights: Array) -> NDArray[np.int64]:
-    """Tasks to begin the matching with: those whose smallest cluster has most rows."""
-    return np.argsort(-weights.min(axis=1), kind="stable")[:10]
 
 
 def k_means(X: Array, n_clusters: int, runs: int = _RUNS) -> Labels:
@@ -210,11 +199,14 @@ def k_means(X: Array, n_clusters: int, runs: int = _RUNS) -> Labels:
     return labels[int(cost.round(9).argmin())].astype(np.int64)
 
 
-def mixture(X: Array, n_clusters: int, labels: Labels, *, one_shape: bool, ridge: float = _SMALLEST_VARIANCE) -> Labels:
-    """EM of Gaussians, each with a covariance of its own or all with the same, that begins with labels."""
+def mixture(X: Array, E: Array, n_clusters: int, labels: Labels, *, one_shape: bool) -> Labels:
+    """EM of Gaussians, each with a covariance of its own or all with the same, that begins with labels.
+
+    E (d × d), the covariance of the errors of the rows, is added to all of them.
+    """
     (n, d), C = X.shape, n_clusters
     z, last = indicators(labels, C), -np.inf
-    smallest = (ridge * X.var() + np.finfo(float).tiny) * np.eye(d)
+    smallest = E + (_SMALLEST_VARIANCE * X.var() + np.finfo(float).tiny) * np.eye(d)
     products = X.T @ X if one_shape else (X[:, :, None] * X[:, None, :]).reshape(n, d * d)
     for _ in range(_MIXTURE_PASSES):
         counts = z.sum(axis=0) + 1e-10
@@ -243,21 +235,15 @@ def mixture(X: Array, n_clusters: int, labels: Labels, *, one_shape: bool, ridge
     return density.argmax(axis=1).astype(np.int64)
 
 
-def spectral(X: Array, n_clusters: int, neighbours: Iterable[int]) -> list[Labels]:
-    """Normalised cuts of the graphs of nearest neighbours, one for every number of neighbours."""
+def spectral(X: Array, n_clusters: int) -> Labels:
+    """Normalised cut of the graph of nearest neighbours, which a row is itself one of."""
     n = len(X)
     apart = cdist(X, X, "sqeuclidean")
-    np.fill_diagonal(apart, -1.0)  # a row is its own nearest
-    most = min(max(neighbours), n - 1)
-    nearest = np.argpartition(apart, most - 1, axis=1)[:, :most]
-    by_distance = np.take_along_axis(apart, nearest, axis=1).argsort(axis=1, kind="stable")
-    nearest = np.take_along_axis(nearest, by_distance, axis=1)
-    found = []
-    for k in neighbours:
-        own = nearest[:, : min(k, n - 1)]
-        graph = sp.csr_matrix((np.ones(own.size), own.ravel(), np.arange(0, own.size + 1, own.shape[1])), shape=(n, n))
-        found.append(k_means(_embedded(0.5 * (graph + graph.T), n_clusters), n_clusters))
-    return found
+    np.fill_diagonal(apart, -1.0)
+    k = min(_NEIGHBOURS, n - 1)
+    nearest = np.argpartition(apart, k - 1, axis=1)[:, :k]
+    graph = sp.csr_matrix((np.ones(n * k), nearest.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
+    return k_means(_embedded(0.5 * (graph + graph.T), n_clusters), n_clusters)
 
 
 def _embedded(graph: sp.csr_matrix, n_clusters: int) -> Array:

@@ -39,11 +39,9 @@ from mtclust.core.labels import (
     tasks_of_rows,
 )
 from mtclust.core.order import information, on_a_grid
-from mtclust.problem.criteria import criterion_named
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Method, Point, SearchOptions
-from mtclust.search.outcome import Outcome, released
-from mtclust.search.recipe import first_relationship, solve
+from mtclust.search.criteria import criterion_named
+from mtclust.search.problem import Method, Point, Problem, SearchOptions
+from mtclust.search.recipe import Outcome, first_relationship, released, solve
 from mtclust.util.messages import phase
 
 Array = NDArray[np.float64]
@@ -190,7 +188,7 @@ class Question:
             method=self.method if COUPLINGS[self.method].of_features else "independent",
         )  # fmt: skip
 
-    def problem(self, spec: KernelSpec, criterion: str, labels: Labels | None = None) -> KernelProblem:
+    def problem(self, spec: KernelSpec, criterion: str, labels: Labels | None = None) -> Problem:
         """The problem of these rows through one kernel; with labels, clusters are where these have them."""
         seen, offsets, sizes = self.view.through(spec, "task"), self.view.offsets, np.diff(self.view.offsets)
         if labels is not None:
@@ -203,7 +201,7 @@ class Question:
         features = None
         if COUPLINGS[self.method].of_features:
             features = eigen_features(seen.centred.matrix, self.n_components or DIRECTIONS_OF_D)
-        return KernelProblem(
+        return Problem(
             seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, criterion_named(criterion),
             origin=seen.origin(self.view.order),
         )  # fmt: skip
@@ -266,7 +264,7 @@ def choose_kernel(question: Question, options: SearchOptions) -> Choice:
             found.append((f"task:J, {spec.name}", spec, solve(question.problem(spec, "J"), options, _rng())))
     names = [name for name, _, _ in found]
     judge = Judge(question.X, question.tasks, question.n_clusters)
-    tried = _judged(question, judge, {name: _labels(outcome) for name, _, outcome in found})
+    tried = _judged(question, judge, {name: _labels(outcome.point) for name, _, outcome in found})
     best = tried[0]
     _, spec, outcome = found[names.index(best.name)]
     return Choice(best, tried, "task", spec, outcome, _reason(tried), question)
@@ -330,7 +328,7 @@ def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
 def _descents(
     question: Question, judge: Judge, found: dict[str, Labels], options: SearchOptions
 ) -> dict[str, Labels]:  # fmt: skip
-    """What E makes of the best labels in tasks' own frames and in one frame, and J of tasks' own frames."""
+    """What E makes of the best labels in tasks' own frames, and what J finds there."""
     score = judge.scores(np.stack(list(found.values())))
     ranked = [list(found)[k] for k in np.argsort(-score.round(6), kind="stable")]
     spec = NARROW if NARROW in question.kernels else question.kernels[0]
@@ -348,15 +346,8 @@ def _descents(
         if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
             lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
         outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
-        ends[f"{frame}:J"] = _labels(outcome)
-        ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()))
-    one = [name for name in ranked if several and name.split(":")[0] in ("all", "aligned")]
-    if one:
-        common: Frame = "aligned" if one[0].startswith("aligned:") else "all"
-        offsets = None
-        if common == "aligned":
-            offsets = frames.offsets_of_tasks(question.X, question.tasks, found[one[0]], question.n_clusters)
-        ends[f"{common}:E"] = _descended(weighed.in_frame(common, offsets), spec, found[one[0]], rough)
+        ends[f"{frame}:J"] = _labels(outcome.point)
+        ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()).point)
     return ends
 
 
@@ -364,10 +355,10 @@ def _descended(question: Question, spec: KernelSpec, labels: Labels, options: Se
     """Where labels end under E, with the coupling that they lead to."""
     problem = question.problem(spec, "E", labels)
     point = _point(problem, labels)
-    return _labels_of(problem.descend(point, _rng(), options.effort("from candidates")))
+    return _labels(problem.descend(point, _rng(), options.effort("from candidates")))
 
 
-def _point(problem: KernelProblem, labels: Labels) -> Point:
+def _point(problem: Problem, labels: Labels) -> Point:
     """Labels under the coupling that their class means suggest."""
     Z = problem.uncoupled()
     if problem.couples_labels:
@@ -394,7 +385,9 @@ def _frame(question: Question, best: Candidate) -> tuple[Frame, Array | None]:
     if question.n_tasks == 1 or best.is_apart or np.ptp(question.clusters) > 0:
         allowed = ("task",)
     X, tasks, C = question.X, question.tasks, question.n_clusters
-    found = frames.lengths(frames.directions(X, tasks, C), tasks, best.labels, C) if len(allowed) > 1 else {}
+    found: dict[Frame, float] = {}
+    if len(allowed) > 1:
+        found = frames.lengths(*frames.directions(X, tasks, C, frames.unsaid(X)), tasks, best.labels, C)
     frame = min(allowed, key=lambda name: round(found.get(name, 0.0), 6))
     if frame != "aligned":
         return frame, None
@@ -447,9 +440,5 @@ def _rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def _labels(outcome: Outcome) -> Labels:
-    return _labels_of(outcome.point)
-
-
-def _labels_of(point: Point) -> Labels:
+def _labels(point: Point) -> Labels:
     return np.asarray(point.labels, dtype=np.int64)

@@ -19,15 +19,15 @@ from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import Sample
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import UncoupledWarning
-from mtclust.problem.protocol import SearchOptions
-from mtclust.search.outcome import Outcome, shrunk, uncoupled
+from mtclust.search.problem import SearchOptions
+from mtclust.search.recipe import Outcome, shrunk, uncoupled
 from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
 
 #: with sizes given, coupled labels are kept up to this loss of separation within tasks
 LARGEST_LOSS = 0.05
-_BY_USER = "set by the user"
+_BY_USER, _ONE_TASK = "set by the user", "there is only one task"
 
 
 def decide_coupling(
@@ -41,7 +41,7 @@ def decide_coupling(
     """
     m = index.n_tasks
     if m == 1 or coupling in ("none", 0):
-        return outcome, CouplingDecision("none", "there is only one task" if m == 1 else _BY_USER)
+        return outcome, CouplingDecision("none", _ONE_TASK if m == 1 else _BY_USER)
     rng = np.random.default_rng(0)
     if coupling != "auto":
         full = coupling in ("full", 1)
@@ -50,7 +50,8 @@ def decide_coupling(
     if choice is not None and choice.question.sizes_open:
         return outcome, _decision_of_candidates(choice, outcome)
     C = outcome.problem.bounds.n_clusters
-    both = np.stack([sample.labels_of(point, index) for point in (outcome.point, outcome.single)])
+    where = sample.positions_in(index)
+    both = np.stack([index.labels_at(point.labels, where) for point in (outcome.point, outcome.single)])
     tasks = sample.index.task_numbers
     together, apart = Predictability(X, tasks).of(both, C).mean(axis=(0, 2))
     loss = float(apart - together)
@@ -69,6 +70,18 @@ def decide_coupling(
         return outcome, decision
     _warn(decision.reason)
     return uncoupled(outcome, options, rng), decision
+
+
+def decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecision:
+    """What ``coupling`` means for cutting planes: they learn Ω or leave the tasks apart."""
+    if n_tasks == 1 or coupling in ("none", 0):
+        return CouplingDecision("none", _ONE_TASK if n_tasks == 1 else _BY_USER)
+    if coupling not in ("auto", "full", 1):
+        raise ValueError(
+            f'coupling={coupling!r} needs solver="exchange"; '
+            'cutting planes know "full", which "auto" means for them, and "none".'
+        )
+    return CouplingDecision("full", _BY_USER if coupling != "auto" else "cutting planes always couple, as in the paper")
 
 
 def _decision_of_candidates(choice: Choice, outcome: Outcome) -> CouplingDecision:

@@ -8,6 +8,9 @@ A row x of task i in cluster c, with shares π_ic that differ by task:
 back by its δ_i. *Own frames* ("task"): tasks are moved, and every task has its clusters in places of its own. For given
 labels descriptions are compared by their length, −log likelihood + ½ log n for every number that they need; labels of
 the first two are found by EM, with one Σ for all clusters.
+
+Columns of few values let Σ_c be nearly singular. What their values do not say of a normal variable is an error of known
+variance, whose covariance E is added to every Σ_c.
 """
 
 from __future__ import annotations
@@ -19,8 +22,11 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from mtclust.core.criterion import indicators
+from mtclust.core.order import information
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -59,30 +65,52 @@ def _leading(X: Array, n_clusters: int) -> Array:
     return np.asarray(vectors[:, ::-1][:, :r])
 
 
-def leading_coordinates(X: Array, n_clusters: int) -> Array:
-    """Rows around their mean in their leading directions."""
-    X = X - X.mean(axis=0)
-    return X @ _leading(X, n_clusters)
+def unsaid(X: Array) -> Array:
+    """Variance of the error of every column over that of its values (:func:`mtclust.core.order.information`)."""
+    return np.asarray(1.0 / information(X) ** 2 - 1.0)
 
 
-def directions(X: Array, tasks: Labels, n_clusters: int) -> Array:
-    """Rows in the leading directions within tasks, in units of their spread there; shifts of tasks are kept."""
+def directions(X: Array, tasks: Labels, n_clusters: int, errors: Array) -> tuple[Array, Array]:
+    """Rows in the leading directions within tasks, in units of their spread there, and the covariance E of the errors.
+
+    ``errors`` are those of :func:`unsaid`. Shifts of tasks are kept.
+    """
     around = around_means(X, tasks)
-    unit = np.sqrt(np.einsum("nd,nd->n", around, around).mean())
-    return np.asarray((X - X.mean(axis=0)) @ _leading(around, n_clusters) / (unit or 1.0))
+    unit = np.sqrt(np.einsum("nd,nd->n", around, around).mean()) or 1.0
+    V = _leading(around, n_clusters) / unit
+    return np.asarray((X - X.mean(axis=0)) @ V), np.asarray((V.T * (around.var(axis=0) * errors)) @ V)
+
+
+def normal_scores(X: Array, tasks: Labels) -> Array:
+    """Rows whose deviations from the mean of their task have become normal scores; shifts of tasks are kept.
+
+    Labels are compared by lengths of these, which neither outliers nor long tails rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.exp(np.arange(100.0) / 9)[:, None]
+    >>> scores = normal_scores(X, np.zeros(100, dtype=int))
+    >>> [round(float(abs(rows - rows.mean()).max() / rows.std()), 1) for rows in (X, scores)]
+    [4.5, 2.6]
+    """
+    around = around_means(X, tasks)
+    spread = around.std(axis=0)
+    ranks = rankdata(np.round(around / np.where(spread > 0, spread, 1.0), 6), axis=0)
+    return np.asarray(X - around + spread * ndtri((ranks - 0.5) / len(X)))
 
 
 def described(
-    Y: Array, tasks: Labels, starts: Sequence[Labels], n_clusters: int, moved: bool = False
+    Y: Array, E: Array, tasks: Labels, starts: Sequence[Labels], n_clusters: int, moved: bool = False
 ) -> Labels:  # fmt: skip
     """Labels of the shortest description in one frame, or with tasks that are moved, by EM from every start."""
     rows = around_means(Y, tasks) if moved else Y
-    ends = [_em(rows, tasks, start, n_clusters, moved) for start in starts]
+    ends = [_em(rows, E, tasks, start, n_clusters, moved) for start in starts]
     lengths = [length + (_length_of_offsets(Y, tasks, labels, n_clusters) if moved else 0.0) for length, labels in ends]
     return ends[int(np.round(lengths, 6).argmin())][1]
 
 
-def _em(Y: Array, tasks: Labels, labels: Labels, n_clusters: int, moved: bool) -> tuple[float, Labels]:
+def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int, moved: bool) -> tuple[float, Labels]:
     """EM with one Σ; the M step solves for μ and δ together, [z B][μ; δ] = Y with chances z and one-hot tasks B."""
     (n, d), m = Y.shape, int(tasks.max()) + 1
     z, B, last = indicators(labels, n_clusters), indicators(tasks, m), -np.inf
@@ -98,8 +126,9 @@ def _em(Y: Array, tasks: Labels, labels: Labels, n_clusters: int, moved: bool) -
             mu = in_clusters / (sizes + _NO_ROWS)[:, None]
         cross = in_clusters.T @ mu
         squares = A.T @ A
-        covariance = _regular((squares - cross - cross.T + (mu * sizes[:, None]).T @ mu) / n)
-        covariance.flat[:: d + 1] += _ROUNDING * np.trace(squares) / n  # far shifts leave few digits
+        covariance = (squares - cross - cross.T + (mu * sizes[:, None]).T @ mu) / n + E
+        floor = _SMALLEST_VARIANCE * np.trace(covariance) / d + np.finfo(float).tiny
+        covariance.flat[:: d + 1] += floor + _ROUNDING * np.trace(squares) / n  # far shifts leave few digits
         factor = sla.cholesky(covariance, lower=True)
         both = sla.solve_triangular(factor, np.vstack([A, mu]).T, lower=True, check_finite=False).T
         shares = (counts + _PRIOR_ROWS) / (counts + _PRIOR_ROWS).sum(axis=1, keepdims=True)
@@ -166,8 +195,8 @@ def _means_and_offsets(in_clusters: Array, in_tasks: Array, counts: Array) -> tu
     return found[:C], found[C:]
 
 
-def lengths(Y: Array, tasks: Labels, labels: Labels, n_clusters: int) -> dict[Frame, float]:
-    """Length per row of the rows Y with labels, in every frame; one frame for a single task.
+def lengths(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) -> dict[Frame, float]:
+    """Length per row of the rows Y, with errors of covariance E, in every frame; one frame for a single task.
 
     Every cluster has a covariance of its own, shrunk to that of all.
     """
@@ -191,14 +220,9 @@ def lengths(Y: Array, tasks: Labels, labels: Labels, n_clusters: int) -> dict[Fr
         common = apart.T @ apart / n
         scatter = (members.T @ (apart[:, :, None] * apart[:, None, :]).reshape(n, d * d)).reshape(-1, d, d)
         shrunk = (scatter + (d + 2) * common) / (sizes[:, None, None] + d + 2)
-        shrunk += (_SMALLEST_VARIANCE * np.trace(common) / d + np.finfo(float).tiny) * np.eye(d)
-        fit = np.trace(np.linalg.solve(shrunk, scatter), axis1=1, axis2=2)
+        shrunk += E + (_SMALLEST_VARIANCE * np.trace(common + E) / d + np.finfo(float).tiny) * np.eye(d)
+        fit = np.trace(np.linalg.solve(shrunk, scatter + sizes[:, None, None] * E), axis1=1, axis2=2)
         length = code + 0.5 * float(np.sum(sizes * np.linalg.slogdet(shrunk)[1] + fit))
-        numbers = numbers * d + len(held) * d * (d + 1) // 2
+        numbers = (numbers + C - len(held)) * d + C * d * (d + 1) // 2  # leaving a cluster empty saves nothing
         found[frame] = (length + 0.5 * numbers * float(np.log(n))) / n
     return found
-
-
-def _regular(covariance: Array) -> Array:
-    d = len(covariance)
-    return np.asarray(covariance + (_SMALLEST_VARIANCE * np.trace(covariance) / d + np.finfo(float).tiny) * np.eye(d))

@@ -38,7 +38,7 @@ from mtclust.choose.record import NumberOfClusters
 from mtclust.choose.settings import sample_rows
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, is_precomputed
-from mtclust.core.labels import offsets_of
+from mtclust.core.labels import offsets_of, rows_of_tasks
 from mtclust.core.tasks import TaskIndex, index_tasks
 from mtclust.core.validation import split_task_column
 from mtclust.exceptions import ClusterNumberWarning
@@ -244,8 +244,13 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
     precomputed = is_precomputed(kernel)
     numbered = np.arange(table.shape[0])[:, None] if precomputed else table
-    sample = sample_rows(numbered, index, ROWS, most_tasks=ROWS // _ROWS_PER_TASK, least=_ROWS_PER_TASK)
-    rows, offsets = sample.rows, sample.index.offsets
+    tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
+    largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
+    sample = sample_rows(numbered, index, ROWS, largest, least=_ROWS_PER_TASK)
+    # the largest first, so that nothing depends on names
+    places = np.searchsorted(sample.tasks, largest)
+    rows = sample.rows[rows_of_tasks(sample.index.offsets, places)]
+    offsets = offsets_of(sample.index.sizes[places])
     with one_blas_thread(), phase("choosing the number of clusters"):
         if precomputed:
             chosen = rows[:, 0].astype(np.int64)

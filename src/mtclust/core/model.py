@@ -72,6 +72,21 @@ class DecisionModel:
             result[mine] = np.where(self.present[task], values[mine] @ weights + self.intercept[task], -np.inf)
         return result
 
+    def clusters(self, rows: Any) -> NDArray[np.int64]:
+        """Clusters of rows by a model of one task."""
+        return np.asarray(self.scores(rows, np.zeros(rows.shape[0], dtype=np.int64)).argmax(axis=1), dtype=np.int64)
+
+    def shared_by(self, n_tasks: int, moves: Array | None = None) -> DecisionModel:
+        """A model of one task as that of several, from whose rows ``moves`` (m × d) are taken off first."""
+        model = replace(
+            self,
+            coefficients=np.repeat(self.coefficients, n_tasks, axis=0),
+            intercept=np.repeat(self.intercept, n_tasks, axis=0),
+            present=np.ones((n_tasks, self.intercept.shape[1]), dtype=bool),
+            centres=None if self.centres is None else np.repeat(self.centres[:1], n_tasks, axis=0),
+        )
+        return model if moves is None else model.moved(moves)
+
     def moved(self, moves: Array) -> DecisionModel:
         """The same scores for rows that are moved: ``moves`` (m × d) are taken off the rows of every task first."""
         if self.rows is None:  # the linear kernel

@@ -27,7 +27,6 @@ def read_rows(
     *,
     task_column: str | int | None = None,
     reset: bool,
-    accept_sparse: bool = True,
 ) -> tuple[Any, Any]:
     """Validate X and return ``(features, tasks)``.
 
@@ -53,7 +52,7 @@ def read_rows(
     try:
         features = check_array(
             X,
-            accept_sparse="csr" if accept_sparse else False,
+            accept_sparse="csr",
             dtype=[np.float64, np.float32],
             estimator=estimator,
             input_name="X",

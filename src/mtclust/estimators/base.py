@@ -36,18 +36,18 @@ from mtclust.core.kernels import is_precomputed
 from mtclust.core.known import read_known
 from mtclust.core.labels import same_for_all_clusters
 from mtclust.core.links import read_links
-from mtclust.core.tasks import TaskIndex, refuse_rows_as_tasks
+from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
 from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_confidence
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
 from mtclust.estimators.problems import check_known, clusters_per_task, form_of, prepare, solved, tasks_of_few
-from mtclust.estimators.repeated import check_copies, read_copies, store_by_row
+from mtclust.estimators.repeated import read_counts, repeated_rows, store_by_row
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.problem.protocol import Method, SearchOptions
 from mtclust.search.hints import keep_known, keep_links
+from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
 
@@ -139,6 +139,8 @@ class MultitaskClusterer(AfterFit):
         -------
         self
         """
+        for name in [name for name in self.__dict__ if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit
         if is_dask(X, tasks):
             from mtclust.distributed.fit import fit_distributed
 
@@ -151,16 +153,16 @@ class MultitaskClusterer(AfterFit):
         rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
         check_spreads(X, rows, self.kernel)
         hints = self._read_hints(known, must_link, cannot_link, rows.shape[0])
-        copies = None if sample_weight is None else read_copies(sample_weight, rows.shape[0])
-        if copies is None:
+        counts = None if sample_weight is None else read_counts(sample_weight, rows.shape[0])
+        if counts is None:
             return self._fit_in_memory(rows, ids, hints)
         if is_precomputed(self.kernel):
             raise ValueError(
                 'sample_weight needs the rows themselves; with kernel="precomputed" repeat the rows and columns of X.'
             )
-        check_copies(copies, ids, hints)
-        self._fit_in_memory(rows[copies.rows], None if ids is None else ids[copies.rows], copies.hints(hints))
-        store_by_row(self, rows, ids, copies, hints.known)
+        copies, own = repeated_rows(counts, ids, hints)
+        self._fit_in_memory(rows[copies], None if ids is None else ids[copies], own)
+        store_by_row(self, rows, ids, counts, hints.known)
         return self
 
     def _fit_in_memory(self, rows: Any, ids: Any, hints: Hints) -> Any:
@@ -168,7 +170,7 @@ class MultitaskClusterer(AfterFit):
         if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= MOST_COLUMNS:
             rows = rows.toarray()
         params = self._read_params()
-        index = rows_by_task(params, rows, ids)
+        index = rows_by_task(params, rows, index_tasks(ids, rows.shape[0]))
         return self._fit_rows(params, rows, index, form_of(params, rows), hints.of_rows(index.order, rows.shape[0]))
 
     def _fit_rows(self, params: Params, rows: Any, index: TaskIndex, form: str, hints: Hints = NO_HINTS) -> Any:

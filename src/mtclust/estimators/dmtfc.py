@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.dmtrc import with_shared_texts
-from mtclust.problem.protocol import Method
+from mtclust.search.problem import Method
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]

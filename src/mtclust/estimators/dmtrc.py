@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.estimators.base import MultitaskClusterer
-from mtclust.problem.protocol import Method
+from mtclust.search.problem import Method
 
 Array = NDArray[np.float64]
 KernelArgument = str | Callable[[Any, Any], Array]
@@ -114,7 +114,8 @@ class DMTRC(MultitaskClusterer):
         J at the solution where ``sizes`` are given, −E where they are open (``selection_["criterion"]``).
     loo_score_ : float
         Separation of the clusters, from rows that are left out: 1 if they do not touch, 0 for what the best clusters
-        of noise reach (:mod:`mtclust.choose.judge`).
+        of noise reach (:mod:`mtclust.choose.judge`). Found, like ``cluster_scores_`` and ``outlier_scores_``, when it
+        is first read, or before the model is saved or pickled.
     cluster_scores_ : ndarray of shape (C,)
         The same for every cluster; ``loo_score_`` is their mean.
     stability_ : Stability

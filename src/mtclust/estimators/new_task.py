@@ -23,17 +23,12 @@ from mtclust.core.model import DecisionModel
 from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
 from mtclust.estimators.storing import correlation
-from mtclust.problem.common import CommonKept
-from mtclust.problem.criteria import CRITERIA
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Point, SearchOptions, Start
-from mtclust.search.borrow import borrowed_labels, small_tasks
-from mtclust.search.recipe import first_relationship
+from mtclust.search.criteria import CRITERIA
+from mtclust.search.new_task import CommonKept, cluster_new_task
 from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
-    from mtclust.problem.protocol import Kept, Problem
 
 Array = NDArray[np.float64]
 
@@ -110,8 +105,7 @@ def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
         problem, point = cluster_new_task(kept, rows, bounds, options, rng)
         covariance = point.Z if COUPLINGS[problem.method].couples_labels else None
         row = None if covariance is None else correlation(covariance)[-1]
-        labels = problem.starts_of(point)[-1].labels
-        assert labels is not None
+        labels = problem.labels_of(point)[-1]
         if order is not None:
             labels = labels[np.argsort(order)]
         decision = replace(problem.decision(point), temperature=model._model.temperature)
@@ -147,24 +141,3 @@ def _rows_of_new_task(model: AfterFit, X: Any, expected: int) -> Any:
         hint = " Leave the task column out: all rows are of the new task." if rows.shape[1] == expected + 1 else ""
         raise ValueError(f"X has {rows.shape[1]} features, but {type(model).__name__} was fitted on {expected}.{hint}")
     return rows.toarray() if sp.issparse(rows) and not is_wide(rows) else rows
-
-
-def cluster_new_task(
-    kept: Kept, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
-) -> tuple[Problem, Point]:
-    """Labels of the rows of one more task, whose size bounds are given; the new task is the last of the problem."""
-    problem, alone = kept.with_task(rows, bounds)
-    starts = alone.starts(options, rng)[0]
-    known = kept.starts()
-    begun = problem.point_of([*known, starts[0]], problem.uncoupled())
-    new_ids, similarity = problem.class_means(begun).last_aligned(problem.bounds)
-    Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
-    problem = problem.proposing([*([] for _ in known), starts[: options.n_init]])
-    point = problem.point_of([*known, starts[0].renamed(new_ids)], Z)
-    point = problem.descend(point, rng, options.effort("new task", tasks=[len(known)]))
-    if isinstance(problem, KernelProblem) and problem.couples_labels:
-        m = len(known)
-        if m in small_tasks(np.diff(problem.offsets)):
-            labels = borrowed_labels(problem, point.labels, m, np.arange(m))
-            point = problem.point_of([*known, Start(labels)], point.Z)
-    return problem, point

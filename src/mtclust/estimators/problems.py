@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -16,11 +17,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.choice import DIRECTIONS_OF_D, Choice, bounds_of_labels, modelled
-from mtclust.choose.coupling import decide_coupling
+from mtclust.choose.choice import DIRECTIONS_OF_D, bounds_of_labels, modelled
+from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
 from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import (
+    EFFORT,
     Input,
     Params,
     Sample,
@@ -29,6 +31,7 @@ from mtclust.choose.settings import (
     choose_settings,
     rows_to_choose_on,
     sample_rows,
+    taken,
 )
 from mtclust.choose.views import View, is_wide
 from mtclust.core.alignment import groups_of_tasks
@@ -36,24 +39,13 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, eigen_features, is_precomputed
 from mtclust.core.known import check_sizes, known_counts
-from mtclust.core.labels import (
-    SizeBounds,
-    counts_by_task,
-    free_bounds,
-    neutral_bounds,
-    one_per_task,
-    parse_sizes,
-    rows_of_tasks,
-)
+from mtclust.core.labels import SizeBounds, free_bounds, neutral_bounds, one_per_task, parse_sizes, proportional
+from mtclust.core.order import added
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
-from mtclust.problem.common import CommonFrame, labels_by
-from mtclust.problem.criteria import CRITERIA, criterion_named
-from mtclust.problem.kernel_descent import KernelFit
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Point, SearchOptions
-from mtclust.search.outcome import Outcome
-from mtclust.search.recipe import solve
+from mtclust.search.criteria import CRITERIA, criterion_named
+from mtclust.search.problem import Fit, Point, Problem, SearchOptions
+from mtclust.search.recipe import Outcome, first_relationship, solve
 from mtclust.util.messages import warn_user
 from mtclust.util.system import require_kernel_memory
 
@@ -66,8 +58,8 @@ _SMALL, _SMALL_SPARSE = 700, 1500
 _SPARED = 1.2
 #: rows of the search in a wide sparse table
 _WIDE_ROWS = 1500
-#: rows that are read at once to find the offsets of tasks, and rows of a task that is not in the sample
-_ROWS_AT_ONCE, _ROWS_OF_OTHER_TASKS = 4096, 60
+#: rows of a task that is not in the sample
+_ROWS_OF_OTHER_TASKS = 60
 #: turns of labels and offset of such a task
 _TURNS = 5
 
@@ -114,21 +106,19 @@ def prepare(params: Params, given: Input, form: str) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
     wide = form == "primal" and is_wide(X)
-    most = _WIDE_ROWS if wide else rows_to_choose_on(clusters)
-    whole = form == "dual" and (X.shape[0] <= _SPARED * most or not _chosen_on_few(params, clusters))
-    sample = all_rows(X, index) if whole else sample_rows(X, index, most, **_tasks_of(params, index, most))
+    most = _WIDE_ROWS if wide and params.sizes_open else rows_to_choose_on(clusters)
+    on_few = params.by_rows and params.sizes_open and int(clusters.max()) > 1
+    if form == "dual" and (X.shape[0] <= _SPARED * most or not on_few):
+        sample = all_rows(X, index)
+    elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
+        sample = sample_rows(X, index, most, most_tasks=index.n_tasks, least=1)
+    else:
+        sample = sample_rows(X, index, most)
     settings = choose_settings(params, given, sample)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
     build = _feature_problem if form == "primal" else _kernel_problem
     return Prepared(build(params, given, settings, sample), settings, sample, form)
-
-
-def _tasks_of(params: Params, index: TaskIndex, most: int) -> dict[str, int]:
-    """Rows of all tasks, where all are asked to be in one frame and there are not more of them than rows to look at."""
-    if params.center != "all" or index.n_tasks > most:
-        return {}
-    return {"most_tasks": index.n_tasks, "least": 1}
 
 
 def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Settings:
@@ -140,39 +130,51 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
     assert settings.moves is not None
     index, outcome, C = given.index, settings.choice.outcome, int(given.clusters.max())
     model: Any = outcome.problem.decision(outcome.point)
-    sums, counts = np.zeros((index.n_tasks, C, given.rows.shape[1])), np.zeros((index.n_tasks, C))
-    sample_rows = settings.view.rows
-    z = indicators(_labels_of(outcome.point), C)
-    means = z.T @ sample_rows / np.maximum(z.sum(axis=0), 1.0)[:, None]
-    for task, part in enumerate(index.slices()):
-        own, move = np.flatnonzero(sample.tasks == task), settings.moves[task]
-        if len(own) == 0:
-            rows = _dense(given.rows[index.order[part][:_ROWS_AT_ONCE]])
-            move = rows.mean(axis=0) - sample_rows.mean(axis=0)
+    moves, sampled = settings.moves.copy(), settings.view.rows
+    others = np.setdiff1d(np.arange(index.n_tasks), sample.tasks)
+    if len(others):
+        z = indicators(_labels_of(outcome.point), C)
+        means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
+        few = taken(
+            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
+        )
+        for task, part in zip(others, few.index.slices()):
+            rows = _dense(few.rows[part])
+            moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
             for _ in range(_TURNS):
-                move = (rows - means[labels_by(model, rows - move)]).mean(axis=0)
-        for begin in range(part.start, part.stop, _ROWS_AT_ONCE):
-            rows = _dense(given.rows[index.order[begin : min(begin + _ROWS_AT_ONCE, part.stop)]])
-            z = indicators(labels_by(model, rows - move), C)
-            sums[task] += z.T @ rows
-            counts[task] += z.sum(axis=0)
+                moves[task] = (rows - means[model.clusters(rows - moves[task])]).mean(axis=0)
+    sums, counts = index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added)
     moves = offsets_by_sums(sums, counts)
     view = replace(settings.question.view).aligned(moves[sample.tasks])
     return replace(settings, moves=moves, view=view)
+
+
+def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Sums (m × C × d) and numbers (m × C) of the rows of every task in every cluster."""
+    rows, shape = _dense(rows), (len(moves), C)
+    cells = tasks.astype(np.int64) * C + model.clusters(rows - moves[tasks])
+    found, places, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    sums, sizes = np.zeros((len(moves) * C, rows.shape[1])), np.zeros(len(moves) * C)
+    sums[found], sizes[found] = indicators(places, len(found)).T @ rows, counts
+    return sums.reshape(*shape, -1), sizes.reshape(shape)
+
+
+def _some_rows(given: Input, tasks: NDArray[np.int64]) -> Sample:
+    """The first rows of tasks that are not in the sample."""
+    numbers = np.minimum(given.index.sizes[tasks], _ROWS_OF_OTHER_TASKS)
+    return taken(given.rows, given.index, tasks, given.index.first_rows(tasks, numbers))
 
 
 def _dense(rows: Any) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
 
 
-def _chosen_on_few(params: Params, clusters: NDArray[np.int64]) -> bool:
-    """Whether settings of rows that are held as kernel matrices may be chosen on some of them."""
-    return params.by_rows and params.sizes_open and int(clusters.max()) > 1
-
-
 def tasks_of_few(prepared: Prepared, index: TaskIndex) -> NDArray[np.int64]:
     """Which tasks those of ``few`` of an outcome are."""
-    return np.arange(index.n_tasks) if prepared.is_searched else prepared.sample.tasks
+    if prepared.settings.frame != "task":  # all rows are one task
+        return np.zeros(1, dtype=np.int64)
+    whole = prepared.is_searched and prepared.form == "dual"
+    return np.arange(index.n_tasks) if whole else prepared.sample.tasks
 
 
 def solved(
@@ -182,7 +184,7 @@ def solved(
     settings, m = prepared.settings, given.index.n_tasks
     decides = COUPLINGS[params.method].couples_labels
     if params.solver == "cutting-plane":
-        decision = _decision_of_relaxation(params.coupling, m) if decides else None
+        decision = decision_of_relaxation(params.coupling, m) if decides else None
         return _solve_relaxed(params, prepared.problem, given.index, rng), decision
     outcome = search(prepared, given, params.options, rng)
     if not decides:
@@ -195,7 +197,7 @@ def solved(
     )
 
 
-def _solve_relaxed(params: Params, problem: KernelProblem, index: TaskIndex, rng: np.random.Generator) -> Outcome:
+def _solve_relaxed(params: Params, problem: Problem, index: TaskIndex, rng: np.random.Generator) -> Outcome:
     """Run the cutting-plane solver with the ``solver_options`` of a user; labels to start from come in input order."""
     from mtclust.relaxation.cutting_plane import solve_cutting_plane
     from mtclust.relaxation.options import CuttingPlaneOptions
@@ -207,50 +209,69 @@ def _solve_relaxed(params: Params, problem: KernelProblem, index: TaskIndex, rng
     return solve_cutting_plane(problem, options, params.options, rng)
 
 
-def _decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecision:
-    """What the ``coupling`` of DMTRC means for cutting planes: they learn Ω or leave the tasks apart."""
-    if n_tasks == 1 or coupling in ("none", 0):
-        return CouplingDecision("none", "there is only one task" if n_tasks == 1 else "set by the user")
-    if coupling not in ("auto", "full", 1):
-        raise ValueError(
-            f'coupling={coupling!r} needs solver="exchange"; '
-            'cutting planes know "full", which "auto" means for them, and "none".'
-        )
-    reason = "set by the user" if coupling != "auto" else "cutting planes always couple, as in the paper"
-    return CouplingDecision("full", reason)
-
-
 def search(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
     """What the choice has found, on all rows, or a search of its own."""
     settings, problem, sample, index = prepared.settings, prepared.problem, prepared.sample, given.index
     choice = settings.choice
-    if choice is None or prepared.is_searched:
+    if prepared.is_searched and prepared.form == "dual":
         return solve(problem, options, rng)
+    if choice is None or not (problem.bounds.interchangeable() or problem.bounds.movable):  # a table of sizes
+        few = _searched_on_few(prepared, index, options, rng)
+    else:
+        few = choice.outcome
     rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
-    if choice.frame != "task":
-        return _in_common_frame(prepared, choice, index, options, rng)
-    return choice.outcome if sample.complete else _carried_to_all_rows(prepared, given, options, rng)
+    if settings.frame != "task":
+        return _in_common_frame(prepared, few, index, options, rng)
+    return few if sample.complete and prepared.form == "dual" else _carried(prepared, few, given, options, rng)
 
 
-def _carried_to_all_rows(prepared: Prepared, given: Input, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """Labels of a sample carried to all rows."""
-    choice, sample, problem = prepared.settings.choice, prepared.sample, prepared.problem
-    assert choice is not None
-    few, index = choice.outcome, given.index
+def _searched_on_few(
+    prepared: Prepared, index: TaskIndex, options: SearchOptions, rng: np.random.Generator
+) -> Outcome:  # fmt: skip
+    """The search on the rows of the sample, with less effort: all rows descend from its end."""
+    settings, sample, bounds = prepared.settings, prepared.sample, prepared.problem.bounds
+    few = settings.question.problem(settings.spec, settings.criterion)
+    part = proportional(bounds.restrict(sample.tasks), index.sizes[sample.tasks], sample.index.sizes)
+    starts = options.single_task_n_init or options.n_init
+    n_init = max(min(options.n_init, 2), options.n_init // EFFORT)
+    rough = replace(options, n_init=n_init, single_task_n_init=starts, polish=False)
+    return solve(few.with_bounds(part), rough, rng)
+
+
+def _carried(
+    prepared: Prepared, few: Outcome, given: Input, options: SearchOptions, rng: np.random.Generator
+) -> Outcome:  # fmt: skip
+    """Labels of a sample carried to all rows; with sizes open they stay, or else they descend from there."""
+    sample, problem, index = prepared.sample, prepared.problem, given.index
     if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
         problem = problem.alone()
     positions, labels, seen = _of_every_task(prepared, given, _labels_of(few.point))
-    counts = [np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels]
-    problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), np.stack(counts), given.clusters))
+    counts = np.stack([np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels])
+    if prepared.is_searched:
+        problem = problem.with_bounds(problem.bounds.fitted_to(counts).fixed())
+    else:
+        problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), counts, given.clusters))
     Z = problem.uncoupled()
     if problem.couples_labels:
         Z = _coupling_of_all(few.point.Z, seen)
     begun = problem.carried_labels(positions, np.concatenate(labels), Z)
-    point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
+    if prepared.is_searched:
+        begun, similarity = problem.aligned(begun)
+        if problem.couples_labels:  # Ω of few rows hardly revives where it has collapsed: it begins anew
+            begun = problem.continued(begun, first_relationship(similarity))
+        point = problem.descend(begun, rng, options.effort("all rows", last=True))
+        point.n_iter += few.point.n_iter
+        if not problem.couples_labels:
+            point, _ = problem.aligned(point)
+    else:
+        point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
     alone = point
     if problem.coupling.learns:
         single = _of_every_task(prepared, given, _labels_of(few.single))[1]
-        alone = problem.alone().carried_labels(positions, np.concatenate(single), problem.alone().uncoupled())
+        apart = problem.alone()
+        alone = apart.carried_labels(positions, np.concatenate(single), apart.uncoupled())
+        if prepared.is_searched:
+            alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
     similarity = np.eye(index.n_tasks)
     similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
     return replace(
@@ -273,21 +294,19 @@ def _of_every_task(
     sample, index = prepared.sample, given.index
     seen = np.full(index.n_tasks, -1)
     seen[sample.tasks] = np.arange(len(sample.tasks))
-    offsets = sample.index.offsets
-    teacher = None
-    positions, found = [], []
-    for task in range(index.n_tasks):
-        k = int(seen[task])
-        if k >= 0:
-            positions.append(sample.positions[k])
-            found.append(labels[offsets[k] : offsets[k + 1]])
-            continue
-        teacher = _teacher(prepared, labels) if teacher is None else teacher
-        some = np.sort(index.first_rows(task, min(int(index.sizes[task]), _ROWS_OF_OTHER_TASKS)))
-        rows = given.rows[index.input_rows(index.offsets[task] + some)]
-        rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-        positions.append(some)
-        found.append(labels_by(teacher, rows - rows.mean(axis=0)))
+    offsets, others = sample.index.offsets, np.flatnonzero(seen < 0)
+    positions: list[Any] = [None] * index.n_tasks
+    found: list[Any] = [None] * index.n_tasks
+    for k, task in enumerate(sample.tasks):
+        positions[task], found[task] = sample.positions[k], labels[offsets[k] : offsets[k + 1]]
+    if len(others):
+        teacher = _teacher(prepared, labels)
+        few = taken(
+            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
+        )
+        for task, part, rows in zip(others, few.positions, few.index.slices()):
+            own = _dense(few.rows[rows])
+            positions[task], found[task] = part, teacher.clusters(own - own.mean(axis=0))
     return positions, found, seen
 
 
@@ -314,12 +333,12 @@ def _coupling_of_all(Z: Array, seen: NDArray[np.int64]) -> Array:
 
 
 def _in_common_frame(
-    prepared: Prepared, choice: Choice, index: TaskIndex, options: SearchOptions, rng: np.random.Generator
+    prepared: Prepared, few: Outcome, index: TaskIndex, options: SearchOptions, rng: np.random.Generator
 ) -> Outcome:  # fmt: skip
-    """All rows labelled by one model; the tasks alone keep the best labels that each of them has by itself."""
-    few, sample = choice.outcome, prepared.sample
+    """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has by itself."""
+    sample, choice = prepared.sample, prepared.settings.choice
     pooled, point = few.problem, few.point
-    apart = None if choice.apart is None else choice.apart.labels
+    apart = None if choice is None or choice.apart is None else choice.apart.labels
     similarity = np.eye(index.n_tasks)  # one model for all says nothing of how tasks differ
     if not sample.complete:
         pooled, apart = prepared.problem, None
@@ -328,16 +347,9 @@ def _in_common_frame(
         first = np.argsort(positions)
         carried = pooled.carried_labels([positions[first]], _labels_of(few.point)[first], pooled.uncoupled())
         point = pooled.descend(carried, rng, options.effort("all rows", last=True, tasks=()))
-    counts = counts_by_task(np.asarray(point.labels), index.offsets, pooled.bounds.n_clusters)
-    settings = prepared.settings
-    frame: Any = CommonFrame(
-        pooled, index.offsets, free_bounds(index.sizes, counts > 0), settings.moves,
-        None if settings.moves is None else settings.view.rows,
-    )  # fmt: skip
-    whole = frame.point(point)
-    single = whole if apart is None else Point(KernelFit(apart, few.point.fit.at, few.problem.bounds), whole.value)
+    single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
     return Outcome(
-        frame, whole, single, few.problem, few.point, few.point, similarity, groups_of_tasks(similarity)
+        pooled, point, single, few.problem, few.point, few.point, similarity, groups_of_tasks(similarity)
     )  # fmt: skip
 
 
@@ -353,7 +365,7 @@ def _warn_if_constant(scale: float) -> None:
         warn_user(NO_VARIATION, ConvergenceWarning)
 
 
-def _kernel_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> KernelProblem:
+def _kernel_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> Problem:
     """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
     if sample.complete:
         return _seen_through(params, settings, settings.view, given, params.n_components)
@@ -364,14 +376,14 @@ def _kernel_problem(params: Params, given: Input, settings: Settings, sample: Sa
     return _seen_through(params, settings, view, given, rank)
 
 
-def _seen_through(params: Params, settings: Settings, view: View, given: Input, rank: int | None) -> KernelProblem:
+def _seen_through(params: Params, settings: Settings, view: View, given: Input, rank: int | None) -> Problem:
     """The problem of rows seen through the chosen kernel; at most ``rank`` of their directions for D."""
     seen, index = view.through(settings.spec, settings.frame), given.index
     _warn_if_constant(seen.centred.scale)
     method = params.method_of(index.n_tasks)
     features = eigen_features(seen.centred.matrix, rank) if COUPLINGS[method].of_features else None
     bounds = _bounds_of(params, settings, given)
-    return KernelProblem(
+    return Problem(
         seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.weight, method,
         features, criterion_named(settings.criterion),
         origin=seen.origin(index.order),
@@ -380,25 +392,25 @@ def _seen_through(params: Params, settings: Settings, view: View, given: Input, 
 
 def _feature_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
-    from mtclust.problem.features import FeatureProblem
-    from mtclust.rows.features import feature_map, source_of
+    from mtclust.rows.features import feature_map, rank_of, source_of
     from mtclust.rows.moments import Data
+    from mtclust.search.all_rows import AllRows
 
     method, lambda1 = params.method_of(given.index.n_tasks), settings.lambda1
-    by_rows = given.index.by_rows if params.sizes_open else None
-    order = None if by_rows is None else rows_of_tasks(given.index.offsets, by_rows)
+    rank = rank_of(settings.kernel, given.rows, params.n_components)
+    landmarks = None if rank is None else given.index.spread_rows(rank, params.sizes_open)
     if settings.frame != "task":
         given = given.as_one_task(settings.moves)
         method, lambda1 = params.method_of(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
     if settings.kernel.kind == "rbf" and params.fit_intercept:
         centres = _means_by_task(X, index)
-    features = feature_map(settings.kernel, X, index, params.n_components, centres, order)
+    features = feature_map(settings.kernel, X, index, landmarks, centres)
     source = source_of(X, features, index, params.fit_intercept)
     own = source.moments(params.fit_intercept)
     _warn_if_constant(own.scale)
     data = Data(source, own, _bounds_of(params, settings, given))
-    return FeatureProblem(
+    return AllRows(
         data,
         method,
         lambda1,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from mtclust.core.links import Links
 from mtclust.core.membership import probabilities
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.estimators.confidence import outliers_of, sorted_rows
-from mtclust.estimators.storing import set_labels
 
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
@@ -22,58 +19,14 @@ if TYPE_CHECKING:
 Labels = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Copies:
-    """How often every row counts.
-
-    Attributes
-    ----------
-    counts : ndarray of shape (n,)
-    """
-
-    counts: Labels
-
-    @cached_property
-    def rows(self) -> Labels:
-        """Every row as often as it counts."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
-
-    def hints(self, hints: Hints) -> Hints:
-        """Hints of the repeated rows: copies of a row that is in a pair stay together."""
-        found = hints.of_rows(self.rows, len(self.counts))
-        if hints.links is None or found.links is None:
-            return found
-        last = np.cumsum(self.counts) - 1
-        linked = np.unique(np.concatenate([hints.links.together.ravel(), hints.links.apart.ravel()]))
-        copies = np.flatnonzero(np.isin(self.rows, linked))
-        pairs = np.stack([copies, last[self.rows[copies]]], axis=1)
-        together = np.concatenate([found.links.together, pairs[pairs[:, 0] != pairs[:, 1]]])
-        return Hints(found.known, Links(together, found.links.apart))
-
-    def voted(self, labels: Labels, n_clusters: int) -> Labels:
-        """One cluster per row from those of its copies: the most frequent; 0 for rows without copies."""
-        votes = np.zeros((len(self.counts), n_clusters))
-        np.add.at(votes, (self.rows, labels), 1.0)
-        return votes.argmax(axis=1)
-
-    def firsts(self, values: NDArray[Any]) -> NDArray[Any]:
-        """What the first copy of every row has; NaN for rows without copies."""
-        found = np.full((len(self.counts), *values.shape[1:]), np.nan)
-        there = self.counts > 0
-        found[there] = values[(np.cumsum(self.counts) - self.counts)[there]]
-        return found
-
-
-def read_copies(sample_weight: Any, n_rows: int) -> Copies | None:
+def read_counts(sample_weight: Any, n_rows: int) -> Labels | None:
     """How often every row counts; None where each counts once.
 
     Examples
     --------
-    >>> read_copies([2, 0, 1], 3).rows.tolist()
-    [0, 0, 2]
+    >>> read_counts([2, 0, 1], 3).tolist()
+    [2, 0, 1]
     """
-    if sample_weight is None:
-        return None
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
@@ -94,49 +47,63 @@ def read_copies(sample_weight: Any, n_rows: int) -> Copies | None:
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; at least one row must count.")
-    return None if np.all(weights == 1) else Copies(weights.astype(np.int64))
+    return None if np.all(weights == 1) else weights.astype(np.int64)
 
 
-def check_copies(copies: Copies, ids: Any, hints: Hints) -> None:
-    """Refuse weights that leave a task, or a row of a pair, without any copy."""
-    index = index_tasks(ids, len(copies.counts))
-    counts = np.bincount(index.task_numbers, weights=copies.counts, minlength=index.n_tasks)
-    empty = np.flatnonzero(counts == 0)
+def repeated_rows(counts: Labels, ids: Any, hints: Hints) -> tuple[Labels, Hints]:
+    """Every row as often as it counts, and the hints of these: copies of a row that is in a pair stay together.
+
+    Refuses weights that leave a task, or a row of a pair, without any copy.
+    """
+    index, rows = index_tasks(ids, len(counts)), np.repeat(np.arange(len(counts)), counts)
+    empty = np.flatnonzero(np.bincount(index.task_numbers[rows], minlength=index.n_tasks) == 0)
     if len(empty):
         name = index.names.tolist()[empty[0]]
         raise ValueError(f"sample_weight is 0 for every row of task {name!r}; leave the task out.")
-    if hints.links is not None:
-        linked = np.concatenate([hints.links.together.ravel(), hints.links.apart.ravel()])
-        gone = linked[copies.counts[linked] == 0]
-        if len(gone):
-            raise ValueError(
-                f"sample_weight is 0 for row {gone[0]}, which is in a pair of must_link or cannot_link; leave the pair "
-                "out or let the row count."
-            )
+    found = hints.of_rows(rows, len(counts))
+    if hints.links is None:
+        return rows, found
+    linked = np.unique(np.concatenate([hints.links.together.ravel(), hints.links.apart.ravel()]))
+    gone = linked[counts[linked] == 0]
+    if len(gone):
+        raise ValueError(
+            f"sample_weight is 0 for row {gone[0]}, which is in a pair of must_link or cannot_link; leave the pair "
+            "out or let the row count."
+        )
+    assert found.links is not None
+    copies = np.flatnonzero(np.isin(rows, linked))
+    pairs = np.stack([copies, np.cumsum(counts)[rows[copies]] - 1], axis=1)
+    together = np.concatenate([found.links.together, pairs[pairs[:, 0] != pairs[:, 1]]])
+    return rows, Hints(found.known, Links(together, found.links.apart))
 
 
-def store_by_row(estimator: AfterFit, rows: Any, ids: Any, copies: Copies, known: Labels | None) -> None:
-    """Attributes of repeated rows, told for every row once; rows that do not count are put where ``predict`` does."""
-    C = estimator.n_clusters_
-    labels = copies.voted(estimator.labels_, C)
-    single = copies.voted(estimator.single_task_labels_, C)
-    chances, outliers = estimator.probabilities_, estimator.outlier_scores_
-    chances = None if chances is None else copies.firsts(chances)
-    none = np.flatnonzero(copies.counts == 0)
+def store_by_row(model: AfterFit, rows: Any, ids: Any, counts: Labels, known: Labels | None) -> None:
+    """Attributes of repeated rows, told for every row once; rows that do not count are put where ``predict`` does.
+
+    Of copies in different clusters, which sizes can ask for, the most frequent cluster counts.
+    """
+    n, index = len(counts), index_tasks(ids, len(counts))
+    votes = np.zeros((2, n, model.n_clusters_))
+    for own, labels in zip(votes, (model.labels_, model.single_task_labels_)):
+        np.add.at(own, (np.repeat(np.arange(n), counts), labels), 1)
+    labels, single = votes.argmax(axis=2)
+    first = np.minimum(np.cumsum(counts) - counts, counts.sum() - 1)
+    chances, outliers = (
+        None if values is None else values[first] for values in (model.probabilities_, model.outlier_scores_)
+    )
+    none = np.flatnonzero(counts == 0)
     if len(none):
-        tasks = numbers_of_known_tasks(None if ids is None else ids[none], len(none), estimator.tasks_)
-        scores = estimator._model.scores(rows[none], tasks)
+        tasks = numbers_of_known_tasks(None if ids is None else ids[none], len(none), model.tasks_)
+        scores = model._model.scores(rows[none], tasks)
         labels[none] = single[none] = scores.argmax(axis=1)
         if known is not None:
             given = none[known[none] >= 0]
             labels[given] = known[given]
         if chances is not None:
-            chances[none] = probabilities(scores, estimator._model.temperature)
-    index = index_tasks(ids, len(labels))
-    set_labels(estimator, labels, index.task_numbers)
-    estimator.single_task_labels_, estimator.probabilities_ = single, chances
-    if outliers is not None:
-        outliers = copies.firsts(outliers)
-        if len(none):  # as if each row were there once
-            outliers[none] = outliers_of(index, *sorted_rows(estimator, rows, index))[none]
-    estimator.outlier_scores_ = outliers
+            chances[none] = probabilities(scores, model._model.temperature)
+        if outliers is not None:  # as if each row were there once
+            outliers[none] = outliers_of(*sorted_rows(model, rows, index))[none]
+    sizes = np.zeros_like(model.cluster_sizes_)
+    np.add.at(sizes, (index.task_numbers, labels), 1)
+    model.labels_, model.single_task_labels_, model.cluster_sizes_ = labels, single, sizes
+    model.probabilities_, model.outlier_scores_ = chances, outliers

@@ -41,9 +41,9 @@ from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.mistakes import check_index
 from mtclust.estimators.problems import clusters_per_task
-from mtclust.problem.common import rows_in_frame
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Method, Point
+from mtclust.estimators.storing import correlation
+from mtclust.search.new_task import rows_in_frame
+from mtclust.search.problem import Method, Point, Problem
 from mtclust.search.recipe import solve
 from mtclust.util.messages import counted, reporting
 from mtclust.util.system import one_blas_thread
@@ -204,19 +204,13 @@ def compared(
             np.divide(agreed, seen, out=np.full(n, np.nan), where=seen > 0),
             _mean(jaccards),
             np.clip(_interval(sizes / sizes.sum(axis=1, keepdims=True), shares, factor), 0.0, 1.0),
-            None if covariance is None else np.clip(_interval(*_correlations(covariance, covariances), factor), -1, 1),
+            None
+            if covariance is None
+            else np.clip(_interval(correlation(covariance), correlation(covariances), factor), -1, 1),
             None if covariance is None else _interval(covariance, covariances, factor),
             len(refits),
             share,
         )
-
-
-def _correlations(covariance: Array, covariances: Array) -> tuple[Array, Array]:
-    def correlation(matrix: Array) -> Array:
-        scale = np.sqrt(np.maximum(np.einsum("...ii->...i", matrix), np.finfo(float).tiny))
-        return matrix / (scale[..., :, None] * scale[..., None, :])
-
-    return correlation(covariance), correlation(covariances)
 
 
 def _mean(values: Array) -> Array:
@@ -300,7 +294,7 @@ class _Refitting:
             where, labels = self._predicted(found, best, tasks, where, labels, common)
         return Refit(where, labels, tasks, covariance)
 
-    def _warm(self, problem: KernelProblem, Z: Array, labels: Labels, tasks: Labels, rng: np.random.Generator) -> Point:
+    def _warm(self, problem: Problem, Z: Array, labels: Labels, tasks: Labels, rng: np.random.Generator) -> Point:
         """Where labels of the fit end on these rows."""
         bounds = problem.bounds.fitted(labels, problem.offsets)
         parts = enumerate(zip(problem.offsets[:-1], problem.offsets[1:]))
@@ -314,7 +308,7 @@ class _Refitting:
         return problem.descend(problem.point(begun, Z), rng, self.options.effort("warm", last=True))
 
     def _predicted(
-        self, problem: KernelProblem, point: Point, tasks: Labels, where: Labels, labels: Labels, common: bool
+        self, problem: Problem, point: Point, tasks: Labels, where: Labels, labels: Labels, common: bool
     ) -> tuple[Labels, Labels]:
         """All rows of the tasks, those that the refit did not see by its model."""
         offsets = self.index.offsets
@@ -325,7 +319,7 @@ class _Refitting:
         found[np.searchsorted(rows, where)] = labels
         return rows, found
 
-    def _searched(self, problem: KernelProblem, rng: np.random.Generator) -> tuple[Any, list[Point]]:
+    def _searched(self, problem: Problem, rng: np.random.Generator) -> tuple[Any, list[Point]]:
         """The problem, and where a search like that of the fit ends: the method that found its labels, or J anew."""
         if self.name is not None:
             return problem, [problem.point(labelling(self._question, self.name, self.options), problem.uncoupled())]
@@ -333,7 +327,7 @@ class _Refitting:
         found: Any = outcome.problem
         return found, [found.point(np.asarray(outcome.point.labels, dtype=np.int64), outcome.point.Z)]
 
-    def _own(self, tasks: Labels, where: Labels, offsets: NDArray[np.int64]) -> KernelProblem:
+    def _own(self, tasks: Labels, where: Labels, offsets: NDArray[np.int64]) -> Problem:
         """The problem of some rows, every task in its own frame."""
         model, chosen, m = self.model, self.model.selection_, self.index.n_tasks
         number = model.n_clusters if isinstance(model.n_clusters, Mapping) else model.n_clusters_
@@ -356,7 +350,7 @@ class _Refitting:
         table = parse_sizes(model.sizes, self.index.sizes, clusters, model.tasks_).restrict(tasks)
         return problem.with_bounds(proportional(table, self.index.sizes[tasks], np.diff(offsets)))
 
-    def _common(self, where: Labels) -> KernelProblem:
+    def _common(self, where: Labels) -> Problem:
         """The problem of some rows as one task, in the frame common to all."""
         chosen = self.model.selection_
         first = np.mean(list(chosen.lambda1.values()) if isinstance(chosen.lambda1, Mapping) else chosen.lambda1)

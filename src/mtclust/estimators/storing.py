@@ -13,18 +13,17 @@ from mtclust.choose.record import Record
 from mtclust.choose.settings import Input, Params, selection_of
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.kernels import near_zero
+from mtclust.core.labels import counts_by_task, free_bounds
 from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.problems import Prepared
-from mtclust.problem.common import CommonFrame
-from mtclust.problem.criteria import CRITERIA
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Point, SearchOptions
-from mtclust.search.outcome import Outcome
+from mtclust.search.criteria import CRITERIA
+from mtclust.search.new_task import CommonKept
+from mtclust.search.problem import Point, Problem, SearchOptions
+from mtclust.search.recipe import Outcome
 from mtclust.util.messages import warn_user
 
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
-    from mtclust.problem.protocol import Problem
 
 Array = NDArray[np.float64]
 
@@ -47,21 +46,23 @@ def store(
         outcome = _renamed(outcome, new_ids)
     problem, point = outcome.problem, outcome.point
     _warn_of_search(params.options, outcome, prepared.settings.criterion)
-    if outcome.model_codes is None:
-        estimator._model = problem.decision(point)
-    else:
-        estimator._model = problem.decision(point, outcome.model_codes)  # type: ignore[call-arg]
-    estimator._kept = problem.kept(point)
+    codes = () if outcome.model_codes is None else (outcome.model_codes,)
+    model, moves, counts = problem.decision(point, *codes), prepared.settings.moves, problem.class_counts(point)
+    if prepared.settings.frame == "task":
+        kept = problem.kept(point)
+    else:  # one model for all tasks
+        counts = counts_by_task(point.labels, index.offsets, bounds.n_clusters)
+        rows = None if moves is None else prepared.settings.view.rows
+        kept = CommonKept.of(model, free_bounds(index.sizes, counts > 0), moves, rows)
+        model = model.shared_by(index.n_tasks, moves)
+    estimator._model, estimator._kept = model, kept
     estimator.tasks_ = index.names
     estimator.labels_, estimator.single_task_labels_ = labels, single
-    estimator.cluster_sizes_ = problem.class_counts(point)
+    estimator.cluster_sizes_ = counts
     estimator.objective_ = point.value
-    estimator.__dict__.pop("stability_", None)  # of an earlier fit
     estimator.intercept_ = estimator._model.intercept
     if estimator._model.kernel.kind == "linear" and estimator._model.rows is None:
         estimator.coef_ = estimator._model.coefficients
-    elif hasattr(estimator, "coef_"):
-        del estimator.coef_
     estimator.task_groups_ = [index.names[group].tolist() for group in outcome.groups]
     estimator.history_ = point.history
     estimator.n_iter_, estimator.converged_ = point.n_iter, point.converged
@@ -69,7 +70,8 @@ def store(
         params, prepared.settings, prepared.sample, index.names, **_form_of(prepared, point),
         n_components=_store_coupling(estimator, params, problem, point), task_similarity=outcome.similarity, **decided,
     )  # fmt: skip
-    _store_relaxation(estimator, index, outcome)
+    if outcome.relaxation is not None:
+        _store_relaxation(estimator, index, outcome)
     return outcome
 
 
@@ -84,17 +86,17 @@ def _form_of(prepared: Prepared, point: Point) -> dict[str, Any]:
 def _store_coupling(estimator: AfterFit, params: Params, problem: Any, point: Point) -> int | None:
     """Set Ω or D, whichever the method has; returns how many features D weighs."""
     if COUPLINGS[params.method].couples_labels:
-        estimator.task_covariance_, estimator.task_correlation_ = point.Z, correlation(point.Z)
+        m = len(estimator.tasks_)
+        Omega = point.Z if len(point.Z) == m else np.full((m, m), 1.0 / m)  # 11ᵀ/m: the tasks share one model
+        estimator.task_covariance_, estimator.task_correlation_ = Omega, correlation(Omega)
     if not COUPLINGS[params.method].of_features:
         return None
-    if isinstance(problem, CommonFrame):  # D of the one model
-        problem, point = problem.pooled, point.fit.pooled
-    kernels = isinstance(problem, KernelProblem)
-    estimator.feature_covariance_ = _in_input_coordinates(problem, point.Z) if kernels else point.Z
+    eigen = getattr(problem, "origin", None) is not None
+    estimator.feature_covariance_ = _in_input_coordinates(problem, point.Z) if eigen else point.Z
     return len(point.Z)
 
 
-def _in_input_coordinates(problem: KernelProblem, D: Array) -> Array:
+def _in_input_coordinates(problem: Problem, D: Array) -> Array:
     """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
     assert problem.origin is not None
     assert problem.features is not None
@@ -116,7 +118,7 @@ def _renamed(outcome: Outcome, new_ids: NDArray[np.int64]) -> Outcome:
     return replace(outcome, problem=problem, point=point, few=few, few_point=few_point)
 
 
-def _renamed_point(problem: Problem, point: Point, new_ids: NDArray[np.int64]) -> tuple[Problem, Point]:
+def _renamed_point(problem: Any, point: Point, new_ids: NDArray[np.int64]) -> tuple[Any, Point]:
     problem = problem.with_bounds(problem.bounds.renamed(new_ids))
     return problem, problem.renamed(point, np.tile(new_ids, (problem.n_tasks, 1)))
 
@@ -140,12 +142,8 @@ def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) ->
 
 
 def _store_relaxation(estimator: AfterFit, index: TaskIndex, result: Outcome) -> None:
-    """Set the attributes of the relaxation, or remove those of an earlier fit."""
+    """Set the attributes of the relaxation."""
     relaxation = result.relaxation
-    if relaxation is None:
-        for name in ("relaxed_labels_", "mixture_weights_", "init_labels_", "lower_bound_"):
-            estimator.__dict__.pop(name, None)
-        return
     estimator.relaxed_labels_ = index.to_input_order(relaxation.codes)
     estimator.mixture_weights_ = relaxation.weights
     estimator.init_labels_ = index.to_input_order(relaxation.start)
@@ -161,14 +159,7 @@ def _store_relaxation(estimator: AfterFit, index: TaskIndex, result: Outcome) ->
         warn_if_collapsed(relaxation, init)
 
 
-def set_labels(estimator: AfterFit, labels: NDArray[np.int64], task_numbers: NDArray[Any]) -> None:
-    """Other labels of the rows, in the order of the input, and the cluster sizes that belong to them."""
-    sizes = np.zeros_like(estimator.cluster_sizes_)
-    np.add.at(sizes, (task_numbers, labels), 1)
-    estimator.labels_, estimator.cluster_sizes_ = labels, sizes
-
-
 def correlation(covariance: Array) -> Array:
-    """Correlation matrix of a covariance matrix."""
-    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
-    return covariance / np.outer(scale, scale)
+    """Correlation matrix of a covariance matrix, or of each of several."""
+    scale = np.sqrt(np.maximum(np.einsum("...ii->...i", covariance), np.finfo(float).tiny))
+    return covariance / (scale[..., :, None] * scale[..., None, :])

@@ -28,10 +28,9 @@ from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import keys, missing_ids
 from mtclust.estimators.stability import Stability
 from mtclust.persistence.format import check_hashes
-from mtclust.problem.common import CommonKept
-from mtclust.problem.kept import FeatureKept, KernelKept
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Moments
+from mtclust.search.new_task import CommonKept, FeatureKept, KernelKept
 
 Sizes = dict[str, int]
 

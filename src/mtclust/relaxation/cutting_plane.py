@@ -43,14 +43,12 @@ from mtclust.core.assignment import assign
 from mtclust.core.coupling import Conditioned, Coupling, Independent
 from mtclust.core.kernels import eigen_features
 from mtclust.core.labels import SizeBounds, counts_by_task, label_codes
-from mtclust.problem.kernel_descent import KernelFit
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.pool import random_labels
-from mtclust.problem.protocol import Point, SearchOptions
 from mtclust.relaxation.level_method import solve_by_levels
 from mtclust.relaxation.mixtures import Pools, solve_mixture
 from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage
-from mtclust.search.outcome import Outcome
+from mtclust.search.problem import Fit, Point, Problem, SearchOptions
+from mtclust.search.recipe import Outcome
+from mtclust.search.starts import random_labels
 from mtclust.util.messages import phase
 
 Array = NDArray[np.float64]
@@ -66,7 +64,7 @@ _N_INIT = 10
 
 
 def solve_cutting_plane(
-    problem: KernelProblem, options: CuttingPlaneOptions, search: SearchOptions, rng: np.random.Generator
+    problem: Problem, options: CuttingPlaneOptions, search: SearchOptions, rng: np.random.Generator
 ) -> Outcome:
     """Start, cutting planes, and, if wanted, the same for every task alone and the exchange solver."""
     coupling = problem.coupling
@@ -82,13 +80,11 @@ def solve_cutting_plane(
             alone = Independent(problem.kernel, problem.offsets, problem.ridge)
             result.single = solve_relaxation(problem, alone, labels, options).point
         else:
-            result.single = replace(result.point, fit=KernelFit(labels, result.point.fit.at, problem.bounds))
+            result.single = replace(result.point, fit=Fit(labels, result.point.fit.at, problem.bounds))
     return refined(problem, result, search, rng) if options.refine == "exchange" else result
 
 
-def solve_relaxation(
-    problem: KernelProblem, coupling: Coupling, labels: Labels, options: CuttingPlaneOptions
-) -> Outcome:
+def solve_relaxation(problem: Problem, coupling: Coupling, labels: Labels, options: CuttingPlaneOptions) -> Outcome:
     """Cutting planes from given labels until the gap closes or ``max_cuts`` is reached."""
     n_clusters, sizes = problem.n_clusters, np.diff(problem.offsets)
     pools = Pools(problem.offsets, label_codes(labels, n_clusters))
@@ -140,7 +136,7 @@ def solve_relaxation(
     relaxation = Relaxation(codes, pools.split(mu), pool_labels, labels, scores, best.value, lower, n_cuts)
     found = history[n_cuts]["labels"]
     _, similarity = align(problem.kernel, problem.offsets, found, problem.bounds)
-    point = Point(KernelFit(found, at, problem.bounds), best.value, list(history.values()), converged, n_cuts)
+    point = Point(Fit(found, at, problem.bounds), best.value, list(history.values()), converged, n_cuts)
     groups = groups_of_tasks(similarity)
     return Outcome(problem, point, point, problem, point, point, similarity, groups, codes, relaxation)
 
@@ -151,7 +147,7 @@ def most_violated(alpha: Array, offsets: Labels, bounds: SizeBounds) -> Labels:
     return np.concatenate([assign(alpha[a:b], lower, upper) for a, b, lower, upper in parts])
 
 
-def refined(problem: KernelProblem, result: Outcome, search: SearchOptions, rng: np.random.Generator) -> Outcome:
+def refined(problem: Problem, result: Outcome, search: SearchOptions, rng: np.random.Generator) -> Outcome:
     """Integer labels by the exchange solver's descent, from the labels of the relaxation put within the size bounds."""
     assert result.relaxation is not None
     labels = most_violated(-result.relaxation.scores, problem.offsets, problem.bounds)
@@ -162,7 +158,7 @@ def refined(problem: KernelProblem, result: Outcome, search: SearchOptions, rng:
     return replace(result, point=point, few_point=point, model_codes=None)
 
 
-def starting_labels(problem: KernelProblem, init: Any, rng: np.random.Generator) -> Labels:
+def starting_labels(problem: Problem, init: Any, rng: np.random.Generator) -> Labels:
     """Labels of the sorted rows within the size bounds; ``init`` names a method or holds labels."""
     if not isinstance(init, str):
         return _checked(np.asarray(init), problem)
@@ -189,7 +185,7 @@ def starting_labels(problem: KernelProblem, init: Any, rng: np.random.Generator)
     return align(problem.kernel, problem.offsets, np.concatenate(parts), problem.bounds)[0]
 
 
-def _checked(labels: NDArray[Any], problem: KernelProblem) -> Labels:
+def _checked(labels: NDArray[Any], problem: Problem) -> Labels:
     n, n_clusters, bounds = len(problem.kernel), problem.n_clusters, problem.bounds
     if labels.shape != (n,):
         raise ValueError(f"solver_options['init'] has shape {labels.shape}; expected one label per row, {(n,)}.")

@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 from mtclust.core.assignment import assign
 from mtclust.core.hints import Hints
 from mtclust.core.known import known_counts, left_over, names_after_known, placed, with_room
-from mtclust.core.labels import SizeBounds, free_bounds, tasks_of_rows
+from mtclust.core.labels import SizeBounds, tasks_of_rows
 from mtclust.core.links import linked_clusters
 from mtclust.core.membership import best_temperature, probabilities
-from mtclust.problem.common import CommonFrame
-from mtclust.problem.kernels import KernelProblem
-from mtclust.problem.protocol import Point, SearchOptions, Start
-from mtclust.search.borrow import taught_scores
-from mtclust.search.outcome import Outcome
+from mtclust.search.problem import Point, SearchOptions
+from mtclust.search.recipe import Outcome
 
 Labels = NDArray[np.int64]
 
@@ -44,26 +41,18 @@ def keep_known(
     ``few_tasks`` says which tasks those of ``outcome.few`` are, ``free_names`` that clusters may be renamed: not where
     a table of sizes names them.
     """
-    problem: Any = outcome.problem
-    common = isinstance(problem, CommonFrame)
-    own, point = (problem.pooled, outcome.point.fit.pooled) if common else (problem, outcome.point)
-    labels, bounds = np.asarray(point.labels, dtype=np.int64), own.bounds
-    names = np.tile(np.arange(bounds.n_clusters), (own.n_tasks, 1))
+    problem, point = outcome.problem, outcome.point
+    labels, bounds = np.asarray(point.labels, dtype=np.int64), problem.bounds
+    names = np.tile(np.arange(bounds.n_clusters), (problem.n_tasks, 1))
     if free_names:
-        names = names_after_known(labels, known, own.offsets, bounds.fitted(labels, own.offsets))
-    found, end = _descended(own, point, known, names, options, rng)
-    if outcome.few is own:
-        few, few_point = found, end
-    else:
+        names = names_after_known(labels, known, problem.offsets, bounds.fitted(labels, problem.offsets))
+    found, end = _descended(problem, point, known, names, options, rng)
+    few, few_point = found, end
+    if outcome.few is not problem:
         labels = np.asarray(outcome.few_point.labels, dtype=np.int64)
         bounds = outcome.few.bounds.fitted(labels, outcome.few.offsets)
-        own_names = names if common else names[few_tasks]
-        few = outcome.few.with_bounds(bounds.renamed(own_names).fixed())
-        few_point = few.renamed(outcome.few_point, own_names)
-    if common:
-        whole = replace(problem, pooled=found)
-        end = whole.point(end)
-        found = whole.with_bounds(free_bounds(np.diff(problem.offsets), whole.class_counts(end) > 0))
+        few = outcome.few.with_bounds(bounds.renamed(names[few_tasks]).fixed())
+        few_point = few.renamed(outcome.few_point, names[few_tasks])
     return replace(outcome, problem=found, point=end, few=few, few_point=few_point, named=True)
 
 
@@ -76,18 +65,14 @@ def _descended(
     bounds = problem.bounds.fitted(labels, offsets).renamed(names).fixed()
     bounds = with_room(bounds, known_counts(known, offsets, bounds.n_clusters), np.diff(offsets))
     problem = replace(problem.with_bounds(bounds), held=known >= 0)
-    parts = list(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
     begun = [
-        placed(names[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i]) for i, (a, b) in enumerate(parts)
+        placed(names[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i])
+        for i, (a, b) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
     ]
+    taught = _taught(problem, known, bounds)
+    starts = [np.concatenate(begun), *([] if taught is None else [taught])]
     effort = options.effort("known rows", last=True)
-    starts = [begun]
-    taught = _taught(problem, known, bounds) if isinstance(problem, KernelProblem) else None
-    if taught is not None:
-        starts.append([taught[a:b] for a, b in parts])
-    ends = [
-        problem.descend(problem.point_of([Start(own) for own in labels], point.Z), rng, effort) for labels in starts
-    ]
+    ends = [problem.descend(problem.point(labels, point.Z), rng, effort) for labels in starts]
     best = ends[0]
     if len(ends) > 1:
         right = [_probability_of_known(problem, end, known) for end in ends]
@@ -97,27 +82,25 @@ def _descended(
     return problem, best
 
 
-def _probability_of_known(problem: KernelProblem, point: Point, known: Labels) -> float:
+def _probability_of_known(problem: Any, point: Point, known: Labels) -> float:
     """Sum of the probabilities of the clusters of known rows, each left out: about how many would be put right."""
     scores, mine = problem.leave_one_out(point), known >= 0
     temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
     return float(probabilities(scores, temperature)[mine, known[mine]].sum())
 
 
-def _taught(problem: KernelProblem, known: Labels, bounds: SizeBounds) -> Labels | None:
+def _taught(problem: Any, known: Labels, bounds: SizeBounds) -> Labels | None:
     """Labels of all rows from ridge regression on the known ones of all tasks; None where a cluster has none."""
     rows = np.flatnonzero(known >= 0)
-    C, found = problem.n_clusters, np.empty(len(known), dtype=np.int64)
-    if len(np.unique(known[rows])) < C or problem.kernel.diagonal().max() == 0:
+    if len(np.unique(known[rows])) < bounds.n_clusters:
         return None
-    scores_of = taught_scores(problem, rows, known[rows], _RIDGE)
-    for task in range(problem.n_tasks):
-        part = problem.rows(task)
-        own = known[part].copy()
-        free = np.flatnonzero(own < 0)
-        own[free] = assign(-scores_of(task)[free], *left_over(known[part], bounds.lower[task], bounds.upper[task]))
-        found[part] = own
-    return found
+    scores, labels = problem.taught_scores(rows, known[rows], _RIDGE), known.copy()
+    if scores is None:
+        return None
+    for task, (a, b) in enumerate(zip(problem.offsets[:-1], problem.offsets[1:])):
+        free = a + np.flatnonzero(known[a:b] < 0)
+        labels[free] = assign(-scores[free], *left_over(known[a:b], bounds.lower[task], bounds.upper[task]))
+    return labels
 
 
 def keep_links(

@@ -6,17 +6,17 @@
 3. descend in labels and coupling together
 4. DMTRC: restarts, in which a good labelling of one task labels the related tasks through its model; groups of related
    tasks are solved apart before one joint descent. DMTFC: tasks clustered anew under a smoothed D
-5. carry the best from the few rows of the search to all, and descend to the end
+5. descend to the end
 
-Steps 1 to 4 run on ``problem.few()``. A coupling costs one factorisation, so restarts share one: labels are searched
+A coupling costs one factorisation, so restarts share one: labels are searched
 under a fixed Ω, and only the best ends go on to learn theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -25,15 +25,12 @@ from numpy.typing import NDArray
 
 from mtclust.core.alignment import allowed_permutations, best_relabelling, groups_of_tasks
 from mtclust.core.coupling import EXACT_UP_TO, leading_eigenvectors
-from mtclust.core.labels import SizeBounds
-from mtclust.problem.protocol import Point, SearchOptions, Start
-from mtclust.search.outcome import Outcome
+from mtclust.core.labels import SizeBounds, free_bounds
+from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
 
-if TYPE_CHECKING:
-    from mtclust.problem.protocol import Problem
-
 Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 #: smallest eigenvalue of the first Ω, relative to its largest possible (V has ones on its diagonal)
 _FIRST_EIGENVALUE = 0.02
@@ -58,68 +55,87 @@ _SMOOTHING = (0.8, 0.5, 0.2)
 _ROUGH = 10.0
 
 
+@dataclass
+class Outcome:
+    """Where the search ended on all rows, and what every task alone gave.
+
+    Attributes
+    ----------
+    problem : Problem or AllRows
+        All rows; its bounds say which clusters each task has.
+    point : Point
+    single : Point
+        Every task alone, cluster ids common to all tasks.
+    few, few_point, few_single
+        The same on the rows that the search ran on.
+    similarity : ndarray of shape (m, m)
+        V of the tasks alone.
+    groups : list of ndarrays
+        Tasks whose clusters resemble each other.
+    model_codes : ndarray of shape (N, C), optional
+        What the models are fitted to, where that is not the labels.
+    relaxation : object, optional
+        Of the cutting-plane solver.
+    named : bool
+        Whether the ids of clusters come from known rows, so that they are not to be changed.
+    """
+
+    problem: Any
+    point: Point
+    single: Point
+    few: Any
+    few_point: Point
+    few_single: Point
+    similarity: Array
+    groups: list[NDArray[np.int64]] = field(default_factory=list)
+    model_codes: Array | None = None
+    relaxation: Any = None
+    named: bool = False
+
+
 def solve(
-    problem: Problem, options: SearchOptions, rng: np.random.Generator, starts: list[list[Start]] | None = None
+    problem: Problem, options: SearchOptions, rng: np.random.Generator, starts: list[list[Labels]] | None = None
 ) -> Outcome:
     """Labels of all rows and the coupling together, from starts of every task where they are given."""
-    few, given = problem.few(rng), problem.bounds
-    starts = few.alone().starts(options, rng) if starts is None else starts
-    single, similarity = aligned(few.alone(), _best_alone(few.alone(), starts))
+    given, alone = problem.bounds, problem.alone()
+    starts = alone.starts(options, rng) if starts is None else starts
+    single = alone.point(np.concatenate([task[0] for task in starts]), alone.uncoupled())
+    single.record("single tasks", "labels")
+    single.converged = True
+    single, similarity = alone.aligned(single)
     if given.movable:
-        problem, few, starts = _with_ids_of(single, problem, few, starts)
+        problem, starts = _with_ids_of(single, problem, starts)
     groups = groups_of_tasks(similarity)
-    beginning = Beginning(few.starts_of(single), starts, similarity, groups)
-    if not few.coupling.learns:
-        best = few.point_of(beginning.single, few.uncoupled())
+    if problem.coupling.learns:
+        beginning = Beginning(problem.labels_of(single), starts, similarity, groups)
+        best, stage = _coupled(problem, beginning, options, rng), "finish"
     else:
-        best = _coupled(few, beginning, options, rng)
-    complete = few is problem
-    stage = ("finish" if problem.coupling.learns else "single tasks") if complete else "all rows"
+        best, stage = problem.point(single.labels, problem.uncoupled()), "single tasks"
     with phase(stage):
-        point = problem.descend(problem.carried(few, best), rng, options.effort(stage, last=options.polish))
+        point = problem.descend(best, rng, options.effort(stage, last=options.polish))
     if not problem.couples_labels:
-        point, _ = aligned(problem.with_bounds(given), point)
+        point, _ = problem.with_bounds(given).aligned(point)
         problem = problem.with_bounds(given.fitted_to(problem.class_counts(point)).fixed())
-    if complete:
-        few, best = problem, point
-    alone = problem.alone().carried(few.alone(), single) if problem.coupling.learns else point
-    return Outcome(problem, point, alone, few, best, single, similarity, groups)
-
-
-def _best_alone(problem: Problem, starts: list[list[Start]]) -> Point:
-    point = problem.point_of([task[0] for task in starts], problem.uncoupled())
-    point.record("single tasks", "labels")
-    point.converged = True
-    return point
-
-
-def aligned(problem: Problem, point: Point) -> tuple[Point, Array]:
-    """The point, renamed, with cluster ids that mean the same in all tasks, and the similarity of the tasks."""
-    new_ids, similarity = problem.class_means(point).aligned(problem.bounds)
-    return problem.renamed(point, new_ids), similarity
+    alone_point = single if problem.coupling.learns else point
+    return Outcome(problem, point, alone_point, problem, point, single, similarity, groups)
 
 
 def _with_ids_of(
-    single: Point, problem: Problem, few: Problem, starts: list[list[Start]]
-) -> tuple[Problem, Problem, list[list[Start]]]:
+    single: Point, problem: Problem, starts: list[list[Labels]]
+) -> tuple[Problem, list[list[Labels]]]:  # fmt: skip
     """Every task keeps the clusters that it has in the aligned labels; starts are renamed to agree with those."""
-    labels = np.asarray(single.labels, dtype=np.int64)
-    bounds = few.bounds.fitted(labels, few.offsets).fixed()
-    fixed = bounds if few is problem else problem.bounds.fitted(labels, few.offsets).fixed()
-    parts = [labels[a:b] for a, b in zip(few.offsets[:-1], few.offsets[1:])]
+    bounds = problem.bounds.fitted(single.labels, problem.offsets).fixed()
+    parts = problem.labels_of(single)
     named = [[_agreeing(start, parts[i], bounds, i) for start in task_starts] for i, task_starts in enumerate(starts)]
-    other = few.with_bounds(bounds)
-    return (other if few is problem else problem.with_bounds(fixed)), other, named
+    return problem.with_bounds(bounds), named
 
 
-def _agreeing(start: Start, model: NDArray[np.int64], bounds: SizeBounds, task: int) -> Start:
-    """A start with the names of clusters that agree best with ``model`` among those that the bounds allow."""
-    if start.labels is None:
-        return start
+def _agreeing(labels: Labels, model: Labels, bounds: SizeBounds, task: int) -> Labels:
+    """Labels with the names of clusters that agree best with ``model`` among those that the bounds allow."""
     agreement = np.zeros((bounds.n_clusters, bounds.n_clusters))
-    np.add.at(agreement, (start.labels, model), 1)
-    counts = np.bincount(start.labels, minlength=bounds.n_clusters)
-    return start.renamed(best_relabelling(agreement, allowed_permutations(bounds, task, counts)))
+    np.add.at(agreement, (labels, model), 1)
+    counts = np.bincount(labels, minlength=bounds.n_clusters)
+    return best_relabelling(agreement, allowed_permutations(bounds, task, counts))[labels]
 
 
 @dataclass(frozen=True)
@@ -128,17 +144,17 @@ class Beginning:
 
     Attributes
     ----------
-    single : list of Start
+    single : list of ndarrays
         The best of every task, cluster ids common to all.
-    starts : list of lists of Start
+    starts : list of lists of ndarrays
         All of every task, best first.
     similarity : ndarray of shape (m, m)
     groups : list of ndarrays
         Tasks whose clusters resemble each other.
     """
 
-    single: list[Start]
-    starts: list[list[Start]]
+    single: list[Labels]
+    starts: list[list[Labels]]
     similarity: Array
     groups: list[NDArray[np.int64]]
 
@@ -168,7 +184,9 @@ def _coupled(problem: Problem, beginning: Beginning, options: SearchOptions, rng
     problem = problem.proposing([task[: options.n_init] for task in beginning.starts])
     first = first_relationship(beginning.similarity) if problem.couples_labels else problem.uncoupled()
     with phase("clustering together: from single tasks"):
-        best = _rough(problem, problem.point_of(beginning.single, first), options, rng, "from single-task solutions")
+        best = _rough(
+            problem, problem.point(np.concatenate(beginning.single), first), options, rng, "from single-task solutions"
+        )
     if options.n_init == 1:
         return best
     if not problem.couples_labels:
@@ -182,7 +200,7 @@ def _rough(
     problem: Problem, point: Point, options: SearchOptions, rng: np.random.Generator, stage: str, learn: bool = True
 ) -> Point:
     """A descent that is not the last."""
-    effort = options.effort(stage, tol=options.tol * _ROUGH, learn=learn, exact=problem.exact_search)
+    effort = options.effort(stage, tol=options.tol * _ROUGH, learn=learn)
     return problem.descend(point, rng, effort)
 
 
@@ -220,7 +238,7 @@ def _restarts(
     known = [best]
     for weight, anew in _ROUNDS if options.polish else _FEW_ROUNDS:
         if not anew:  # what coupling has made of the tasks in the best ends
-            seeds = [seed for point in known for seed in enumerate(problem.starts_of(point))]
+            seeds = [seed for point in known for seed in enumerate(problem.labels_of(point))]
         Omega = (1 - weight) * best.Z + weight * first
         ends = distinct(_ends(problem, seeds[:most], Omega, options, rng))[:_KEPT]
         learned = _in_parallel(lambda end, own: _rough(problem, end, options, own, "restart"), ends, options, rng)
@@ -232,14 +250,14 @@ def _restarts(
 
 def _ends(
     problem: Problem,
-    seeds: Sequence[tuple[int, Start]],
+    seeds: Sequence[tuple[int, Labels]],
     Omega: Array,
     options: SearchOptions,
     rng: np.random.Generator,
 ) -> list[Point]:
     """Where descents of the labels alone end from every seed."""
 
-    def run(seed: tuple[int, Start], own: np.random.Generator) -> Point:
+    def run(seed: tuple[int, Labels], own: np.random.Generator) -> Point:
         return _rough(problem, problem.seeded(*seed, Omega), options, own, "restart", learn=False)
 
     return _in_parallel(run, seeds, options, rng)
@@ -278,7 +296,7 @@ def _restarts_under_shared_features(
         with phase(f"clustering together: smoothed features {smoothing:g}"):
             starts = problem.starts(options, rng, D)
             wider = [old[: options.n_init] + new for old, new in zip(beginning.starts, starts)]
-            point = problem.point_of([task[0] for task in starts], D)
+            point = problem.point(np.concatenate([task[0] for task in starts]), D)
             stage = "restart under smoothed features"
             best = better(best, _rough(problem.proposing(wider), point, options, rng, stage))
     return best
@@ -302,12 +320,53 @@ def _from_groups(
             continue
         part = problem.restrict(group)
         solved = _coupled(part, beginning.restrict(group), options, rng)
-        for i, start in zip(group, part.starts_of(solved)):
+        for i, start in zip(group, part.labels_of(solved)):
             starts[i] = start
         Omega[np.ix_(group, group)] = solved.Z * len(group) / m
-    joint = problem.point_of(starts, Omega)
+    joint = problem.point(np.concatenate(starts), Omega)
     new_ids, _ = problem.class_means(joint).aligned(problem.bounds)
     mixed = (1 - _GROUP_WEIGHT) * Omega + _GROUP_WEIGHT * first
-    realigned = problem.point_of([start.renamed(ids) for start, ids in zip(starts, new_ids)], mixed)
+    realigned = problem.point(np.concatenate([ids[start] for start, ids in zip(starts, new_ids)]), mixed)
     best = better(best, _rough(problem, joint, options, rng, "from groups"))
     return better(best, _rough(problem, realigned, options, rng, "from aligned groups"))
+
+
+def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    """Rows free to move from a solution with bounded sizes; those of the tasks alone likewise."""
+    problem = outcome.problem
+    # the search has decided which clusters a task has
+    free = problem.with_bounds(free_bounds(np.diff(problem.offsets), problem.bounds.present))
+    begun = free.continued(outcome.point, outcome.point.Z).following(outcome.point)
+    point = free.descend(begun, rng, options.effort("released from balance"))
+    single = point
+    if problem.coupling.learns:
+        alone = free.alone()
+        begun = alone.continued(outcome.single, alone.uncoupled())
+        single = alone.descend(begun, rng, options.effort("single tasks released", learn=False))
+    return _with_points(outcome, free, point, single)
+
+
+def uncoupled(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    """Every task by itself."""
+    alone = outcome.problem.alone()
+    begun = alone.continued(outcome.single, alone.uncoupled())
+    point = alone.descend(begun, rng, options.effort("single tasks", last=True))
+    return replace(_with_points(outcome, alone, point, point), few=outcome.few.alone(), few_point=outcome.few_single)
+
+
+def shrunk(outcome: Outcome, s: float, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    """Labels found anew under the fixed Ω_s = sΩ + (1−s)I/m, from the coupled and from the single-task labels."""
+    problem = outcome.problem
+    Omega = s * outcome.point.Z + (1 - s) * problem.uncoupled()
+    effort = options.effort(f"coupling {s:g}", learn=False)
+    ends = [problem.descend(problem.continued(begin, Omega), rng, effort) for begin in (outcome.point, outcome.single)]
+    return _with_points(outcome, problem, min(ends, key=lambda end: end.value), outcome.single)
+
+
+def _with_points(outcome: Outcome, problem: Any, point: Point, single: Point) -> Outcome:
+    """The outcome with other points on all rows; on few, too, where these are all."""
+    if outcome.few is outcome.problem:
+        return replace(
+            outcome, problem=problem, point=point, single=single, few=problem, few_point=point, few_single=single
+        )
+    return replace(outcome, problem=problem, point=point, single=single)

@@ -137,7 +137,7 @@ def listing(names: Sequence[Any], most: int = 4) -> str:
     texts = [str(name) for name in names]
     if len(texts) > most:
         return f"{', '.join(texts[:most])} and {len(texts) - most} more"
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+    return "".join(texts) if len(texts) < 2 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 _on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)

@@ -125,17 +125,15 @@ def _move_into_place(stage: Path, out: Path) -> None:
         stage.rename(out)
         flush_directory(out.parent)
         return
-    try:
-        _move_files(stage, out)
-    except (KeyboardInterrupt, SystemExit):  # all of the new results rather than some
-        _move_files(stage, out)
-        raise
+    interrupted: BaseException | None = None
+    while fresh := sorted(stage.iterdir()):
+        try:
+            _put_in_place(fresh[0], out / fresh[0].name)
+        except (KeyboardInterrupt, SystemExit) as error:  # all of the new results rather than some
+            interrupted = error
     flush_directory(out)
-
-
-def _move_files(stage: Path, out: Path) -> None:
-    for path in sorted(stage.iterdir()):
-        _put_in_place(path, out / path.name)
+    if interrupted is not None:
+        raise interrupted
 
 
 def _put_in_place(fresh: Path, target: Path) -> None:

@@ -78,20 +78,22 @@ class NumberColumn:
         weight = CATEGORY_WEIGHT if few and scaling == "standard" else 1.0
         return cls(cells.name, *_scaled_and_filled(cells, values, scaling, weight, tasks), asdict(form), year, few)
 
-    def values(self, cells: Cells) -> Array:
-        """What the cells hold, NaN where missing; refused where that is something else than in ``fit``."""
+    def _values(self, cells: Cells) -> Array:
         form = NumberForm(**self.form)
         read = cells.numbers(form)
-        if read is None and not cells.missing.all():
-            raise TableError(
-                f"column {self.name!r} holds numbers in the model, but not in all of these rows (first: "
-                f"{cells.example(cells.no_numbers(form))}). Correct the column, or fit again with these data."
-            )
-        return np.full(len(cells.missing), np.nan) if read is None else read[0]
+        if read is None:
+            raise self._changed(cells, cells.no_numbers(form))
+        return read[0]
+
+    def _changed(self, cells: Cells, wrong: NDArray[np.bool_]) -> TableError:
+        return TableError(
+            f"column {self.name!r} holds {self.kind}s in the model, but not in all of these rows (first: "
+            f"{cells.example(wrong)}). Correct the column, or fit again with these data."
+        )
 
     def filled(self, cells: Cells, tasks: Tasks) -> Array:
-        """What the cells hold, and the medians of the tasks where it is missing."""
-        values = self.values(cells).copy()
+        """What the cells hold, and the medians of the tasks where it is missing; refused if it is not as in ``fit``."""
+        values = np.full(len(cells.missing), np.nan) if cells.missing.all() else self._values(cells).copy()
         values[cells.missing] = [self.fills.get(str(task), self.fill) for task in tasks[cells.missing]]
         return values
 
@@ -124,14 +126,11 @@ class DateColumn(NumberColumn):
         learned = _scaled_and_filled(cells, values, scaling, weight, tasks)
         return cls(cells.name, *learned, form, few=True, season=season)
 
-    def values(self, cells: Cells) -> Array:
+    def _values(self, cells: Cells) -> Array:
         read = cells.dates(self.form)
-        if read is None and not cells.missing.all():
-            raise TableError(
-                f"column {self.name!r} holds dates in the model, but not in these data (first: "
-                f"{cells.example(~cells.missing)}). Correct the column, or fit again with these data."
-            )
-        return np.full(len(cells.missing), np.nan) if read is None else read[0]
+        if read is None:
+            raise self._changed(cells, ~cells.missing)
+        return read[0]
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
         days = self.filled(cells, tasks)

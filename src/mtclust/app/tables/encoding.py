@@ -31,7 +31,6 @@ from mtclust.app.tables.screening import (
     UNASSOCIATED,
     far_values_doubts,
     identifier,
-    some,
     spelled_alike,
     unrelated,
 )
@@ -175,7 +174,7 @@ class TableEncoder:
             unknown = column.unknown(cells) if isinstance(column, CategoryColumn) else []
             if unknown:
                 notes.append(
-                    f"Column {column.name} has values that were not in the fitted table ({some(unknown)}); "
+                    f"Column {column.name} has values that were not in the fitted table ({listing(unknown, 5)}); "
                     "they are treated as none of the known ones."
                 )
             blocks.append(column.transform(cells, tasks))
@@ -276,16 +275,16 @@ class _Learner:
         reasons: dict[str, list[str]] = {}
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name)
-        ignored = "; ".join(f"{some(names, _NAMED)} ({reason})" for reason, names in reasons.items())
+        ignored = "; ".join(f"{listing(names, _NAMED)} ({reason})" for reason, names in reasons.items())
         mixed = [column.name for column in columns if isinstance(column, DateColumn) and column.form == MIXED]
         levels = {column.name: spelled_alike(column.levels) for column in columns if isinstance(column, CategoryColumn)}
-        alike = some([f"{name} ({groups})" for name, groups in levels.items() if groups], 3)
+        alike = listing([f"{name} ({groups})" for name, groups in levels.items() if groups], 3)
         said: dict[str, Any] = {
             f"Columns ignored: {ignored}.": ignored,
             f"Read as numbers: {'; '.join(self._read)}.": self._read,
-            f"Read as categories, since not all cells are numbers: {some(self._odd)}. If these cells mean 'not known', "
-            f"say so ({option('missing')}).": self._odd,
-            f"Dates in more than one format were read: {some(mixed)}.": mixed,
+            f"Read as categories, since not all cells are numbers: {listing(self._odd, 5)}. If these cells mean 'not "
+            f"known', say so ({option('missing')}).": self._odd,
+            f"Dates in more than one format were read: {listing(mixed, 5)}.": mixed,
         }
         for column in columns:
             if isinstance(column, TopicColumn):
@@ -310,7 +309,7 @@ class _Learner:
                 unknown = sorted(tasks - set(getattr(column, "fills", tasks)))
                 nowhere = f"; none is known in {listing(unknown, 3)}: there from all rows" if unknown else ""
                 said.setdefault(how, []).append(f"{name} ({missing.sum()}{nowhere})")
-        filled = "; ".join(f"by {how}: {some(names, 8)}" for how, names in said.items())
+        filled = "; ".join(f"by {how}: {listing(names, 8)}" for how, names in said.items())
         return [f"Missing values were filled in {filled}."] if said else []
 
     def _learn(self, cells: Cells) -> Column | str:

@@ -280,16 +280,4 @@ def spelled_alike(names: Iterable[str]) -> str:
     for name in sorted(set(map(str, names))):
         groups.setdefault("".join(name.split()).casefold(), []).append(name)
     alike = [" and ".join(map(repr, group)) for group in groups.values() if len(group) > 1]
-    return some(alike, 3)
-
-
-def some(names: Sequence[str], most: int = 5) -> str:
-    """The first of some names.
-
-    Examples
-    --------
-    >>> some(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    return ", ".join(alike[:3]) + f" and {len(alike) - 3} more" * (len(alike) > 3)

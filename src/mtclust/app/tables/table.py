@@ -195,15 +195,17 @@ def _with_task_column(table: Table, task_column: str) -> Table:
 
 def _with_tasks(table: Table, column: Any, empty: str) -> Table:
     """The table with one task per row; spaces around names are no part of them, which is told where it joins two."""
-    written_out = column_strings(column)
-    tasks = np.array([name.strip() for name in written_out], dtype=object)
+    pandas = require("pandas", "cli")
+    codes, different = pandas.factorize(column)  # rows of one task share its name, which may be long
+    written_out = [*column_strings(pandas.Series(different)), ""]
+    tasks = np.array([name.strip() for name in written_out], dtype=object)[codes]
     missing = np.flatnonzero(tasks == "")
     if len(missing):
         raise TableError(
             f"{empty} {counted(len(missing), 'row')} (first: row {table.row_numbers[missing[0]]}); every row needs a "
             "task. Fill it in or remove these rows."
         )
-    spellings = Counter(name.strip() for name in set(written_out.tolist()))
+    spellings = Counter(name.strip() for name in set(written_out))
     joined = [name for name, times in spellings.items() if times > 1]
     notes = [f"Names of tasks that differ only in spaces around them are one task: {shown_columns(sorted(joined), 8)}."]
     return replace(table, tasks=tasks, notes=(*table.notes, *notes * bool(joined)))

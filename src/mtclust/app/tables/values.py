@@ -72,15 +72,18 @@ class Cells:
             if pandas.api.types.infer_dtype(column, skipna=False) != "string":
                 column = pandas.Series(column_strings(column), dtype=object)
             self._column = column
-        numbers = pandas.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan, copy=True)
-        numbers[np.isin(numbers, codes.to_numpy(np.float64))] = np.nan
+        first = column.iloc[:_TRIED]
+        words = pandas.to_numeric(first, errors="coerce").isna().to_numpy() & ~_absent(first, tokens)
+        if words.any() and codes.empty:  # not a column of plain numbers, whatever follows
+            numbers = np.full(len(column), np.nan)
+        else:
+            numbers = pandas.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan, copy=True)
+        declared = np.isin(numbers, codes.to_numpy(np.float64))  # -999, also where it reads -999.0
+        numbers[declared] = np.nan
         self.missing = np.isnan(numbers)
-        if not self.typed:  # what is no number is missing where it is a token
-            no_number = np.flatnonzero(self.missing)
-            others = column.iloc[no_number]
-            declared = pandas.to_numeric(others, errors="coerce").notna().to_numpy()  # -999, also where it reads -999.0
-            empty = others.isna() | others.str.strip().isin([*tokens, ""])
-            self.missing[no_number] = empty.to_numpy(bool) | declared
+        if not self.typed:
+            others = np.flatnonzero(self.missing & ~declared)
+            self.missing[others] = _absent(column.iloc[others], tokens)
         if not np.any(np.isnan(numbers) & ~self.missing) and not self.missing.all():
             self._numbers = numbers
 
@@ -238,6 +241,14 @@ class Cells:
                 f"give {option('date_format')}, or leave the column out ({option('keys')})."
             )
         return None
+
+
+def _absent(column: Any, tokens: Sequence[str]) -> Mask:
+    """Which cells are empty or, among strings, mean "not known"."""
+    empty = column.isna()
+    return np.asarray(
+        empty if column.dtype.kind in "iuf" else empty | column.str.strip().isin([*tokens, ""]), dtype=bool
+    )
 
 
 def column_strings(column: Any) -> NDArray[Any]:

@@ -1,4 +1,9 @@
-"""Rows held as one kernel matrix: exact, for as many rows as that matrix can be inverted for."""
+"""What a search runs on: rows sorted by task, the sizes clusters may have, λ, a coupling and a criterion.
+
+:class:`Problem` holds the rows as one kernel matrix and tries every exchange of labels: exact, for as many rows as that
+matrix can be inverted for. More rows are searched by a sample, whose end :class:`mtclust.search.all_rows.AllRows`
+carries to all of them. Both descend in labels and coupling by one loop (:mod:`mtclust.search.descent`).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.linalg as sla
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
@@ -16,17 +22,21 @@ from numpy.typing import NDArray
 from mtclust.core.alignment import class_mean_products
 from mtclust.core.assignment import assign
 from mtclust.core.class_means import ClassMeans
-from mtclust.core.coupling import COUPLINGS, Conditioned, SharedFeatures
+from mtclust.core.coupling import COUPLINGS, Conditioned
+from mtclust.core.criterion import indicators
 from mtclust.core.kernels import EigenFeatures
 from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of, rows_of_tasks
+from mtclust.core.membership import left_out
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model
-from mtclust.problem.criteria import Criterion, PaperObjective
-from mtclust.problem.kernel_descent import ROUNDING, ExactLabels, KernelFit
-from mtclust.problem.protocol import BaseProblem, Method, Point, SearchOptions, Start
+from mtclust.search.criteria import Criterion, PaperObjective
 from mtclust.util.messages import counted
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
+
+#: how tasks are coupled, a key of :data:`mtclust.core.coupling.COUPLINGS`: "relationship" (by Ω, DMTRC), "features"
+#: (by D, DMTFC) or "independent"
+Method = str
 
 #: random starts of every task alone, where the options do not say how many
 SINGLE_TASK_STARTS = 40
@@ -34,10 +44,191 @@ SINGLE_TASK_STARTS = 40
 _FACTORISED = 250
 #: digits of a kernel that tell tasks apart
 _DIGITS = 6
+#: a relative change of the value below this is rounding
+ROUNDING = 1e-12
+
+
+@dataclass
+class Point:
+    """Where a search stands.
+
+    Attributes
+    ----------
+    fit : object
+        What the problem keeps of it; has ``labels`` (of all rows, sorted by task) and the coupling matrix ``Z``.
+    value : float
+        Of the criterion; lower is better.
+    history : list of dict
+        Stage, step and objective.
+    converged : bool
+        Whether the last descent ended because a round gained less than ``tol``.
+    n_iter : int
+        Rounds of all descents that led here.
+    certified : bool
+        Whether no exchange of two rows is left that would improve.
+    """
+
+    fit: Any
+    value: float
+    history: list[dict[str, Any]] = field(default_factory=list)
+    converged: bool = False
+    n_iter: int = 0
+    certified: bool = False
+
+    @property
+    def labels(self) -> Any:
+        return self.fit.labels
+
+    @property
+    def Z(self) -> Array:
+        return self.fit.Z
+
+    def following(self, earlier: Point) -> Point:
+        """This point, which goes on from an earlier one: its history and rounds are taken over."""
+        self.history, self.n_iter = list(earlier.history), earlier.n_iter
+        return self
+
+    def record(self, stage: str, step: str) -> None:
+        self.history.append({"stage": stage, "step": step, "objective": self.value})
 
 
 @dataclass(frozen=True)
-class KernelProblem(BaseProblem):
+class Effort:
+    """How far one descent goes.
+
+    Attributes
+    ----------
+    stage : str
+        Its name in the history.
+    max_iter : int
+        Rounds at most.
+    tol : float
+        It ends when a round lowers the value by less than this share.
+    learn : bool
+        Whether the coupling may change.
+    tasks : sequence of int, optional
+        The tasks whose labels may change; all by default.
+    last : bool
+        Whether nothing follows: then it is carried further.
+    """
+
+    stage: str
+    max_iter: int = 40
+    tol: float = 1e-4
+    learn: bool = True
+    tasks: Sequence[int] | None = None
+    last: bool = False
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How hard to search.
+
+    Attributes
+    ----------
+    n_init : int
+        Labellings of every task that enter the coupled search; 1 stands for no restarts.
+    single_task_n_init : int, optional
+        Random starts of every task alone; by default what suits the problem.
+    n_seeds : int
+        Labellings per task that seed a restart of the others.
+    max_iter, tol
+        Of one descent.
+    n_jobs : int, optional
+        Threads for starts and restarts.
+    polish : bool
+        Whether the last descent goes further than ``tol``.
+    """
+
+    n_init: int = 8
+    single_task_n_init: int | None = None
+    n_seeds: int = 4
+    max_iter: int = 40
+    tol: float = 1e-4
+    n_jobs: int | None = None
+    polish: bool = True
+
+    def effort(self, stage: str, **changes: Any) -> Effort:
+        """A descent as far as the options say."""
+        return replace(Effort(stage, self.max_iter, self.tol), **changes)
+
+
+class Coupled:
+    """Rows of m tasks, sorted by task, with size bounds, λ, a coupling and a criterion."""
+
+    offsets: Any  # task i holds rows offsets[i]:offsets[i + 1]
+    bounds: Any
+    method: Method
+    lambda1: Array
+    lambda2: float
+    coupling: Any
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_clusters(self) -> int:
+        return self.bounds.n_clusters
+
+    @property
+    def ridge(self) -> Array:
+        """λ₁ + mλ₂: the ridge of every task alone."""
+        return self.lambda1 + self.n_tasks * self.lambda2
+
+    @property
+    def couples_labels(self) -> bool:
+        """Whether the value depends on which cluster of one task has the name of which cluster of another."""
+        return COUPLINGS[self.method].couples_labels
+
+    def uncoupled(self) -> Array:
+        """The coupling matrix of tasks that have nothing in common."""
+        return self.coupling.uncoupled()
+
+    def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
+        """Improve labels and coupling in place; the value never rises."""
+        from mtclust.search.descent import descend
+
+        return descend(self, point, rng, effort)
+
+    def class_means(self, point: Point) -> ClassMeans:
+        raise NotImplementedError
+
+    def renamed(self, point: Point, new_ids: Labels) -> Point:
+        raise NotImplementedError
+
+    def proposing(self, starts: list[list[Labels]]) -> Any:
+        """The same problem, whose descents try these labellings of whole tasks, if rows are exchanged one by one."""
+        return self
+
+    def taught_scores(self, rows: Labels, labels: Labels, ridge: float) -> Array | None:
+        """Scores of all rows by ridge regression on the labels of some rows of any tasks; None with features."""
+        return None
+
+    def aligned(self, point: Point) -> tuple[Point, Array]:
+        """The point, renamed, with cluster ids that mean the same in all tasks, and the similarity of the tasks."""
+        new_ids, similarity = self.class_means(point).aligned(self.bounds)
+        return self.renamed(point, new_ids), similarity
+
+
+@dataclass
+class Fit:
+    """Labels with the problem of one coupling matrix.
+
+    ``bounds`` are those of the problem, with each task's clusters where the labels have them.
+    """
+
+    labels: Labels
+    at: Conditioned
+    bounds: SizeBounds
+
+    @property
+    def Z(self) -> Array:
+        return self.at.Z
+
+
+@dataclass(frozen=True)
+class Problem(Coupled):
     """Rows sorted by task, seen through their centred and scaled kernel.
 
     Attributes
@@ -73,8 +264,11 @@ class KernelProblem(BaseProblem):
     held: NDArray[np.bool_] | None = None
     _last: list[Conditioned] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    #: labels are improved by single exchanges and moves
-    label_step = ExactLabels
+    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> Any:
+        """Labels are improved by single exchanges and moves."""
+        from mtclust.search.descent import ExactLabels
+
+        return ExactLabels(self, point, rng, effort)
 
     @cached_property
     def coupling(self) -> Any:
@@ -120,15 +314,15 @@ class KernelProblem(BaseProblem):
 
     # -- other problems ------------------------------------------------------------------------------------------
 
-    def alone(self) -> KernelProblem:
+    def alone(self) -> Problem:
         """The same rows, every task by itself with the ridge λ₁ + mλ₂."""
         return self._alone if self.coupling.learns else self
 
     @cached_property
-    def _alone(self) -> KernelProblem:
+    def _alone(self) -> Problem:
         return replace(self, method="independent", features=None, proposed=None)
 
-    def restrict(self, tasks: NDArray[np.int64]) -> KernelProblem:
+    def restrict(self, tasks: NDArray[np.int64]) -> Problem:
         """Some of the tasks, λ₂ scaled by m over their number so that the uncoupled model of each stays the same."""
         rows = rows_of_tasks(self.offsets, tasks)
         sizes = np.diff(self.offsets)[tasks]
@@ -142,16 +336,8 @@ class KernelProblem(BaseProblem):
             proposed=None if self.proposed is None else [self.proposed[i] for i in tasks],
         )
 
-    def with_bounds(self, bounds: SizeBounds) -> KernelProblem:
+    def with_bounds(self, bounds: SizeBounds) -> Problem:
         return replace(self, bounds=bounds)
-
-    def few(self, rng: np.random.Generator) -> KernelProblem:
-        """The rows that the search runs on: all."""
-        return self
-
-    def carried(self, few: Any, point: Point) -> Point:
-        """The point on all rows that continues one on ``few``."""
-        return point
 
     def carried_labels(self, positions: list[NDArray[np.int64]], labels: Labels, Z: Array) -> Point:
         """The point on all rows that continues labels of some rows of every task: the others follow their models."""
@@ -174,19 +360,25 @@ class KernelProblem(BaseProblem):
         everywhere[known] = labels
         return self.point(everywhere, Z if self.couples_labels else self.uncoupled())
 
-    def proposing(self, starts: list[list[Start]]) -> KernelProblem:
-        """The same problem, whose descents try these labellings of whole tasks."""
-        return replace(self, proposed=[[start.labels for start in task if start.labels is not None] for task in starts])
+    def proposing(self, starts: list[list[Labels]]) -> Problem:
+        return replace(self, proposed=starts)
+
+    def taught_scores(self, rows: Labels, labels: Labels, ridge: float) -> Array | None:
+        if self.kernel.diagonal().max() == 0:
+            return None
+        z, n = indicators(labels, self.n_clusters), len(rows)
+        mean = z.mean(axis=0)
+        system = self.kernel[np.ix_(rows, rows)] + 0.5 * n * ridge * np.eye(n)
+        return np.asarray(self.kernel[:, rows] @ sla.solve(system, z - mean, assume_a="pos") + mean)
 
     # -- points --------------------------------------------------------------------------------------------------
 
-    def starts(self, options: SearchOptions, rng: np.random.Generator, Z: Array | None = None) -> list[list[Start]]:
-        """For every task what it can begin with, best first; under a coupling Z, or every task alone."""
+    def starts(self, options: SearchOptions, rng: np.random.Generator, Z: Array | None = None) -> list[list[Labels]]:
+        """For every task labels that it can begin with, best first; under a coupling Z, or every task alone."""
         first = int(rng.integers(2**31))
         if Z is None:
             kernel, ridge, n_init = self.kernel, self.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
         else:
-            assert isinstance(self.coupling, SharedFeatures)
             kernel, ridge, n_init = self.coupling.gain_kernel(Z), np.ones(self.n_tasks), options.n_init
         seeds = [_seed_of(self.kernel[a:b, a:b], first) for a, b in zip(self.offsets[:-1], self.offsets[1:])]
         jobs = (
@@ -205,34 +397,29 @@ class KernelProblem(BaseProblem):
         if self.couples_labels:
             # which clusters a task has was decided by their means; the objective confuses neighbours more often
             bounds = bounds.fixed()
-        return Point(KernelFit(labels.copy(), at, bounds), self.criterion.value(at, self.codes(labels)))
+        return Point(Fit(labels.copy(), at, bounds), self.criterion.value(at, self.codes(labels)))
 
     def continued(self, point: Point, Z: Array) -> Point:
         """The labels of a point, which is not changed, under the bounds of this problem and a coupling matrix."""
         return self.point(point.labels, Z)
 
-    def point_of(self, starts: Sequence[Start], Z: Array) -> Point:
-        """The point of one start per task under a coupling matrix."""
-        return self.point(np.concatenate([start.labels for start in starts]), Z)
-
-    def seeded(self, task: int, start: Start, Z: Array) -> Point:
+    def seeded(self, task: int, start: Labels, Z: Array) -> Point:
         """The point in which all tasks are labelled through the model of one."""
-        assert start.labels is not None
         rows = self.rows(task)
         alone = self.alone()
-        alpha = alone.at(alone.uncoupled()).block(task) @ self.codes(start.labels)
+        alpha = alone.at(alone.uncoupled()).block(task) @ self.codes(start)
         labels = np.empty(len(self.kernel), dtype=np.int64)
         for other in range(self.n_tasks):
             if other == task:
-                labels[rows] = start.labels
+                labels[rows] = start
                 continue
             scores = self.kernel[self.rows(other), rows] @ alpha
             labels[self.rows(other)] = assign(-scores, self.bounds.lower[other], self.bounds.upper[other])
         return self.point(labels, Z)
 
-    def starts_of(self, point: Point) -> list[Start]:
+    def labels_of(self, point: Point) -> list[Labels]:
         """What every task has at a point."""
-        return [Start(point.labels[self.rows(task)]) for task in range(self.n_tasks)]
+        return [point.labels[self.rows(task)] for task in range(self.n_tasks)]
 
     def closed_form(self, point: Point) -> Array:
         """The coupling matrix to try next for these labels."""
@@ -259,7 +446,7 @@ class KernelProblem(BaseProblem):
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
         """Other names (m × C) of the clusters of every task, the value unchanged; the point given is used up."""
         labels = np.concatenate([ids[point.labels[self.rows(i)]] for i, ids in enumerate(new_ids)])
-        fit = KernelFit(labels, point.fit.at, self.bounds.fitted(labels, self.offsets))
+        fit = Fit(labels, point.fit.at, self.bounds.fitted(labels, self.offsets))
         return replace(point, fit=fit)
 
     # -- what is kept --------------------------------------------------------------------------------------------
@@ -283,13 +470,28 @@ class KernelProblem(BaseProblem):
         return model if weights is None else replace(model, intercept=model.intercept + weights[1])
 
     def leave_one_out(self, point: Point, codes: Array | None = None) -> Array:
-        """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters."""
-        from mtclust.problem.leave_one_out import scores_with_kernels
+        """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters.
 
-        return scores_with_kernels(self, point, codes)
+        ``codes`` as in :meth:`decision`.
+        """
+        assert self.origin is not None
+        present = self.bounds.fitted(point.labels, self.offsets).present
+        if codes is None:
+            codes = self.codes(point.labels)
+        else:
+            present = np.ones_like(present)
+        at = point.fit.at
+        result = predictions_left_out(at, codes, self.offsets, self.origin.centred.centred)
+        weights = self.criterion.decision_weights(at, codes)
+        for i in range(self.n_tasks):
+            rows = self.rows(i)
+            if weights is not None:
+                result[rows] = result[rows] * weights[0][i] + weights[1][i]
+            result[rows] = np.where(present[i], result[rows], -np.inf)
+        return result
 
     def kept(self, point: Point) -> Any:
-        from mtclust.problem.kept import KernelKept
+        from mtclust.search.new_task import KernelKept
 
         assert self.origin is not None
         origin, centred = self.origin, self.origin.centred
@@ -304,3 +506,19 @@ class KernelProblem(BaseProblem):
 def _seed_of(kernel: Array, first: int) -> int:
     """A seed for the starts of a task that follows from its rows, not from its name or place."""
     return zlib.crc32(np.array([len(kernel), np.abs(kernel).sum().round(_DIGITS)]).tobytes(), first)
+
+
+def predictions_left_out(at: Conditioned, codes: Array, offsets: NDArray[np.int64], centred: bool) -> Array:
+    """What models of given codes (N × C) predict for every row that is left out; with the task's centre, if centred.
+
+    Ridge regression leaves a row out in closed form: its residual is divided by 1 − h_j, or by 1 − h_j − 1/n_i where
+    the task's mean is taken off the features and goes without the row as well; h_j = 1 − (n_i/2)M_jj.
+    """
+    alpha, diagonal = at.alpha(codes), at.diagonal()
+    result = np.empty_like(codes)
+    for a, b in zip(offsets[:-1], offsets[1:]):
+        n = b - a
+        fitted = codes[a:b] - 0.5 * n * alpha[a:b]
+        mean = codes[a:b].mean(axis=0) if centred else None
+        result[a:b] = left_out(codes[a:b], fitted, 1.0 - 0.5 * n * diagonal[a:b], mean, n)
+    return result

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sla
@@ -23,14 +22,6 @@ Array = NDArray[np.float64]
 PATH = (1024.0, 256.0, 64.0, 16.0, 4.0, 1.0)
 #: an exchange must lower the objective by this share of the mean diagonal of M: below it is rounding
 EXCHANGE_TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True)
-class Pool:
-    """Distinct labellings of one task, lowest objective first."""
-
-    labels: list[NDArray[np.int64]]
-    objectives: Array
 
 
 def exchange_rows(
@@ -82,13 +73,13 @@ def random_labels(
     return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
 
 
-def k_means(features: Array, n_clusters: int, n_init: int) -> NDArray[np.int64]:
+def k_means(features: Array, n_clusters: int) -> NDArray[np.int64]:
     """Labels of k-means, the same every time; silent about fewer distinct rows than clusters."""
     from sklearn.cluster import KMeans
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(n_clusters, n_init=n_init, random_state=0).fit_predict(features).astype(np.int64)
+        return KMeans(n_clusters, n_init=3, random_state=0).fit_predict(features).astype(np.int64)
 
 
 def quadratic_forms(kernel: Array, ridges: Array) -> list[Array]:
@@ -106,8 +97,8 @@ def refined_along(
     upper: NDArray[np.int64],
     n_init: int,
     rng: np.random.Generator,
-) -> Pool:
-    """Where random labels end that are exchanged under one M after the other."""
+) -> list[tuple[float, NDArray[np.int64]]]:
+    """Where random labels end that are exchanged under one M after the other: distinct ones, lowest value first."""
     from mtclust.core import compiled
 
     C, drawn, found = len(lower), set[bytes](), dict[bytes, tuple[float, NDArray[np.int64]]]()
@@ -127,8 +118,7 @@ def refined_along(
                 compiled.exchange(M, P, labels, counts, lower, upper, tolerance, bits)
         value = 0.5 * (a * float(P[labels, np.arange(len(labels))].sum()) - rest * float(P.sum()))
         found.setdefault(partition_key(labels, C), (value, labels))
-    ordered = sorted(found.values(), key=lambda item: item[0])
-    return Pool([labels for _, labels in ordered], np.array([value for value, _ in ordered]))
+    return sorted(found.values(), key=lambda item: item[0])
 
 
 def partition_key(labels: NDArray[np.int64], n_clusters: int) -> bytes:

@@ -34,9 +34,8 @@ from mtclust.core.criterion import (
 )
 from mtclust.core.kernels import leading_features
 from mtclust.core.labels import code_scale, label_codes
-from mtclust.problem import pool
-from mtclust.problem.pool import exchange_rows, k_means, partition_key, quadratic_forms, random_labels, refined_along
-from mtclust.problem.protocol import Start
+from mtclust.search import starts
+from mtclust.search.starts import exchange_rows, k_means, partition_key, quadratic_forms, random_labels, refined_along
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -47,9 +46,6 @@ PATH = (64.0, 16.0, 4.0, 1.0)
 _RANDOM_STARTS = 6
 #: leading eigen-features that k-means sees
 _K_MEANS_FEATURES = 50
-_K_MEANS_RESTARTS = 3
-#: fewer rows are left to random starts
-_K_MEANS_ROWS = 30
 
 
 class Modelled(Protocol):
@@ -118,7 +114,7 @@ class Criterion(Protocol):
 
     def starts_of_task(
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
-    ) -> list[Start]:
+    ) -> list[Labels]:
         """Distinct good labellings of one task alone, best first."""
 
 
@@ -189,10 +185,9 @@ class PaperObjective:
 
     def starts_of_task(
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
-    ) -> list[Start]:
-        path = quadratic_forms(kernel, ridge * np.asarray(pool.PATH))
-        found = refined_along(path, lower, upper, n_init, np.random.default_rng(seed))
-        return [Start(labels, float(value)) for labels, value in zip(found.labels, found.objectives)]
+    ) -> list[Labels]:
+        path = quadratic_forms(kernel, ridge * np.asarray(starts.PATH))
+        return [labels for _, labels in refined_along(path, lower, upper, n_init, np.random.default_rng(seed))]
 
 
 @lru_cache(maxsize=64)
@@ -308,29 +303,29 @@ class Predictability:
 
     def starts_of_task(
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
-    ) -> list[Start]:
+    ) -> list[Labels]:
         n, C = len(kernel), len(lower)
         rng = np.random.default_rng(seed)
         forms = [leave_one_out_form(M) for M in quadratic_forms(kernel, ridge * np.asarray(PATH))]
         begun = [random_labels(n, lower, upper, rng) for _ in range(min(n_init, _RANDOM_STARTS))]
         begun += _k_means_starts(kernel, lower, upper)
-        found: dict[bytes, Start] = {}
+        found: dict[bytes, tuple[float, Labels]] = {}
         for labels in begun:
             order = rng.permutation(n)
             value = 0.0
             for form in forms:
                 value, _ = move_rows(form, labels, lower, upper, order)
-            found.setdefault(partition_key(labels, C), Start(labels, -value))
-        return sorted(found.values(), key=lambda start: start.value)
+            found.setdefault(partition_key(labels, C), (-value, labels))
+        return [labels for _, labels in sorted(found.values(), key=lambda item: item[0])]
 
 
 def _k_means_starts(kernel: Array, lower: Labels, upper: Labels) -> list[Labels]:
     """Labels of k-means on the leading eigen-features, with every cluster that the task may have."""
     present = np.flatnonzero(upper)
     n, C = len(kernel), len(present)
-    if not 1 < C < n or n < _K_MEANS_ROWS:
+    if not 1 < C < n:
         return []
-    labels = present[k_means(leading_features(kernel, _K_MEANS_FEATURES), C, _K_MEANS_RESTARTS)]
+    labels = present[k_means(leading_features(kernel, _K_MEANS_FEATURES), C)]
     counts = np.bincount(labels, minlength=len(lower))
     return [labels] if np.all(counts >= lower) else []
 

@@ -1,0 +1,375 @@
+r"""All rows of a fit, read in passes from any source as explicit features: where labels of a sample end.
+
+A sample is searched exactly (:class:`mtclust.search.problem.Problem`); its models label all rows, and labels and
+coupling descend from there. Models and coupling need only class sums. Under J a pass (batch step: models fixed, best
+labels within the sizes; then the models of the new labels) lowers the value: on feasible labels J is a constant minus a
+convex quadratic of the class sums. It cannot see that a row pulls its own model along; the polish can: among the few
+rows for which that could matter every exchange of two is tried exactly, and where none is left the labels are certified
+optimal for single exchanges. Of very many rows none are exchanged: J would fall by some 10⁻⁵ of its value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtclust.core.alignment import allowed_permutations, best_relabelling
+from mtclust.core.class_means import ClassMeans
+from mtclust.core.coupling import COUPLINGS, Solver, objective, whitened
+from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
+from mtclust.core.membership import left_out
+from mtclust.core.model import DecisionModel
+from mtclust.rows.boundary import prices_agree
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import Data, Moments, NearRows
+from mtclust.rows.passes import TaskLabels, candidates, move_sums
+from mtclust.rows.source import LocalRows, TableRows
+from mtclust.search.criteria import Criterion, PaperObjective
+from mtclust.search.problem import Coupled, Effort, Method, Point
+from mtclust.search.starts import EXCHANGE_TOLERANCE
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+#: the passes end when a smaller share of the rows changes its label
+FEW_CHANGES = 1e-3
+#: or when J falls by less than this share of ``tol``: equal rows can trade places for ever without any gain
+_STALLED = 1e-3
+#: steps of the coupling between two passes, once the labels have settled and before
+_COUPLING_STEPS = 8
+_EARLY_STEPS = 2
+
+
+@dataclass
+class RowsFit:
+    """Labels of every task, the factorised system of one coupling and the models that belong to them."""
+
+    tasks: list[TaskLabels]
+    solver: Solver
+    b: Array
+    W: Array
+
+    @property
+    def labels(self) -> Any:
+        """Labels of all rows, sorted by task; a handle to them where the rows lie elsewhere."""
+        return type(self.tasks[0]).joined(self.tasks)
+
+    @property
+    def Z(self) -> Array:
+        return self.solver.Z
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Cluster sizes (m × C)."""
+        return np.stack([task.counts for task in self.tasks])
+
+
+@dataclass(frozen=True)
+class AllRows(Coupled):
+    """Rows with their moments, size bounds and coupling.
+
+    Attributes
+    ----------
+    data : Data
+        A source of rows, their moments, and the sizes clusters may have.
+    method : {"relationship", "features", "independent"}
+    lambda1 : ndarray of shape (m,)
+    lambda2 : float
+    features : FeatureMap, optional
+        How rows become features, for models of new rows.
+    criterion : Criterion
+    held : ndarray of shape (N,), optional
+        True for rows whose labels stay: their clusters are known.
+    gone : tuple of ndarrays of shapes (k, r, C) and (k, C), optional
+        Class vectors and cluster sizes of the first k tasks, where their rows are not at hand any more.
+    """
+
+    data: Data
+    method: Method
+    lambda1: Array
+    lambda2: float
+    features: FeatureMap | None = None
+    criterion: Criterion = field(default_factory=PaperObjective)
+    held: NDArray[np.bool_] | None = None
+    gone: tuple[Array, Labels] | None = None
+
+    @property
+    def bounds(self) -> SizeBounds:
+        return self.data.bounds
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        return self.data.source.offsets
+
+    @cached_property
+    def coupling(self) -> Any:
+        """How the tasks are coupled: the equations of the models, for every Z."""
+        return COUPLINGS[self.method].of(self.data.moments.normalised_gram, self.offsets, self.lambda1, self.lambda2)
+
+    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> BatchLabels:
+        """Labels are improved in passes over the rows."""
+        return BatchLabels(self, point, rng, effort)
+
+    def alone(self) -> AllRows:
+        """The same rows, every task by itself with the ridge λ₁ + mλ₂."""
+        return replace(self, method="independent") if self.coupling.learns else self
+
+    def with_bounds(self, bounds: SizeBounds) -> AllRows:
+        return replace(self, data=replace(self.data, bounds=bounds))
+
+    # -- points --------------------------------------------------------------------------------------------------
+
+    def point(self, labels: Labels, Z: Array) -> Point:
+        """The point of labels of all rows under a coupling matrix; class sums cost one pass."""
+        C, tasks, known = self.n_clusters, [], 0 if self.gone is None else len(self.gone[0])
+        for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:])):
+            if i < known:
+                task = TaskLabels.none(0, C, self.data.moments.n_features)
+                task.recount(cast(Any, self.gone)[1][i])
+            else:
+                own = labels[a:b].astype(np.int32)
+                held = None if self.held is None or not self.held[a:b].any() else self.held[a:b]
+                task = TaskLabels(own, np.zeros(C), self.data.source.class_sums(i, own, C), held)
+            tasks.append(task)
+        return self._point(tasks, Z)
+
+    def _point(self, tasks: list[TaskLabels], Z: Array) -> Point:
+        solver, b = self.coupling.condition(Z), class_vectors(self.data.moments, list(range(len(tasks))), tasks)
+        if self.gone is not None:
+            b[: len(self.gone[0])] = self.gone[0]
+        fit = RowsFit(tasks, solver, b, solver.models(b))
+        return Point(fit, self.criterion.value_of_models(fit))
+
+    def carried_labels(self, positions: list[NDArray[np.int64]], labels: Labels, Z: Array) -> Point:
+        """The point on all rows that continues labels of some rows of every task: all rows follow their models."""
+        few = replace(self, data=rows_at(self.data, positions), held=None)
+        models, offset = self.criterion.scoring(few.point(labels, Z).fit)
+        return self._point(self.data.source.best_labels(scored_by(self.data, offset), models), Z)
+
+    def continued(self, point: Point, Z: Array) -> Point:
+        """The labels of a point, which is not changed, under the bounds of this problem and a coupling matrix."""
+        tasks = [task.copy() for task in point.fit.tasks]
+        for i, task in enumerate(tasks):
+            if not prices_agree(task.prices, task.counts, self.bounds.lower[i], self.bounds.upper[i]):
+                task.prices = np.zeros_like(task.prices)  # they are of other bounds
+        return self._point(tasks, Z)
+
+    def labels_of(self, point: Point) -> list[Labels]:
+        """What every task has at a point."""
+        return [task.labels.astype(np.int64) for task in point.fit.tasks]
+
+    def closed_form(self, point: Point) -> Any:
+        """The coupling matrix to try next for these models."""
+        return self.coupling.closed_form(point.fit.W)
+
+    def take(self, point: Point, Z: Any) -> bool:
+        """Move to another coupling matrix if that lowers J, which is what its closed form is of."""
+        solver, fit = self.coupling.condition(Z), point.fit
+        W = solver.models(fit.b)
+        if objective(fit.b, W) >= objective(fit.b, fit.W):
+            return False
+        fit.solver, fit.W = solver, W
+        point.value = self.criterion.value_of_models(fit)
+        return True
+
+    def class_counts(self, point: Point) -> NDArray[np.int64]:
+        """Cluster sizes (m × C)."""
+        return point.fit.counts
+
+    def class_means(self, point: Point) -> ClassMeans:
+        moments, counts = self.data.moments, self.class_counts(point)
+        a, rest = code_scale(self.n_clusters)
+        # b = (2/n)(a·class sums − rest·total): back to class means
+        scaled = 0.5 * moments.sizes[:, None, None] * point.fit.b
+        means = (scaled + rest * moments.total[:, :, None]) / (a * np.maximum(counts, 1))[:, None, :]
+        return ClassMeans(counts, coordinates=means.transpose(0, 2, 1))
+
+    def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
+        """Other names (m × C) of the clusters, in place: labels of very many rows are not copied."""
+        fit = point.fit
+        for i, ids in enumerate(new_ids):
+            fit.tasks[i].rename(ids)
+            for table in (fit.b, fit.W):
+                table[i][:, ids] = table[i].copy()
+        return point
+
+    # -- what is kept --------------------------------------------------------------------------------------------
+
+    def leave_one_out(self, point: Point) -> Array:
+        """Scores (N × C) of all rows, each from models without it, by its leverage (2/n_i)φ_jᵀQ_iφ_j."""
+        fit, moments, offsets = point.fit, self.data.moments, self.offsets
+        C, blocks = self.n_clusters, point.fit.solver.blocks()
+        W, weights = self.criterion.left_out_weights(fit)
+        # the mean code of every task, where features are centred
+        means = (fit.counts / moments.sizes[:, None]) @ self.criterion.codes(np.arange(C), C)
+        centred = not np.any(moments.total)
+        result = np.empty((int(offsets[-1]), C))
+        for task in range(self.n_tasks):
+            first, n = int(offsets[task]), int(moments.sizes[task])
+            labels = np.asarray(fit.tasks[task].labels, dtype=np.int64)
+            for begin, end, block in cast(LocalRows, self.data.source).blocks(task):
+                codes, Phi = self.criterion.codes(labels[begin:end], C), moments.centred(task, block)
+                leverages = np.einsum("nr,nr->n", Phi @ blocks[task], Phi) * (2.0 / n)
+                scores = left_out(codes, Phi @ W[task], leverages, means[task] if centred else None, n)
+                if weights is not None:
+                    scores = scores * weights[0][task] + weights[1][task]
+                result[first + begin : first + end] = np.where(self.bounds.present[task], scores, -np.inf)
+        return result
+
+    def kept(self, point: Point) -> Any:
+        from mtclust.search.new_task import FeatureKept
+
+        assert self.features is not None
+        own = self.data.moments
+        return FeatureKept(
+            self.features, own, point.fit.b, self.class_counts(point), self.bounds, self.method, self.lambda1,
+            self.lambda2, not np.any(own.total), self.criterion.name,
+        )  # fmt: skip
+
+    def decision(self, point: Point) -> DecisionModel:
+        """The model that scores new rows."""
+        assert self.features is not None
+        models, offset = self.criterion.scoring(point.fit)
+        model = self.features.decision(self.data.moments, self.data.source.shift, self.bounds.present, models)
+        return model if offset is None else replace(model, intercept=model.intercept + offset)
+
+
+def rows_at(data: Data, positions: list[NDArray[np.int64]]) -> Data:
+    """These rows of every task, held in memory, with the size bounds in proportion."""
+    wanted = np.array([len(part) for part in positions])
+    source = TableRows(np.concatenate(data.source.take_all(positions)), offsets_of(wanted))
+    centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))
+    of_sample = source.moments(centre, data.moments.scale or None)
+    return Data(source, of_sample, proportional(data.bounds, data.moments.sizes, wanted))
+
+
+def class_vectors(moments: Moments, which: list[int], tasks: list[TaskLabels]) -> Array:
+    """b_i of some tasks, whose labels are given, shape (k, r, C)."""
+    a, rest = code_scale(len(tasks[0].prices))
+    counts, sums = np.stack([task.counts for task in tasks]), np.stack([task.sums for task in tasks])
+    centred = (sums - counts[:, :, None] * moments.mean[which, None]) / moments.root_scale
+    per_row = (2.0 / moments.sizes[which])[:, None, None]
+    return per_row * (a * centred.transpose(0, 2, 1) - rest * moments.total[which][:, :, None])
+
+
+def scored_by(data: Data, offset: Array | None) -> Data:
+    """The same rows, whose scores get constants of their own."""
+    return data if offset is None else replace(data, moments=replace(data.moments, offset=offset))
+
+
+class BatchLabels:
+    """One pass over the rows at a time, which finds the best labels of all of them for given models.
+
+    Passes go on until fewer than ``FEW_CHANGES`` of the rows move and the value falls by less than ``tol``; then
+    clusters are renamed and, where sizes count, the polish follows.
+    """
+
+    def __init__(self, problem: AllRows, point: Point, rng: np.random.Generator, effort: Effort) -> None:
+        self.problem, self.point, self.rng, self.effort = problem, point, rng, effort
+        self.tasks = list(range(problem.n_tasks)) if effort.tasks is None else list(effort.tasks)
+        self.n_rows = int(problem.data.moments.sizes[self.tasks].sum())
+        self.steps, self.least = (_EARLY_STEPS, effort.tol), effort.tol
+
+    def improve(self) -> bool:
+        if not self.tasks:  # labels stay as they are
+            return False
+        fit, data, criterion = self.point.fit, self.problem.data, self.problem.criterion
+        models, offset = criterion.scoring(fit)
+        changed = data.source.relabel(scored_by(data, offset), models, fit.tasks, self.tasks)
+        fit.b[self.tasks] = class_vectors(data.moments, self.tasks, [fit.tasks[i] for i in self.tasks])
+        fit.W = fit.solver.models(fit.b)
+        self.point.value = criterion.value_of_models(fit)
+        steady = changed <= FEW_CHANGES * self.n_rows
+        self.steps = (_COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS), self.effort.tol
+        self.least = self.effort.tol * (_STALLED if criterion.exchanges and not steady else 1.0)
+        return changed > 0
+
+    def once_more(self, before: float) -> bool:
+        if not (self.tasks and self.problem.criterion.exchanges):
+            return False
+        # names and polish need the blocks of an inverse: they are looked at where the search would end
+        if self.problem.couples_labels:
+            rename(self.problem.data, self.point, self.tasks, self.effort.stage)
+        if self.problem.data.source.is_exchanged:
+            self.point.certified = polish(self.problem.data, self.point, self.tasks, self.rng)
+            self.point.record(self.effort.stage, "polish")
+        return before - self.point.value > self.least * abs(before)
+
+
+def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
+    """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
+    fit = point.fit
+    renamed, blocks = False, fit.solver.blocks()
+    profits = fit.b.transpose(0, 2, 1) @ (fit.W - blocks @ fit.b)
+    as_they_are = np.all(profits <= np.einsum("icc->ic", profits)[:, :, None], axis=(1, 2))
+    for i in tasks:
+        if (as_they_are[i] and not renamed) or fit.tasks[i].held is not None:  # every cluster has its name already
+            continue
+        b_i = fit.b[i]
+        asked_for = fit.W[i] - blocks[i] @ b_i
+        counts = fit.tasks[i].counts
+        new_ids = best_relabelling(b_i.T @ asked_for, allowed_permutations(data.bounds, i, counts))
+        if np.array_equal(new_ids, np.arange(len(new_ids))):
+            continue
+        b = fit.b.copy()
+        b[i][:, new_ids] = b_i
+        W = fit.solver.models(b)
+        value = objective(b, W)
+        if value >= point.value:
+            continue
+        fit.b, fit.W, point.value, renamed = b, W, value, True
+        fit.tasks[i].rename(new_ids)
+    if renamed:
+        point.record(stage, "rename")
+
+
+def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator) -> bool:
+    """Exchange rows near the boundaries one by one, exactly; one pass. True if no task had an exchange left."""
+    if data.bounds.n_clusters == 1 or data.moments.scale == 0:
+        return True
+    fit = point.fit
+    certified = True
+    factors = dict(zip(tasks, whitened(fit.solver.blocks()[tasks])))
+    near_boundary = cast(LocalRows, data.source).near_boundary(data, fit, factors)
+    for i, factor in factors.items():
+        certified &= _polish_task(data, point, i, factor, near_boundary(i), rng)
+    return certified
+
+
+def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows, rng: np.random.Generator) -> bool:
+    from mtclust.core import compiled
+
+    fit, moments, n = point.fit, data.moments, int(data.moments.sizes[i])
+    task = fit.tasks[i]
+    a, rest = code_scale(data.bounds.n_clusters)
+    keep, complete = candidates(moments, i, factor, near, data.bounds.n_clusters)
+    if task.held is not None:
+        keep = keep[~task.held[near.positions[keep]]]
+    if len(keep) == 0:
+        return complete
+    positions, rows = near.positions[keep], near.rows[keep]
+    Phi = moments.centred(i, rows)
+    Psi = np.sqrt(2.0 / n) * (Phi @ factor)
+    M = (-2.0 / n) * (Psi @ Psi.T)
+    M.flat[:: len(M) + 1] += 2.0 / n
+    before = near.labels[keep]
+    labels = before.astype(np.int64)
+    # in the order of the other callers' arrays: for another one the exchanges would be compiled again
+    P = np.ascontiguousarray((-2.0 / n) * (Phi @ fit.W[i]).T - (2.0 / n) * rest)
+    P[labels, np.arange(len(labels))] += (2.0 / n) * a
+    seed = rng.integers(2**63, size=1, dtype=np.uint64)
+    tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
+    lower, upper = data.bounds.lower[i], data.bounds.upper[i]
+    n_exchanges, _ = compiled.exchange(M, P, labels, task.counts, lower, upper, tolerance, seed)
+    if n_exchanges:
+        after = labels.astype(np.int32)
+        move_sums(rows, before, after, task.sums)
+        task.put(positions, before, after)
+        fit.b[i] = class_vectors(moments, [i], [task])[0]
+        fit.W = fit.solver.models(fit.b)
+        point.value = objective(fit.b, fit.W)
+    return complete and n_exchanges == 0

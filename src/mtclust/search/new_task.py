@@ -1,0 +1,315 @@
+"""What a fit keeps, for later tasks and for files, and clustering a task that was not in ``fit``.
+
+With kernel matrices a fit keeps its rows, but no matrix between them; with explicit features moments and class vectors,
+no rows. A task that was not in the fit becomes the last of m + 1 tasks of a problem in which only its labels may
+change; the enlarged (m+1)×(m+1) coupling is found by the same descent. λ₂ is scaled by m/(m+1): with Ω shrunk by the
+same factor the models of the known tasks stay what they were, and the new task begins as their equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtclust.core.assignment import assign
+from mtclust.core.coupling import COUPLINGS
+from mtclust.core.criterion import indicators
+from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, raw_kernel
+from mtclust.core.labels import SizeBounds
+from mtclust.core.model import DecisionModel, KernelOrigin
+from mtclust.core.tasks import spread_positions
+from mtclust.rows.features import FeatureMap
+from mtclust.rows.moments import Data, Moments
+from mtclust.rows.source import TableRows
+from mtclust.search.all_rows import AllRows, rows_at
+from mtclust.search.criteria import criterion_named
+from mtclust.search.problem import Method, Point, Problem, SearchOptions
+from mtclust.search.recipe import first_relationship
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+#: a task is small if it has at most this share of the rows of the median task
+SMALL_SHARE = 0.3
+#: ridge of the regression on the other tasks that labels a small task
+_RIDGE = 0.001
+#: rows of a new task that are searched, of more
+_SEARCHED = 600
+
+
+@dataclass(frozen=True)
+class KernelKept:
+    """Of a fit with kernel matrices: its rows and labels, sorted by task.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    rows : array or CSR matrix of shape (N, d), or None
+        None for a precomputed kernel.
+    offsets : ndarray of shape (m + 1,)
+    scale : float
+        Mean diagonal that the centred kernel was divided by.
+    centred : bool
+        Whether features were centred within tasks.
+    labels : ndarray of shape (N,)
+    bounds : SizeBounds
+    method : {"relationship", "features", "independent"}
+    lambda1 : ndarray of shape (m,)
+    lambda2 : float
+    rank : int or None
+        Of the features that D weighs.
+    centred_rows : bool
+        Whether the rows of every task have its mean taken off.
+    criterion : {"J", "E"}
+    """
+
+    kernel: Kernel
+    rows: Any
+    offsets: NDArray[np.int64]
+    scale: float
+    centred: bool
+    labels: NDArray[np.int64]
+    bounds: SizeBounds
+    method: Method
+    lambda1: Array
+    lambda2: float
+    rank: int | None = None
+    centred_rows: bool = False
+    criterion: str = "J"
+
+    @property
+    def n_columns(self) -> int:
+        if self.rows is None:
+            raise ValueError(
+                'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
+                'Fit with kernel="rbf", "linear" or a callable.'
+            )
+        return int(self.rows.shape[1])
+
+    def beginning(
+        self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
+    ) -> tuple[Problem, list[Labels], Labels]:
+        """All tasks with the new one as the last, labels that this one can begin with, and those of the known rows.
+
+        ``bounds`` are those of the new task.
+        """
+        if sp.issparse(self.rows) and not sp.issparse(rows):
+            rows = sp.csr_matrix(rows)
+        elif sp.issparse(rows) and not sp.issparse(self.rows):
+            rows = rows.toarray()
+        mean = rows.mean(axis=0, keepdims=True) if self.centred_rows else None
+        both = [self.rows, rows if mean is None else rows - mean]
+        everything: Any = sp.vstack(both, format="csr") if sp.issparse(rows) else np.concatenate(both)
+        n, m = rows.shape[0], len(self.offsets) - 1
+        offsets = np.append(self.offsets, self.offsets[-1] + n)
+        raw = raw_kernel(self.kernel, everything, offsets, self.centred)
+        centred = centre_kernel(raw, offsets, self.centred, scale=self.scale)
+        weight = self.lambda2 * m / (m + 1)
+        features = None
+        if COUPLINGS[self.method].of_features:
+            features = eigen_features(centred.matrix, self.rank)
+            weight *= features.rank / (self.rank or 1)
+        lambda1 = np.append(self.lambda1, self.lambda1.mean())
+        problem = Problem(
+            centred.matrix, offsets, joined_bounds(self.bounds, bounds), lambda1, weight, self.method, features,
+            criterion_named(self.criterion),
+            origin=KernelOrigin(self.kernel, everything, centred, np.arange(len(raw)), last_centre(mean, m)),
+        )  # fmt: skip
+        block = np.ascontiguousarray(centred.matrix[offsets[m] :, offsets[m] :])
+        alone = Problem(
+            block, np.array([0, n]), bounds, self.lambda1.mean(keepdims=True), m * self.lambda2, "independent",
+            criterion=problem.criterion,
+        )  # fmt: skip
+        return problem, alone.starts(options, rng)[0], self.labels
+
+
+def last_centre(mean: Array | None, n_known: int) -> Array | None:
+    """What is taken off rows of the new task, the last; the known tasks are not asked about any more."""
+    return None if mean is None else np.vstack([np.zeros((n_known, mean.shape[1])), mean])
+
+
+def joined_bounds(known: SizeBounds, new: SizeBounds) -> SizeBounds:
+    """Bounds of the known tasks and, last, of the new one."""
+    lower, upper = np.vstack([known.lower, new.lower]), np.vstack([known.upper, new.upper])
+    return SizeBounds(lower, upper, movable=known.movable and new.interchangeable())
+
+
+@dataclass(frozen=True)
+class FeatureKept:
+    """Of a fit with explicit features: no rows, only moments and class vectors of the tasks.
+
+    Attributes
+    ----------
+    features : FeatureMap
+    moments : Moments
+    b : ndarray of shape (m, r, C)
+        2Φ_iᵀY_i/n_i.
+    counts : ndarray of shape (m, C)
+        Cluster sizes.
+    bounds : SizeBounds
+    method : {"relationship", "features", "independent"}
+    lambda1 : ndarray of shape (m,)
+    lambda2 : float
+    centred : bool
+    criterion : {"J", "E"}
+    """
+
+    features: FeatureMap
+    moments: Moments
+    b: Array
+    counts: NDArray[np.int64]
+    bounds: SizeBounds
+    method: Method
+    lambda1: Array
+    lambda2: float
+    centred: bool
+    criterion: str = "J"
+
+    @property
+    def n_columns(self) -> int:
+        return self.features.n_columns or self.moments.n_features
+
+    def beginning(
+        self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
+    ) -> tuple[AllRows, list[Labels], Labels]:
+        """As with kernel matrices; rows of the known tasks are gone, their labels are in the class vectors."""
+        m, criterion = self.moments.n_tasks, criterion_named(self.criterion)
+        mean = None if self.features.centres is None else rows.mean(axis=0, keepdims=True)
+        table = self.features(rows if mean is None else rows - mean)
+        source = TableRows(table, np.array([0, len(table)]))
+        source = source.kept_near_zero() if self.centred else source
+        new = source.moments(self.centred, self.moments.scale or None)
+        ridge = self.lambda1.mean(keepdims=True), m * self.lambda2
+        alone = AllRows(Data(source, new, bounds), "independent", *ridge, criterion=criterion)
+        positions = [spread_positions(len(table), _SEARCHED)]
+        few = rows_at(alone.data, positions)
+        Phi = few.moments.centred(0, few.source.take(0, np.arange(len(positions[0]))))
+        exact = Problem(Phi @ Phi.T, few.source.offsets, few.bounds, *ridge, "independent", criterion=criterion)
+        starts = [
+            np.asarray(alone.carried_labels(positions, labels, np.ones((1, 1))).labels, dtype=np.int64)
+            for labels in exact.starts(options, rng)[0][:1]
+        ]
+        # rows of the known tasks are gone: they have none here
+        offsets = np.append(np.zeros(m + 1, dtype=np.int64), len(table))
+        shift = None if source.shift is None else np.vstack([np.zeros((m, source.n_features)), source.shift])
+        data = Data(
+            replace(source, offsets=offsets, shift=shift), self.moments.joined(new), joined_bounds(self.bounds, bounds)
+        )
+        problem = AllRows(
+            data, self.method, np.append(self.lambda1, self.lambda1.mean()), self.lambda2 * m / (m + 1),
+            replace(self.features, centres=last_centre(mean, m)), criterion, gone=(self.b, self.counts),
+        )  # fmt: skip
+        return problem, starts, np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class CommonKept:
+    """What a fit in a common frame keeps for later tasks: the one model.
+
+    Attributes
+    ----------
+    model : DecisionModel
+        With one task.
+    bounds : SizeBounds
+        Of the fitted tasks.
+    moves : ndarray of shape (m, d), optional
+        What is taken off the rows of the fitted tasks, where they are aligned.
+    means : ndarray of shape (C, d), optional
+        Of the clusters then, to which a new task is moved.
+    """
+
+    model: DecisionModel
+    bounds: SizeBounds
+    moves: Array | None = None
+    means: Array | None = None
+
+    @classmethod
+    def of(cls, model: DecisionModel, bounds: SizeBounds, moves: Array | None, rows: Array | None) -> CommonKept:
+        """With the means of the clusters of some rows, after they were moved."""
+        if rows is None:
+            return cls(model, bounds, moves)
+        z = indicators(model.clusters(rows), bounds.n_clusters)
+        return cls(model, bounds, moves, z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
+
+    @property
+    def n_columns(self) -> int:
+        model = self.model
+        if model.kernel.kind == "precomputed":
+            raise ValueError(
+                'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
+                'Fit with kernel="rbf", "linear" or a callable.'
+            )
+        return int(model.coefficients.shape[2] if model.rows is None else model.rows.shape[1])
+
+    def model_of_new_task(self, rows: Any) -> DecisionModel:
+        """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are.
+
+        The task is moved to where its rows lie closest to the means of the clusters that the model then puts them in:
+        from where it is, or from where its mean is that of the others, in turns.
+        """
+        if self.means is None:
+            return self.model
+        rows = rows.toarray() if sp.issparse(rows) else rows
+        centre = self.means.mean(axis=0)
+        ends = [self._moved_to_means(rows, begun) for begun in (np.zeros_like(centre), rows.mean(axis=0) - centre)]
+        # of two that are as good the nearer: the rows of one cluster would fit any
+        near = [distance * len(rows) + float(np.mean(move**2)) for distance, move in ends]
+        return self.model.moved(ends[int(np.argmin(near))][1][None, :])
+
+    def _moved_to_means(self, rows: Array, move: Array) -> tuple[float, Array]:
+        """Mean squared distance of rows to the means of their clusters, and the move that it ends with."""
+        assert self.means is not None
+        labels = None
+        for _ in range(20):  # labels may go round in circles
+            now = self.model.clusters(rows - move)
+            if labels is not None and np.array_equal(labels, now):
+                break
+            labels = now
+            move = (rows - self.means[labels]).mean(axis=0)
+        return float(np.mean((rows - move - self.means[self.model.clusters(rows - move)]) ** 2)), move
+
+
+def rows_in_frame(kept: Any, rows: Any, task_numbers: NDArray[np.int64]) -> Any:
+    """Rows of the fitted tasks where their model compares them: moved, if tasks are aligned."""
+    moves = getattr(kept, "moves", None)
+    return rows if moves is None else (rows.toarray() if sp.issparse(rows) else rows) - moves[task_numbers]
+
+
+def small_tasks(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tasks with far fewer rows than the others: never most of them, and none where all are of one size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> small_tasks(np.array([120, 12, 100])).tolist(), small_tasks(np.array([12, 12])).tolist()
+    ([1], [])
+    """
+    return np.flatnonzero(sizes <= SMALL_SHARE * np.median(sizes))
+
+
+def cluster_new_task(
+    kept: KernelKept | FeatureKept, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
+) -> tuple[Problem | AllRows, Point]:
+    """Labels of the rows of one more task, whose size bounds are given; the new task is the last of the problem.
+
+    Rows fewer than the features they have fit any labels, so that neither criterion can tell which are right. A task
+    with far fewer rows than the others borrows: its labels are predicted from those of all other tasks.
+    """
+    problem, starts, known = kept.beginning(rows, bounds, options, rng)
+    m = problem.n_tasks - 1
+    begun = problem.point(np.concatenate([known, starts[0]]), problem.uncoupled())
+    new_ids, similarity = problem.class_means(begun).last_aligned(problem.bounds)
+    Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
+    problem = problem.proposing([*([] for _ in range(m)), starts[: options.n_init]])
+    point = problem.point(np.concatenate([known, new_ids[starts[0]]]), Z)
+    point = problem.descend(point, rng, options.effort("new task", tasks=[m]))
+    if problem.couples_labels and m in small_tasks(np.diff(problem.offsets)):
+        scores = problem.taught_scores(np.arange(len(known)), known, _RIDGE)
+        if scores is not None:
+            labels = assign(-scores[len(known) :], problem.bounds.lower[m], problem.bounds.upper[m])
+            point = problem.point(np.concatenate([known, labels]), point.Z)
+    return problem, point
