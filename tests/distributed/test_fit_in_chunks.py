@@ -6,14 +6,8 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import adjusted_rand_score
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.choose.settings import sample_rows
-from mtclust.core.tasks import index_tasks
-from mtclust.distributed.engine import Engine
-from mtclust.distributed.fit import ChunkedTable, chunked_index
-from mtclust.distributed.inputs import lay_out, read
 from mtclust.exceptions import UncoupledWarning
 
 from .conftest import SETTINGS, overlapping_tasks
@@ -68,18 +62,6 @@ def test_every_setting_of_the_primal_form_works_in_chunks(settings, data):
     assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks), **settings), fitted(DMTRC, X, tasks, **settings))
 
 
-def test_sizes_left_open_are_chosen_in_chunks_nearly_as_in_memory(data):
-    """Chosen on other rows: those in chunks do not know the order of their content."""
-    X, tasks = data
-    settings = {"sizes": "auto", "lambda1": "auto", "center": "task"}  # another frame needs rows in memory
-    chunked, whole = fitted(DMTRC, *in_chunks(X, tasks), **settings), fitted(DMTRC, X, tasks, **settings)
-    assert chunked.selection_.sizes.chosen == whole.selection_.sizes.chosen == "free"
-    assert adjusted_rand_score(chunked.labels_.compute(), whole.labels_) > 0.85
-    assert np.all(np.diff(chunked.cluster_sizes_.sum(axis=0)) <= 0)  # ids by size
-    assert chunked.loo_score_ == pytest.approx(whole.loo_score_, abs=0.1)
-    assert np.mean(chunked.predict(X, tasks=tasks) == chunked.labels_.compute()) > 0.99
-
-
 def test_tasks_far_from_zero_and_float32(data):
     X, tasks = data
     X = (X + 1e4).astype(np.float32)
@@ -94,19 +76,11 @@ def test_features_that_do_not_fit_are_computed_in_every_pass(data, monkeypatch):
     assert_same_fit(fitted(DSTC, *in_chunks(X, tasks), **settings), whole)
 
 
-def test_rows_kept_for_a_pass_may_turn_out_too_few(data, monkeypatch):
+def test_rows_fetched_for_a_pass_may_turn_out_too_few(data, monkeypatch):
     X, tasks = data
-    monkeypatch.setattr("mtclust.distributed.source._KEPT_SHARE", 1e-4)
-    monkeypatch.setattr("mtclust.distributed.source._KEPT_AT_FIRST", 1e-4)
-    monkeypatch.setattr("mtclust.distributed.chunk._FEWEST_KEPT", 1)
-    assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks)), fitted(DMTRC, X, tasks))
-
-
-def test_rows_to_spare_for_the_polish_may_turn_out_too_few(data, monkeypatch):
-    X, tasks = data
-    whole = fitted(DMTRC, X, tasks, coupling="full")
-    monkeypatch.setattr("mtclust.distributed.polish._SPARE_ROWS", (1, 1))
-    assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks), coupling="full"), whole)
+    whole = fitted(DMTRC, X, tasks)
+    monkeypatch.setattr("mtclust.distributed.source.first_gap_rank", lambda *sizes: 1)
+    assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks)), whole)
 
 
 def test_tasks_small_and_large_in_many_chunks():
@@ -177,18 +151,6 @@ def test_few_rows_are_fitted_in_memory():
     model = fitted(DMTRC, *in_chunks(X, tasks, 100))
     assert model.labels_.chunks == ((100, 100, 100),)
     np.testing.assert_array_equal(model.labels_.compute(), fitted(DMTRC, X, tasks).labels_)
-
-
-def test_settings_are_chosen_on_the_same_rows_as_in_memory(data):
-    """Width, λ, sizes and number of clusters that are left open see only this sample."""
-    X, tasks = data
-    engine, estimator = Engine(), DSTC(3)
-    table = read(engine, estimator, *in_chunks(X, tasks), reset=True)
-    layout = lay_out(engine, table)
-    chunked = sample_rows(ChunkedTable(engine, table, layout), chunked_index(layout), 600)
-    whole = sample_rows(X, index_tasks(tasks, len(X)), 600)
-    np.testing.assert_array_equal(chunked.rows, whole.rows)
-    np.testing.assert_array_equal(chunked.index.task_numbers, whole.index.task_numbers)
 
 
 def test_labels_are_judged_on_the_same_rows_as_in_memory_where_some_tasks_are_left_out():

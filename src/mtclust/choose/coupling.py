@@ -50,7 +50,8 @@ def decide_coupling(
     if choice is not None and choice.question.sizes_open:
         return outcome, _decision_of_candidates(choice, outcome)
     C = outcome.problem.bounds.n_clusters
-    both = np.stack([sample.labels_of(point, index) for point in (outcome.point, outcome.single)])
+    where = sample.positions_in(index)
+    both = np.stack([index.labels_at(point.labels, where) for point in (outcome.point, outcome.single)])
     tasks = sample.index.task_numbers
     together, apart = Predictability(X, tasks).of(both, C).mean(axis=(0, 2))
     loss = float(apart - together)

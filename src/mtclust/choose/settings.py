@@ -22,8 +22,8 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
-from mtclust.core.tasks import ORDERED, TaskIndex, index_tasks
-from mtclust.search.problem import Method, Point, SearchOptions
+from mtclust.core.tasks import ORDERED, TaskIndex
+from mtclust.search.problem import Method, SearchOptions
 
 Array = NDArray[np.float64]
 
@@ -111,7 +111,9 @@ class Input:
     def as_one_task(self, moves: Array | None = None) -> Input:
         """The same rows, all of one task; ``moves`` are taken off the rows of every task."""
         rows = self.rows
-        if moves is not None:
+        if not self.index.in_memory:
+            rows = rows.as_one_task(moves)
+        elif moves is not None:
             rows = rows.toarray() if sp.issparse(rows) else rows
             rows = rows - moves.astype(rows.dtype)[self.index.task_numbers]
         return replace(self, rows=rows, index=self.index.as_one_task(), clusters=self.clusters[:1])
@@ -146,16 +148,6 @@ class Sample:
     def positions_in(self, index: TaskIndex) -> NDArray[np.int64]:
         """Where these rows are among all rows sorted by task, whose index is given."""
         return np.concatenate([index.offsets[i] + part for i, part in zip(self.tasks, self.positions)])
-
-    def labels_of(self, point: Point, index: TaskIndex) -> NDArray[np.int64]:
-        """Labels of these rows at a point of all rows, whose index is given."""
-        if index.in_memory:
-            return np.asarray(point.labels, dtype=np.int64)[self.positions_in(index)]
-        tasks, asked = point.fit.tasks, [np.empty(0, dtype=np.int64)] * index.n_tasks
-        for task, part in zip(self.tasks, self.positions):
-            asked[task] = part
-        found = type(tasks[0]).of_rows(tasks, asked)
-        return np.concatenate([found[task] for task in self.tasks]).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -203,12 +195,13 @@ class Settings:
 
 def all_rows(X: Any, index: TaskIndex) -> Sample:
     """Every row, as float64."""
-    return _taken(X, index, np.arange(index.n_tasks), [np.arange(n) for n in index.sizes], complete=True)
+    return taken(X, index, np.arange(index.n_tasks), [np.arange(n) for n in index.sizes], complete=True)
 
 
-def _taken(
-    X: Any, index: TaskIndex, tasks: NDArray[np.int64], positions: list[NDArray[np.int64]], complete: bool
+def taken(
+    X: Any, index: TaskIndex, tasks: NDArray[np.int64], positions: list[NDArray[np.int64]], complete: bool = False
 ) -> Sample:
+    """These rows of some tasks."""
     order = index.input_rows(np.concatenate([index.offsets[i] + part for i, part in zip(tasks, positions)]))
     rows = X[order]
     rows = rows.astype(np.float64, copy=False) if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
@@ -248,8 +241,7 @@ def sample_rows(
         tasks = tasks[largest[: max(_FEWEST_TASKS, int(np.searchsorted(rows, FEWEST)) + 1)]]
     tasks = np.sort(tasks)
     wanted = np.minimum(index.sizes[tasks], each)
-    positions = [index.first_rows(int(task), int(k)) for task, k in zip(tasks, wanted)]
-    return _taken(X, index, tasks, positions, complete=False)
+    return taken(X, index, tasks, index.first_rows(tasks, wanted))
 
 
 def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
@@ -260,7 +252,13 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     choice, view, moves = None, question.view, None
     frame: Frame = "task"
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
-    if _is_open(question):
+    several = question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
+    # neither one cluster nor equal rows leave a choice
+    if (
+        several
+        and question.n_clusters > 1
+        and any(question.view.through(own, question.frames[0]).centred.scale > 0 for own in question.kernels)
+    ):
         rough = replace(params.options, n_init=max(1, params.options.n_init // EFFORT))
         if question.sizes_open:
             choice = choose_labels(question, rough, sample.index.by_rows)
@@ -285,6 +283,9 @@ def _question(params: Params, given: Input, sample: Sample, lambdas: tuple[Array
     """What the arguments leave open, on the rows of a sample; ``lambdas`` are those of all tasks."""
     rows, columns = sample.rows, given.index.columns if params.by_rows else None
     view = View(rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
+    hints = given.hints
+    if hints.known is not None or hints.links is not None:
+        hints = hints.of_rows(sample.positions_in(given.index), given.rows.shape[0])
     if lambdas is not None:
         m, few = len(lambdas[0]), len(sample.tasks)
         lambdas = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / few
@@ -293,8 +294,7 @@ def _question(params: Params, given: Input, sample: Sample, lambdas: tuple[Array
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
-        given.hints.of_rows(sample.positions_in(given.index), given.rows.shape[0]),
-        params.coupling == "auto",
+        hints, params.coupling == "auto",
     )  # fmt: skip
 
 
@@ -312,31 +312,23 @@ def _frames(params: Params, given: Input, sample: Sample) -> tuple[Frame, ...]:
             f"coupling={params.coupling!r}."
         )
     possible: tuple[Frame, ...] = ("task",)
-    if free and given.index.in_memory and not is_wide(given.rows):
+    if free and not is_wide(given.rows):
         possible = ("task", "all", "aligned") if params.by_rows else ("task", "all")
     if center not in ("auto", *possible):
         raise ValueError(
-            f'center="{center}" needs rows in memory, dense or of at most 2 million cells, "aligned" also a kernel of '
+            f'center="{center}" needs rows that are dense or of at most 2 million cells, "aligned" also a kernel of '
             'rows; use center="task".'
         )
     return possible if center == "auto" else (center,)
 
 
-def rows_by_task(params: Params, rows: Any, ids: Any) -> TaskIndex:
-    """Rows by task in the order of their content; very many stay in their own where sizes are given.
+def rows_by_task(params: Params, rows: Any, index: TaskIndex) -> TaskIndex:
+    """The tasks of rows, these in the order of their content; very many stay in their own where sizes are given.
 
-    Nothing but a sample would depend on that order then, and rows that come in chunks do not know it.
+    Nothing but samples would depend on that order then.
     """
-    index = index_tasks(ids, rows.shape[0])
     ordered = params.by_rows and (params.sizes_open or rows.shape[0] <= ORDERED)
     return index.by_content(rows) if ordered else index
-
-
-def _is_open(question: Question) -> bool:
-    """Whether there is anything to choose: not with one cluster, nor where rows do not differ."""
-    if not (question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1) or question.n_clusters == 1:
-        return False
-    return any(question.view.through(spec, question.frames[0]).centred.scale > 0 for spec in question.kernels)
 
 
 def _given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | None:

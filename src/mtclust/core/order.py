@@ -10,7 +10,9 @@ their keys, columns by their weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+#: number of rows, mean and deviation of their columns
+Level = tuple[int, Array, Array]
 
 #: frequencies by which statistics of a column become its weights; cells of a key in a standard deviation
 _FREQUENCIES = np.array([[3.0, 1.7, 2.3], [1.9, 2.9, 1.3], [2.7, 1.1, 3.1]])
@@ -37,36 +42,125 @@ _STEPS = 2.0**16
 _STEP, _FIRST, _SECOND = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
+_NO_ORDER = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+Merge = Callable[[list[Any]], Any]
+#: runs a function of rows and the numbers of their tasks on all blocks of a table, and merges what it returns
+Over = Callable[[Callable[[Any, Integers], Any], Merge], Any]
+
+
 @dataclass(frozen=True)
-class ContentOrder:
-    """Keys of rows, and an order of the columns.
+class Content:
+    """What all rows together say of the columns: enough to find the hash of a row wherever it lies.
 
     Attributes
     ----------
-    keys : ndarray of shape (n, 4)
-    hashes : ndarray of shape (n,)
+    mean, scale : ndarray of shape (d,)
+    weights : ndarray of shape (d, 3)
+    directed : ndarray of shape (d, 4)
+        w·o, and the first w.
+    level, spread : ndarray of shape (4,)
+        Mean and deviation of the keys.
+    tasks : ndarray of shape (m,)
+        The tasks in the order of the means of their keys; smaller tasks first where these are equal.
+    columns : ndarray of shape (d,)
+        The columns in the order of their weights.
+    """
+
+    mean: Array
+    scale: Array
+    weights: Array
+    directed: Array
+    level: Array
+    spread: Array
+    tasks: Integers
+    columns: Integers
+
+    @classmethod
+    def of(cls, over: Over, n_tasks: int, begun: Content | None = None) -> Content:
+        """In three passes over a dense table: sums go up, means and weights down.
+
+        Where these are known, in ``begun``, there is one pass, over keys.
+        """
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what cannot be squared is refused later
+            if begun is None:
+                n, mean, deviation = over(_levels, _merged_levels)
+                scale = deviation + _SMALLEST * (deviation.max(initial=0.0) or 1.0)  # hardly varies, hardly counts
+                third, fourth, odd, products = over(partial(_powers, mean, scale), added)
+                weights = _weights(third / n, fourth / n, np.sum((products / n) ** 4, axis=1))
+                directed = np.column_stack([weights * odd[:, None] / n, weights[:, 0]])
+                begun = cls(mean, scale, weights, directed, np.zeros(4), np.ones(4), *_NO_ORDER)
+            sums, squares, sizes = over(partial(_by_task, begun, n_tasks), added)
+            level = sums.sum(axis=0) / sizes.sum()
+            deviation = np.sqrt(np.maximum(squares / sizes.sum() - level**2, 0.0))
+            spread = deviation + _SMALLEST * max(float(deviation.max()), 1.0)  # keys of standardised values
+            means = np.nan_to_num((sums / np.maximum(sizes, 1)[:, None] - level) / spread)
+        tasks = np.lexsort((sizes, *means.round(_DIGITS).T[::-1]))
+        weights = np.nan_to_num(begun.weights)
+        columns = np.lexsort(weights.round(_DIGITS).T)
+        return replace(begun, weights=weights, level=level, spread=spread, tasks=tasks, columns=columns)
+
+    def keys(self, rows: Any) -> Array:
+        """One key of squares, one of directions, one of both; the last has a sign, and only decides between equals."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if sp.issparse(rows):
+                own, linear = self.weights / self.scale[:, None] ** 2, self.directed / self.scale[:, None]
+                squares = rows.power(2) @ own - 2 * (rows @ (self.mean[:, None] * own)) + self.mean**2 @ own
+                sums = rows @ linear - self.mean @ linear
+            else:
+                z = (rows - self.mean) / self.scale
+                squares, sums = z**2 @ self.weights, z @ self.directed
+            keys = np.column_stack([squares[:, 0], sums[:, 1], squares[:, 2] + sums[:, 2], sums[:, 3]])
+            return np.clip(np.nan_to_num((keys - self.level) / self.spread), -_FARTHEST, _FARTHEST)
+
+    def both_hashes(self, rows: Any, tasks: Integers | None = None) -> tuple[Hashes, Hashes]:
+        """Hashes of rows by their coarsely rounded keys, and finer ones that also tell rows of one cell apart."""
+        keys = self.keys(rows)
+        coarse, fine = np.zeros((2, len(keys)), dtype=np.uint64)
+        for hashes, whole in ((coarse, np.floor(keys[:, :3] * _CELLS + 0.5)), (fine, np.rint(keys * 10.0**_DIGITS))):
+            for column in whole.astype(np.int64).astype(np.uint64).T:  # numbers that look random (splitmix64)
+                hashes += column + np.uint64(1)
+                hashes *= _STEP
+                for shift, factor in ((30, _FIRST), (27, _SECOND), (31, np.uint64(1))):
+                    hashes ^= hashes >> np.uint64(shift)
+                    hashes *= factor
+        return coarse, fine
+
+
+@dataclass(frozen=True)
+class ContentOrder:
+    """Hashes of rows, coarse and fine, and an order of tasks and columns.
+
+    Attributes
+    ----------
+    hashes, finer : ndarray of shape (n,)
+    tasks : ndarray of shape (m,)
     columns : ndarray of shape (d,)
     """
 
-    keys: Array
-    hashes: NDArray[np.uint64]
+    hashes: Hashes
+    finer: Hashes
+    tasks: Integers
     columns: Integers
 
-    def of_tasks(self, task_numbers: Integers, n_tasks: int) -> Integers:
-        """The tasks in the order of the means of their keys; smaller tasks first where these are equal."""
-        sizes = np.bincount(task_numbers, minlength=n_tasks)
-        order = np.lexsort((self.hashes, task_numbers))  # sums of the same numbers in the same order
-        begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        means = np.add.reduceat(self.keys[order], begins, axis=0) / sizes[:, None]
-        return np.lexsort((sizes, *means.round(_DIGITS).T[::-1]))
-
     def of_rows(self, ranks: Integers) -> Integers:
-        """Rows by the rank of their task, then by their hash; rows of equal hashes by their keys."""
-        return np.lexsort((*self.keys.T[::-1].round(_DIGITS), self.hashes, ranks))
+        """Rows by the rank of their task, then by their hash.
+
+        Of c rows with equal hashes h the first comes at h, the others at h ⊕ 1, …, c − 1 with their bits reversed:
+        evenly spread, so that the first rows of a task have every row in its share, however often it occurs.
+        """
+        order = np.lexsort((self.finer, self.hashes, ranks))
+        h, ranks = self.hashes[order], ranks[order]
+        new = np.concatenate([[True], (h[1:] != h[:-1]) | (ranks[1:] != ranks[:-1])])[: len(h)]
+        if new.all():
+            return order
+        group = np.cumsum(new) - 1
+        slots = h ^ _reversed_bits(np.arange(len(h)) - np.flatnonzero(new)[group])
+        slots = slots[np.lexsort((slots, group))]  # the first of equal rows come first
+        return order[np.lexsort((slots, ranks))]
 
 
-def content_order(X: Any) -> ContentOrder:
-    """The order of a dense or sparse table.
+def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> ContentOrder:
+    """The order of a dense or sparse table, whose rows belong to numbered tasks.
 
     Examples
     --------
@@ -78,83 +172,146 @@ def content_order(X: Any) -> ContentOrder:
     >>> bool(np.array_equal(X[first.of_rows(rows)], X[turned][second.of_rows(rows)]))
     True
     """
+    tasks = np.zeros(X.shape[0], dtype=np.int64) if tasks is None else tasks
     if sp.issparse(X) and np.prod(X.shape) <= LARGEST_DENSE:
         X = X.toarray()
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # rows that cannot be squared are refused later
-        weights, keys = _of_sparse(X) if sp.issparse(X) else _of_dense(np.asarray(X))
-        spread = keys.std(axis=0)
-        keys = (keys - keys.mean(axis=0)) / (spread + _SMALLEST * (spread.max() or 1.0))
-    weights, keys = np.nan_to_num(weights), np.clip(np.nan_to_num(keys), -_FARTHEST, _FARTHEST)
-    cells = np.floor(keys[:, :3] * _CELLS + 0.5).astype(np.int64).astype(np.uint64)
-    hashes = _mixed(_mixed(_mixed(cells[:, 0]) + cells[:, 1]) + cells[:, 2])
-    return ContentOrder(keys, hashes, np.lexsort(weights.round(_DIGITS).T))
+    X, begun = (X, _of_sparse(X)) if sp.issparse(X) else (np.asarray(X), None)
+    over = partial(over_blocks, X, tasks)
+    content = Content.of(over, n_tasks, begun)
+    hashes, finer = over(content.both_hashes, _joined)
+    return ContentOrder(hashes, finer, content.tasks, content.columns)
 
 
-def _of_dense(X: Array) -> tuple[Array, Array]:
-    """Weights of the columns (d × 3) and keys of the rows (n × 4), block by block."""
-    n, d = X.shape
-    step = max(1, _CELLS_AT_ONCE // max(d, 1))
-    mean = sum(X[a : a + step].sum(axis=0, dtype=np.float64) for a in range(0, n, step)) / n
-    blocks = [slice(a, a + step) for a in range(0, n, step)]
-    unit = np.max(
-        [np.abs(X[rows] - mean).max(axis=0) for rows in blocks], axis=0
-    )  # squares neither overflow nor vanish
+def over_blocks(X: Any, tasks: Integers, read: Callable[[Any, Integers], Any], merge: Merge) -> Any:
+    """What a function finds in the blocks of a table and the numbers of their tasks, merged; a sparse one is one."""
+    step = X.shape[0] if sp.issparse(X) else max(1, _CELLS_AT_ONCE // max(X.shape[1], 1))
+    found = [read(X[a : a + step], tasks[a : a + step]) for a in range(0, X.shape[0], step)]
+    return merge(found) if len(found) > 1 else found[0]
+
+
+def _joined(parts: list[tuple[Hashes, Hashes]]) -> tuple[Hashes, Hashes]:
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def first_by_content(hashes: Hashes, finer: Hashes, k: int) -> Integers:
+    """Which k rows of a task come first: those of ``ContentOrder.of_rows``, without an order of the others."""
+    found = (first_hashes(*likely(hashes, bits), bits, k) for bits in bits_of(len(hashes), k))
+    sequence = next(own for own in found if own is not None)
+    rows = np.flatnonzero(np.isin(hashes, sequence))
+    return placed(hashes[rows], finer[rows], rows, sequence)
+
+
+def bits_of(n: int, k: int) -> range:
+    """Numbers of leading zeros of a hash to try, one after the other, for the k first of n rows."""
+    return range(max(0, int(np.log2(max(n, 1) / (2 * max(k, 1))))), -1, -1)
+
+
+def likely(hashes: Hashes, bits: int, share: float = 1.0) -> tuple[Hashes, Integers]:
+    """Hashes of which any row comes before 2^(64 − bits), and how many rows have them.
+
+    Where these rows are a part of a task, which has up to ``share`` times as many rows of a hash, those are returned of
+    which the task may have one: all of them, if every part is asked.
+    """
+    found, counts = np.unique(hashes, return_counts=True)
+    keep = _first_slots(found, bits) < np.ceil(counts * share).astype(np.uint64)
+    return found[keep], counts[keep]
+
+
+def first_hashes(hashes: Hashes, counts: Integers, bits: int, k: int) -> Hashes | None:
+    """The hashes of the k first rows in their order, from how many rows have which hash; None where these do not do."""
+    first, step = _first_slots(hashes, bits).astype(np.int64), 1 << bits
+    each = np.maximum(counts - first - 1 + step, 0) // step
+    place = np.repeat(np.arange(len(hashes)), each)
+    turn = np.arange(len(place)) - np.repeat(np.cumsum(each) - each, each)
+    slots = hashes[place] ^ _reversed_bits(first[place] + step * turn)
+    return hashes[place[np.argsort(slots, kind="stable")[:k]]] if len(slots) >= k else None
+
+
+def placed(hashes: Hashes, finer: Hashes, positions: Integers, sequence: Hashes) -> Integers:
+    """Positions of rows with these hashes in this order; of rows with equal ones the first by finer hash, position."""
+    order = np.lexsort((positions, finer, hashes))
+    turn = np.argsort(sequence, kind="stable")
+    hashes, wanted = hashes[order], sequence[turn]
+    result = np.empty(len(sequence), dtype=np.int64)
+    result[turn] = positions[
+        order[np.searchsorted(hashes, wanted) + np.arange(len(wanted)) - np.searchsorted(wanted, wanted)]
+    ]
+    return result
+
+
+def _first_slots(hashes: Hashes, bits: int) -> Hashes:
+    """The least t for which h ⊕ reversed(t) has that many leading zeros; the others are 2^bits apart."""
+    return _reversed_bits(hashes) & np.uint64((1 << bits) - 1)
+
+
+def _reversed_bits(numbers: NDArray[Any]) -> Hashes:
+    octets = np.ascontiguousarray(numbers, dtype="<u8").view(np.uint8).reshape(-1, 8)
+    return np.packbits(np.unpackbits(octets, axis=1, bitorder="little"), axis=1).view(">u8").ravel().astype(np.uint64)
+
+
+def _levels(rows: NDArray[Any], tasks: Integers) -> Level:
+    """Number, mean and deviation of rows; squares neither overflow nor vanish."""
+    mean = rows.mean(axis=0, dtype=np.float64)
+    apart = rows - mean
+    unit = np.abs(apart).max(axis=0)
     unit = np.where(unit >= np.finfo(float).tiny, unit, 1.0)
-    scale = _scale(unit * np.sqrt(sum(np.sum(((X[rows] - mean) / unit) ** 2, axis=0) for rows in blocks) / n))
-    third, fourth, products, odd = np.zeros(d), np.zeros(d), np.zeros((d, d) if d <= _MOST_COLUMNS else 0), np.zeros(d)
-    for rows in blocks:
-        z = (X[rows] - mean) / scale
-        squares = z**2
-        third += np.einsum("nd,nd->d", squares, z) / n
-        fourth += np.einsum("nd,nd->d", squares, squares) / n
-        odd += z.T @ squares.mean(axis=1) / n
-        if d <= _MOST_COLUMNS:
-            products += z.T @ z / n
-    weights = _weights(third, fourth, np.sum(products**4, axis=1) if d <= _MOST_COLUMNS else np.zeros(d))
-    keys = np.empty((n, 4))
-    for rows in blocks:
-        z = (X[rows] - mean) / scale
-        keys[rows] = _keys(z**2 @ weights, z @ (weights * odd[:, None]), z @ weights[:, 0])
-    return weights, keys
+    apart /= unit
+    return len(rows), mean, unit * np.sqrt(np.einsum("nd,nd->d", apart, apart) / len(rows))
 
 
-def _of_sparse(X: Any) -> tuple[Array, Array]:
-    """The same without a dense copy, powers around the mean from powers around zero."""
+def _merged_levels(parts: list[Level]) -> Level:
+    shares = np.array([n for n, _, _ in parts], dtype=float)[:, None]
+    n = shares.sum()
+    means, deviations = (np.stack([part[k] for part in parts]) for k in (1, 2))
+    mean = (shares * means).sum(axis=0) / n
+    unit = np.maximum(deviations, np.abs(means - mean)).max(axis=0)
+    unit = np.where(unit >= np.finfo(float).tiny, unit, 1.0)
+    squares = (deviations / unit) ** 2 + ((means - mean) / unit) ** 2
+    return int(n), mean, unit * np.sqrt((shares * squares).sum(axis=0) / n)
+
+
+def _powers(mean: Array, scale: Array, rows: NDArray[Any], tasks: Integers) -> tuple[Array, ...]:
+    """Sums of third and fourth powers, of z ‖z‖² and of products."""
+    z = (rows - mean) / scale
+    squares, d = z**2, z.shape[1]
+    return (
+        np.einsum("nd,nd->d", squares, z),
+        np.einsum("nd,nd->d", squares, squares),
+        z.T @ squares.mean(axis=1),
+        z.T @ z if d <= _MOST_COLUMNS else np.zeros((d, 1)),
+    )
+
+
+def added(parts: list[tuple[Array, ...]]) -> tuple[Array, ...]:
+    """Sums of what was found in several blocks."""
+    return tuple([np.sum(group, axis=0) for group in zip(*parts)])
+
+
+def _by_task(content: Content, n_tasks: int, rows: Any, tasks: Integers) -> tuple[Any, ...]:
+    """Sums of the keys of every task, sums of squares of all keys, and sizes of the tasks."""
+    keys = content.keys(rows)
+    sums = np.stack([np.bincount(tasks, column, n_tasks) for column in keys.T], axis=1).astype(np.float64)
+    return sums, np.einsum("nk,nk->k", keys, keys), np.bincount(tasks, minlength=n_tasks)
+
+
+def _of_sparse(X: Any) -> Content:
+    """Means and weights without a dense copy, powers around the mean from powers around zero."""
     n, d = X.shape
     mean, second, cubes, fourths = (np.asarray(X.power(k).mean(axis=0), dtype=np.float64).ravel() for k in (1, 2, 3, 4))
-    scale = _scale(np.sqrt(np.maximum(second - mean**2, 0.0)))
+    deviation = np.sqrt(np.maximum(second - mean**2, 0.0))
+    scale = deviation + _SMALLEST * (deviation.max(initial=0.0) or 1.0)
     third = (cubes - 3 * mean * second + 2 * mean**3) / scale**3
     fourth = (fourths - 4 * mean * cubes + 6 * mean**2 * second - 3 * mean**4) / scale**4
     weights = _weights(third, fourth, np.zeros(d))
-    own = np.column_stack([weights, np.full(d, 1.0 / d)]) / scale[:, None] ** 2
-    squares = X.power(2) @ own - 2 * (X @ (mean[:, None] * own)) + mean**2 @ own
-    odd = X.T @ (squares[:, 3] - squares[:, 3].mean()) / n / scale
-    linear = np.column_stack([weights * odd[:, None], weights[:, 0]]) / scale[:, None]
-    sums = X @ linear - mean @ linear
-    return weights, _keys(squares[:, :3], sums[:, :3], sums[:, 3])
-
-
-def _scale(deviation: Array) -> Array:
-    """Deviations, so that columns which hardly vary count for hardly anything."""
-    return deviation + _SMALLEST * (deviation.max(initial=0.0) or 1.0)
+    squares = X.power(2) @ scale**-2 - 2 * (X @ (mean / scale**2)) + np.sum((mean / scale) ** 2)
+    odd = X.T @ (squares - squares.mean()) / (n * d) / scale
+    directed = np.column_stack([weights * odd[:, None], weights[:, 0]])
+    return Content(mean, scale, weights, directed, np.zeros(4), np.ones(4), *_NO_ORDER)
 
 
 def _weights(third: Array, fourth: Array, common: Array) -> Array:
     """Weights (d × 3) by statistics that a change of sign leaves as they are."""
     return np.sin(np.stack([np.log1p(third**2), np.log1p(np.abs(fourth)), common + 0.9], axis=1) @ _FREQUENCIES)
-
-
-def _keys(squares: Array, directed: Array, plain: Array) -> Array:
-    """One key of squares, one of directions, one of both; the last, which has a sign, only decides between equals."""
-    return np.column_stack([squares[:, 0], directed[:, 1], squares[:, 2] + directed[:, 2], plain])
-
-
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers that look random and follow from the given ones alone."""
-    mixed = (numbers + np.uint64(1)) * _STEP
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 def on_a_grid(X: Array, tasks: Integers | None = None) -> Array:

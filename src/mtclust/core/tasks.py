@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtclust.core.alignment import ids_by_size, names_by_agreement, pair_counts
 from mtclust.core.labels import offsets_of, rows_of_tasks
-from mtclust.core.order import content_order
+from mtclust.core.order import Over, content_order, first_by_content, over_blocks
 
 #: the name of the only task when no task ids are given
 ONLY_TASK = 0
@@ -70,8 +70,8 @@ class TaskIndex:
         The tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`).
     columns : ndarray of shape (d,), optional
         An order of the columns that follows from their content.
-    hashes : ndarray of shape (n,), optional
-        Of the sorted rows, where these do not come in the order of their hashes.
+    content : ContentOrder or Content, optional
+        Where rows are so many, or so far, that they do not come in the order of their content.
     """
 
     names: NDArray[Any]
@@ -81,7 +81,7 @@ class TaskIndex:
     is_sorted: bool = False
     by_rows: NDArray[np.int64] | None = None
     columns: NDArray[np.int64] | None = None
-    hashes: NDArray[np.uint64] | None = None
+    content: Any = None
 
     @property
     def n_tasks(self) -> int:
@@ -103,28 +103,49 @@ class TaskIndex:
 
         Very many rows stay where they are, and only their hashes are kept: nothing but samples depends on their order.
         """
-        content = content_order(X)
-        by_rows = content.of_tasks(self.task_numbers, self.n_tasks)
+        content = content_order(X, self.task_numbers, len(self.names))
         if X.shape[0] > ORDERED:
-            return replace(self, by_rows=by_rows, columns=content.columns, hashes=content.hashes[self.order])
+            return replace(self, by_rows=content.tasks, columns=content.columns, content=content)
         order = content.of_rows(self.task_numbers)
-        return replace(self, order=order, is_sorted=False, by_rows=by_rows, columns=content.columns)
+        return replace(self, order=order, is_sorted=False, by_rows=content.tasks, columns=content.columns)
 
-    def first_rows(self, task: int, k: int) -> NDArray[np.int64]:
-        """Positions within a task of the k rows that come first in the order of content.
+    def first_rows(self, tasks: NDArray[np.int64], numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Positions within tasks of as many rows of each as are asked for that come first in the order of content.
 
         Where that is not known they are evenly spread over the task.
         """
         if self.by_rows is None:
-            return spread_positions(int(self.sizes[task]), k)
-        if self.hashes is None:
-            return np.arange(k)
-        return np.argsort(self.hashes[self.offsets[task] : self.offsets[task + 1]], kind="stable")[:k]
+            return [spread_positions(int(self.sizes[task]), int(k)) for task, k in zip(tasks, numbers)]
+        if self.content is None:
+            return [np.arange(k) for k in numbers]
+        rows = [self.order[self.offsets[task] : self.offsets[task + 1]] for task in tasks]
+        hashes, finer = self.content.hashes, self.content.finer
+        return [first_by_content(hashes[part], finer[part], int(k)) for part, k in zip(rows, numbers)]
 
     def as_one_task(self) -> TaskIndex:
         """The same rows, all of one task."""
         numbers, one = np.zeros_like(self.task_numbers), np.zeros(1, dtype=np.int64)
         return replace(self, names=self.names[:1], task_numbers=numbers, offsets=self.offsets[[0, -1]], by_rows=one)
+
+    def spread_rows(self, k: int, by_content: bool) -> NDArray[np.int64]:
+        """About k positions of the sorted rows, of every task its share, those that come first by content."""
+        even = ((np.arange(k) + 0.5) * (int(self.offsets[-1]) / k)).astype(np.int64)
+        if not by_content or self.by_rows is None:
+            return even
+        if self.content is None:
+            return rows_of_tasks(self.offsets, self.by_rows)[even]
+        ends = np.cumsum(self.sizes[self.by_rows])
+        numbers = np.bincount(np.searchsorted(ends, even, side="right"), minlength=self.n_tasks)
+        first = self.first_rows(self.by_rows, numbers)
+        return np.concatenate([self.offsets[i] + part for i, part in zip(self.by_rows, first)])
+
+    def over(self, X: Any) -> Over:
+        """Passes over blocks of a dense table and the numbers of their tasks."""
+        return partial(over_blocks, X, self.task_numbers)
+
+    def labels_at(self, labels: Any, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels of rows at some positions of the sorted rows."""
+        return np.asarray(labels, dtype=np.int64)[positions]
 
     def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
         """Which rows of the input are at these positions of the sorted rows."""
@@ -161,9 +182,12 @@ class TaskIndex:
         return found, others, new_ids
 
     def _ids_by_size(self, labels: Any, n_clusters: int) -> NDArray[np.int64]:
-        """New ids by size, largest first; clusters of one size in the order of content of their first rows."""
+        """New ids by size, largest first; clusters of one size in the order of content of their first rows.
+
+        Where rows are not in that order they keep that of the sample that labels were chosen on.
+        """
         counts = np.bincount(labels, minlength=n_clusters)
-        if len(np.unique(counts)) == n_clusters or self.by_rows is None:
+        if len(np.unique(counts)) == n_clusters or self.by_rows is None or self.content is not None:
             return ids_by_size(counts)
         first = np.full(n_clusters, len(labels))
         clusters, places = np.unique(labels[rows_of_tasks(self.offsets, self.by_rows)], return_index=True)

@@ -12,28 +12,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.labels import offsets_of
+from mtclust.core.alignment import pair_counts
+from mtclust.core.labels import offsets_of, tasks_of_rows
+from mtclust.core.order import Content, Hashes, likely
 from mtclust.rows.features import FeatureMap
-from mtclust.rows.moments import Blocks, Moments, raw_sums
+from mtclust.rows.moments import Blocks, Moments, block_rows, raw_sums
 from mtclust.rows.passes import scores_of
 from mtclust.rows.source import MappedRows, TableRows
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: rows of a task in a chunk that are kept with their features for the rows near a boundary, at least
-_FEWEST_KEPT = 256
 #: values above this overflow when many squares are added
 _LARGEST = 1e150
-#: by this share of the gap clusters that were not sent are put outside it, so that no solution can use them unnoticed
-_OUTSIDE = 1e-6
 
 
 @dataclass(frozen=True)
 class Reading:
     """How raw chunks become features.
 
-    ``features`` is None where chunks hold features already; ``shift`` (m × d) is subtracted from the rows of a task.
+    Attributes
+    ----------
+    n_tasks : int
+        Of the numbers of tasks.
+    dtype : dtype
+    columns : list, optional
+        Of frames.
+    features : FeatureMap, optional
+        None where chunks hold features already.
+    shift : ndarray of shape (m, d), optional
+        What is taken off the rows of a task before features are summed.
+    moves : ndarray of shape (m, d), optional
+        What is taken off the rows of a task before anything else, where tasks are aligned.
+    one_task : bool
+        Whether rows of all tasks are those of one.
     """
 
     n_tasks: int
@@ -41,6 +53,8 @@ class Reading:
     columns: list[Any] | None = None
     features: FeatureMap | None = None
     shift: NDArray[Any] | None = None
+    moves: NDArray[Any] | None = None
+    one_task: bool = False
 
 
 def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:
@@ -50,58 +64,106 @@ def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:
     return np.ascontiguousarray(raw, dtype=reading.dtype)
 
 
+def by_task(task_numbers: NDArray[Any], reading: Reading) -> tuple[Positions, NDArray[np.int64]]:
+    """The order that sorts the rows of a chunk by task, and where every task begins."""
+    counts = np.bincount(task_numbers, minlength=reading.n_tasks)
+    return np.argsort(task_numbers, kind="stable"), offsets_of(counts)
+
+
 def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows | MappedRows:
     """The rows of a chunk by task."""
-    rows = rows_of(raw, reading)
-    counts = np.bincount(task_numbers, minlength=reading.n_tasks)
-    offsets = offsets_of(counts)
-    order = (
-        None
-        if np.all(task_numbers[1:] >= task_numbers[:-1])
-        else np.argsort(task_numbers, kind="stable").astype(np.int64)
-    )
-    features = reading.features
+    rows, features = rows_of(raw, reading), reading.features
+    if reading.moves is not None:
+        rows = rows - reading.moves[task_numbers]
+    order, offsets = by_task(task_numbers, reading)
+    own = None if np.all(task_numbers[1:] >= task_numbers[:-1]) else order
+    offsets = offsets[[0, -1]] if reading.one_task else offsets
     if features is not None and features.projection is not None:
-        return MappedRows(rows, offsets, features, order)
-    return TableRows(rows, offsets, order, reading.shift)
+        return MappedRows(rows, offsets, features, own)
+    return TableRows(rows, offsets, own, reading.shift)
 
 
 def tasks_in(source: Blocks) -> NDArray[np.int64]:
     return np.flatnonzero(np.diff(source.offsets))
 
 
-def pick(
-    raw: Any, task_numbers: NDArray[Any], reading: Reading, where: dict[int, Positions]
-) -> dict[int, NDArray[Any]]:
-    """Raw rows: for some tasks those at positions that count from the first row of the task in this chunk."""
+def pick(raw: Any, task_numbers: NDArray[Any], reading: Reading, where: Positions) -> NDArray[Any]:
+    """Some rows of a chunk, by their places in the order of its tasks."""
+    chosen = by_task(task_numbers, reading)[0][where]
+    rows = rows_of(raw, reading)[chosen]
+    return rows if reading.moves is None else rows - reading.moves[task_numbers[chosen]]
+
+
+def over_blocks(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any, merge: Any) -> Any:
+    """What a function finds in blocks of rows and the numbers of their tasks, merged."""
     rows = rows_of(raw, reading)
-    order = np.argsort(task_numbers, kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(task_numbers, minlength=reading.n_tasks))])
-    return {task: rows[order[first[task] + positions]] for task, positions in where.items()}
+    require_numbers(rows)
+    numbers, step = task_numbers.astype(np.int64), block_rows(rows.shape[1], rows.dtype.itemsize)
+    return merge([read(rows[a : a + step], numbers[a : a + step]) for a in range(0, len(rows), step)])
+
+
+#: hashes of the rows of every task of a chunk
+TaskHashes = dict[int, Hashes]
+
+
+def hashes_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, content: Content, tasks: list[int]) -> TaskHashes:
+    """Of the rows of some tasks."""
+    rows, (order, offsets) = rows_of(raw, reading), by_task(task_numbers, reading)
+    step = block_rows(rows.shape[1], rows.dtype.itemsize)
+    found = [content.both_hashes(rows[a : a + step])[0] for a in range(0, max(len(rows), 1), step)]
+    hashes = np.concatenate(found)[order]
+    return {task: hashes[offsets[task] : offsets[task + 1]] for task in tasks}
+
+
+def likely_hashes(hashes: TaskHashes, asked: dict[int, tuple[int, int]]) -> TaskHashes:
+    """For some tasks, of which the size and the leading zeros are given, the hashes that may come first."""
+    return {i: likely(hashes[i], bits, n / max(len(hashes[i]), 1))[0] for i, (n, bits) in asked.items()}
+
+
+def merge_hashes(parts: list[TaskHashes]) -> TaskHashes:
+    return {task: np.unique(np.concatenate([part[task] for part in parts])) for task in parts[0]}
+
+
+def count_hashes(hashes: TaskHashes, asked: TaskHashes) -> dict[int, NDArray[np.int64]]:
+    """How many rows have which hash."""
+    found = {}
+    for task, these in asked.items():
+        own = np.sort(hashes[task])
+        found[task] = np.searchsorted(own, these, side="right") - np.searchsorted(own, these)
+    return found
+
+
+def merge_counts(parts: list[dict[int, NDArray[np.int64]]]) -> dict[int, NDArray[np.int64]]:
+    return {task: np.sum([part[task] for part in parts], axis=0) for task in parts[0]}
+
+
+def rows_with_hashes(
+    raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, content: Content, hashes: TaskHashes,
+    asked: TaskHashes,
+) -> dict[int, tuple[Hashes, Hashes, Positions]]:  # fmt: skip
+    """For some tasks hashes, finer hashes and positions of rows, no more of one hash than are asked for."""
+    (order, offsets), rows = by_task(task_numbers, reading), rows_of(raw, reading)
+    found = {}
+    for task, sequence in asked.items():
+        these, numbers = np.unique(sequence, return_counts=True)
+        places = np.flatnonzero(np.isin(hashes[task], these))
+        h, fine = hashes[task][places], content.both_hashes(rows[order[offsets[task] + places]])[1]
+        first = np.lexsort((fine, h))
+        turn = np.arange(len(first)) - np.searchsorted(h[first], h[first])
+        first = first[turn < numbers[np.searchsorted(these, h[first])]]
+        found[task] = h[first], fine[first], base[task] + places[first]
+    return found
 
 
 def features_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, dtype: Any) -> NDArray[Any]:
     """Features of all rows of a chunk, in the order of the input."""
     source = source_of(raw, task_numbers, reading)
-    order = np.argsort(task_numbers, kind="stable")
+    order = by_task(task_numbers, reading)[0]
     result = np.empty((len(task_numbers), source.n_features), dtype=dtype)
     for task in tasks_in(source):
         first = int(source.offsets[task])
         for begin, end, block in source.blocks(int(task)):
             result[order[first + begin : first + end]] = block
-    return result
-
-
-def levels_of(
-    raw: Any, task_numbers: NDArray[Any], reading: Reading, first: dict[int, int]
-) -> dict[int, tuple[int, Array, Array]]:
-    """Of so many first rows of some tasks the number, the mean and the sum of squares about it."""
-    rows = pick(raw, task_numbers, reading, {task: np.arange(n) for task, n in first.items()})
-    result = {}
-    for task, part in rows.items():
-        mean = part.mean(axis=0, dtype=np.float64)
-        with np.errstate(over="ignore"):  # refused where they are put together
-            result[task] = len(part), mean, np.sum((part - mean) ** 2, axis=0)
     return result
 
 
@@ -143,28 +205,12 @@ def merge_sums(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, A
 
 @dataclass(frozen=True)
 class Models:
-    """What a pass sends down.
-
-    Attributes
-    ----------
-    moments : Moments
-    W, prices : ndarray
-        Models (m × r × C) and prices (m × C) of all tasks.
-    steps : ndarray of shape (m,)
-        Every how many rows of a task the gap is sent up.
-    kept_share : float
-        Share of the rows, those nearest to a boundary, whose scores and features are kept until the pass is over.
-    """
+    """What a pass sends down: models W (m × r × C), prices (m × C), and every how many rows a gap is sent up."""
 
     moments: Moments
     W: Array
     prices: Array
     steps: NDArray[np.int64]
-    kept_share: float
-
-    def weights(self, task: int) -> tuple[Array, Array]:
-        """Weights of raw rows, and the constant that the task's centre adds to all scores."""
-        return self.moments.on_raw(task, self.W[task])
 
 
 def light_moments(own: Moments) -> Moments:
@@ -172,31 +218,11 @@ def light_moments(own: Moments) -> Moments:
     return Moments(own.sizes, own.mean, own.total, np.zeros((own.n_tasks, 0, 0)), own.scale, own.largest, own.offset)
 
 
-def scores(kept: dict[int, NDArray[Any]], reading: Reading, own: Moments, W: Array) -> dict[int, Array]:
-    """Scores of some raw rows."""
-    result = {}
-    for task, rows in kept.items():
-        if reading.features is not None and reading.features.projection is not None:
-            features = reading.features.of_task(rows, task)
-        else:
-            features = rows if reading.shift is None else rows - reading.shift[task]
-        result[task] = own.centred(task, features) @ W[task]
-    return result
-
-
-@dataclass(frozen=True)
-class NearBoundary:
-    """Rows of a task in a chunk with the smallest gaps, all of them up to the gap ``reach``.
-
-    ``rows`` counts from the task's first row in the chunk; scores minus ``offsets`` are what is compared.
-    """
-
-    rows: Positions
-    gaps: Array
-    scores: Array
-    offsets: Array
-    features: NDArray[Any]
-    reach: float
+def features_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]:
+    """Features of some rows of a task that were picked."""
+    if reading.features is not None and reading.features.projection is not None:
+        return reading.features.of_task(rows, task)
+    return rows if reading.shift is None else rows - reading.shift[task]
 
 
 @dataclass(frozen=True)
@@ -205,108 +231,57 @@ class Proposed:
 
     offsets: NDArray[np.int64]
     labels: NDArray[Any]
+    gaps: Array
     counts: NDArray[np.int64]
     sums: dict[int, Array]
-    gaps: dict[int, Array]
-    widest: dict[int, float]
-    near: dict[int, NearBoundary]
 
 
-def propose(raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, models: Models) -> Proposed:
+def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Models) -> Proposed:
     """Give every row the cluster of highest score − price."""
     from mtclust.core import compiled
 
-    source = source_of(raw, task_numbers, reading)
-    C = models.W.shape[2]
-    labels = np.full(len(task_numbers), -1, dtype=np.int32)
-    counts = np.zeros((reading.n_tasks, C), dtype=np.int64)
-    sums, looked_at, widest, near = {}, {}, {}, {}
+    source, (m, r, C) = source_of(raw, task_numbers, reading), models.W.shape
+    labels, gaps = np.full(len(task_numbers), -1, dtype=np.int32), np.empty(len(task_numbers))
+    counts, sums = np.zeros((m, C), dtype=np.int64), {}
     for task in tasks_in(source).tolist():
-        weights, constant = models.weights(task)
-        prices = models.prices[task] - constant
-        part = labels[source.offsets[task] : source.offsets[task + 1]]
-        gaps, sums[task] = np.empty(len(part)), np.zeros((C, source.n_features))
+        weights, constant = models.moments.on_raw(task, models.W[task])
+        first, sums[task] = int(source.offsets[task]), np.zeros((C, r))
         for begin, end, block in source.blocks(task):
-            none = np.full(end - begin, -1, dtype=np.int32)
-            compiled.choose(scores_of(block, weights), prices, part[begin:end], gaps[begin:end], counts[task])
-            compiled.move_sums(block, none, part[begin:end], sums[task])
-        step = int(models.steps[task])
-        looked_at[task], widest[task] = gaps[-int(base[task]) % step :: step].copy(), float(gaps.max())
-        near[task] = _near_boundary(source, task, gaps, weights, prices, models.kept_share)
-    return Proposed(source.offsets, _small(labels, C), counts, sums, looked_at, widest, near)
+            rows = slice(first + begin, first + end)
+            none, prices = np.full(end - begin, -1, dtype=np.int32), models.prices[task] - constant
+            compiled.choose(scores_of(block, weights), prices, labels[rows], gaps[rows], counts[task])
+            compiled.move_sums(block, none, labels[rows], sums[task])
+    return Proposed(source.offsets, labels.astype(np.min_scalar_type(-C)), gaps, counts, sums)
 
 
-def _small(labels: NDArray[np.int32], n_clusters: int) -> NDArray[Any]:
-    return labels.astype(np.min_scalar_type(-n_clusters))
+def overview(
+    proposed: Proposed, base: Positions, steps: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], dict[int, Array]]:
+    """Cluster sizes, and some of the gaps of every task."""
+    gaps = {}
+    for task in np.flatnonzero(np.diff(proposed.offsets)).tolist():
+        own = proposed.gaps[proposed.offsets[task] : proposed.offsets[task + 1]]
+        gaps[task] = own[-int(base[task]) % int(steps[task]) :: int(steps[task])].copy()
+    return proposed.counts, gaps
 
 
-def _near_boundary(
-    source: Blocks, task: int, gaps: Array, weights: Array, offsets: Array, share: float
-) -> NearBoundary:
-    wanted = max(_FEWEST_KEPT, int(np.ceil(share * len(gaps))))
-    reach = np.inf if wanted >= len(gaps) else float(np.partition(gaps, wanted)[wanted])
-    rows = np.flatnonzero(gaps <= reach)
-    features = source.take(task, rows)
-    return NearBoundary(rows, gaps[rows], scores_of(features, weights), offsets, features, reach)
+#: positions, labels, gaps and scores (without the constant of the centre) of some rows of a task
+NearRows = tuple[Positions, NDArray[Any], Array, Array]
 
 
-def overview(proposed: Proposed) -> tuple[NDArray[np.int64], dict[int, Array], dict[int, float]]:
-    return proposed.counts, proposed.gaps, proposed.widest
-
-
-@dataclass(frozen=True)
-class Undecided:
-    """Rows of a task with at most a certain gap, by position.
-
-    ``scores`` (without the constant of the centre) are those of the clusters in ``within``, row by row: clusters that
-    are worse than a row's best by more than the gap are out of the question as long as prices move by no more.
-    """
-
-    positions: NDArray[Any]
-    labels: NDArray[Any]
-    within: NDArray[Any]
-    scores: Array
-
-    def all_scores(self, offsets: Array, gap: float) -> Array:
-        """Scores of all clusters; those that were not sent are put just outside the gap, which none of them exceeds.
-
-        ``offsets`` are what was subtracted from the scores to compare them.
-        """
-        sent = np.unpackbits(self.within, axis=1, count=len(offsets)).astype(bool)
-        scores = np.full(sent.shape, -np.inf)
-        scores[sent] = self.scores
-        best = (scores - offsets).max(axis=1, keepdims=True)
-        outside = gap * (1 + _OUTSIDE) + np.finfo(float).tiny
-        return np.where(sent, scores, best - outside + offsets)
-
-
-def undecided(proposed: Proposed, base: Positions, gaps: dict[int, tuple[float, float]]) -> dict[int, Undecided] | None:
-    """The rows within a gap, and their clusters within another, for some tasks; None if not all rows were kept."""
-    result = {}
-    for task, near in proposed.near.items():
-        if task not in gaps:
-            continue
-        gap, reach = gaps[task]
-        if gap > near.reach:
-            return None
-        chosen = np.flatnonzero(near.gaps <= gap)
-        rows, scores = near.rows[chosen], near.scores[chosen]
-        net = scores - near.offsets
-        within = net.max(axis=1, keepdims=True) - net <= reach
-        labels = proposed.labels[proposed.offsets[task] + rows]
-        positions = base[task] + rows
-        small = np.uint32 if positions.max(initial=0) < 2**32 else np.int64
-        result[task] = Undecided(positions.astype(small), labels, np.packbits(within, axis=1), scores[within])
-    return result
-
-
-@dataclass(frozen=True)
-class Changes:
-    """New ids of all clusters of a task (None: as they are), then labels of some positions."""
-
-    new_ids: NDArray[np.int64] | None
-    positions: Positions
-    labels: NDArray[np.int64]
+def near(
+    raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, models: Models, proposed: Proposed,
+    margins: dict[int, float],
+) -> dict[int, NearRows]:  # fmt: skip
+    """The rows of some tasks whose gap is no larger than a margin."""
+    source = source_of(raw, task_numbers, reading)
+    found = {}
+    for task in set(tasks_in(source).tolist()) & set(margins):
+        part = slice(int(source.offsets[task]), int(source.offsets[task + 1]))
+        rows = np.flatnonzero(proposed.gaps[part] <= margins[task])
+        scores = scores_of(source.take(task, rows), models.moments.on_raw(task, models.W[task])[0])
+        found[task] = base[task] + rows, proposed.labels[part][rows], proposed.gaps[part][rows], scores
+    return found
 
 
 @dataclass(frozen=True)
@@ -317,39 +292,33 @@ class ChunkLabels:
     labels: NDArray[Any]
     sums: dict[int, Array]
 
-    def changed(self, base: Positions, changes: dict[int, Changes]) -> NDArray[np.int32]:
-        """The labels after changes that were decided since."""
-        labels = self.labels.astype(np.int32)
-        for task, change in changes.items():
-            part = labels[self.offsets[task] : self.offsets[task + 1]]
-            if change.new_ids is not None:
-                part[:] = change.new_ids[part]
-            part[change.positions - base[task]] = change.labels
-        return labels
+    def named(self, new_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The labels after clusters were given new ids (m × C)."""
+        return new_ids[tasks_of_rows(self.offsets), self.labels]
 
 
-def finish_labels(proposed: Proposed, base: Positions, changes: dict[int, Changes]) -> ChunkLabels:
-    """The labels after the rows near a boundary were given theirs."""
+def finish_labels(
+    raw: Any, task_numbers: NDArray[Any], reading: Reading, proposed: Proposed, changes: tuple[Positions, Positions]
+) -> ChunkLabels:
+    """The labels after some rows near a boundary, in the order of the chunk's tasks, were given theirs."""
     from mtclust.core import compiled
 
-    labels = proposed.labels.astype(np.int32)
+    labels, offsets = proposed.labels.astype(np.int32), proposed.offsets
     sums = {task: part.copy() for task, part in proposed.sums.items()}
-    for task, change in changes.items():
-        near, rows = proposed.near[task], change.positions - base[task]
-        features = near.features[np.searchsorted(near.rows, rows)]
-        part = labels[proposed.offsets[task] : proposed.offsets[task + 1]]
-        compiled.move_sums(features, part[rows], change.labels.astype(np.int32), sums[task])
-        part[rows] = change.labels
-    return ChunkLabels(proposed.offsets, labels.astype(proposed.labels.dtype), sums)
+    tasks = np.searchsorted(offsets, changes[0], side="right") - 1
+    for task in np.unique(tasks).tolist():
+        source, mine = source_of(raw, task_numbers, reading), tasks == task
+        rows, after = changes[0][mine], changes[1][mine].astype(np.int32)
+        compiled.move_sums(source.take(task, rows - offsets[task]), labels[rows], after, sums[task])
+        labels[rows] = after
+    return ChunkLabels(offsets, labels.astype(proposed.labels.dtype), sums)
 
 
-def outcome(
-    new: ChunkLabels, base: Positions, old: ChunkLabels | None, changes: dict[int, Changes]
-) -> tuple[dict[int, Array], int]:
+def outcome(new: ChunkLabels, old: ChunkLabels | None, new_ids: NDArray[np.int64]) -> tuple[dict[int, Array], int]:
     """Class sums, and how many labels differ from those before."""
     if old is None:
         return new.sums, len(new.labels)
-    return new.sums, int(np.count_nonzero(old.changed(base, changes) != new.labels))
+    return new.sums, int(np.count_nonzero(old.named(new_ids) != new.labels))
 
 
 def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int, Array], int]:
@@ -360,18 +329,29 @@ def merge_outcomes(parts: list[tuple[dict[int, Array], int]]) -> tuple[dict[int,
     return sums, sum(changed for _, changed in parts)
 
 
-def labels_at(
-    labels: ChunkLabels, base: Positions, changes: dict[int, Changes], where: dict[int, Positions]
-) -> dict[int, NDArray[np.int32]]:
-    """Labels of some rows, by positions within the task."""
-    now = labels.changed(base, changes)
-    return {task: now[labels.offsets[task] + rows - base[task]] for task, rows in where.items()}
+def labels_at(labels: ChunkLabels, new_ids: NDArray[np.int64], where: Positions) -> NDArray[np.int64]:
+    """Labels (k × 1) of some rows, by their places in the order of the chunk's tasks."""
+    return labels.named(new_ids)[where, None]
 
 
-def in_input_order(
-    labels: ChunkLabels, task_numbers: NDArray[Any], base: Positions, changes: dict[int, Changes]
-) -> NDArray[Any]:
+def in_input_order(labels: ChunkLabels, task_numbers: NDArray[Any], new_ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """Labels in the order of the input."""
-    result = np.empty_like(labels.labels)
-    result[np.argsort(task_numbers, kind="stable")] = labels.changed(base, changes)
+    result = np.empty(len(labels.labels), dtype=np.int64)
+    result[np.argsort(task_numbers, kind="stable")] = labels.named(new_ids)
     return result
+
+
+def pairs(
+    labels: ChunkLabels, task_numbers: NDArray[Any], new_ids: NDArray[np.int64], single: ChunkLabels,
+    ids_of_single: NDArray[np.int64], n_clusters: int,
+) -> NDArray[np.int64]:  # fmt: skip
+    """How often which two labels meet: single-task labels (rows) and labels (columns)."""
+    return pair_counts(single.named(ids_of_single), labels.named(new_ids), n_clusters)
+
+
+def sizes_by_task(
+    labels: ChunkLabels, task_numbers: NDArray[Any], new_ids: NDArray[np.int64], n_tasks: int, n_clusters: int
+) -> NDArray[np.int64]:
+    """Rows of every task (m) in every cluster (C)."""
+    cells = np.sort(task_numbers, kind="stable").astype(np.int64) * n_clusters + labels.named(new_ids)
+    return np.bincount(cells, minlength=n_tasks * n_clusters).reshape(n_tasks, n_clusters)

@@ -2,109 +2,146 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.choose.settings import Params
+from mtclust.choose.settings import Params, rows_by_task
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.model import DecisionModel
+from mtclust.core.order import Content, Hashes, Over, bits_of, first_hashes, placed
 from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks, task_ids
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
-from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
-from mtclust.distributed.source import ChunkedRows, picked
-from mtclust.distributed.unusable import chunks_named
+from mtclust.distributed.inputs import Layout, Table, chunks_named, lay_out, lengths_of, read
+from mtclust.distributed.source import ChunkedRows, over_chunks, picked
 from mtclust.rows.features import FeatureMap, held_as, source_of
-from mtclust.rows.moments import block_rows, far_from_zero
 from mtclust.util.system import require
 
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
 
-#: up to this many rows are fitted in memory
-ALL_ROWS = 30_000
+#: up to this many rows are fitted in memory; rows of any sample that is asked for, all tasks together
+ALL_ROWS, _MOST_SAMPLED = 30_000, 600
 
 
 class ChunkedTable:
     """The rows of X in chunks, indexed by their positions in the order of the tasks."""
 
-    def __init__(self, engine: Engine, table: Table, layout: Layout) -> None:
+    def __init__(self, engine: Engine, table: Table, layout: Layout, reading: chunk.Reading | None = None) -> None:
         self.engine, self.table, self.layout = engine, table, layout
         self.shape = (int(layout.sizes.sum()), table.n_features)
         self.dtype = table.dtype
-        self._reading = chunk.Reading(len(layout.names), table.dtype, table.columns)
+        self._reading = reading or chunk.Reading(len(layout.names), table.dtype, table.columns)
 
     def __getitem__(self, positions: NDArray[np.int64]) -> NDArray[Any]:
-        distinct, back = np.unique(positions, return_inverse=True)
-        offsets = self.layout.offsets
-        edges = np.searchsorted(distinct, offsets)
-        asked = [distinct[a:b] - offsets[i] for i, (a, b) in enumerate(zip(edges[:-1], edges[1:]))]
-        return np.concatenate(self._picked(asked))[back]
+        return picked(self.engine, self.layout, self.table.parts, self.engine.constant(self._reading), positions)
 
-    def _picked(self, asked: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
-        reading = self.engine.constant(self._reading)
-        return picked(self.engine, self.layout, self.table.parts, reading, self._reading, asked)
+    def over(self, read: Callable[..., Any], merge: Callable[[list[Any]], Any]) -> Any:
+        """What a function of rows and numbers of tasks finds in all blocks of all chunks, merged on the way here."""
+        reading, read = self.engine.constant(self._reading), self.engine.constant(read)
+        steps = self._steps(chunk.over_blocks, reading, read, merge)
+        steps = [step for step, n in zip(steps, self.layout.lengths) if n]
+        return self.engine.gather([self.engine.merged(steps, merge)])[0]
 
-    def source(self, features: FeatureMap, centre: bool) -> ChunkedRows:
+    def as_one_task(self, moves: NDArray[Any] | None) -> ChunkedTable:
+        """The same rows as those of one task, after ``moves`` were taken off the rows of every task."""
+        moves = None if moves is None else moves.astype(self.dtype)
+        reading = replace(self._reading, moves=moves, one_task=True)
+        return ChunkedTable(self.engine, self.table, self.layout.as_one_task(), reading)
+
+    def source(self, features: FeatureMap) -> ChunkedRows:
         engine, layout, raw = self.engine, self.layout, self.table.parts
+        reading = replace(self._reading, features=features)
         if features.projection is None:
-            shift = self._shift() if centre else None
-            reading = replace(self._reading, features=features, shift=shift)
             return ChunkedRows(engine, layout, raw, reading, self.shape[1])
-        reading, rank = replace(self._reading, features=features), features.projection.shape[1]
+        rank = features.projection.shape[1]
         dtype = held_as(self.shape[0], rank, engine.memory())
         if dtype is None:
             return ChunkedRows(engine, layout, raw, reading, rank)
         sent = engine.keep([engine.constant(reading)])[0]
-        parts = zip(raw, layout.task_numbers)
-        held = engine.keep(
-            [engine.step(chunk.features_of, part, task_numbers, sent, dtype) for part, task_numbers in parts]
-        )
-        return ChunkedRows(engine, layout, raw, reading, rank, held, chunk.Reading(len(layout.names), dtype))
+        held = engine.keep(self._steps(chunk.features_of, sent, dtype))
+        of_parts = chunk.Reading(reading.n_tasks, dtype, one_task=reading.one_task)
+        return ChunkedRows(engine, layout, raw, reading, rank, held, of_parts)
 
-    def _shift(self) -> NDArray[Any] | None:
-        """Roughly the means of the tasks, if any of them lies far from 0; from the first rows, as in memory."""
-        engine, layout = self.engine, self.layout
-        left = np.clip(block_rows(self.shape[1], np.dtype(self.dtype).itemsize) - layout.base, 0, layout.counts)
-        reading = engine.constant(self._reading)
-        found = engine.gather(
-            [
-                engine.step(
-                    chunk.levels_of, self.table.parts[k], layout.task_numbers[k], reading,
-                    {int(i): int(left[k, i]) for i in np.flatnonzero(left[k])},
-                )
-                for k in np.flatnonzero(left.any(axis=1))
-            ]
-        )  # fmt: skip
-        means, squares = np.zeros((2, len(layout.names), self.shape[1]))
-        seen = np.zeros(len(layout.names))
-        for part in found:
-            for i, (n, mean, square) in part.items():
-                apart = mean - means[i]
-                total = seen[i] + n
-                means[i] += apart * n / total
-                with np.errstate(over="ignore", invalid="ignore"):  # refused below
-                    squares[i] += square + apart**2 * seen[i] * n / total
-                seen[i] = total
-        chunk.require_numbers(means)
-        if not np.isfinite(squares).all():
-            raise ValueError("X has values too large to be squared; divide X by its largest absolute value.")
-        far = far_from_zero(means, np.sqrt(squares / seen[:, None]))
-        return means.astype(self.dtype) if far else None
+    def first_rows(self, content: Content, numbers: dict[int, int]) -> dict[int, NDArray[np.int64]]:
+        """Positions within some tasks of as many rows as are asked for, which come first in the order of content.
+
+        Chunks tell which hashes may come first; told these of all chunks, how many rows have them; told which do come
+        first, where these rows are.
+        """
+        engine, layout, reading = self.engine, self.layout, self.engine.constant(self._reading)
+        content = engine.keep([engine.constant(content)])[0]
+        hashes = engine.keep(self._steps(chunk.hashes_of, reading, content, engine.constant(list(numbers))))
+        zeros = {task: bits_of(int(layout.sizes[task]), k) for task, k in numbers.items()}
+        sequences: dict[int, Hashes] = {}
+        for turn in range(max(map(len, zeros.values()))):
+            asked = {
+                task: (int(layout.sizes[task]), bits[min(turn, len(bits) - 1)])
+                for task, bits in zeros.items()
+                if task not in sequences
+            }
+            if not asked:
+                break
+            steps = [engine.step(chunk.likely_hashes, part, asked) for part in hashes]
+            found = engine.keep([engine.merged(steps, chunk.merge_hashes)])[0]
+            steps = [engine.step(chunk.count_hashes, part, found) for part in hashes]
+            likely, counts = engine.gather([found, engine.merged(steps, chunk.merge_counts)])
+            for task, (_, bits) in asked.items():
+                sequence = first_hashes(likely[task], counts[task], bits, numbers[task])
+                if sequence is not None:
+                    sequences[task] = sequence
+        parts = engine.gather(
+            self._steps(chunk.rows_with_hashes, list(layout.base), reading, content, hashes, sequences)
+        )
+        result = {}
+        for task, sequence in sequences.items():
+            hashed, finer, positions = (np.concatenate([part[task][k] for part in parts]) for k in range(3))
+            result[task] = placed(hashed, finer, positions, sequence)
+        return result
+
+    def _steps(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """One step per chunk; arguments that are lists have one entry per chunk."""
+        return over_chunks(self.engine, self.table.parts, self.layout.task_numbers, function, *arguments)
 
 
 @source_of.register
 def _(X: ChunkedTable, features: FeatureMap, index: TaskIndex, centre: bool) -> ChunkedRows:
-    return X.source(features, centre)
+    return X.source(features)
 
 
+@dataclass(frozen=True)
 class ChunkedIndex(TaskIndex):
     """Tasks of rows in chunks: rows are named by their position in the order of the tasks."""
 
     in_memory = False
+    table: ChunkedTable | None = None
+    _first: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+
+    def by_content(self, X: ChunkedTable) -> ChunkedIndex:
+        content = Content.of(X.over, self.n_tasks)
+        return replace(self, by_rows=content.tasks, columns=content.columns, table=X, content=content, _first={})
+
+    def first_rows(self, tasks: NDArray[np.int64], numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        if self.table is None or self.content is None:
+            return super().first_rows(tasks, numbers)
+        asked = dict(zip(tasks.tolist(), numbers.tolist()))
+        if any(len(self._first.get(task, ())) < k for task, k in asked.items()):
+            # once for all samples of these tasks
+            least = {task: min(int(self.sizes[task]), _MOST_SAMPLED // len(tasks)) for task in asked}
+            most = {task: max(k, least[task]) for task, k in asked.items()}
+            self._first.update(self.table.first_rows(self.content, most))
+        return [self._first[task][:k] for task, k in asked.items()]
+
+    def as_one_task(self) -> ChunkedIndex:
+        one = np.zeros(1, dtype=np.int64)
+        return ChunkedIndex(self.names[:1], self.task_numbers, self.order, self.offsets[[0, -1]], by_rows=one)
+
+    def over(self, X: ChunkedTable) -> Over:
+        return X.over
 
     def input_rows(self, positions: NDArray[Any]) -> NDArray[Any]:
         return positions
@@ -112,16 +149,20 @@ class ChunkedIndex(TaskIndex):
     def to_input_order(self, sorted_values: Any) -> Any:
         return sorted_values.in_input_order()
 
+    def labels_at(self, labels: Any, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        assert self.table is not None
+        return labels.at(self.table.layout.by_chunk(positions), len(positions))
+
     def with_plain_ids(
         self, labels: Any, single: Any, n_clusters: int, free: bool
     ) -> tuple[Any, Any, NDArray[np.int64] | None]:
         return labels.with_plain_ids(single, n_clusters, free)
 
 
-def chunked_index(layout: Layout) -> ChunkedIndex:
+def chunked_index(table: ChunkedTable) -> ChunkedIndex:
     """The tasks of rows in chunks."""
     none = np.empty(0, dtype=np.int64)
-    return ChunkedIndex(layout.names, none, none, layout.offsets)
+    return ChunkedIndex(table.layout.names, none, none, table.layout.offsets, table=table)
 
 
 def fit_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
@@ -141,7 +182,8 @@ def _fit(estimator: MultitaskClusterer, params: Params, engine: Engine, table: T
     engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
     if n <= ALL_ROWS:
         return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
-    return estimator._fit_rows(params, ChunkedTable(engine, table, layout), chunked_index(layout), "primal")
+    rows = ChunkedTable(engine, table, layout)
+    return estimator._fit_rows(params, rows, rows_by_task(params, rows, chunked_index(rows)), "primal")
 
 
 def _check_possible(params: Params) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,13 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 from mtclust.core.labels import offsets_of
 from mtclust.core.tasks import index_tasks, missing_ids, plain_ids
 from mtclust.core.validation import split_task_column
-from mtclust.distributed import is_dask
+from mtclust.distributed import chunk, is_dask
 from mtclust.distributed.engine import Engine
+from mtclust.exceptions import ClusterLostError
+
+#: what errors about rows begin with, as opposed to those about parameters
+_OF_ROWS = ("X ", "Input X")
+_WAY_OUT = "If its file is damaged, write it anew; else drop, fill or rescale these rows."
 
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
@@ -153,12 +159,15 @@ class Layout:
         Per chunk the task of every row as a position in ``names``.
     counts, base : ndarray of shape (number of chunks, m)
         How many rows of a task a chunk has, and the position within the task of the first of them.
+    of_tasks : Layout, optional
+        By which rows are asked for, where those of all tasks are held as one.
     """
 
     names: NDArray[Any]
     task_numbers: list[Any]
     counts: NDArray[np.int64]
     base: NDArray[np.int64]
+    of_tasks: Layout | None = None
 
     @property
     def lengths(self) -> list[int]:
@@ -172,20 +181,28 @@ class Layout:
     def offsets(self) -> NDArray[np.int64]:
         return offsets_of(self.sizes)
 
-    def by_chunk(self, positions: Sequence[NDArray[np.int64]]) -> list[dict[int, slice]]:
-        """For every chunk the tasks of which it has some of the rows asked for, and where these are in the list.
+    def locate(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Chunks of rows at positions of all rows sorted by task, and where they are in their chunk sorted by task."""
+        tasks = np.searchsorted(self.offsets, positions, side="right") - 1
+        within = positions - self.offsets[tasks]
+        chunks = np.empty(len(positions), dtype=np.int64)
+        for task in np.unique(tasks):
+            mine = tasks == task
+            chunks[mine] = np.searchsorted(self.base[:, task], within[mine], side="right") - 1
+        before = np.cumsum(self.counts, axis=1) - self.counts
+        return chunks, before[chunks, tasks] + within - self.base[chunks, tasks]
 
-        ``positions`` are ascending positions within every task.
-        """
-        result: list[dict[int, slice]] = [{} for _ in self.counts]
-        for task, where in enumerate(positions):
-            if not len(where):
-                continue
-            first = np.searchsorted(where, self.base[:, task])
-            last = np.searchsorted(where, self.base[:, task] + self.counts[:, task])
-            for chunk in np.flatnonzero(last > first):
-                result[chunk][task] = slice(int(first[chunk]), int(last[chunk]))
-        return result
+    def by_chunk(self, positions: NDArray[np.int64]) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """For every chunk that has some of these rows which of them they are, and where they are in the chunk."""
+        chunks, rows = self.locate(positions)
+        order = np.argsort(chunks, kind="stable")
+        found, begins = np.unique(chunks[order], return_index=True)
+        return {int(k): (which, rows[which]) for k, which in zip(found, np.split(order, begins[1:]))}
+
+    def as_one_task(self) -> Layout:
+        """The same rows as those of one task, chunk after chunk."""
+        counts = self.counts.sum(axis=1, keepdims=True)
+        return Layout(self.names[:1], self.task_numbers, counts, _base(counts), self)
 
 
 def lengths_of(engine: Engine, table: Table) -> list[int]:
@@ -206,21 +223,20 @@ def lay_out(engine: Engine, table: Table) -> Layout:
         _check_lengths(lengths, lengths_of(engine, table))
     missing = np.array([number for _, _, (number, _) in found])
     if missing.any():
-        chunk = int(np.argmax(missing > 0))
-        row = sum(lengths[:chunk]) + found[chunk][2][1]
+        k = int(np.argmax(missing > 0))
+        row = sum(lengths[:k]) + found[k][2][1]
         raise ValueError(
-            f"tasks has {missing.sum()} missing values (first at row {row}, in chunk {chunk}); every row needs a "
-            "task id."
+            f"tasks has {missing.sum()} missing values (first at row {row}, in chunk {k}); every row needs a task id."
         )
     if not sum(lengths):
         raise ValueError("X has no rows; expected at least one per cluster.")
     names = _distinct(np.concatenate([values for values, _, _ in found if len(values)]))[0]
     counts = np.zeros((len(found), len(names)), dtype=np.int64)
     task_numbers = []
-    for chunk, (values, numbers, _) in enumerate(found):
+    for k, (values, numbers, _) in enumerate(found):
         places = np.searchsorted(names, values)
-        counts[chunk, places] = numbers
-        task_numbers.append(engine.step(_recode, encoded[chunk], places.astype(_code_type(len(names)))))
+        counts[k, places] = numbers
+        task_numbers.append(engine.step(_recode, encoded[k], places.astype(_code_type(len(names)))))
     return Layout(names, engine.keep(task_numbers), counts, _base(counts))
 
 
@@ -273,3 +289,32 @@ def _without_codes(encoded: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _recode(encoded: tuple[Any, ...], places: NDArray[Any]) -> NDArray[Any]:
     return places[encoded[3]]
+
+
+@contextmanager
+def chunks_named(engine: Engine, table: Table) -> Iterator[None]:
+    """Say of an error about the rows, or of reading them, which chunk it is about; only then are all looked at."""
+    try:
+        yield
+    except (ClusterLostError, MemoryError):
+        raise
+    except Exception as error:
+        if type(error) in (ValueError, TypeError) and not str(error).startswith(_OF_ROWS):
+            raise
+        _name_chunk(engine, table, error)
+        raise
+
+
+def _name_chunk(engine: Engine, table: Table, error: Exception) -> None:
+    reading = chunk.Reading(1, table.dtype, table.columns)
+    for number, part in enumerate(table.parts):  # one by one: what cannot be read fails before it can be looked at
+        where = f"chunk {number} of {len(table.parts)} (counted from 0)"
+        try:
+            (wrong,) = engine.gather([engine.step(chunk.unusable, part, reading)])
+        except ClusterLostError:
+            raise
+        except Exception as reason:
+            said = " ".join(f"{type(reason).__name__}: {reason}".split())
+            raise OSError(f"X cannot be used: {where} cannot be read ({said}). {_WAY_OUT}") from error
+        if wrong is not None:
+            raise ValueError(f"X cannot be used: {where} has {wrong}. {_WAY_OUT}") from error

@@ -2,37 +2,44 @@
 
 A pass sends models and prices down. The chunks answer with cluster sizes and a sample of the gaps between the best and
 the second best cluster; then with the scores of the few rows whose gap is small enough to be undecided; then, told the
-labels of these, with class sums. Rows and labels stay where they are.
+labels of these, with class sums. Rows and labels stay where they are; new ids of clusters are remembered here and
+applied wherever labels are read.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core.alignment import ids_by_size, names_by_agreement
 from mtclust.core.kernels import require_finite
-from mtclust.distributed import chunk, polish
+from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
-from mtclust.distributed.labels import ChunkedTaskLabels, changes_by_chunk, chunked
-from mtclust.rows.boundary import assign_near_boundary, first_gap_rank, gap_of_rank, gap_step, sizes_fit
-from mtclust.rows.moments import Data, Labelled, Moments, NearRows, RawSums, combine
-from mtclust.rows.passes import TaskLabels, first_rows, move_sums, prices_from
+from mtclust.rows.boundary import (
+    HeldBoundary,
+    TooFew,
+    assign_near_boundary,
+    first_gap_rank,
+    gap_of_rank,
+    gap_step,
+    sizes_fit,
+)
+from mtclust.rows.moments import Data, Moments, RawSums, combine, far_from_zero
+from mtclust.rows.passes import TaskLabels, first_prices, move_sums
 from mtclust.util.system import require
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: share of the rows of a chunk, those nearest to a boundary, whose scores and features are kept during a pass, and by
-#: how much it grows where that was not enough
-_KEPT_SHARE = 0.1
-_KEPT_AT_FIRST = 0.25
-_MORE = 4.0
+#: how many times the rows that are tried first are fetched at first, and by how much more where these do not do
+_MORE = 2
 
 
 @dataclass
@@ -48,14 +55,14 @@ class ChunkedRows:
     part_reading: chunk.Reading | None = None
     offsets: NDArray[np.int64] = field(init=False)
     n_passes: int = 0
+    is_exchanged = False
 
     def __post_init__(self) -> None:
         self.offsets = self.layout.offsets
         self.parts = self.parts or self.raw
-        self._reading = self.engine.keep([self.engine.constant(self.reading)])[0]
-        other = self.part_reading
-        self._part_reading = self._reading if other is None else self.engine.constant(other)
-        self._first: list[Any] | None = None
+        self._read_as(self.reading)
+        if self.part_reading is not None:
+            self._part_reading = self.engine.constant(self.part_reading)
 
     @property
     def n_features(self) -> int:
@@ -65,28 +72,11 @@ class ChunkedRows:
     def shift(self) -> NDArray[Any] | None:
         return self.reading.shift
 
-    def as_array(self, parts: list[Any]) -> Any:
-        """A Dask array of integers from one part per chunk."""
-        da = require("dask.array", "dask")
-        arrays = [
-            da.from_delayed(part, (n,), dtype=np.int64, meta=np.empty(0, dtype=np.int64))
-            for part, n in zip(_as_integers(self.engine, parts), self.layout.lengths)
-        ]
-        return da.concatenate(arrays)
-
     def _over_chunks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """One step per chunk on its features; arguments that are lists have one entry per chunk."""
-        homes = self.engine.homes(self.parts)
-        return [
-            self.engine.step(
-                function,
-                part,
-                task_numbers,
-                *(item[k] if isinstance(item, list) else item for item in arguments),
-                at=homes[k],
-            )
-            for k, (part, task_numbers) in enumerate(zip(self.parts, self.layout.task_numbers))
-        ]
+        return over_chunks(
+            self.engine, self.parts, self.layout.task_numbers, function, *arguments, homes=self.engine.homes(self.parts)
+        )
 
     def _bases(self) -> list[Any]:
         return list(self.layout.base)
@@ -98,20 +88,31 @@ class ChunkedRows:
         return self.take_all([positions if i == task else none for i in range(len(self.offsets) - 1)])[task]
 
     def take_all(self, positions: list[Positions]) -> list[NDArray[Any]]:
-        rows = picked(self.engine, self.layout, self.raw, self._reading, self.reading, positions)
-        features, shift = self.reading.features, self.reading.shift
-        if features is not None and features.projection is not None:
-            none = np.empty((0, self.width))
-            return [features.of_task(part, task) if len(part) else none for task, part in enumerate(rows)]
-        return rows if shift is None else [part - shift[task] for task, part in enumerate(rows)]
+        everywhere = np.concatenate([a + part for a, part in zip(self.offsets, positions)])
+        rows = picked(self.engine, self.layout, self.raw, self._reading, everywhere)
+        ends = np.cumsum([len(part) for part in positions])
+        none = np.empty((0, self.width))
+        return [
+            chunk.features_at(part, task, self.reading) if len(part) else none
+            for task, part in enumerate(np.split(rows, ends[:-1]))
+        ]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
-        begin = time.perf_counter()
+        begin, sizes = time.perf_counter(), self.layout.sizes
         steps = self._over_chunks(chunk.sums_of, self._part_reading)
         sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
         require_finite(grams)
         self._say(f"sums and Gram matrices of {self.offsets[-1]} rows in {len(self.parts)} chunks", begin)
-        return combine(self.layout.sizes, RawSums(sums, grams, largest), centre, scale)
+        means = sums / sizes[:, None]
+        spreads = np.sqrt(np.maximum(np.einsum("irr->ir", grams) / sizes[:, None] - means**2, 0.0))
+        if centre and self.shift is None and self.parts is self.raw and far_from_zero(means, spreads):
+            self._read_as(replace(self.reading, shift=means.astype(self.reading.dtype)))  # or squares would cancel
+            return self.moments(centre, scale)
+        return combine(sizes, RawSums(sums, grams, largest), centre, scale)
+
+    def _read_as(self, reading: chunk.Reading) -> None:
+        self.reading = reading
+        self._reading = self._part_reading = self.engine.keep([self.engine.constant(reading)])[0]
 
     def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
         rows = self.take(task, np.arange(len(labels)))
@@ -125,254 +126,216 @@ class ChunkedRows:
     # -- the batch step ------------------------------------------------------------------------------------------
 
     def best_labels(self, data: Data, W: Array, prices: list[Array] | None = None) -> list[TaskLabels]:
-        C, own = data.bounds.n_clusters, data.moments
+        C = data.bounds.n_clusters
         warm = [np.zeros(C) if prices is None else prices[i].copy() for i in range(data.n_tasks)]
-        tasks: list[TaskLabels] = [ChunkedTaskLabels(self, warm[i], self.width) for i in range(data.n_tasks)]
-        for i, scores in enumerate(self._first_scores(own, W)):
-            if len(scores):
-                lower, upper = data.bounds.lower[i], data.bounds.upper[i]
-                tasks[i].prices = prices_from(scores, int(own.sizes[i]), warm[i], lower, upper)
+        warm = [first_prices(self, data, i, W[i], own) for i, own in enumerate(warm)]
+        tasks: list[TaskLabels] = [ChunkedTaskLabels(self, own, self.width) for own in warm]
         self.relabel(data, W, tasks, list(range(data.n_tasks)))
         return tasks
 
-    def _first_scores(self, own: Moments, W: Array) -> list[Array]:
-        """Scores of the rows that first prices come from; these rows are picked once."""
-        positions = [first_rows(int(n)) for n in own.sizes]
-        if not any(len(where) for where in positions):
-            return [np.empty((0, W.shape[2]))] * len(positions)
-        if self._first is None:
-            self._first = self.engine.keep(
-                _picking(self.engine, self.layout, self.raw, self._reading, positions, self.layout.by_chunk(positions))
-            )
-        light, models = self.engine.constant(chunk.light_moments(own)), self.engine.constant(W)
-        found = self.engine.gather(
-            [self.engine.step(chunk.scores, rows, self._reading, light, models) for rows in self._first]
-        )
-        none = np.empty((0, W.shape[2]))
-        return [np.concatenate([none, *(part[i] for part in found if i in part)]) for i in range(len(positions))]
-
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         assert len(tasks) == len(labels), "a pass over the chunks labels all tasks"
-        return self._relabel(data, W, chunked(labels))
-
-    def _relabel(self, data: Data, W: Array, tasks: list[ChunkedTaskLabels]) -> int:
-        start = time.perf_counter()
-        prices = np.stack([task.prices for task in tasks])
-        share = _KEPT_AT_FIRST if tasks[0].by_chunk is None else _KEPT_SHARE
-        proposed = self._proposed(data, W, prices, share)
-        boundaries, counts = self._overview(proposed, data, W, prices)
+        start, own, engine, sizes = time.perf_counter(), chunked(labels), self.engine, data.moments.sizes
+        prices = np.stack([task.prices for task in own])
+        steps = np.array([gap_step(int(n)) for n in sizes])
+        models = engine.constant(chunk.Models(chunk.light_moments(data.moments), W, prices.copy(), steps))
+        proposed = engine.keep(self._over_chunks(chunk.propose, self._part_reading, models))
+        counts, gaps = self._overview(proposed, steps)
         lower, upper = data.bounds.lower, data.bounds.upper
-        open_tasks = [i for i in range(len(tasks)) if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
-        ask = {i: boundaries[i].gap_of_rank(first_gap_rank(counts[i], lower[i], upper[i])) for i in open_tasks}
-        proposal = _Proposal(self, proposed, lambda share: self._proposed(data, W, prices, share), share)
-        for i, rows in proposal.undecided({i: boundaries[i].question(gap) for i, gap in ask.items()}).items():
-            boundaries[i].remember(ask[i], rows)
-        changes: dict[int, chunk.Changes] = {}
-        n_near = 0
+        open_tasks = [i for i in tasks if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
+        ranks = {i: _MORE * first_gap_rank(counts[i], lower[i], upper[i]) for i in open_tasks}
+        changes, n_near = [np.empty((0, 2), dtype=np.int64)], 0
+        near: dict[int, chunk.NearRows] = {}
         for i in open_tasks:
-            boundaries[i].fetch = lambda question, i=i: proposal.undecided({i: question})[i]
-            positions, labels, prices[i] = assign_near_boundary(boundaries[i], counts[i], lower[i], upper[i], prices[i])
-            before = boundaries[i].labels
-            counts[i] += np.bincount(labels, minlength=len(counts[i])) - np.bincount(before, minlength=len(counts[i]))
-            moved = np.flatnonzero(labels != before)
-            changes[i] = chunk.Changes(None, positions[moved], labels[moved])
-            n_near += len(positions)
-        changed = self._finish(proposal.steps, changes, tasks, counts, prices)
+            while True:
+                margins = {k: _margin(gaps[k], int(sizes[k]), ranks[k]) for k in open_tasks if k not in near}
+                if margins:
+                    near |= self._near(proposed, models, margins)
+                positions, before, own_gaps, scores = near[i]
+                costs, n = -data.moments.on_raw(i, W[i])[1] - scores, int(sizes[i])
+                complete = len(positions) == n
+                boundary = HeldBoundary(
+                    n, before, own_gaps, costs.__getitem__, None if complete else positions,
+                    np.inf if complete else _margin(gaps[i], n, ranks[i]),
+                )  # fmt: skip
+                try:
+                    found, after, prices[i] = assign_near_boundary(boundary, counts[i], lower[i], upper[i], prices[i])
+                    break
+                except TooFew:
+                    ranks[i] *= _MORE
+                    del near[i]
+            before = before[np.searchsorted(positions, found)]
+            counts[i] += np.bincount(after, minlength=W.shape[2]) - np.bincount(before, minlength=W.shape[2])
+            moved = np.flatnonzero(after != before)
+            changes.append(np.stack([self.offsets[i] + found[moved], after[moved]], axis=1))
+            n_near += len(found)
+        changed = self._finish(proposed, np.concatenate(changes), own, counts, prices)
         self.n_passes += 1
         self._say(f"pass {self.n_passes}: {changed} labels changed, {n_near} rows near a boundary", start)
         return changed
 
-    def _proposed(self, data: Data, W: Array, prices: Array, share: float) -> list[Any]:
-        steps = np.array([gap_step(int(n)) for n in data.moments.sizes])
-        models = self.engine.constant(chunk.Models(chunk.light_moments(data.moments), W, prices.copy(), steps, share))
-        return self.engine.keep(self._over_chunks(chunk.propose, self._bases(), self._part_reading, models))
+    def _overview(self, proposed: list[Any], steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[int, Array]]:
+        """Cluster sizes (m × C) and some gaps of every task."""
+        parts = zip(proposed, self._bases())
+        found = self.engine.gather([self.engine.step(chunk.overview, part, base, steps) for part, base in parts])
+        return np.sum([counts for counts, _ in found], axis=0), _joined([own for _, own in found])
 
-    def _overview(
-        self, proposed: list[Any], data: Data, W: Array, prices: Array
-    ) -> tuple[list[_Boundary], NDArray[np.int64]]:
-        found = self.engine.gather([self.engine.step(chunk.overview, part) for part in proposed])
-        counts = np.sum([part for part, _, _ in found], axis=0)
-        own, boundaries = data.moments, []
-        for i, n in enumerate(own.sizes):
-            gaps = np.concatenate([looked_at[i] for _, looked_at, _ in found if i in looked_at])
-            widest = max(most[i] for _, _, most in found if i in most)
-            constant = -(own.mean[i] @ W[i]) / own.root_scale
-            boundaries.append(_Boundary(int(n), gaps, widest, constant, prices[i].copy()))
-        return boundaries, counts
+    def _near(self, proposed: list[Any], models: Any, margins: dict[int, float]) -> dict[int, chunk.NearRows]:
+        """The rows of some tasks within margins, from all chunks that have any."""
+        concerned = np.flatnonzero(self.layout.counts[:, list(margins)].any(axis=1))
+        steps = self._over_chunks(chunk.near, self._bases(), self._part_reading, models, proposed, margins)
+        found = self.engine.gather([steps[k] for k in concerned])
+        joined = {i: zip(*(part[i] for part in found if i in part)) for i in margins}
+        return {i: cast(chunk.NearRows, tuple(map(np.concatenate, fields))) for i, fields in joined.items()}
 
     def _finish(
-        self, proposed: list[Any], changes: dict[int, chunk.Changes], tasks: list[ChunkedTaskLabels],
+        self, proposed: list[Any], changes: NDArray[np.int64], tasks: list[ChunkedTaskLabels],
         counts: NDArray[np.int64], prices: Array,
     ) -> int:  # fmt: skip
         """Send the labels of undecided rows, bring class sums back, and remember where labels are."""
-        layout, engine, bases = self.layout, self.engine, self._bases()
-        none = np.empty(0, dtype=np.int64)
-        places = layout.by_chunk([changes[i].positions if i in changes else none for i in range(len(tasks))])
-        own = [
-            {i: chunk.Changes(None, changes[i].positions[rows], changes[i].labels[rows]) for i, rows in where.items()}
-            for where in places
-        ]
-        finished = engine.keep(
-            [engine.step(chunk.finish_labels, part, bases[k], own[k]) for k, part in enumerate(proposed)]
-        )
-        before = tasks[0].by_chunk
-        old: list[Any] = [None] * len(finished) if before is None else before
-        since = changes_by_chunk(tasks)
-        steps = [
-            engine.step(chunk.outcome, new, bases[k], old[k], since[k] if old[k] is not None else {})
-            for k, new in enumerate(finished)
-        ]
+        engine, old = self.engine, tasks[0].by_chunk
+        where, none = self.layout.by_chunk(changes[:, 0]), np.empty(0, dtype=np.int64)
+        own: list[Any] = [(none, none)] * len(proposed)
+        for k, (which, rows) in where.items():
+            own[k] = rows, changes[which, 1]
+        if len(changes):
+            finished = engine.keep(self._over_chunks(chunk.finish_labels, self._part_reading, proposed, own))
+        else:  # without reading the rows again
+            finished = engine.keep(
+                [engine.step(chunk.finish_labels, None, None, None, part, (none, none)) for part in proposed]
+            )
+        new_ids = np.stack([task.new_ids for task in tasks])
+        pairs = zip(finished, [None] * len(finished) if old is None else old)
+        steps = [engine.step(chunk.outcome, new, before, new_ids) for new, before in pairs]
         sums, changed = engine.gather([engine.merged(steps, chunk.merge_outcomes)])[0]
         for i, task in enumerate(tasks):
             task.take_pass(finished, counts[i], sums[i], prices[i].copy())
         return changed
 
-    # -- the polish ----------------------------------------------------------------------------------------------
 
-    def near_boundary(self, data: Data, fit: Labelled, factors: dict[int, Array]) -> Callable[[int], NearRows]:
-        light = chunk.light_moments(data.moments)
-
-        def ask(tasks: list[int]) -> tuple[polish.Question, dict[int, polish.Eager]]:
-            start = time.perf_counter()
-            prices = np.stack([task.prices for task in fit.tasks])
-            mine = {i: factors[i] for i in tasks}
-            question = polish.Question(light, tasks, fit.W.copy(), prices, mine)
-            found = self._most_eager(question, chunked(fit.tasks))
-            self._say(f"polish: {sum(len(part.positions) for part in found.values())} rows", start)
-            return question, found
-
-        answer = ask(list(factors))
-
-        def near_rows(task: int) -> NearRows:
-            nonlocal answer
-            rows = polish.near_rows(answer[0], task, answer[1][task], fit.W[task])
-            if rows is None:  # exchanges in other tasks have changed this task's model too much
-                answer = ask([other for other in factors if other >= task])
-                rows = polish.near_rows(answer[0], task, answer[1][task], fit.W[task])
-                assert rows is not None
-            return rows
-
-        return near_rows
-
-    def _most_eager(self, question: polish.Question, tasks: list[ChunkedTaskLabels]) -> dict[int, polish.Eager]:
-        engine = self.engine
-        concerned = self.layout.counts[:, question.tasks].sum(axis=1)
-        steps = self._over_chunks(
-            polish.most_eager, self._bases(), self._part_reading, engine.constant(question), tasks[0].by_chunk,
-            changes_by_chunk(tasks),
-        )  # fmt: skip
-        found = engine.keep([step for step, mine in zip(steps, concerned) if mine])
-        levels = engine.gather(
-            [engine.merged([engine.step(polish.levels, part) for part in found], polish.merge_levels)]
-        )[0]
-        cuts = {i: (polish.cut_of(values, rest, self.width), norm) for i, (values, rest, norm) in levels.items()}
-        parts = engine.gather([engine.step(polish.above, part, cuts) for part in found])
-        return {i: polish.joined([part[i] for part in parts if i in part]) for i in question.tasks}
-
-
-def _as_integers(engine: Engine, parts: list[Any]) -> list[Any]:
-    return [engine.step(np.asarray, part, np.int64) for part in parts]
-
-
-def picked(
-    engine: Engine, layout: Layout, raw: list[Any], reading: Any, here: chunk.Reading, positions: list[Positions]
-) -> list[NDArray[Any]]:
-    """Raw rows at ascending positions of every task, brought here."""
-    asked = layout.by_chunk(positions)
-    chosen = [k for k, part in enumerate(asked) if part]
-    steps = _picking(engine, layout, raw, reading, positions, asked)
-    found = engine.gather([steps[k] for k in chosen])
-    width = next((rows.shape[1] for part in found for rows in part.values()), 0)
-    result = [np.empty((len(where), width), dtype=here.dtype) for where in positions]
-    for k, part in zip(chosen, found):
-        for task, rows in part.items():
-            result[task][asked[k][task]] = rows
-    for part in result:
-        chunk.require_numbers(part)
-    return result
-
-
-def _picking(
-    engine: Engine, layout: Layout, raw: list[Any], reading: Any, positions: list[Positions],
-    asked: list[dict[int, slice]],
+def over_chunks(
+    engine: Engine, parts: list[Any], task_numbers: list[Any], function: Callable[..., Any], *arguments: Any,
+    homes: Sequence[tuple[str, ...]] = (),
 ) -> list[Any]:  # fmt: skip
+    """One step per chunk, where it lies; arguments that are lists have one entry per chunk."""
     return [
         engine.step(
-            chunk.pick, part, task_numbers, reading,
-            {task: positions[task][rows] - layout.base[k, task] for task, rows in asked[k].items()},
+            function, part, numbers, *(item[k] if isinstance(item, list) else item for item in arguments),
+            at=homes[k] if homes else (),
         )
-        for k, (part, task_numbers) in enumerate(zip(raw, layout.task_numbers))
+        for k, (part, numbers) in enumerate(zip(parts, task_numbers))
     ]  # fmt: skip
 
 
-@dataclass
-class _Boundary:
-    """Rows of a task near a boundary, fetched as far as they are asked for; ``prices`` are those of the pass."""
-
-    n_rows: int
-    gaps: Array
-    widest: float
-    constant: Array
-    prices: Array
-    fetch: Callable[[tuple[float, float]], chunk.Undecided] | None = None
-    _gap: float = -np.inf
-    _rows: chunk.Undecided | None = None
-
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        assert self._rows is not None
-        return self._rows.labels
-
-    def question(self, gap: float) -> tuple[float, float]:
-        """Up to which gap rows, and clusters of these rows, are asked for: all clusters if all rows are."""
-        return gap, np.inf if gap >= self.widest else gap
-
-    def remember(self, gap: float, rows: chunk.Undecided) -> None:
-        self._gap, self._rows = gap, rows
-
-    def gap_of_rank(self, rank: int) -> float:
-        return self.widest if rank >= self.n_rows else gap_of_rank(self.gaps, self.n_rows, rank)
-
-    def within(self, gap: float) -> tuple[Positions, NDArray[Any]]:
-        if gap != self._gap:
-            assert self.fetch is not None
-            self.remember(gap, self.fetch(self.question(gap)))
-        assert self._rows is not None
-        return self._rows.positions, self._rows.labels
-
-    def cost_of(self, positions: Positions) -> Array:
-        assert self._rows is not None
-        return -self.constant - self._rows.all_scores(self.prices - self.constant, self._gap)
+def picked(engine: Engine, layout: Layout, raw: list[Any], reading: Any, positions: Positions) -> NDArray[Any]:
+    """Rows at some positions of all rows sorted by task, brought here."""
+    where = (layout.of_tasks or layout).by_chunk(positions)
+    rows = _put_together(where, engine.gather(_picking(engine, layout, raw, reading, where)), len(positions))
+    chunk.require_numbers(rows)
+    return rows
 
 
-@dataclass
-class _Proposal:
-    """The chunks' answers to one pass; asked again, with more rows kept, if too few were."""
+def _picking(
+    engine: Engine, layout: Layout, raw: list[Any], reading: Any, where: dict[int, tuple[Positions, Positions]]
+) -> list[Any]:
+    return [engine.step(chunk.pick, raw[k], layout.task_numbers[k], reading, rows) for k, (_, rows) in where.items()]
+
+
+def _put_together(where: dict[int, tuple[Positions, Positions]], found: list[NDArray[Any]], n: int) -> NDArray[Any]:
+    """What chunks have sent of n rows, in the order in which they were asked for."""
+    result = np.empty((n, found[0].shape[1]), dtype=found[0].dtype)
+    for (which, _), values in zip(where.values(), found):
+        result[which] = values
+    return result
+
+
+def _margin(gaps: Array, n: int, rank: int) -> float:
+    """A gap that about so many of n rows do not exceed, from some of their gaps."""
+    return np.inf if rank >= n else gap_of_rank(gaps, n, rank)
+
+
+def _joined(parts: list[dict[int, Array]]) -> dict[int, Array]:
+    tasks = {task for part in parts for task in part}
+    return {task: np.concatenate([part[task] for part in parts if task in part]) for task in tasks}
+
+
+class ChunkedTaskLabels(TaskLabels):
+    """Labels of one task over all chunks; ``by_chunk`` holds those of all tasks, chunk by chunk, before ``new_ids``."""
+
+    def __init__(self, source: ChunkedRows, prices: Array, n_features: int) -> None:
+        super().__init__(np.empty(0, dtype=np.int32), prices, np.zeros((len(prices), n_features)))
+        self.source = source
+        self.by_chunk: list[Any] | None = None
+        self.new_ids = np.arange(len(prices))
+
+    def copy(self) -> ChunkedTaskLabels:
+        return copy(self)
+
+    def take_pass(self, by_chunk: list[Any], counts: NDArray[np.int64], sums: Array, prices: Array) -> None:
+        """Take the labels of a pass."""
+        self.by_chunk, self.sums, self.prices, self.new_ids = by_chunk, sums, prices, np.arange(len(prices))
+        self.recount(counts)
+
+    def rename(self, new_ids: NDArray[np.int64]) -> None:
+        counts = np.empty_like(self.counts)
+        counts[new_ids] = self.counts
+        self.new_ids = new_ids[self.new_ids]
+        self.recount(counts)
+        self._rename_clusters(new_ids)
+
+    @classmethod
+    def joined(cls, tasks: list[TaskLabels]) -> ChunkedLabels:
+        own = chunked(tasks)
+        assert own[0].by_chunk is not None
+        return ChunkedLabels(own[0].source, own[0].by_chunk, np.stack([task.new_ids for task in own]))
+
+
+def chunked(tasks: list[TaskLabels]) -> list[ChunkedTaskLabels]:
+    """Labels that a source of rows in chunks gave are labels in chunks, which only it knows."""
+    return cast(list[ChunkedTaskLabels], tasks)
+
+
+@dataclass(frozen=True)
+class ChunkedLabels:
+    """Labels of all rows as they were at one moment: those of the chunks, with new ids of every task (m × C)."""
 
     source: ChunkedRows
-    steps: list[Any]
-    again: Callable[[float], list[Any]]
-    share: float
+    by_chunk: list[Any]
+    new_ids: NDArray[np.int64]
 
-    def undecided(self, gaps: dict[int, tuple[float, float]]) -> dict[int, chunk.Undecided]:
-        """The rows of some tasks within the given gaps, with their clusters within others."""
-        if not gaps:
-            return {}
-        engine, layout = self.source.engine, self.source.layout
-        concerned = np.flatnonzero(layout.counts[:, list(gaps)].any(axis=1))
-        while True:
-            found = engine.gather(
-                [engine.step(chunk.undecided, self.steps[k], layout.base[k], gaps) for k in concerned]
-            )
-            if all(part is not None for part in found):
-                break
-            self.share = min(1.0, _MORE * self.share)
-            self.steps = self.again(self.share)
-        return {i: _joined([part[i] for part in found if i in part]) for i in gaps}
+    def in_input_order(self, new_ids: NDArray[np.int64] | None = None) -> Any:
+        """A Dask array, ids renamed where new ones are given."""
+        ids = self.new_ids if new_ids is None else new_ids[self.new_ids]
+        parts, da = self.source.engine.keep(self._steps(chunk.in_input_order, ids)), require("dask.array", "dask")
+        arrays = [
+            da.from_delayed(part, (n,), dtype=np.int64, meta=np.empty(0, dtype=np.int64))
+            for part, n in zip(parts, self.source.layout.lengths)
+        ]
+        return da.concatenate(arrays)
 
+    def at(self, where: dict[int, tuple[Positions, Positions]], n: int) -> NDArray[np.int64]:
+        """Labels of n rows: for some chunks which of these rows they have, and where."""
+        step = self.source.engine.step
+        steps = [step(chunk.labels_at, self.by_chunk[k], self.new_ids, rows) for k, (_, rows) in where.items()]
+        return _put_together(where, self.source.engine.gather(steps), n)[:, 0]
 
-def _joined(parts: list[chunk.Undecided]) -> chunk.Undecided:
-    positions, labels, within, scores = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("positions", "labels", "within", "scores")
-    )
-    return chunk.Undecided(positions.astype(np.int64), labels.astype(np.int64), within, scores)
+    def counts_by_task(self, n_tasks: int, n_clusters: int) -> NDArray[np.int64]:
+        """Rows of every task in every cluster, whatever tasks the models have."""
+        found = self.source.engine.gather(self._steps(chunk.sizes_by_task, self.new_ids, n_tasks, n_clusters))
+        return np.asarray(np.sum(found, axis=0))
+
+    def with_plain_ids(
+        self, single: ChunkedLabels, n_clusters: int, free: bool
+    ) -> tuple[Any, Any, NDArray[np.int64] | None]:
+        """These and the single-task labels in the order of the input, ids by size where they are free."""
+        seen = self.source.engine.gather(
+            self._steps(chunk.pairs, self.new_ids, single.by_chunk, single.new_ids, n_clusters)
+        )
+        new_ids = ids_by_size(np.sum(seen, axis=(0, 1))) if free else np.arange(n_clusters)
+        pairs = np.zeros((n_clusters, n_clusters), dtype=np.int64)
+        pairs[:, new_ids] = np.sum(seen, axis=0)
+        labels, others = self.in_input_order(new_ids), single.in_input_order(names_by_agreement(pairs))
+        return labels, others, new_ids if free else None
+
+    def _steps(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return over_chunks(self.source.engine, self.by_chunk, self.source.layout.task_numbers, function, *arguments)

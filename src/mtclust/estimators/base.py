@@ -36,7 +36,7 @@ from mtclust.core.kernels import is_precomputed
 from mtclust.core.known import read_known
 from mtclust.core.labels import same_for_all_clusters
 from mtclust.core.links import read_links
-from mtclust.core.tasks import TaskIndex, refuse_rows_as_tasks
+from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
 from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
@@ -170,7 +170,7 @@ class MultitaskClusterer(AfterFit):
         if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= MOST_COLUMNS:
             rows = rows.toarray()
         params = self._read_params()
-        index = rows_by_task(params, rows, ids)
+        index = rows_by_task(params, rows, index_tasks(ids, rows.shape[0]))
         return self._fit_rows(params, rows, index, form_of(params, rows), hints.of_rows(index.order, rows.shape[0]))
 
     def _fit_rows(self, params: Params, rows: Any, index: TaskIndex, form: str, hints: Hints = NO_HINTS) -> Any:

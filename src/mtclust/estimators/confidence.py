@@ -19,7 +19,7 @@ from mtclust.choose.settings import Sample, all_rows, rows_by_task, sample_rows
 from mtclust.choose.views import View, candidate_kernels, is_wide
 from mtclust.core.kernels import Kernel, is_precomputed
 from mtclust.core.membership import best_temperature, probabilities
-from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks
+from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.outliers import neighbour_distances, outlier_scores
@@ -88,8 +88,8 @@ def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
         )
     labels = model.predict(X, tasks=tasks)
     features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
-    index = rows_by_task(model._read_params(), features, ids)
-    numbers = numbers_of_known_tasks(ids, features.shape[0], model.tasks_)
+    index = rows_by_task(model._read_params(), features, index_tasks(ids, features.shape[0]))
+    numbers = numbers_of_known_tasks(None if ids is None else index.names, index.n_tasks, model.tasks_)
     judged = judged_rows(model, features, index, numbers, lambda sample: labels[sample.order])
     return float(separation(*judged, model.n_clusters_).mean())
 
@@ -99,20 +99,21 @@ def judged_rows(
 ) -> tuple[Question, Labels]:
     """The rows that separation is taken of, in the frame of a model, and their labels; copies.
 
-    ``task_numbers`` are in the order of ``rows``. Of very many rows there is a sample, whose labels ``labels_of``
-    gives.
+    ``task_numbers`` are those of the tasks in the model. Of very many rows there is a sample, whose labels
+    ``labels_of`` gives.
     """
     few = int(index.sizes.sum()) <= _JUDGED_ROWS
     sample = all_rows(rows, index) if few else sample_rows(rows, index, _SAMPLED_ROWS)
     view = View(sample.rows, sample.index.offsets, sample.order, columns=index.columns)
     kernels = candidate_kernels(model.kernel, "auto", is_wide(sample.rows))
     clusters = np.full(sample.index.n_tasks, model.n_clusters_)
-    question, labels, order = Question(view, kernels, clusters, "independent"), labels_of(sample), sample.order
+    question, labels = Question(view, kernels, clusters, "independent"), labels_of(sample)
+    tasks = task_numbers[sample.tasks[sample.index.task_numbers]]
     if sample.index.by_rows is not None:
         question, places = question.of_tasks(sample.index.by_rows)
-        labels, order = labels[places], order[places]
+        labels, tasks = labels[places], tasks[places]
     if model.selection_.center != "task":
-        seen = rows_in_frame(model._kept, question.view.rows, task_numbers[order])
+        seen = rows_in_frame(model._kept, question.view.rows, tasks)
         view = replace(question.view, rows=seen, offsets=np.array([0, len(labels)]), _seen={})
         question = replace(question, view=view)
     return question, labels
@@ -137,8 +138,12 @@ def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outc
     model._model = replace(model._model, temperature=temperature)
     model.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
     judged = judged_rows(
-        model, rows, index, index.task_numbers,
-        lambda sample: model.labels_[sample.order] if index.in_memory else sample.labels_of(outcome.point, index),
+        model, rows, index, np.arange(len(index.names)),
+        lambda sample: (
+            model.labels_[sample.order]
+            if index.in_memory
+            else index.labels_at(outcome.point.labels, sample.positions_in(index))
+        ),
     )  # fmt: skip
     known = sorted_rows(model, rows, index) if stored else ()
     model._later = Later(*judged, model.n_clusters_, *known)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -30,6 +31,7 @@ from mtclust.choose.settings import (
     choose_settings,
     rows_to_choose_on,
     sample_rows,
+    taken,
 )
 from mtclust.choose.views import View, is_wide
 from mtclust.core.alignment import groups_of_tasks
@@ -37,15 +39,8 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, eigen_features, is_precomputed
 from mtclust.core.known import check_sizes, known_counts
-from mtclust.core.labels import (
-    SizeBounds,
-    free_bounds,
-    neutral_bounds,
-    one_per_task,
-    parse_sizes,
-    proportional,
-    rows_of_tasks,
-)
+from mtclust.core.labels import SizeBounds, free_bounds, neutral_bounds, one_per_task, parse_sizes, proportional
+from mtclust.core.order import added
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
 from mtclust.search.criteria import CRITERIA, criterion_named
@@ -63,8 +58,8 @@ _SMALL, _SMALL_SPARSE = 700, 1500
 _SPARED = 1.2
 #: rows of the search in a wide sparse table
 _WIDE_ROWS = 1500
-#: rows that are read at once to find the offsets of tasks, and rows of a task that is not in the sample
-_ROWS_AT_ONCE, _ROWS_OF_OTHER_TASKS = 4096, 60
+#: rows of a task that is not in the sample
+_ROWS_OF_OTHER_TASKS = 60
 #: turns of labels and offset of such a task
 _TURNS = 5
 
@@ -135,25 +130,39 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
     assert settings.moves is not None
     index, outcome, C = given.index, settings.choice.outcome, int(given.clusters.max())
     model: Any = outcome.problem.decision(outcome.point)
-    sums, counts = np.zeros((index.n_tasks, C, given.rows.shape[1])), np.zeros((index.n_tasks, C))
-    sample_rows = settings.view.rows
-    z = indicators(_labels_of(outcome.point), C)
-    means = z.T @ sample_rows / np.maximum(z.sum(axis=0), 1.0)[:, None]
-    for task, part in enumerate(index.slices()):
-        own, move = np.flatnonzero(sample.tasks == task), settings.moves[task]
-        if len(own) == 0:
-            rows = _dense(given.rows[index.order[part][:_ROWS_AT_ONCE]])
-            move = rows.mean(axis=0) - sample_rows.mean(axis=0)
+    moves, sampled = settings.moves.copy(), settings.view.rows
+    others = np.setdiff1d(np.arange(index.n_tasks), sample.tasks)
+    if len(others):
+        z = indicators(_labels_of(outcome.point), C)
+        means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
+        few = taken(
+            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
+        )
+        for task, part in zip(others, few.index.slices()):
+            rows = _dense(few.rows[part])
+            moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
             for _ in range(_TURNS):
-                move = (rows - means[model.clusters(rows - move)]).mean(axis=0)
-        for begin in range(part.start, part.stop, _ROWS_AT_ONCE):
-            rows = _dense(given.rows[index.order[begin : min(begin + _ROWS_AT_ONCE, part.stop)]])
-            z = indicators(model.clusters(rows - move), C)
-            sums[task] += z.T @ rows
-            counts[task] += z.sum(axis=0)
+                moves[task] = (rows - means[model.clusters(rows - moves[task])]).mean(axis=0)
+    sums, counts = index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added)
     moves = offsets_by_sums(sums, counts)
     view = replace(settings.question.view).aligned(moves[sample.tasks])
     return replace(settings, moves=moves, view=view)
+
+
+def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Sums (m × C × d) and numbers (m × C) of the rows of every task in every cluster."""
+    rows, shape = _dense(rows), (len(moves), C)
+    cells = tasks.astype(np.int64) * C + model.clusters(rows - moves[tasks])
+    found, places, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    sums, sizes = np.zeros((len(moves) * C, rows.shape[1])), np.zeros(len(moves) * C)
+    sums[found], sizes[found] = indicators(places, len(found)).T @ rows, counts
+    return sums.reshape(*shape, -1), sizes.reshape(shape)
+
+
+def _some_rows(given: Input, tasks: NDArray[np.int64]) -> Sample:
+    """The first rows of tasks that are not in the sample."""
+    numbers = np.minimum(given.index.sizes[tasks], _ROWS_OF_OTHER_TASKS)
+    return taken(given.rows, given.index, tasks, given.index.first_rows(tasks, numbers))
 
 
 def _dense(rows: Any) -> Array:
@@ -262,7 +271,7 @@ def _carried(
         apart = problem.alone()
         alone = apart.carried_labels(positions, np.concatenate(single), apart.uncoupled())
         if prepared.is_searched:
-            alone = apart.descend(alone, rng, options.effort("single tasks", learn=False))
+            alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
     similarity = np.eye(index.n_tasks)
     similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
     return replace(
@@ -285,21 +294,19 @@ def _of_every_task(
     sample, index = prepared.sample, given.index
     seen = np.full(index.n_tasks, -1)
     seen[sample.tasks] = np.arange(len(sample.tasks))
-    offsets = sample.index.offsets
-    teacher = None
-    positions, found = [], []
-    for task in range(index.n_tasks):
-        k = int(seen[task])
-        if k >= 0:
-            positions.append(sample.positions[k])
-            found.append(labels[offsets[k] : offsets[k + 1]])
-            continue
-        teacher = _teacher(prepared, labels) if teacher is None else teacher
-        some = np.sort(index.first_rows(task, min(int(index.sizes[task]), _ROWS_OF_OTHER_TASKS)))
-        rows = given.rows[index.input_rows(index.offsets[task] + some)]
-        rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-        positions.append(some)
-        found.append(teacher.clusters(rows - rows.mean(axis=0)))
+    offsets, others = sample.index.offsets, np.flatnonzero(seen < 0)
+    positions: list[Any] = [None] * index.n_tasks
+    found: list[Any] = [None] * index.n_tasks
+    for k, task in enumerate(sample.tasks):
+        positions[task], found[task] = sample.positions[k], labels[offsets[k] : offsets[k + 1]]
+    if len(others):
+        teacher = _teacher(prepared, labels)
+        few = taken(
+            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
+        )
+        for task, part, rows in zip(others, few.positions, few.index.slices()):
+            own = _dense(few.rows[rows])
+            positions[task], found[task] = part, teacher.clusters(own - own.mean(axis=0))
     return positions, found, seen
 
 
@@ -385,20 +392,20 @@ def _seen_through(params: Params, settings: Settings, view: View, given: Input, 
 
 def _feature_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> Any:
     # imported where they are needed, here and below, so that "import mtclust" is quick
-    from mtclust.rows.features import feature_map, source_of
+    from mtclust.rows.features import feature_map, rank_of, source_of
     from mtclust.rows.moments import Data
     from mtclust.search.all_rows import AllRows
 
     method, lambda1 = params.method_of(given.index.n_tasks), settings.lambda1
-    by_rows = given.index.by_rows if params.sizes_open else None
-    order = None if by_rows is None else rows_of_tasks(given.index.offsets, by_rows)
+    rank = rank_of(settings.kernel, given.rows, params.n_components)
+    landmarks = None if rank is None else given.index.spread_rows(rank, params.sizes_open)
     if settings.frame != "task":
         given = given.as_one_task(settings.moves)
         method, lambda1 = params.method_of(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
     if settings.kernel.kind == "rbf" and params.fit_intercept:
         centres = _means_by_task(X, index)
-    features = feature_map(settings.kernel, X, index, params.n_components, centres, order)
+    features = feature_map(settings.kernel, X, index, landmarks, centres)
     source = source_of(X, features, index, params.fit_intercept)
     own = source.moments(params.fit_intercept)
     _warn_if_constant(own.scale)

@@ -110,21 +110,17 @@ def rank_of(kernel: Kernel, X: Any, n_components: int | None) -> int | None:
 
 
 def feature_map(
-    kernel: Kernel, X: Any, index: TaskIndex, n_components: int | None, centres: Array | None = None,
-    order: NDArray[np.int64] | None = None,
-) -> FeatureMap:  # fmt: skip
-    """Choose the features for a kernel; ``centres`` are taken off the rows of every task before it sees them.
+    kernel: Kernel, X: Any, index: TaskIndex, positions: NDArray[np.int64] | None, centres: Array | None = None
+) -> FeatureMap:
+    """Features for a kernel, from rows at some positions of the sorted ones; none where columns serve themselves.
 
-    ``order`` are the sorted rows in an order in which some are taken as landmarks, by default their own.
+    ``centres`` are taken off the rows of every task before the kernel sees them.
     """
-    n, rank = X.shape[0], rank_of(kernel, X, n_components)
-    if rank is None:
+    if positions is None:
         return FeatureMap(kernel)
+    rank = len(positions)
     if kernel.kind == "linear" and sp.issparse(X):
         return FeatureMap(kernel, None, singular_directions(X, rank))
-    # systematic sampling of the sorted rows: every task gets its share
-    positions = ((np.arange(rank) + 0.5) * (n / rank)).astype(np.int64)
-    positions = positions if order is None else order[positions]
     landmarks = X[index.input_rows(positions)]
     if not sp.issparse(landmarks):
         landmarks = np.array(landmarks, dtype=np.float64)

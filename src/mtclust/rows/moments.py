@@ -10,7 +10,7 @@ is ever applied to stored data: scores and sums are corrected instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -88,9 +88,6 @@ class Blocks(Protocol):
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Features of some rows of a task."""
 
-    def whole(self, task: int) -> NDArray[Any] | None:
-        """All rows of a task where they lie together in memory or are few; None elsewhere."""
-
 
 class Labelled(Protocol):
     """Labels of every task and the models W (m × r × C) that belong to them, as they are at the moment."""
@@ -116,6 +113,10 @@ class RowSource(Protocol):
     def shift(self) -> NDArray[Any] | None:
         """What is taken off the raw rows of every task (m × d), None for nothing."""
 
+    @property
+    def is_exchanged(self) -> bool:
+        """Whether single rows are exchanged in the end: where they are at hand and not very many."""
+
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Features of some rows of a task."""
 
@@ -133,13 +134,6 @@ class RowSource(Protocol):
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         """The best labels of some tasks under models W, in place; returns how many changed."""
-
-    def near_boundary(self, data: Data, fit: Labelled, factors: dict[int, Array]) -> Callable[[int], NearRows]:
-        """A function that gives the rows of a task that a gainful exchange could involve under the models of now.
-
-        ``factors`` has a root of the task's block of the inverse for every task that will be asked for, in ascending
-        order.
-        """
 
 
 def far_from_zero(means: Array, spreads: Array) -> bool:

@@ -5,7 +5,7 @@ coupling descend from there. Models and coupling need only class sums. Under J a
 labels within the sizes; then the models of the new labels) lowers the value: on feasible labels J is a constant minus a
 convex quadratic of the class sums. It cannot see that a row pulls its own model along; the polish can: among the few
 rows for which that could matter every exchange of two is tried exactly, and where none is left the labels are certified
-optimal for single exchanges.
+optimal for single exchanges. Of very many rows none are exchanged: J would fall by some 10⁻⁵ of its value.
 """
 
 from __future__ import annotations
@@ -294,8 +294,9 @@ class BatchLabels:
         # names and polish need the blocks of an inverse: they are looked at where the search would end
         if self.problem.couples_labels:
             rename(self.problem.data, self.point, self.tasks, self.effort.stage)
-        self.point.certified = polish(self.problem.data, self.point, self.tasks, self.rng)
-        self.point.record(self.effort.stage, "polish")
+        if self.problem.data.source.is_exchanged:
+            self.point.certified = polish(self.problem.data, self.point, self.tasks, self.rng)
+            self.point.record(self.effort.stage, "polish")
         return before - self.point.value > self.least * abs(before)
 
 
@@ -333,7 +334,7 @@ def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator)
     fit = point.fit
     certified = True
     factors = dict(zip(tasks, whitened(fit.solver.blocks()[tasks])))
-    near_boundary = data.source.near_boundary(data, fit, factors)
+    near_boundary = cast(LocalRows, data.source).near_boundary(data, fit, factors)
     for i, factor in factors.items():
         certified &= _polish_task(data, point, i, factor, near_boundary(i), rng)
     return certified
