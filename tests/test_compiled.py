@@ -154,15 +154,6 @@ def test_augmenting_counts_its_paths_and_pays_only_for_more_than_the_tolerance()
     assert labels.tolist() == [1, 1, 0, 2]
 
 
-def test_lead_over_rivals_is_what_the_price_of_a_cluster_must_make_up_for():
-    rng = np.random.default_rng(2)
-    cost, prices, lead = rng.normal(size=(10, 4)), rng.normal(size=4), np.empty(10)
-    for c in range(4):
-        compiled.lead_over_rivals(cost, prices, c, lead)
-        others = np.delete(cost + prices, c, axis=1)
-        np.testing.assert_allclose(lead, cost[:, c] - others.min(axis=1))
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_exchange_takes_the_best_partner_or_move_of_each_row_in_turn(seed):
     """A plain search with the same order of rows ends at the same labels."""

@@ -11,8 +11,6 @@ from mtclust.core.alignment import align_means
 from mtclust.core.class_means import align_many
 from mtclust.core.labels import SizeBounds
 from mtclust.core.tasks import index_tasks
-from mtclust.rows.moments import Data
-from mtclust.rows.source import TableRows
 from mtclust.search import recipe
 from mtclust.search.starts import PATH, quadratic_forms, refined_along
 
@@ -109,24 +107,6 @@ def test_labellings_that_were_drawn_before_are_not_refined_again(monkeypatch):
     found = refined_along(path, *bounds, 40, np.random.default_rng(0))
     assert len(asked) == len(PATH)  # three rows in three clusters: one way to begin
     assert 1 <= len(found) <= len(asked)
-
-
-@pytest.mark.parametrize("n_rows", [3, 300])
-def test_rows_far_from_zero_are_labelled_alike_at_once_and_in_blocks(n_rows, monkeypatch):
-    rng = np.random.default_rng(n_rows)
-    m, C = 4, 3
-    table = rng.normal(size=(m * n_rows, 5)) + 1000.0
-    offsets = n_rows * np.arange(m + 1)
-    source = TableRows(table, offsets, rng.permutation(m * n_rows)).kept_near_zero()
-    assert source.shift is not None
-    bounds = SizeBounds(np.full((m, C), n_rows // C), np.full((m, C), -(-n_rows // C)))
-    data, W = Data(source, source.moments(True), bounds), rng.normal(size=(m, 5, C))
-    at_once = source.best_labels(data, W)
-    monkeypatch.setattr(TableRows, "whole", lambda self, task: None)
-    in_blocks = source.best_labels(data, W)
-    for one, other in zip(at_once, in_blocks):
-        np.testing.assert_array_equal(one.labels, other.labels)
-        np.testing.assert_allclose(one.sums, other.sums)
 
 
 @pytest.mark.parametrize(("each", "tasks"), [(20, 60), (3, 100), (5, 72)])

@@ -103,16 +103,14 @@ def _class_prices(
     cost: NDArray[np.float64], low: NDArray[np.int64], high: NDArray[np.int64], first: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Coordinate ascent on the dual: one class price at a time such that its cluster's size meets its bounds."""
-    from mtclust.core import compiled
-
     n, n_clusters = cost.shape
     spread = float(cost.max() - cost.min())
     prices = first.copy()
-    lead = np.empty(n)
     for _ in range(_MAX_SWEEPS):
         largest_change = 0.0
         for c in range(n_clusters):
-            compiled.lead_over_rivals(cost, prices, c, lead)
+            # a row prefers c while its lead over the best rival, with the price of c, is below 0
+            lead = cost[:, c] - np.delete(cost + prices, c, axis=1).min(axis=1)
             size = int(np.count_nonzero(lead < 0))
             wanted = int(np.clip(size, low[c], high[c]))
             price = 0.0 if wanted == size else -_threshold(lead, wanted)

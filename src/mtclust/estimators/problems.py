@@ -271,7 +271,7 @@ def _carried(
         apart = problem.alone()
         alone = apart.carried_labels(positions, np.concatenate(single), apart.uncoupled())
         if prepared.is_searched:
-            alone = apart.descend(alone, rng, options.effort("single tasks", learn=False))
+            alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
     similarity = np.eye(index.n_tasks)
     similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
     return replace(

@@ -19,6 +19,21 @@ from mtclust.core.tasks import spread_positions
 
 Array = NDArray[np.float64]
 
+#: rows near a boundary that are solved exactly, per row too many or too few, and at least
+_PER_MISFIT, _FEWEST = 9, 64
+#: where these were too few, the gap is widened by this factor
+_WIDER = 1.2
+#: the gap that sets them apart is estimated from this many rows
+_SAMPLED_GAPS = 4096
+#: certificates hold up to this share of the spread of the scores
+_ROUNDING = 1e-12
+#: up to so many rows paths between clusters follow the first prices at once
+_MOST_ROWS = 2000
+#: steps towards prices that fit the sizes, and the longest in units of the gap within which rows were counted; below so
+#: many rows exact paths are as quick
+_NEWTON_STEPS, _LONGEST_STEP, _ENOUGH = 8, 4.0, 64
+#: share of the largest degree that keeps clusters without rivals from making a Laplacian singular
+_SINGULAR = 1e-9
 #: many rows near a boundary get their first prices from so many of them
 _SAMPLED_ROWS = 1500
 
@@ -66,10 +81,8 @@ class HeldBoundary:
 
 def first_gap_rank(counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> int:
     """How many rows near the boundary are tried first, from the sizes that prices alone give."""
-    from mtclust.core.compiled import FEWEST_UNDECIDED, UNDECIDED_PER_MISFIT
-
     misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
-    return UNDECIDED_PER_MISFIT * misfit + FEWEST_UNDECIDED
+    return _PER_MISFIT * misfit + _FEWEST
 
 
 def assign_near_boundary(
@@ -79,8 +92,6 @@ def assign_near_boundary(
 
     Returns the rows near a boundary, their labels, and prices that certify the whole.
     """
-    from mtclust.core.compiled import ROUNDING, WIDER
-
     n = boundary.n_rows
     delta = boundary.gap_of_rank(first_gap_rank(counts, lower, upper))
     while True:
@@ -91,53 +102,12 @@ def assign_near_boundary(
             fewer = len(undecided) < n
             new_labels, new_prices = exact_labels(boundary.cost_of(undecided), low, high, prices, recurse=fewer)
             span = float(np.ptp(new_prices - prices))
-            if len(undecided) == n or span <= delta * (1 + ROUNDING):
+            if len(undecided) == n or span <= delta * (1 + _ROUNDING):
                 return undecided, new_labels, new_prices
             # those prices would move rows further from the boundary: take these in as well
-            delta = max(WIDER * delta, WIDER * span)
+            delta = max(_WIDER * delta, _WIDER * span)
         else:
             delta = max(2 * delta, boundary.gap_of_rank(2 * len(undecided) + 1))
-
-
-def assign_small_task(
-    scores: Array, constant: Array, lower: NDArray[np.int64], upper: NDArray[np.int64], labels: NDArray[np.int32],
-    prices: Array,
-) -> Array | None:  # fmt: skip
-    """The same as ``assign_near_boundary``, quicker, for a small task by scores + constant; ``labels`` are written.
-
-    Returns the prices that certify the whole; None, with labels that are not the best, where too many rows are near a
-    boundary.
-    """
-    from mtclust.core import compiled
-
-    n, C = scores.shape
-    gaps, held, counts = np.empty(n), np.empty(n), np.zeros(C, dtype=np.int64)
-    compiled.choose(scores, prices - constant, labels, gaps, counts)
-    optimal, misfit = compiled.misfit_of(prices, counts, lower, upper)
-    if optimal:
-        return prices
-    room = min(n, compiled.MOST_ROWS)
-    undecided, cost, found = np.empty(room, dtype=np.int64), np.empty((room, C)), np.append(prices, 0.0)
-    rank = compiled.UNDECIDED_PER_MISFIT * misfit + compiled.FEWEST_UNDECIDED
-    delta = compiled.gap_of_rank(gaps, rank, held)
-    while True:
-        low, high = lower - counts, upper - counts
-        k, all_held, possible = compiled.gather(scores, constant, labels, gaps, delta, undecided, cost, low, high)
-        if not all_held:
-            return None
-        if not possible:
-            taken = int(np.count_nonzero(gaps <= delta))
-            delta = max(2 * delta, compiled.gap_of_rank(gaps, 2 * taken + 1, held))
-            continue
-        found[:-1], new_labels = prices, np.empty(k, dtype=np.int64)
-        compiled.exact(cost[:k], low, high, found, new_labels)
-        change = (found[:-1] - prices).tolist()
-        span = max(change) - min(change)
-        if k == n or span <= delta * (1 + compiled.ROUNDING):
-            labels[undecided[:k]] = new_labels
-            return found[:-1]
-        # those prices would move rows further from the boundary: take these in as well
-        delta = compiled.WIDER * max(delta, span)
 
 
 def exact_labels(
@@ -147,17 +117,13 @@ def exact_labels(
     from mtclust.core import compiled
 
     n = len(cost)
-    if n <= compiled.MOST_ROWS:
-        labels, found = np.empty(n, dtype=np.int64), np.append(prices, 0.0)
-        compiled.exact(cost, low, high, found, labels)
-        return labels, found[:-1]
-    rows = spread_positions(n, _SAMPLED_ROWS)
-    share = len(rows) / n
-    lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
-    prices = prices.copy()
-    compiled.newton_prices(cost[rows], lower, upper, prices)
-    compiled.newton_prices(cost, low, high, prices)
-    if recurse:
+    if n > _MOST_ROWS:
+        rows = spread_positions(n, _SAMPLED_ROWS)
+        share = len(rows) / n
+        lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
+        prices = newton_prices(cost[rows], lower, upper, prices)
+    prices = newton_prices(cost, low, high, prices)
+    if n > _MOST_ROWS and recurse:
         labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
         counts = np.zeros(len(low), dtype=np.int64)
         compiled.choose(-cost, prices, labels, gaps, counts)
@@ -169,10 +135,73 @@ def exact_labels(
         result[undecided] = few
         return result, prices
     best = assign(cost, low, high, prices=prices)
-    sizes = np.bincount(best, minlength=len(low))
+    return best, certifying_prices(cost, best, low, high, prices)
+
+
+def newton_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array) -> Array:
+    """Prices with which the cluster sizes nearly meet the bounds.
+
+    Raising a price by ε moves about as many rows to each rival as have it second best within ε: with these numbers per
+    ε as weights, sizes answer to prices like a graph Laplacian, which is solved for the rows too many or too few.
+    """
+    from mtclust.core import compiled
+
+    n, C = cost.shape
+    best, fewest = prices, 2 * n + 1
+    (first, second), gaps = np.empty((2, n), dtype=np.int64), np.empty(n)
+    for _ in range(_NEWTON_STEPS if n > _ENOUGH and C > 1 else 0):
+        compiled.two_best(cost, prices, first, second, gaps)
+        counts = np.bincount(first, minlength=C)
+        # a price is 0 unless its cluster is held at a bound
+        goal = np.where(
+            (prices > 0) | (counts > high), high, np.where((prices < 0) | (counts < low), low, counts)
+        )  # fmt: skip
+        excess = counts - goal
+        misfit = int(np.abs(excess).sum())
+        if misfit < fewest:
+            best, fewest = prices, misfit
+        rank = min(max(2 * misfit, _ENOUGH), n - 1)
+        delta = float(np.partition(gaps, rank)[rank])
+        if misfit <= 2 * C or misfit > 2 * fewest or not delta > 0:
+            break
+        near = gaps <= delta
+        pairs = np.bincount(first[near] * C + second[near], minlength=C * C).reshape(C, C)
+        laplacian = (-0.5 / delta) * (pairs + pairs.T)
+        laplacian.flat[:: C + 1] = -laplacian.sum(axis=1)
+        largest = float(laplacian.diagonal().max())
+        moves = (excess != 0) | (prices != 0) | (low == high)
+        if moves.all():  # prices that all rise alike change nothing: that direction is made stiff
+            laplacian += largest / C
+        laplacian[~moves] = 0.0
+        laplacian.flat[:: C + 1] += np.where(moves, _SINGULAR, 1.0) * largest
+        longest = _LONGEST_STEP * delta
+        prices = prices + np.clip(np.linalg.solve(laplacian, excess), -longest, longest)
+    return best
+
+
+def certifying_prices(
+    cost: Array, labels: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64], prices: Array
+) -> Array:
+    """Prices under which every row has its cheapest cluster by cost + price, for labels that are optimal.
+
+    Difference constraints q_a ≤ q_b + min over rows of a of (cost_b − cost_a), relaxed from the given prices down. The
+    last price, 0, is that of no constraint: a cluster that may take rows costs no more, one that may give no less.
+    """
+    C, sizes = cost.shape[1], np.bincount(labels, minlength=cost.shape[1])
+    exits = np.full((C + 1, C + 1), np.inf)
+    for a in np.flatnonzero(sizes):
+        mine = cost[labels == a]
+        exits[a, :C] = (mine - mine[:, [a]]).min(axis=0)
+    exits[:C, C] = np.where(sizes < high, 0.0, np.inf)
+    exits[C, :C] = np.where(sizes > low, 0.0, np.inf)
     found = np.append(prices, 0.0)
-    compiled.lower_prices(cost, best, sizes > low, sizes < high, found)
-    return best, found[:-1] - found[-1]
+    for _ in range(C + 2):
+        reach = (exits + found).min(axis=1)
+        shorter = reach < found - 1e-13 * (1.0 + np.abs(reach))
+        if not shorter.any():
+            break
+        found = np.where(shorter, reach, found)
+    return np.asarray(found[:-1] - found[-1])
 
 
 def sizes_fit(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int64], upper: NDArray[np.int64]) -> bool:
@@ -189,9 +218,7 @@ def prices_agree(prices: Array, counts: NDArray[np.int64], lower: NDArray[np.int
 
 def gap_step(n: int) -> int:
     """Every how many rows a gap is looked at to estimate the gap of a rank."""
-    from mtclust.core.compiled import SAMPLED_GAPS
-
-    return 1 if n <= SAMPLED_GAPS else n // SAMPLED_GAPS
+    return 1 if n <= _SAMPLED_GAPS else n // _SAMPLED_GAPS
 
 
 def gap_of_rank(sample: Array, n: int, rank: int, size: int | None = None) -> float:

@@ -88,9 +88,6 @@ class Blocks(Protocol):
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Features of some rows of a task."""
 
-    def whole(self, task: int) -> NDArray[Any] | None:
-        """All rows of a task where they lie together in memory or are few; None elsewhere."""
-
 
 class Labelled(Protocol):
     """Labels of every task and the models W (m × r × C) that belong to them, as they are at the moment."""

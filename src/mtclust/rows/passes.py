@@ -29,7 +29,6 @@ from mtclust.rows.boundary import (
     HeldBoundary,
     TooFew,
     assign_near_boundary,
-    assign_small_task,
     exact_labels,
     sizes_fit,
 )
@@ -37,9 +36,8 @@ from mtclust.rows.moments import Blocks, Data, Labelled, Moments, NearRows, RowS
 
 Array = NDArray[np.float64]
 
-#: tasks with at most this many rows are labelled in one go, where their rows lie together
+#: of tasks with more rows only those near a boundary are looked at again, where these are at most this share
 _AT_ONCE = 20_000
-#: of larger tasks only rows near a boundary are looked at again, where these are at most this share
 _NEAR_SHARE = 0.5
 #: tasks with more rows than this get their first prices from so many of them
 _FEW_ENOUGH = 20_000
@@ -138,10 +136,7 @@ class TaskLabels:
     @property
     def counts(self) -> NDArray[np.int64]:
         if self._known_counts is None:
-            from mtclust.core import compiled
-
-            self._known_counts = np.zeros(len(self.prices), dtype=np.int64)
-            compiled.count(self.labels, self._known_counts)
+            self._known_counts = np.bincount(self.labels, minlength=len(self.prices))
         return self._known_counts.copy()
 
     def recount(self, counts: NDArray[np.int64] | None = None) -> None:
@@ -184,16 +179,6 @@ def relabel(source: Blocks, data: Data, task: int, W: Array, current: TaskLabels
     n, n_clusters = len(current.labels), W.shape[1]
     weights, constant = moments.on_raw(task, W)
     offset = moments.offset_of(task)
-    rows = source.whole(task) if n <= _AT_ONCE else None
-    if rows is not None:
-        before = current.labels.copy()
-        found = assign_small_task(scores_of(rows, weights), constant, lower, upper, current.labels, current.prices)
-        if found is not None:
-            current.prices = found
-            current.recount()
-            compiled.move_sums(rows, before, current.labels, current.sums)
-            return int(np.count_nonzero(current.labels != before))
-        current.labels[:] = before
     if current.gaps is not None:
         current.gaps.move_on(W, current.prices - offset, float(moments.largest[task]))
         near = current.gaps.within(current.gaps.margin)
@@ -359,8 +344,6 @@ def rows_near_boundary(source: Blocks, data: Data, fit: Labelled, i: int, factor
 
 def _near_by_gaps(source: Blocks, data: Data, fit: Labelled, i: int, pull: float, known: KnownGaps) -> NearRows | None:
     """The same from rows that cannot be far from a boundary, without a pass; None where these are too many."""
-    from mtclust.core import compiled
-
     moments, task = data.moments, fit.tasks[i]
     known.move_on(fit.W[i], task.prices, float(moments.largest[i]))
     weights, constant = moments.on_raw(i, fit.W[i])
@@ -369,8 +352,8 @@ def _near_by_gaps(source: Blocks, data: Data, fit: Labelled, i: int, pull: float
         near = known.within(widest)
         if len(near) > _MOST_NEAR:
             return None
-        rows, wants = source.take(i, near), np.empty(len(near))
-        compiled.eagerness(scores_of(rows, weights), task.prices - constant, task.labels[near], wants)
+        rows = source.take(i, near)
+        wants = eagerness(scores_of(rows, weights) + (constant - task.prices), task.labels[near])
         most = float(wants.max(initial=-widest))
         if most + pull <= widest:  # rows not looked at want less than −widest: no exchange with one of them gains
             keep = np.flatnonzero(wants + most + pull > 0)
@@ -381,14 +364,19 @@ def _near_by_gaps(source: Blocks, data: Data, fit: Labelled, i: int, pull: float
 
 def wants_of(source: Blocks, task: int, moments: Moments, W: Array, prices: Array, labels: NDArray[np.int32]) -> Array:
     """How much better the best other cluster is for every row of a task than its own, by score − price."""
-    from mtclust.core import compiled
-
     weights, constant = moments.on_raw(task, W)
     wants = np.empty(len(labels))
     for first, last, block in source.blocks(task):
-        scores = scores_of(block, weights)
-        compiled.eagerness(scores, prices - constant, labels[first:last], wants[first:last])
+        wants[first:last] = eagerness(scores_of(block, weights) + (constant - prices), labels[first:last])
     return wants
+
+
+def eagerness(scores: Array, labels: NDArray[np.int32]) -> Array:
+    """How much better than its own the best other cluster is for every row, by scores that are overwritten."""
+    rows = np.arange(len(labels))
+    own = scores[rows, labels]
+    scores[rows, labels] = -np.inf
+    return np.asarray(scores.max(axis=1, initial=-np.inf) - own)
 
 
 def largest_pull(moments: Moments, task: int, factor: Array, n_clusters: int) -> float:

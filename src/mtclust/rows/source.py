@@ -43,10 +43,6 @@ class LocalRows(ABC):
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Features of some rows of a task."""
 
-    def whole(self, task: int) -> NDArray[Any] | None:
-        """All rows of a task where they lie together in memory or are few; None elsewhere."""
-        return None
-
     @property
     def shift(self) -> NDArray[Any] | None:
         return None
@@ -110,14 +106,6 @@ class TableRows(LocalRows):
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         where = positions + self.offsets[task]
         return self._shifted(task, self.table.take(where if self.order is None else self.order[where], axis=0))
-
-    def whole(self, task: int) -> NDArray[Any] | None:
-        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        if self.order is None and self.shift is None:
-            return self.table[begin:end]
-        if end - begin > block_rows(self.table.shape[1], self.table.dtype.itemsize):
-            return None
-        return self.take(task, np.arange(end - begin))
 
     def _shifted(self, task: int, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.shift is None else rows - self.shift[task]
