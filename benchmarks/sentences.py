@@ -3,9 +3,9 @@
     MTCLUST_DATA=/path/to/data python benchmarks/sentences.py
 
 Tables with classes come from scikit-learn, from MTCLUST_DATA and from :func:`mtclust.datasets.make_related_tasks`;
-tables without clusters are one Gaussian, uniform, skewed or heavy-tailed cloud, and the real tables with every column
-permuted. Each is clustered with the number of clusters open and given; then the ids of two clusters are exchanged in
-one task. Seeds are fixed; finished rows are kept, and an interrupted run goes on.
+tables without clusters are one Gaussian, uniform, skewed or heavy-tailed cloud, rows along a curve, and the real tables
+with every column permuted. Each is clustered with the number of clusters open and given; then the ids of two clusters
+are exchanged in one task. Seeds are fixed; finished rows are kept, and an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -106,6 +106,25 @@ def without(kind: str, seed: int) -> Told:
     return Told(pd.DataFrame(X).add_prefix("x").assign(task=[f"t{task}" for task in tasks]), None)
 
 
+CONTINUA = ("curve", "size", "growth")
+
+
+def continuum(kind: str, seed: int) -> Told:
+    """Rows along a curve, of one kind in all sizes, or at all stages of a growth: columns depend, without clusters."""
+    rng = np.random.default_rng([seed, CONTINUA.index(kind)])
+    m, n, d = 2 + seed % 3, 100, 4 + seed % 3
+    t = rng.normal(size=(m * n, 1))
+    if kind == "curve":
+        X = rng.normal(size=d) * t + rng.normal(size=d) * t**2 + 0.4 * rng.normal(size=(m * n, d))
+    elif kind == "size":
+        X = np.exp(0.4 * t * rng.uniform(0.5, 2.0, size=d) + 0.1 * rng.normal(size=(m * n, d)))
+    else:
+        X = 1 / (1 + np.exp(-2 * (t - rng.normal(size=d)))) + 0.1 * rng.normal(size=(m * n, d))
+    tasks = np.repeat(np.arange(m), n)
+    X = X + 0.3 * X.std(axis=0) * rng.normal(size=(m, d))[tasks]
+    return Told(pd.DataFrame(X).add_prefix("x").assign(task=[f"t{task}" for task in tasks]), None)
+
+
 def tables() -> dict[str, Callable[[], Told]]:
     """All tables by name."""
     classes: dict[str, Callable[[], Told]] = {
@@ -120,7 +139,8 @@ def tables() -> dict[str, Callable[[], Told]]:
             separation=(3.0, 4.0, 5.0, 6.0)[seed % 4], random_state=seed,
         )  # fmt: skip
         found[f"made {seed}"] = partial(arrays, make)
-    return found | {f"{kind} {seed}": partial(without, kind, seed) for seed in range(3) for kind in NOTHING}
+    found |= {f"{kind} {seed}": partial(without, kind, seed) for seed in range(3) for kind in NOTHING}
+    return found | {f"{kind} {seed}": partial(continuum, kind, seed) for seed in range(6) for kind in CONTINUA}
 
 
 def within_tasks(a: NDArray[Any], b: NDArray[Any], tasks: NDArray[Any]) -> float:

@@ -193,7 +193,7 @@ def test_a_crash_leaves_nothing_behind_and_is_named(shops, tmp_path, monkeypatch
     def fail(*arguments, **keywords):
         raise RuntimeError("the power went")
 
-    monkeypatch.setattr("mtclust.app.report.write_report", fail)
+    monkeypatch.setattr("mtclust.app.report.render_report", fail)
     assert fit(shops, tmp_path / "out", "--quiet") == 1
     assert "unexpected RuntimeError: the power went" in error_of(capsys)
     assert list(tmp_path.iterdir()) == [shops]

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,6 +46,7 @@ from mtclust.estimators.summary import (
     sizes_table,
 )
 from mtclust.exceptions import TableError, TableWarning
+from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
 from mtclust.util.messages import advice, option, shown_name, spelled_out, warn_user
 from mtclust.util.system import require
@@ -345,14 +346,14 @@ class Clustering:
         )
         header, table = sizes_table(model, facts)
         kept = self._rows is not None or "clusters" in self._kept
-        lines = replace(self, _polars=False).clusters.iterrows() if kept else ()
+        lines = self._of_pandas().clusters.iterrows() if kept else ()
         clusters = [
             (spelled_out(shown_name(self.name(c), 40)), f"{percent(row['share'])}, {row['characterised_by']}")
             for c, (_, row) in enumerate(lines)
         ]
         ids, compared = ("", []) if self._rows is None else (ids_in_words(self), compared_in_words(self, _COMPARED))
         found = [
-            ("columns", columns_in_words(self.without) if facts.comparable else ""),
+            ("columns", columns_in_words(self.without) if facts.standing != "none" else ""),
             ("separation", facts.separated),
             ("stability", facts.stable),
         ]
@@ -387,26 +388,22 @@ class Clustering:
         stability : bool, default=True
             Say how stable the clusters are, which takes a few times as long as finding them (:meth:`stability`).
         """
-        from mtclust.app.report import write_report
+        from mtclust.app.report import render_report
 
         self.rows("report")
         if stability:
             self.stability()
-        write_report(self, Path(path), row_names, command)
+        with atomic_write(Path(path)) as stream:
+            stream.write(render_report(self, row_names, command).encode())
         return Path(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save model, encoding and names, for :func:`mtclust.load`; the table's own cells are not kept."""
-        tables = self._kept
-        if self._rows is not None:
-            plain = replace(self, _polars=False)
-            for name in ("clusters", "tasks"):
-                text = (
-                    getattr(plain, name)
-                    .rename(index=str)
-                    .to_json(orient="split", double_precision=15, default_handler=str)
-                )
-                tables = tables | {name: json.loads(text) | {"name": name.removesuffix("s")}}
+        tables = dict(self._kept)
+        for name in ("clusters", "tasks") if self._rows is not None else ():
+            frame = getattr(self._of_pandas(), name).rename(index=str)
+            kept = json.loads(frame.to_json(orient="split", double_precision=15, default_handler=str))
+            tables[name] = kept | {"name": frame.index.name}
         names = {str(cluster): name for cluster, name in self.names.items()}
         kept = {"format": SAVED_FORMAT, "names": names, "notes": list(self.notes), "tables": tables}
         self.model.save(path, extra={"table": self.encoder.to_dict(), "clustering": kept})
@@ -445,7 +442,7 @@ class Clustering:
     def _repr_html_(self) -> str:
         if self._rows is None and not self._kept:
             return self.summary()._repr_html_()
-        tables, plain = "", replace(self, _polars=False)
+        tables, plain = "", self._of_pandas()
         for title, frame in (("Clusters", plain.clusters), ("Tasks", plain.tasks)):
             shares = [column for column in frame.columns if column.startswith("share")]
             shown = frame.assign(**{column: frame[column].map(percent) for column in shares})
@@ -457,6 +454,9 @@ class Clustering:
 
     def _as_polars(self) -> Clustering:
         return replace(self, _polars=True)
+
+    def _of_pandas(self) -> Clustering:
+        return replace(self, _polars=False) if self._polars else self
 
     # -- tables --------------------------------------------------------------------------------------------------------
 
@@ -548,8 +548,7 @@ def rows_of(table: Table, X: Any, model: Any) -> Rows:
     return Rows(table, X, codes, row_margins(model.decision_function(X, tasks=tasks), model.labels_))
 
 
-@dataclass(frozen=True)
-class Assigned:
+class Assigned(NamedTuple):
     """Clusters of rows, how clear they are, and what the user should know."""
 
     labels: NDArray[np.int64]

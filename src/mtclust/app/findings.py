@@ -34,7 +34,7 @@ from mtclust.app.tables.columns import Feature
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: features listed per cluster: shared by the tasks, particular to one
+#: features listed per cluster: shared by the tasks (half as many if not by all), particular to one
 SHARED, PARTICULAR = 6, 4
 #: smaller effects are not listed, in standard deviations
 LEAST_EFFECT = 0.3
@@ -44,8 +44,6 @@ LEAST_EXCESS = 0.6
 _SURE = 3.5
 #: numbers of sums of features by task and cluster that are kept at once
 _MOST_SUMS = 20_000_000
-#: features of a cluster that nothing sets apart in all tasks
-_FEW = 3
 #: agreement from which a cluster means the same, and rows below which nothing is said
 SAME, LEAST_ROWS = 0.5, 5
 #: standard deviations that chance exceeds once in twenty
@@ -221,7 +219,8 @@ class Findings:
         agreeing = weight @ (np.sign(here) == np.sign(mean))  # share of the cluster's rows
         strong = np.abs(mean) >= max(LEAST_EFFECT, _SURE * error)
         found = self._best(cluster, effects, strong & (agreeing > 1 - 1e-9), mean, "all")
-        found = found or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[:_FEW]
+        found = found or self._between(cluster, effects)
+        found = found or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
         return (found or self._of_rows(cluster, effects)) + self._particular(cluster, effects, errors, present)
 
     def _best(
@@ -242,19 +241,26 @@ class Findings:
         inside, outside = (float(total / count) if count else float("nan") for total, count in pairs)
         return Trait(self._features[f], effects[:, f], inside, outside, effect, scope, task)
 
-    def _of_rows(self, cluster: int, effects: Array) -> list[Trait]:
-        """What differs between the rows inside and outside a cluster, of all tasks; else what others differ in."""
-        counts, sums = self.moments.counts.sum(axis=0), self.moments.sums.sum(axis=0)
+    def _means(self) -> Array:
+        """Of the rows of every cluster in standard deviations within tasks (C × d)."""
         spread = np.sqrt(np.mean(self.moments.spreads**2, axis=0))
-        means = sums / np.maximum(counts, 1.0)[:, None] / np.where(spread > 0, spread, np.inf)
+        counts = np.maximum(self.moments.counts.sum(axis=0), 1.0)
+        return self.moments.sums.sum(axis=0) / counts[:, None] / np.where(spread > 0, spread, np.inf)
+
+    def _between(self, cluster: int, effects: Array) -> list[Trait]:
+        """What tells other clusters apart, between which this one lies."""
+        means = self._means()
+        inside = (means.min(axis=0) < means[cluster]) & (means[cluster] < means.max(axis=0))
+        good = inside & (np.ptp(means, axis=0) >= 2 * LEAST_EFFECT) & (not self._words)
+        return self._best(cluster, effects, good, np.ptp(means, axis=0), "between")[: SHARED // 2]
+
+    def _of_rows(self, cluster: int, effects: Array) -> list[Trait]:
+        """What differs most between the rows inside and outside a cluster, whatever their tasks."""
+        counts, means = self.moments.counts.sum(axis=0), self._means()
         others = np.delete(counts, cluster) @ np.delete(means, cluster, axis=0) / (counts.sum() - counts[cluster])
         strength = means[cluster] - others
-        every = np.ones(len(strength), dtype=bool)
-        found = self._best(cluster, effects, every, strength, "rows")[:_FEW]
-        strong = [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT]
-        if strong or self._words:
-            return strong or found[:1]
-        return self._best(cluster, effects, every, np.ptp(means, axis=0), "between")[:_FEW]
+        found = self._best(cluster, effects, np.ones(len(strength), dtype=bool), strength, "rows")[: SHARED // 2]
+        return [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT] or found[:1]
 
     def _particular(self, cluster: int, effects: Array, errors: Array, tasks: NDArray[np.intp]) -> list[Trait]:
         """Effects of one task that the others do not have, the most striking first, a feature once."""

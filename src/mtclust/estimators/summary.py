@@ -12,7 +12,7 @@ standing    when (the first that applies)                    the rows …
 one         there is one cluster                             are one cluster
 none        the test finds no clusters, or separation ≤ 0    were divided, which a test does not confirm
 divided     clusters were not tested, or agree below .7      were divided
-overlapping separation below .25                             were divided into clusters that overlap
+overlapping separation below .55                             were divided into clusters that overlap
 apart       all other cases                                  fall into clusters
 =========== ================================================ ========================================================
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 #: separation from which rows are said to fall into clusters
-APART = 0.25
+APART = 0.55
 #: outlier score that is worth a sentence: a row in a hundred of any data exceeds the cut
 FAR = 0.75
 #: a cluster is tiny with fewer rows, or a smaller share of what equal sizes would give it
@@ -130,8 +130,9 @@ class Facts:
 
     @property
     def comparable(self) -> bool:
-        """Whether there are clusters whose shares can be compared between tasks."""
-        return self.standing in ("divided", "overlapping", "apart")
+        """Whether there are clusters that refits do not contradict, so that their shares can be compared."""
+        reproduced = self.stability is None or self.stability.overall >= DOUBTFUL
+        return self.standing not in ("one", "none") and reproduced
 
     def headline(self, rows: str, ids_differ: bool = False) -> str:
         """One sentence; with its doubt where there is one, also whether clusters look the same in all tasks."""
@@ -178,7 +179,7 @@ def likeness_of_tasks(model: AfterFit, facts: Facts | None = None) -> tuple[str,
     "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
     shares of clusters: 1 − ½ Σ_c |π_ic − π_kc|; "similarity" of the clusters of every task alone elsewhere.
     """
-    if not (facts or Facts.of(model)).comparable:
+    if (facts or Facts.of(model)).standing in ("one", "none"):
         return "shares", None
     if model.selection_.get("center") in ("all", "aligned") and len(model.tasks_) > 1:
         sizes = np.asarray(model.cluster_sizes_, dtype=float)
@@ -324,7 +325,8 @@ def _stability(facts: Facts) -> list[Caution]:
             f"Refits on {100 * found.share:.0f} % of the rows agree with the clusters only to {found.overall:.2f} (1: "
             "the same clusters, 0: chance): do not build on single rows or on small differences between tasks. "
         )
-        return [Caution("Low stability", text + advice("Compare fewer clusters.", "Compare fewer --clusters."))]
+        fewer = advice("Compare fewer clusters.", "Compare fewer --clusters.") if facts.n_clusters > 2 else ""
+        return [Caution("Low stability", (text + fewer).rstrip())]
     weak = np.flatnonzero(np.nan_to_num(found.clusters, nan=1.0) < DOUBTFUL)
     if not len(weak):
         return []
@@ -566,7 +568,8 @@ def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str
     if len(names) > 1 and matrix is not None:
         nearest = np.where(np.eye(len(matrix), dtype=bool), -np.inf, matrix).argmax(axis=1)
         header.append(f"closest task ({kind})")
-        table = [[*row, f"{names[k]} ({matrix[i, k] + 0.0:.2f})"] for i, (row, k) in enumerate(zip(table, nearest))]
+        closest = [(names[k], matrix[i, k]) for i, k in enumerate(nearest)]
+        table = [[*row, f"{name} ({x:.2f})" if x >= 0.005 else "–"] for row, (name, x) in zip(table, closest)]
     return header, table
 
 

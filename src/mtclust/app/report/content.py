@@ -145,7 +145,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
 
 def _verdict(found: Clustering, facts: Facts, n_cautions: int) -> str:
     """How far the clusters can be trusted, in a few sentences."""
-    sentences = [columns_in_words(found.without) if facts.comparable else "", facts.separated, facts.stable]
+    sentences = [columns_in_words(found.without) if facts.standing != "none" else "", facts.separated, facts.stable]
     if n_cautions:
         sentences.append(f"{n_cautions} thing{'s' if n_cautions > 1 else ''} to know before you trust them: see below.")
     return " ".join(filter(None, sentences))

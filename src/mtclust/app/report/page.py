@@ -8,12 +8,10 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from mtclust.app.clustering import Clustering
 from mtclust.app.report.content import report_content
-from mtclust.persistence.atomic import atomic_write
 from mtclust.util.system import require
 
 #: colours of clusters; further clusters begin anew, told apart by the shape of their points
@@ -64,13 +62,6 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
     )
 
 
-def write_report(found: Clustering, path: Path, row_names: Sequence[str] | None = None, command: str = "") -> None:
-    """Write the report to a file, whole or not at all."""
-    text = render_report(found, row_names, command)
-    with atomic_write(path) as stream:
-        stream.write(text.encode())
-
-
 def json_for_html(data: Any) -> str:
     r"""JSON that can stand inside a script element: no character in it can end the element or begin a comment.
 
@@ -86,9 +77,9 @@ def json_for_html(data: Any) -> str:
 
 
 def _breakable(text: str) -> Any:
-    """Escaped text that a browser may break after an underscore."""
+    """Escaped text that a browser may break after an underscore, but not before a per cent sign."""
     safe = require("markupsafe", "report")
-    return safe.escape(text).replace("_", safe.Markup("_<wbr>"))
+    return safe.escape(text.replace(" %", "\u00a0%")).replace("_", safe.Markup("_<wbr>"))
 
 
 @cache
