@@ -69,7 +69,8 @@ class Kernel:
 def linear(A: Any, B: Any, sigma: float | None = None) -> NDArray[np.float64]:
     """Inner products of the rows."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return _dense(A @ B.T)
+        product = A @ B.T
+    return product.toarray() if sp.issparse(product) else np.asarray(product)
 
 
 def rbf(A: Any, B: Any, sigma: float | None) -> NDArray[np.float64]:
@@ -152,10 +153,6 @@ def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if not np.all(np.isfinite(values)):
         raise ValueError("X has values too large to be squared (overflow); divide X by its largest absolute value.")
     return values
-
-
-def _dense(product: Any) -> NDArray[np.float64]:
-    return product.toarray() if sp.issparse(product) else np.asarray(product)
 
 
 @dataclass(frozen=True)
