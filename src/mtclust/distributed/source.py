@@ -38,7 +38,7 @@ from mtclust.util.system import require
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: how many times the rows that are tried first are fetched at first, and by how much more where these do not do
+#: by how much more rows are fetched where those that are tried first do not do
 _MORE = 2
 
 
@@ -141,7 +141,7 @@ class ChunkedRows:
         counts, gaps = self._overview(proposed, steps)
         lower, upper = data.bounds.lower, data.bounds.upper
         open_tasks = [i for i in tasks if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
-        ranks = {i: _MORE * first_gap_rank(counts[i], lower[i], upper[i]) for i in open_tasks}
+        ranks = {i: first_gap_rank(counts[i], lower[i], upper[i]) for i in open_tasks}
         changes, n_near = [np.empty((0, 2), dtype=np.int64)], 0
         near: dict[int, chunk.NearRows] = {}
         for i in open_tasks:
