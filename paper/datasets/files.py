@@ -34,21 +34,11 @@ Parsed = TypeVar("Parsed")
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a data set.
+    """One file of a data set."""
 
-    Attributes
-    ----------
-    path : str
-        Its place below a data directory, e.g. ``"pendigits/pendigits.tra"``.
-    sha256 : str or None
-        Its checksum; None for a file that is judged by its parsed content alone.
-    urls : tuple of str
-        Where it can be downloaded, tried in order; empty for a file that is only looked for.
-    """
-
-    path: str
-    sha256: str | None
-    urls: tuple[str, ...] = ()
+    path: str  # below a data directory, e.g. "pendigits/pendigits.tra"
+    sha256: str | None  # None for a file that is judged by its parsed content alone
+    urls: tuple[str, ...] = ()  # tried in order; empty for a file that is only looked for
 
 
 def obtain(files: Sequence[DataFile], parse: Callable[[Path], Parsed]) -> Parsed:

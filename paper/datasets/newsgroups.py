@@ -122,20 +122,11 @@ def fetch_newsgroups_tasks(
 
 @dataclass(frozen=True)
 class NewsgroupCounts:
-    """Counts of terms in every message.
+    """Counts of terms in every message."""
 
-    Attributes
-    ----------
-    counts : CSR array of shape (18846, n_terms)
-    terms : ndarray of str of shape (n_terms,)
-    groups : ndarray of shape (18846,)
-        Position in ``group_names`` of each message's newsgroup.
-    group_names : tuple of str
-    """
-
-    counts: Any
+    counts: Any  # CSR, 18846 × terms
     terms: NDArray[Any]
-    groups: NDArray[np.int64]
+    groups: NDArray[np.int64]  # position in group_names of each message's newsgroup
     group_names: tuple[str, ...]
 
 

@@ -66,54 +66,30 @@ PROTOCOLS = (
 
 @dataclass(frozen=True)
 class Block:
-    """The fits on one data set.
-
-    Attributes
-    ----------
-    kernels, models, references : tuple of str
-        Of our models, and which of them; the reference methods.
-    draws, grid_draws, pooled_draws, cutting_draws : int
-        The most draws, and those with grids, with :data:`POOLED_KERNEL`, and with the paper's solver at one setting.
-    """
+    """The fits on one data set: methods, and the most draws of what is costly."""
 
     dataset: str
-    kernels: tuple[str, ...]
+    kernels: tuple[str, ...]  # of our models
     models: tuple[str, ...]
     references: tuple[str, ...] = ()
     draws: int = ALL_DRAWS
     grid_draws: int = 0
-    pooled_draws: int = ALL_DRAWS
-    cutting_draws: int = 0
+    pooled_draws: int = ALL_DRAWS  # of POOLED_KERNEL
+    cutting_draws: int = 0  # of the paper's solver at one setting
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of the three.
-
-    Attributes
-    ----------
-    load : callable
-        ``load(dataset, draw)``.
-    blocks, printed : callables
-        ``blocks(quick)``: what is run by default, and to the letter of the paper.
-    names : tuple of str
-        Our methods in the order of tables.
-    tasks : callable
-        ``tasks(dataset)``: names for diagrams.
-    figures : mapping
-        What is drawn → the paper's caption.
-    more : callable
-        ``more(named, main, directory)``: sections that only this comparison has.
-    """
+    """One of the three."""
 
     name: str
-    load: Callable[[str, int], TaskData]
-    blocks: Callable[[bool], list[Block]]
-    printed: Callable[[bool], list[Block]]
-    names: tuple[str, ...]
-    tasks: Callable[[str], Sequence[str]]
-    figures: Mapping[str, str]
-    more: Callable[[Any, Any, Path], list[Section]]
+    load: Callable[[str, int], TaskData]  # of (dataset, draw)
+    blocks: Callable[[bool], list[Block]]  # of quick: what is run by default
+    printed: Callable[[bool], list[Block]]  # and to the letter of the paper
+    names: tuple[str, ...]  # our methods in the order of tables
+    tasks: Callable[[str], Sequence[str]]  # of dataset: names for diagrams
+    figures: Mapping[str, str]  # what is drawn → the paper's caption
+    more: Callable[[Any, Any, Path], list[Section]]  # of (named, main, directory): what only this comparison has
 
     def cells(self, repeats: int, quick: bool) -> list[Cell]:
         """All fits: everything without labels first, then grids for the oracle and the paper's own solver."""

@@ -93,6 +93,17 @@ def execute(cell: Cell) -> Sequence[Outcome]:
     return fit_ours(cell.methods[0], data, cell.seed, **options)
 
 
+def short(value: int) -> str:
+    """A number that fits under an axis.
+
+    Examples
+    --------
+    >>> short(600), short(300_000)
+    ('600', '300k')
+    """
+    return f"{value // 1000}k" if value % 1000 == 0 else str(value)
+
+
 def report(frame: Any, directory: Path) -> list[Section]:
     """The figure with fitted exponents and the table behind it."""
     named = with_sweeps(with_names(frame))
@@ -108,9 +119,9 @@ def report(frame: Any, directory: Path) -> list[Section]:
         }
         lowest = min(np.median(columns[0]) for columns in series.values() if len(columns[0]))
         dashed = [n for n in names if "cutting" in n]
-        figures.times(ax, values, series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, [str(v) for v in values])
+        figures.times(ax, values, series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, list(map(short, values)))
         ax.set_ylim(float(rows["seconds"].min()) / 2, float(rows["seconds"].max()) * 3)
-        ax.set_xlabel(sweep)
+        ax.set_xlabel(sweep[0])
         fixed = shape_of(rows["dataset"].iloc[0])
         in_all = f"n = {fixed['n'] * fixed['m']}/m" if sweep == "m" else f"n = {fixed['n']}"
         others = {"n": in_all, "d": f"d = {fixed['d']}", "m": f"m = {fixed['m']}"}

@@ -32,33 +32,16 @@ PRINTED_REPEATS = 5
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment of the paper.
-
-    Attributes
-    ----------
-    name, title : str
-    intro : str
-        What is run and what differs from the paper, for the page.
-    repeats : int
-        Draws if the user gives no number.
-    cells : callable
-        ``cells(repeats, quick)``: all fits, in the order in which they are run.
-    execute : callable
-        Runs one cell.
-    report : callable
-        ``report(frame, directory)``: the sections of the page; figures are saved below the directory.
-    printed : callable, optional
-        What ``cells`` is, for ``--as-printed``; None where the two do not differ.
-    """
+    """One experiment of the paper."""
 
     name: str
     title: str
-    intro: str
-    repeats: int
-    cells: Callable[[int, bool], list[Cell]]
-    execute: Execute
-    report: Callable[[Any, Path], Sequence[Section]]
-    printed: Callable[[int, bool], list[Cell]] | None = None
+    intro: str  # what is run and what differs from the paper, for the page
+    repeats: int  # draws if the user gives no number
+    cells: Callable[[int, bool], list[Cell]]  # of (repeats, quick): all fits, in the order in which they are run
+    execute: Execute  # runs one cell
+    report: Callable[[Any, Path], Sequence[Section]]  # of (frame, directory): the page; figures go below the directory
+    printed: Callable[[int, bool], list[Cell]] | None = None  # the cells of ``--as-printed``, where they differ
 
     def cells_of(self, protocol: str, repeats: int, quick: bool) -> list[Cell]:
         """The fits of one protocol."""

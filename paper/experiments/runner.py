@@ -54,24 +54,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Cell:
-    """One fit of an experiment.
-
-    Attributes
-    ----------
-    methods : tuple of str
-        The method of every row the cell gives; more than one if a fit answers several questions.
-    setting : mapping
-        What distinguishes the cell besides the other attributes.
-    """
+    """One fit of an experiment."""
 
     experiment: str
     dataset: str
     draw: int
-    methods: tuple[str, ...]
+    methods: tuple[str, ...]  # of every row the cell gives: more than one if a fit answers several questions
     kernel: str = ""
     solver: str = ""
     protocol: str = "no labels"
-    setting: Mapping[str, Any] = field(default_factory=dict)
+    setting: Mapping[str, Any] = field(default_factory=dict)  # what distinguishes the cell besides
     seed: int = 0
 
     def key_columns(self, method: str) -> dict[str, Any]:

@@ -122,6 +122,7 @@ def per_task(
         figures.lines(ax, at, series, dashed=[name for name in names if name.startswith("*")])
         ax.set_xticks(at, tasks[dataset], fontsize=8)
         ax.set_title(dataset)
+        ax.set_xlabel("task")
         ax.set_ylabel("NMI")
     figures.legend_below(figure, axes[0, 0], 2 * len(datasets))
     caption = (

@@ -223,9 +223,11 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
     for ax, (label, values) in zip(axes[0], shown.items()):
         kernel = SWEEPS[label][2]
         alone, names = f"DSTC_{kernel}", (f"DMTFC_{kernel}", f"DMTRC_{kernel}", f"DMTRC_{kernel} auto")
-        figures.lines(
-            ax, list(values), {n: [gains(named, d, n, alone).to_numpy() for d in values.values()] for n in names}
-        )
+        series = {
+            name.replace(f"_{kernel}", ""): [gains(named, d, name, alone).to_numpy() for d in values.values()]
+            for name in names
+        }
+        figures.lines(ax, list(values), series)
         ax.axhline(0, color="#444444", linewidth=0.8)
         if "rows" in label:
             ax.set_xscale("log")
@@ -233,10 +235,10 @@ def _gain_section(named: Any, directory: Path) -> list[Section]:
             ax.minorticks_off()
         ax.set_xlabel(label)
         ax.set_ylabel(f"NMI minus that of {alone}")
-        ax.legend(fontsize=7, frameon=False)
         for value, d in values.items():
             estimates = (str(estimate(gains(named, d, name, alone))) for name in names)
             rows.append([label, f"{value:g}", f"{by_draw(named, d, alone).mean():.3f}", *estimates])
+    figures.legend_below(figure, axes[0, 0], 3)
     caption = "Gain over clustering every task alone: mean and standard error over draws."
     picture = Picture(figures.save(figure, directory, "gain"), caption)
     text = (

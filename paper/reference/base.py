@@ -45,34 +45,15 @@ class Clustered:
 
 @dataclass(frozen=True)
 class ReferenceMethod:
-    """One method of the paper's comparison.
-
-    Attributes
-    ----------
-    name : str
-        The paper's name.
-    cluster : callable
-        See :data:`Cluster`.
-    default : mapping
-        The setting used when nobody chooses one. Written down before the first result, except LSSMTC's start (see
-        its ``unknown``).
-    grid : mapping
-        Hyper-parameter → values tried; empty if there is none.
-    pooled : bool
-        Whether the rows of all tasks are one table.
-    reconstruction : bool
-        Whether it was rebuilt from an abstract; tables and plots must say so (``label``).
-    unknown : str
-        What is not known about the original.
-    """
+    """One method of the paper's comparison."""
 
     name: str
     cluster: Cluster
-    default: Mapping[str, Any] = field(default_factory=dict)
-    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    pooled: bool = False
-    reconstruction: bool = False
-    unknown: str = ""
+    default: Mapping[str, Any] = field(default_factory=dict)  # written down before the first result, but LSSMTC's start
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # hyper-parameter → values tried
+    pooled: bool = False  # whether the rows of all tasks are one table
+    reconstruction: bool = False  # whether it was rebuilt from an abstract: tables and plots must say so
+    unknown: str = ""  # what is not known about the original
 
     @property
     def label(self) -> str:

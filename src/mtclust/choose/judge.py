@@ -38,8 +38,7 @@ from mtclust.core.criterion import SMALLEST_RESIDUAL
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: weight of every term in the score. Weights that ``make learn-judge`` learns gain nothing over these on tables that
-#: were left out, nor does any other term that was tried
+#: weight of every term in the score; those that ``make learn-judge`` learns gain nothing on tables that were left out
 WEIGHTS: dict[str, float] = {
     "length": 0.75,
     "separation": 0.5,

@@ -44,11 +44,12 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     def __getattr__(self, name: str) -> Any:
         """Attributes that a fit leaves to be found when they are first read; they are kept from then on."""
         held = self.__dict__
-        if name not in LATER or "_later" not in held:
+        later = held.get("_later")
+        if name not in LATER or later is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        held[name] = getattr(self._later, name)
+        held[name] = getattr(later, name)
         if all(each in held for each in LATER):
-            del self._later
+            held.pop("_later", None)  # another thread may have been here
         return held[name]
 
     def __dir__(self) -> list[str]:
