@@ -27,7 +27,7 @@ from mtclust.choose.views import KernelSpec, View, is_wide
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
-from mtclust.core.kernels import eigen_features
+from mtclust.core.kernels import KERNELS, eigen_features
 from mtclust.core.labels import (
     LEAST_ROWS,
     SizeBounds,
@@ -145,7 +145,7 @@ class Question:
     @cached_property
     def by_rows(self) -> bool:
         """Whether rows are known, not only a kernel of them."""
-        return all(spec.kind in ("linear", "rbf") for spec in self.kernels)
+        return all(spec.kind in KERNELS for spec in self.kernels)
 
     @cached_property
     def X(self) -> Array:

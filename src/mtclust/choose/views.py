@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mtclust.choose.frames import Frame
 from mtclust.core.kernels import (
+    KERNELS,
     SMALLEST_LEVEL,
     CentredKernel,
     Kernel,
@@ -149,7 +150,7 @@ class View:
                 Kernel("precomputed"), self.rows, centre_kernel(self._precomputed(), offsets, self.centre), None
             )
         # a function of the user's own gets rows as they are
-        rows, centres = self.centred_rows if spec.kind in ("linear", "rbf") else (self.rows, None)
+        rows, centres = self.centred_rows if spec.kind in KERNELS else (self.rows, None)
         if spec.kind == "rbf":
             squared, unit = self._distances
             assert spec.width is not None

@@ -271,7 +271,7 @@ class BaseCoupling:
 
     To add one, inherit this class, say in ``condition`` how the problem of one Z is factorised, N × N for a kernel
     matrix (:class:`Conditioned`) and mr × mr for Gram matrices (:class:`Solver`), in ``closed_form`` which Z is best
-    for given models, and add a line to :data:`COUPLINGS`; an estimator names it in ``_method``.
+    for given models, and add a line to :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
     """
 
     #: whether the labels of one task enter the objective of another, given Z: ids of clusters are then common to all

@@ -39,7 +39,8 @@ class Kernel:
 
     Attributes
     ----------
-    kind : {"linear", "rbf", "callable", "precomputed"}
+    kind : str
+        A key of :data:`KERNELS`, "callable" or "precomputed".
     sigma : float or None
         Width of the RBF kernel, in the units of the data.
     function : callable or None
@@ -51,12 +52,8 @@ class Kernel:
     function: KernelFunction | None = None
 
     def __call__(self, A: Any, B: Any) -> NDArray[np.float64]:
-        if self.kind == "linear":
-            with np.errstate(over="ignore", invalid="ignore"):
-                return _dense(A @ B.T)
-        if self.kind == "rbf":
-            assert self.sigma is not None
-            return rbf_from_distances(euclidean_distances(*_shifted_alike(A, B), squared=True), self.sigma)
+        if self.kind in KERNELS:
+            return KERNELS[self.kind](A, B, self.sigma)
         assert self.function is not None
         values = np.asarray(self.function(A, B), dtype=np.float64)
         if values.shape != (A.shape[0], B.shape[0]):
@@ -67,6 +64,23 @@ class Kernel:
         if not np.all(np.isfinite(values)):
             raise ValueError("kernel returned NaN or infinity; a callable kernel must return finite values.")
         return values
+
+
+def linear(A: Any, B: Any, sigma: float | None = None) -> NDArray[np.float64]:
+    """Inner products of the rows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = A @ B.T
+    return product.toarray() if sp.issparse(product) else np.asarray(product)
+
+
+def rbf(A: Any, B: Any, sigma: float | None) -> NDArray[np.float64]:
+    """exp(−|a − b|²/(2σ²))."""
+    assert sigma is not None
+    return rbf_from_distances(euclidean_distances(*_shifted_alike(A, B), squared=True), sigma)
+
+
+#: kernels of rows by name; to add one, write a function of two tables of rows and σ, and a line here
+KERNELS: dict[str, Callable[[Any, Any, float | None], NDArray[np.float64]]] = {"linear": linear, "rbf": rbf}
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -139,10 +153,6 @@ def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if not np.all(np.isfinite(values)):
         raise ValueError("X has values too large to be squared (overflow); divide X by its largest absolute value.")
     return values
-
-
-def _dense(product: Any) -> NDArray[np.float64]:
-    return product.toarray() if sp.issparse(product) else np.asarray(product)
 
 
 @dataclass(frozen=True)

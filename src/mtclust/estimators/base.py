@@ -32,7 +32,7 @@ from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import MOST_COLUMNS, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
-from mtclust.core.kernels import is_precomputed
+from mtclust.core.kernels import KERNELS, is_precomputed
 from mtclust.core.known import read_known
 from mtclust.core.labels import same_for_all_clusters
 from mtclust.core.links import read_links
@@ -78,7 +78,7 @@ class MultitaskClusterer(AfterFit):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), Mapping, StrOptions({"auto"}), range],
-        "kernel": [StrOptions({"auto", "rbf", "linear", "precomputed"}), callable],
+        "kernel": [StrOptions({"auto", "precomputed", *KERNELS}), callable],
         "width": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), Mapping],
         "lambda2": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],

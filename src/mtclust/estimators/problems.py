@@ -37,7 +37,7 @@ from mtclust.choose.views import View, is_wide
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
-from mtclust.core.kernels import Kernel, eigen_features, is_precomputed
+from mtclust.core.kernels import KERNELS, Kernel, eigen_features, is_precomputed
 from mtclust.core.known import check_sizes, known_counts
 from mtclust.core.labels import SizeBounds, free_bounds, neutral_bounds, one_per_task, parse_sizes, proportional
 from mtclust.core.order import added
@@ -403,7 +403,7 @@ def _feature_problem(params: Params, given: Input, settings: Settings, sample: S
         given = given.as_one_task(settings.moves)
         method, lambda1 = params.method_of(1), lambda1[:1]
     X, index, centres = given.rows, given.index, None
-    if settings.kernel.kind == "rbf" and params.fit_intercept:
+    if settings.kernel.kind in KERNELS and settings.kernel.kind != "linear" and params.fit_intercept:
         centres = _means_by_task(X, index)
     features = feature_map(settings.kernel, X, index, landmarks, centres)
     source = source_of(X, features, index, params.fit_intercept)

@@ -93,12 +93,10 @@ class Outcome:
     named: bool = False
 
 
-def solve(
-    problem: Problem, options: SearchOptions, rng: np.random.Generator, starts: list[list[Labels]] | None = None
-) -> Outcome:
-    """Labels of all rows and the coupling together, from starts of every task where they are given."""
+def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) -> Outcome:
+    """Labels of all rows and the coupling together."""
     given, alone = problem.bounds, problem.alone()
-    starts = alone.starts(options, rng) if starts is None else starts
+    starts = alone.starts(options, rng)
     single = alone.point(np.concatenate([task[0] for task in starts]), alone.uncoupled())
     single.record("single tasks", "labels")
     single.converged = True
@@ -240,27 +238,16 @@ def _restarts(
         if not anew:  # what coupling has made of the tasks in the best ends
             seeds = [seed for point in known for seed in enumerate(problem.labels_of(point))]
         Omega = (1 - weight) * best.Z + weight * first
-        ends = distinct(_ends(problem, seeds[:most], Omega, options, rng))[:_KEPT]
+
+        def end_of(seed: tuple[int, Labels], own: np.random.Generator, Omega: Array = Omega) -> Point:
+            return _rough(problem, problem.seeded(*seed, Omega), options, own, "restart", learn=False)
+
+        ends = distinct(_in_parallel(end_of, seeds[:most], options, rng))[:_KEPT]
         learned = _in_parallel(lambda end, own: _rough(problem, end, options, own, "restart"), ends, options, rng)
         known = distinct([*known, *learned])[:_KEPT]
         for point in learned:
             best = better(best, point)
     return best
-
-
-def _ends(
-    problem: Problem,
-    seeds: Sequence[tuple[int, Labels]],
-    Omega: Array,
-    options: SearchOptions,
-    rng: np.random.Generator,
-) -> list[Point]:
-    """Where descents of the labels alone end from every seed."""
-
-    def run(seed: tuple[int, Labels], own: np.random.Generator) -> Point:
-        return _rough(problem, problem.seeded(*seed, Omega), options, own, "restart", learn=False)
-
-    return _in_parallel(run, seeds, options, rng)
 
 
 def _in_parallel(
