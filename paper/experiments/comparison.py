@@ -396,7 +396,7 @@ def _time_section(caption: str, free: Any, directory: Path) -> Section:
     names = [name for name in free["name"].unique() if not name.endswith("auto")]
     shares = sorted(free["dataset"].unique(), key=lambda text: (len(text), text))
     sizes = [float(share.split()[0]) for share in shares]
-    figure, axes = figures.panels(1, width=7.0, height=3.6)
+    figure, axes = figures.panels(1, width=7.0 if len(shares) > 1 else 3.5, height=3.6)
     ax = axes[0, 0]
     series = {name: [by_draw(free, share, name, "seconds").to_numpy() for share in shares] for name in names}
     slowest = max((np.mean(columns[0]) for columns in series.values() if len(columns[0])), default=1.0)
