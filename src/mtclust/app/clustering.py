@@ -456,9 +456,6 @@ class Clustering:
             tables += f"<details open><summary>{title}</summary><div style='overflow-x: auto'>{table}</div></details>"
         return self.summary()._repr_html_() + tables
 
-    def _as_polars(self) -> Clustering:
-        return replace(self, _polars=True)
-
     def _of_pandas(self) -> Clustering:
         return replace(self, _polars=False) if self._polars else self
 
