@@ -58,7 +58,7 @@ def test_labels_are_those_of_the_fit_in_memory(fit_on_cluster, data, whole):
 
 
 def test_only_a_few_rows_come_to_the_driver(fit_on_cluster):
-    """Most in the first pass of all tasks and in that of tasks alone, for which no prices are known; scores, not rows."""
+    """Most in the first pass of all tasks and in that of tasks alone, for which no prices are known; as scores."""
     largest = sorted(fit_on_cluster[1])
     assert largest[-1] <= 20_000 * 5
     assert largest[-3] <= 0.25 * N_ROWS * 5

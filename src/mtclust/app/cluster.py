@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,7 @@ def cluster(
     )
     for doubt in found.encoder.doubts:
         warn_user(doubt, TableWarning)
-    return found._as_polars() if is_polars(table) else found
+    return replace(found, _polars=is_polars(table))
 
 
 def read_any(table: Any, task: Any, *, common_columns: bool = False) -> Table:

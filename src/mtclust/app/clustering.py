@@ -6,7 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +37,7 @@ from mtclust.core.tasks import strings_of
 from mtclust.estimators.stability import Stability
 from mtclust.estimators.summary import (
     CLUSTERS_SHOWN,
+    FEW_ROWS,
     TASKS_SHOWN,
     Facts,
     Summary,
@@ -55,10 +56,8 @@ from mtclust.util.system import require
 SAVED_FORMAT = 1
 #: sentences of a summary that compare tasks
 _COMPARED = 4
-#: columns that are left out, one at a time, to see whether one decides, and rows that are then clustered at most
-_COLUMNS_LEFT_OUT, _REFIT_ROWS = 6, 600
-#: with fewer rows nobody can test whether there are clusters
-_LEAST_ROWS = 20
+#: columns that are left out one at a time to see whether one decides, of at most so many; rows that are then clustered
+_LEFT_OUT, _MOST_COLUMNS, _REFIT_ROWS = 6, 30, 600
 #: what a summary says about choices; the report says all
 _CHOSEN = ("number of clusters", "coupling of the tasks", "cluster sizes")
 #: shows what is being done
@@ -174,7 +173,7 @@ class Clustering:
     def _structure(self) -> str | None:
         """Whether there are clusters, where ``fit`` was given their number."""
         rows, tasks = self.rows("facts"), self.model.tasks_[self.rows("facts").task_numbers]
-        if self.n_clusters == 1 or len(rows.margins) < _LEAST_ROWS:
+        if self.n_clusters == 1 or len(rows.margins) < FEW_ROWS * self.n_clusters:
             return None
         choice = select_n_clusters(self.model, rows.X, tasks=tasks)
         return choice.structure
@@ -211,15 +210,18 @@ class Clustering:
         return known or self.model.stability(rows.X, tasks=self.model.tasks_[rows.task_numbers], n_refits=n_refits)
 
     def _without_columns(self) -> dict[str, float]:
-        """Agreement (adjusted Rand index) with the clusters without a column, of those that tell clusters best."""
+        """Agreement (adjusted Rand index) with the clusters without a column, of those that tell clusters best.
+
+        And of the one that tells them least: where not even that one can be left out, it is the search that varies.
+        """
         rows, features, moments = self.rows("stability"), self.encoder.features, self.findings.moments
         of = np.array([feature.column or feature.name for feature in features])
-        if sp.issparse(rows.X) or len(set(of.tolist())) < 2:
+        if sp.issparse(rows.X) or not 2 <= len(set(of.tolist())) <= _MOST_COLUMNS:
             return {}
         between = np.sum(moments.counts[:, :, None] * moments.means**2, axis=(0, 1)) - np.sum(
             moments.sums.sum(axis=1) ** 2 / np.maximum(moments.counts.sum(axis=1), 1.0)[:, None], axis=0
         )
-        strongest = list(dict.fromkeys(of[np.argsort(-between, kind="stable")].tolist()))[:_COLUMNS_LEFT_OUT]
+        ordered = list(dict.fromkeys(of[np.argsort(-between, kind="stable")].tolist()))
         some = np.arange(0, len(rows.X), -(-len(rows.X) // _REFIT_ROWS))
         estimator = clone(self.model)
         if not isinstance(estimator.n_clusters, Mapping):
@@ -229,10 +231,12 @@ class Clustering:
             tasks = self.model.tasks_[rows.task_numbers[some]]
             return clone(estimator).fit(rows.X[some][:, columns], tasks=tasks).labels_
 
-        with warnings.catch_warnings():
+        left_out = dict.fromkeys([*ordered[:_LEFT_OUT], ordered[-1]])
+        with warnings.catch_warnings(), suppress(ValueError):  # sizes that were given may fit the whole table only
             warnings.simplefilter("ignore")
             whole = self.model.labels_ if len(some) == len(rows.X) else labels(np.ones(len(of), dtype=bool))
-            return {column: float(adjusted_rand_score(whole, labels(of != column))) for column in strongest}
+            return {column: float(adjusted_rand_score(whole, labels(of != column))) for column in left_out}
+        return {}
 
     def least_sure(self, n: int = 10) -> Any:
         """The rows whose cluster is least clear, with their values.
@@ -451,9 +455,6 @@ class Clustering:
             table = shown.to_html(border=0, float_format=lambda value: f"{value:.2f}", max_rows=TASKS_SHOWN)
             tables += f"<details open><summary>{title}</summary><div style='overflow-x: auto'>{table}</div></details>"
         return self.summary()._repr_html_() + tables
-
-    def _as_polars(self) -> Clustering:
-        return replace(self, _polars=True)
 
     def _of_pandas(self) -> Clustering:
         return replace(self, _polars=False) if self._polars else self

@@ -226,7 +226,7 @@ def ids_in_words(found: Clustering) -> str:
 
 
 def columns_in_words(without: Mapping[str, float]) -> str:
-    """The columns without which the rows would be divided in another way; empty where there is none.
+    """The columns without which the rows would be divided in another way; empty where there is none, or where all are.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def columns_in_words(without: Mapping[str, float]) -> str:
     'Leaving out one column changes the clusters: age (agreement 0.41; 1: the same clusters, 0: chance).'
     """
     deciding = [(value, shown_name(name)) for name, value in without.items() if value < _DECIDES]
-    if not deciding:
+    if not deciding or len(deciding) == len(without):
         return ""
     (value, name), *others = sorted(deciding)
     first = f"{name} (agreement {two(value)}; 1: the same clusters, 0: chance)"
