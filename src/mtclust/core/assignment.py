@@ -106,16 +106,20 @@ def _class_prices(
     n, n_clusters = cost.shape
     spread = float(cost.max() - cost.min())
     prices = first.copy()
+    columns = np.ascontiguousarray(cost.T)  # the smallest of a few rows is found quicker than of a few columns
+    priced = columns + prices[:, None]
     for _ in range(_MAX_SWEEPS):
         largest_change = 0.0
         for c in range(n_clusters):
             # a row prefers c while its lead over the best rival, with the price of c, is below 0
-            lead = cost[:, c] - np.delete(cost + prices, c, axis=1).min(axis=1)
+            priced[c] = np.inf
+            lead = columns[c] - priced.min(axis=0)
             size = int(np.count_nonzero(lead < 0))
             wanted = int(np.clip(size, low[c], high[c]))
             price = 0.0 if wanted == size else -_threshold(lead, wanted)
             largest_change = max(largest_change, abs(price - prices[c]))
             prices[c] = price
+            priced[c] = columns[c] + price
         if largest_change * n <= _ROWS_LEFT_TO_PATHS * spread:
             break
     return prices
@@ -127,5 +131,5 @@ def _threshold(values: NDArray[np.float64], count: int) -> float:
         return float(values.min())
     if count == len(values):
         return float(np.nextafter(values.max(), np.inf))
-    around = np.partition(values, [count - 1, count])[[count - 1, count]]
-    return float(around.mean())
+    ordered = np.partition(values, count)
+    return float((ordered[:count].max() + ordered[count]) / 2)

@@ -160,9 +160,11 @@ def newton_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], 
         misfit = int(np.abs(excess).sum())
         if misfit < fewest:
             best, fewest = prices, misfit
+        if misfit <= 2 * C or misfit > 2 * fewest:
+            break
         rank = min(max(2 * misfit, _ENOUGH), n - 1)
         delta = float(np.partition(gaps, rank)[rank])
-        if misfit <= 2 * C or misfit > 2 * fewest or not delta > 0:
+        if not delta > 0:
             break
         near = gaps <= delta
         pairs = np.bincount(first[near] * C + second[near], minlength=C * C).reshape(C, C)
