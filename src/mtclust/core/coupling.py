@@ -456,6 +456,7 @@ class TableState(RelationshipState):
         self._solver = TaskSolver(coupling, Z)
         self._blocks: dict[int, Array] = {}
         self._per_row = (2.0 / np.diff(coupling.offsets))[coupling.task_of][:, None]
+        self._last: tuple[Array, Array] | None = None
 
     @cached_property
     def M(self) -> Array:
@@ -477,7 +478,12 @@ class TableState(RelationshipState):
         return self._per_row * (codes - fitted)
 
     def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
-        return super().linear_term(task, codes, self.alpha(codes) if alpha is None else alpha)
+        if alpha is None:
+            known = self._last  # read once: restarts in several threads share this
+            if known is None or not np.array_equal(known[0], codes):  # one task after the other asks for the same
+                self._last = known = codes.copy(), self.alpha(codes)
+            alpha = known[1]
+        return super().linear_term(task, codes, alpha)
 
     def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
         changes = np.zeros_like(alpha)
