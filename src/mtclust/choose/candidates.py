@@ -47,8 +47,9 @@ _SWEEPS, _FIRST_MODELS = 4, 10
 
 
 def propose(
-    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, only: Iterable[str] | None = None
-) -> dict[str, Labels]:
+    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, only: Iterable[str] | None = None,
+    method: str | None = None,
+) -> dict[str, Labels]:  # fmt: skip
     """Labels by the name of their frame and method, such as ``"all:k-means"``.
 
     Parameters
@@ -60,6 +61,8 @@ def propose(
         Number of clusters, of all tasks or of each; then only the frame "own" knows them.
     only : iterable of str, optional
         Frames to look in; all by default.
+    method : str, optional
+        The only one that is asked for; others are made where it needs them.
 
     Examples
     --------
@@ -73,16 +76,18 @@ def propose(
     wanted = {"all", "task", "aligned", "own"} if only is None else set(only)
     errors = frames.unsaid(X)
     if m == 1:
-        return _named("all", pooled(X, n_clusters, errors))
+        return _named("all", pooled(X, n_clusters, errors, method))
+    if method == "em" or "aligned" in wanted:
+        method = None
     found: dict[str, Labels] = {}
     around = frames.around_means(X, tasks)
     if wanted & {"all", "aligned"}:
-        found |= _named("all", pooled(X, n_clusters, errors))
+        found |= _named("all", pooled(X, n_clusters, errors, method))
     if wanted & {"task", "aligned"}:
-        found |= _named("task", pooled(around, n_clusters, errors))
+        found |= _named("task", pooled(around, n_clusters, errors, method))
     if wanted & {"own", "aligned"}:
-        found |= _named("own", alone(X, tasks, clusters))
-    if wanted & {"all", "aligned"}:
+        found |= _named("own", alone(X, tasks, clusters, method))
+    if method is None and wanted & {"all", "aligned"}:
         Y, E = frames.directions(X, tasks, n_clusters, errors)
         starts = [found[name] for name in _STARTS_OF_EM if name in found]
         found["all:em"] = frames.described(Y, E, tasks, starts, n_clusters)
@@ -97,17 +102,20 @@ def _named(frame: str, labels: dict[str, Labels]) -> dict[str, Labels]:
     return {f"{frame}:{name}": own for name, own in labels.items()}
 
 
-def pooled(X: Array, n_clusters: int, errors: Array) -> dict[str, Labels]:
-    """Labels of rows that are all of one task; the errors of the columns are those of :func:`frames.unsaid`."""
+def pooled(X: Array, n_clusters: int, errors: Array, method: str | None = None) -> dict[str, Labels]:
+    """Labels of rows that are all of one task, by all methods or one; ``errors`` as :func:`frames.unsaid` has them."""
     C = min(n_clusters, len(X))
     Y, E = frames.directions(X, np.zeros(len(X), dtype=np.int64), C, errors)
     start = k_means(Y, C, 1)
-    return {
-        "k-means": k_means(X, C),
-        "gaussians": mixture(Y, E, C, start, one_shape=False),
-        "one shape": mixture(Y, E, C, start, one_shape=True),
-        "neighbours": spectral(X, C),
-    }
+    found: dict[str, Labels] = {}
+    if method in (None, "k-means"):
+        found["k-means"] = k_means(X, C)
+    for name in ("gaussians", "one shape"):
+        if method in (None, name):
+            found[name] = mixture(Y, E, C, start, one_shape=name == "one shape")
+    if method in (None, "neighbours"):
+        found["neighbours"] = spectral(X, C)
+    return found
 
 
 #: methods of a task alone, by name
@@ -117,15 +125,17 @@ ALONE: dict[str, Callable[[Array, int], Labels]] = {
 }
 
 
-def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> dict[str, Labels]:
-    """Labels of every task alone, the ids of the clusters matched."""
+def alone(
+    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, method: str | None = None
+) -> dict[str, Labels]:  # fmt: skip
+    """Labels of every task alone by all methods or one, the ids of the clusters matched."""
     m, most = int(tasks.max()) + 1, int(np.max(clusters))
-    found = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE}
+    found = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE if method in (None, name)}
     for task, number in enumerate(np.broadcast_to(clusters, m).tolist()):
         rows = np.flatnonzero(tasks == task)
         C = min(number, len(rows) - 1)
-        for name, method in ALONE.items() if C > 1 else ():
-            found[name][rows] = method(X[rows], C)
+        for name in found if C > 1 else ():
+            found[name][rows] = ALONE[name](X[rows], C)
     return {name: matched(X, tasks, labels, most) for name, labels in found.items()}
 
 

@@ -298,56 +298,76 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     return Choice(best, tried, frame, spec, outcome, _reason(tried, best), own, offsets, apart)
 
 
-def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, Labels], Judge]:
-    """All candidates by name: cheap ones, and what descents make of the best of them; and their judge."""
-    X, tasks = question.X, question.tasks
-    only = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
-    if np.ptp(question.clusters) > 0 or (not COUPLINGS[question.method].learns and question.n_tasks > 1):
-        only = {"own"}
+def labellings(
+    question: Question, options: SearchOptions, method: str | None = None
+) -> tuple[dict[str, Labels], Judge]:  # fmt: skip
+    """All candidates by name: cheap ones, and what descents, or one of them, make of the best; and their judge."""
+    X, tasks, several = question.X, question.tasks, question.n_tasks > 1
+    wanted, methods = _looked_at(question)
     with phase("choosing: standard methods"):
-        found = candidates.propose(X, tasks, question.clusters, only if question.n_tasks > 1 else None)
+        found = candidates.propose(X, tasks, question.clusters, wanted)
     judge = Judge(X, tasks, question.n_clusters, _aligned(question, found))
+    if not methods:
+        return found, judge
+    score = judge.scores(np.stack(list(found.values())))
+    ranked = [list(found)[k] for k in np.argsort(-score.round(6), kind="stable")]
+    own = [name for name in ranked if not several or name.split(":")[0] in ("task", "own")]
+    frame = "task" if COUPLINGS[question.method].learns or not several else "own"
     with phase("choosing: descents"):
-        return found | _descents(question, judge, found, options), judge
+        return found | _descents(question, frame, methods, method, found[own[0]], options), judge
 
 
 def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
-    """What the method of one candidate finds on other rows; for descents, what they make of its best start."""
+    """What the method of one candidate finds on other rows; k-means, the first one, where it is not tried there."""
     frame, method = name.split(":")
-    if question.n_tasks == 1:
-        frame = "all"
-    X, tasks = question.X, question.tasks
-    if method in ("E", "E, linear", "J", "J released", "em"):
-        found, _ = labellings(question, options)
-        names = [own for own in found if own.endswith(f":{method}")]
-        return found[names[0]] if names else next(iter(found.values()))
-    found = candidates.propose(X, tasks, question.clusters, (frame,))
-    return found[f"{frame}:{method}"] if f"{frame}:{method}" in found else next(iter(found.values()))
+    wanted, methods = _looked_at(question)
+    if method in methods:
+        if method.startswith("E"):
+            found, _ = labellings(question, options, method)
+        else:  # J needs no start
+            found = _descents(question, frame, methods, method, None, options)
+        return list(found.values())[-1]
+    if method in ("em", "E, linear", "E", "J", "J released"):
+        method = "em" if method == "em" and question.n_tasks > 1 and wanted & {"all", "aligned"} else "k-means"
+    else:
+        wanted = {frame}
+    found = candidates.propose(question.X, question.tasks, question.clusters, wanted, method)
+    return found.get(f"{frame}:{method}", next(iter(found.values())))
+
+
+def _looked_at(question: Question) -> tuple[set[str], dict[str, KernelSpec]]:
+    """Frames of cheap candidates, and descents with their kernels: none where tasks have no frames of their own."""
+    frames = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
+    if np.ptp(question.clusters) > 0 or (not COUPLINGS[question.method].learns and question.n_tasks > 1):
+        frames = {"own"}
+    if question.n_tasks > 1 and not frames & {"task", "own"}:
+        return frames, {}
+    spec = NARROW if NARROW in question.kernels else question.kernels[0]
+    methods = {"E": spec, "E, linear": LINEAR, "J": spec, "J released": spec}
+    if LINEAR not in question.kernels or spec == LINEAR:
+        del methods["E, linear"]
+    return frames, methods
 
 
 def _descents(
-    question: Question, judge: Judge, found: dict[str, Labels], options: SearchOptions
+    question: Question, frame: str, methods: dict[str, KernelSpec], only: str | None, start: Labels | None,
+    options: SearchOptions,
 ) -> dict[str, Labels]:  # fmt: skip
-    """What E makes of the best labels in tasks' own frames, and what J finds there."""
-    score = judge.scores(np.stack(list(found.values())))
-    ranked = [list(found)[k] for k in np.argsort(-score.round(6), kind="stable")]
-    spec = NARROW if NARROW in question.kernels else question.kernels[0]
+    """What E makes of labels in tasks' own frames, and what J finds there; of all methods or one."""
     weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
     rough = replace(options, n_init=1, single_task_n_init=8, n_seeds=1, polish=False)
     ends: dict[str, Labels] = {}
-    several = question.n_tasks > 1
-    own = [name for name in ranked if not several or name.split(":")[0] in ("task", "own")]
-    frame = "task" if COUPLINGS[question.method].learns or not several else "own"
-    if own:
-        ends[f"{frame}:E"] = _descended(weighed, spec, found[own[0]], rough)
-        if LINEAR in question.kernels and spec != LINEAR:
-            ends[f"{frame}:E, linear"] = _descended(weighed, LINEAR, found[own[0]], rough)
-        lambdas = weighed.lambdas
+    for method, spec in methods.items():
+        if start is not None and method.startswith("E") and only in (None, method):
+            ends[f"{frame}:{method}"] = _descended(weighed, spec, start, rough)
+    if only in (None, "J", "J released"):
+        spec, lambdas = methods["J"], weighed.lambdas
         if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
             lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
         outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
         ends[f"{frame}:J"] = _labels(outcome.point)
-        ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()).point)
+        if only != "J":
+            ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()).point)
     return ends
 
 
