@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust.app.findings import Findings, typical_rows
@@ -34,7 +33,7 @@ from mtclust.app.words import (
     trait_in_words,
 )
 from mtclust.core.tasks import strings_of
-from mtclust.estimators.stability import Stability
+from mtclust.estimators.stability import Stability, searched_anew
 from mtclust.estimators.summary import (
     CLUSTERS_SHOWN,
     FEW_ROWS,
@@ -223,18 +222,16 @@ class Clustering:
         )
         ordered = list(dict.fromkeys(of[np.argsort(-between, kind="stable")].tolist()))
         some = np.arange(0, len(rows.X), -(-len(rows.X) // _REFIT_ROWS))
-        estimator = clone(self.model)
-        if not isinstance(estimator.n_clusters, Mapping):
-            estimator.set_params(n_clusters=self.n_clusters)
+        tasks = self.model.tasks_[rows.task_numbers[some]]
 
         def labels(columns: NDArray[np.bool_]) -> Any:
-            tasks = self.model.tasks_[rows.task_numbers[some]]
-            return clone(estimator).fit(rows.X[some][:, columns], tasks=tasks).labels_
+            return searched_anew(self.model, rows.X[some][:, columns], tasks)
 
         left_out = dict.fromkeys([*ordered[:_LEFT_OUT], ordered[-1]])
         with warnings.catch_warnings(), suppress(ValueError):  # sizes that were given may fit the whole table only
             warnings.simplefilter("ignore")
-            whole = self.model.labels_ if len(some) == len(rows.X) else labels(np.ones(len(of), dtype=bool))
+            all_seen = len(some) == len(rows.X) and self.model.selection_.chosen_on is None
+            whole = self.model.labels_ if all_seen else labels(np.ones(len(of), dtype=bool))
             return {column: float(adjusted_rand_score(whole, labels(of != column))) for column in left_out}
         return {}
 

@@ -306,7 +306,10 @@ def labellings(
     wanted, methods = _looked_at(question)
     with phase("choosing: standard methods"):
         found = candidates.propose(X, tasks, question.clusters, wanted)
-    judge = Judge(X, tasks, question.n_clusters, _aligned(question, found))
+    moved = None  # the rows after every task was moved back by the offset that EM has found
+    if "aligned:em" in found:
+        moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], question.n_clusters)[tasks]
+    judge = Judge(X, tasks, question.n_clusters, moved)
     if not methods:
         return found, judge
     score = judge.scores(np.stack(list(found.values())))
@@ -438,14 +441,6 @@ def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[
     score, separation = judge.scores(labels) + hints, judge.terms(labels)["separation"]
     order = np.argsort(-score.round(6), kind="stable")
     return [Candidate(names[k], labels[k], float(score[k]), float(separation[k])) for k in order]
-
-
-def _aligned(question: Question, found: dict[str, Labels]) -> Array | None:
-    """The rows after every task was moved back by the offset that EM has found; None where it did not look for any."""
-    if "aligned:em" not in found:
-        return None
-    X, tasks = question.X, question.tasks
-    return np.asarray(X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], question.n_clusters)[tasks])
 
 
 def _reason(tried: list[Candidate], best: Candidate | None = None) -> str:

@@ -247,8 +247,8 @@ def sample_rows(
 def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     """Choose what the parameters leave open, on the rows of a sample."""
     index, m = given.index, given.index.n_tasks
-    lambdas = _given_lambdas(params, index)
-    question = _question(params, given, sample, lambdas)
+    lambdas = given_lambdas(params, index)
+    question = question_of(params, given, sample, lambdas)
     choice, view, moves = None, question.view, None
     frame: Frame = "task"
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
@@ -279,7 +279,7 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     return Settings(spec, kernel, frame, criterion, lambda1, lambda2, lambda2 * share, view, choice, question, moves)
 
 
-def _question(params: Params, given: Input, sample: Sample, lambdas: tuple[Array, float] | None) -> Question:
+def question_of(params: Params, given: Input, sample: Sample, lambdas: tuple[Array, float] | None) -> Question:
     """What the arguments leave open, on the rows of a sample; ``lambdas`` are those of all tasks."""
     rows, columns = sample.rows, given.index.columns if params.by_rows else None
     view = View(rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
@@ -331,7 +331,7 @@ def rows_by_task(params: Params, rows: Any, index: TaskIndex) -> TaskIndex:
     return index.by_content(rows) if ordered else index
 
 
-def _given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | None:
+def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | None:
     """λ₁ by task and λ₂ as they are given; where one is, the other is the same."""
     lambda1, lambda2 = params.lambda1, None if params.lambda2 == "auto" else float(params.lambda2)
     if isinstance(lambda1, Mapping):

@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust.choose.choice import Question, labelling
+from mtclust.choose.settings import Input, all_rows, given_lambdas, question_of, rows_by_task
 from mtclust.choose.views import KernelSpec, View
 from mtclust.core.known import placed
 from mtclust.core.labels import (
@@ -257,6 +259,30 @@ def refit_on_subsamples(
     covariance = refitting.covariance
     found = compared(labels, index.offsets, model.n_clusters_, refits, share, covariance)
     return replace(found, rows=index.to_input_order(found.rows))
+
+
+def searched_anew(model: AfterFit, X: Array, tasks: Any) -> Labels:
+    """What the method that found a model's labels finds in other rows or columns; only its kernel, if sizes are given.
+
+    Nothing is chosen again, neither the number of clusters nor frame or method.
+    """
+    chosen, given = model.selection_, model.n_clusters
+    number = given if isinstance(given, Mapping) else model.n_clusters_
+    if not (model._read_params().sizes_open and chosen.candidates):
+        kernel = {} if model.kernel != "auto" else {"kernel": "rbf" if chosen.width else chosen.kernel}
+        width = {"width": chosen.width} if chosen.width else {}
+        return clone(model).set_params(n_clusters=number, **kernel, **width).fit(X, tasks=tasks).labels_
+    params, name = model._read_params(), chosen.candidates[0].name
+    index = rows_by_task(params, X, index_tasks(tasks, len(X)))
+    read = Input(X, index, clusters_per_task(number, index))
+    question = question_of(params, read, all_rows(X, index), given_lambdas(params, index))
+    if not name.endswith(":em"):  # which begins in all frames
+        question = replace(question, frames=("task",))
+    question, places = question.of_tasks(np.arange(index.n_tasks) if index.by_rows is None else index.by_rows)
+    labels = np.empty(len(X), dtype=np.int64)
+    with one_blas_thread():
+        labels[places] = labelling(question, name, params.options)
+    return index.to_input_order(labels)
 
 
 class _Refitting:
