@@ -39,7 +39,7 @@ def test_lambdas_are_constants():
     X, _, tasks = gaussian_tasks(n_tasks=3)
     linear = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(X, tasks=tasks)
     narrow = DMTRC(3, kernel="rbf", width=0.5, sizes="balanced", random_state=0).fit(X, tasks=tasks)
-    for model, expected in ((linear, 0.125 / 4), (narrow, 2.0**-9)):
+    for model, expected in ((linear, 0.125 / 4), (narrow, 2.0**-8 / 4)):
         assert model.selection_["lambda1"] == model.selection_["lambda2"] == expected
         assert "candidates" not in model.selection_
 

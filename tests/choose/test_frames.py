@@ -227,7 +227,7 @@ def test_aligned_tasks_are_stable_and_can_be_asked_for():
     assert together.task_offsets_ is None
     with pytest.raises(ValueError, match='center="aligned" needs sizes="auto"'):
         DMTRC(3, center="aligned", sizes="balanced").fit(X, tasks=tasks)
-    with pytest.raises(ValueError, match=r'center="aligned" needs rows in memory.*kernel of rows'):
+    with pytest.raises(ValueError, match=r'center="aligned" needs rows that are dense.*kernel of rows'):
         DMTRC(3, center="aligned", kernel="precomputed").fit(X @ X.T, tasks=tasks)
 
 

@@ -315,9 +315,9 @@ def _frames(params: Params, given: Input, sample: Sample) -> tuple[Frame, ...]:
     if free and not is_wide(given.rows):
         possible = ("task", "all", "aligned") if params.by_rows else ("task", "all")
     if center not in ("auto", *possible):
+        of_rows = ", and a kernel of rows in place of a precomputed one" if center == "aligned" else ""
         raise ValueError(
-            f'center="{center}" needs rows that are dense or of at most 2 million cells, "aligned" also a kernel of '
-            'rows; use center="task".'
+            f'center="{center}" needs rows that are dense or of at most 2 million cells{of_rows}; use center="task".'
         )
     return possible if center == "auto" else (center,)
 
