@@ -5,11 +5,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 import mtclust
 from mtclust.app.findings import Moments, id_agreement
 from mtclust.app.report.content import report_content
 from mtclust.app.words import figure, percent
+from mtclust.estimators.stability import searched_anew
 
 NUMBER = re.compile(r"(?:higher|lower) (\w+) \(([^;]+); others ([^)]+)\)")
 SHARE = re.compile(r"(\w+) = (\w+) \(([^;]+); others ([^)]+)\)")
@@ -114,6 +116,15 @@ def test_a_column_that_decides_is_named_before_separation_is_spoken_of():
     assert text.index("Leaving out") < text.index("separation")
     assert all(column in text for column in decides)
     assert report_content(found)["verdict"].startswith("Leaving out one column changes the clusters")
+
+
+@pytest.mark.parametrize("sizes", ["auto", "balanced"])
+def test_columns_are_left_out_by_the_method_that_found_the_clusters(sizes):
+    frame = unequal_shops()
+    found = mtclust.cluster(frame, "shop", 2, sizes=sizes)
+    rows = found.rows("test")
+    anew = searched_anew(found.model, rows.X, found.model.tasks_[rows.task_numbers])
+    assert adjusted_rand_score(anew, found.model.labels_) == 1.0, "with all columns it finds the same"
 
 
 def test_cars_weigh_as_many_as_they_are(data_home):

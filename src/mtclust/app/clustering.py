@@ -387,7 +387,7 @@ class Clustering:
         command : str
             How the clusters were made, to be shown at the end.
         stability : bool, default=True
-            Say how stable the clusters are, which takes a few times as long as finding them (:meth:`stability`).
+            Say how stable the clusters are, which takes about as long as finding them (:meth:`stability`).
         """
         from mtclust.app.report import render_report
 

@@ -139,7 +139,8 @@ def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.boo
     intercept = -np.einsum("in,inc->ic", centred.task_means, coefficients)
     if kernel.kind == "linear":
         near = near_zero(rows, centred.offsets) if centred.centred else rows
-        weights = np.stack([_transposed_product(near, part).T for part in coefficients])
+        products = [near.T @ part for part in coefficients]
+        weights = np.stack([(own.toarray() if sp.issparse(own) else np.asarray(own)).T for own in products])
         if near is not rows:  # the task means are those of the rows as they were shifted
             parts = zip(centred.offsets[:-1], centred.offsets[1:])
             intercept = -np.stack([w @ rows[a:b].mean(axis=0) for w, (a, b) in zip(weights, parts)])
@@ -151,8 +152,3 @@ def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.boo
         in_input_order[:, origin.order] = coefficients
         return DecisionModel(kernel, None, in_input_order, intercept, present)
     return DecisionModel(kernel, rows, coefficients, intercept, present, origin.centres)
-
-
-def _transposed_product(rows: Any, part: Array) -> Array:
-    product = rows.T @ part
-    return product.toarray() if sp.issparse(product) else np.asarray(product)

@@ -159,12 +159,6 @@ class ChunkedIndex(TaskIndex):
         return labels.with_plain_ids(single, n_clusters, free)
 
 
-def chunked_index(table: ChunkedTable) -> ChunkedIndex:
-    """The tasks of rows in chunks."""
-    none = np.empty(0, dtype=np.int64)
-    return ChunkedIndex(table.layout.names, none, none, table.layout.offsets, table=table)
-
-
 def fit_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
     """Cluster the rows of a Dask collection; see :meth:`MultitaskClusterer.fit`."""
     params = estimator._read_params()
@@ -182,8 +176,9 @@ def _fit(estimator: MultitaskClusterer, params: Params, engine: Engine, table: T
     engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
     if n <= ALL_ROWS:
         return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
-    rows = ChunkedTable(engine, table, layout)
-    return estimator._fit_rows(params, rows, rows_by_task(params, rows, chunked_index(rows)), "primal")
+    rows, none = ChunkedTable(engine, table, layout), np.empty(0, dtype=np.int64)
+    index = ChunkedIndex(layout.names, none, none, layout.offsets, table=rows)
+    return estimator._fit_rows(params, rows, rows_by_task(params, rows, index), "primal")
 
 
 def _check_possible(params: Params) -> None:

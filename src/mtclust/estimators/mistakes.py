@@ -25,7 +25,11 @@ _SPREAD_ROWS = 10_000
 
 def check_input(X: Any, y: Any, tasks: Any, known: Any, task_column: Any) -> None:
     """Look for mistakes in the arguments of ``fit``."""
-    _several_tables(X)
+    if isinstance(X, list | tuple) and len(X) and all(np.ndim(table) == 2 for table in X):
+        raise ValueError(
+            f"X is a list of {len(X)} tables; stack them first: X, tasks = mtclust.stack_tasks(tables), then "
+            "fit(X, tasks=tasks)."
+        )
     columns = _column_names(X)
     if isinstance(tasks, str) and tasks in columns:
         raise ValueError(
@@ -116,14 +120,6 @@ def _first(index: Any) -> str:
 
 def _column_names(X: Any) -> list[Any]:
     return list(X.columns) if hasattr(X, "columns") else []
-
-
-def _several_tables(X: Any) -> None:
-    if isinstance(X, list | tuple) and len(X) and all(np.ndim(table) == 2 for table in X):
-        raise ValueError(
-            f"X is a list of {len(X)} tables; stack them first: X, tasks = mtclust.stack_tasks(tables), then "
-            "fit(X, tasks=tasks)."
-        )
 
 
 def _is_categorical(y: Any) -> bool:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array
 from mtclust.choose.views import is_wide
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.labels import SizeBounds, neutral_bounds, parse_sizes, same_for_all_clusters
+from mtclust.core.labels import neutral_bounds, parse_sizes, same_for_all_clusters
 from mtclust.core.membership import probabilities
 from mtclust.core.model import DecisionModel
 from mtclust.core.order import content_order
@@ -90,15 +90,22 @@ class NewTask:
 def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator."""
     kept, params = model._kept, model._read_params()
-    given = _rows_of_new_task(model, X, kept.n_columns)
+    given: Any = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=model)
+    expected, got = kept.n_columns, given.shape[1]
+    if got != expected:
+        hint = " Leave the task column out: all rows are of the new task." if got == expected + 1 else ""
+        raise ValueError(f"X has {got} features, but {type(model).__name__} was fitted on {expected}.{hint}")
+    given = given.toarray() if sp.issparse(given) and not is_wide(given) else given
     order = content_order(given).of_rows(np.zeros(given.shape[0], dtype=np.int64)) if params.by_rows else None
     rows = given if order is None else given[order]
     if sizes is None:
         sizes = model.sizes if same_for_all_clusters(model.sizes) else "auto"
     if isinstance(kept, CommonKept):
         return _by_common_model(model, kept, given, sizes)
-    bounds = _bounds_of_new_task(model, kept, sizes, rows.shape[0])
     open_sizes = isinstance(sizes, str) and sizes == "auto"  # then random_state has no effect, as in fit
+    bounds = parse_sizes(sizes, [rows.shape[0]], model.n_clusters_)
+    if open_sizes and not CRITERIA[kept.criterion].exchanges:
+        bounds = neutral_bounds(np.array([rows.shape[0]]), np.array([model.n_clusters_]))
     rng = np.random.default_rng(0) if open_sizes else generator_of(model.random_state)
     options = replace(params.options, n_jobs=None)
     with one_blas_thread():
@@ -126,18 +133,3 @@ def _by_common_model(model: AfterFit, kept: CommonKept, rows: Any, sizes: Any) -
     coupled = COUPLINGS[model._read_params().method_of(m)].couples_labels
     covariance, row = (np.full((m, m), 1.0 / m), np.ones(m)) if coupled else (None, None)
     return NewTask(labels, covariance, row, float("nan"), common, rows.shape[1])
-
-
-def _bounds_of_new_task(model: AfterFit, kept: Any, sizes: Any, n_rows: int) -> SizeBounds:
-    left_open = isinstance(sizes, str) and sizes == "auto"
-    if left_open and not CRITERIA[kept.criterion].exchanges:
-        return neutral_bounds(np.array([n_rows]), np.array([model.n_clusters_]))
-    return parse_sizes(sizes, [n_rows], model.n_clusters_)
-
-
-def _rows_of_new_task(model: AfterFit, X: Any, expected: int) -> Any:
-    rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=model)
-    if rows.shape[1] != expected:
-        hint = " Leave the task column out: all rows are of the new task." if rows.shape[1] == expected + 1 else ""
-        raise ValueError(f"X has {rows.shape[1]} features, but {type(model).__name__} was fitted on {expected}.{hint}")
-    return rows.toarray() if sp.issparse(rows) and not is_wide(rows) else rows

@@ -89,27 +89,24 @@ def _within_task(rows: Any, a: int, b: int, kernel: Kernel | None) -> Array:
     if n > _MOST_REFERENCES:
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:_MOST_REFERENCES])
     nearest = min(NEIGHBOURS, len(chosen) - 1)
-    squares = None if kernel is None else _self_products(rows, a, b, kernel)
+    squares = np.empty(0) if kernel is None else _self_products(rows, a, b, kernel)
     step = max(1, _BLOCK // len(chosen))
     result = np.empty(n)
     for begin in range(0, n, step):
         end = min(n, begin + step)
-        squared = _squared(rows, np.arange(a + begin, a + end), a + chosen, kernel)
-        if squares is not None:
-            squared = squares[begin:end, None] + squares[chosen] - 2.0 * squared
+        these, those = np.arange(a + begin, a + end), a + chosen
+        if kernel is None:
+            squared = np.asarray(euclidean_distances(rows[these], rows[those], squared=True), dtype=np.float64)
+        else:
+            precomputed = kernel.kind == "precomputed"
+            product = rows[np.ix_(these, those)] if precomputed else kernel(rows[these], rows[those])
+            squared = squares[begin:end, None] + squares[chosen] - 2.0 * product
         own = np.searchsorted(chosen, np.arange(begin, end))
         inside = np.flatnonzero(chosen[np.minimum(own, len(chosen) - 1)] == np.arange(begin, end))
         squared[inside, own[inside]] = np.inf
         closest = np.partition(squared, nearest - 1, axis=1)[:, :nearest]
         result[begin:end] = np.sqrt(np.maximum(closest, 0.0)).mean(axis=1)
     return result
-
-
-def _squared(rows: Any, these: NDArray[np.int64], those: NDArray[np.int64], kernel: Kernel | None) -> Array:
-    """Squared distances, or the values of the kernel where there is one."""
-    if kernel is None:
-        return np.asarray(euclidean_distances(rows[these], rows[those], squared=True), dtype=np.float64)
-    return rows[np.ix_(these, those)] if kernel.kind == "precomputed" else kernel(rows[these], rows[those])
 
 
 def _self_products(rows: Any, a: int, b: int, kernel: Kernel) -> Array:

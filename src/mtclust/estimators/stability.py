@@ -266,13 +266,16 @@ def searched_anew(model: AfterFit, X: Array, tasks: Any) -> Labels:
 
     Nothing is chosen again, neither the number of clusters nor frame or method.
     """
-    chosen, given = model.selection_, model.n_clusters
-    number = given if isinstance(given, Mapping) else model.n_clusters_
-    if not (model._read_params().sizes_open and chosen.candidates):
-        kernel = {} if model.kernel != "auto" else {"kernel": "rbf" if chosen.width else chosen.kernel}
-        width = {"width": chosen.width} if chosen.width else {}
-        return clone(model).set_params(n_clusters=number, **kernel, **width).fit(X, tasks=tasks).labels_
-    params, name = model._read_params(), chosen.candidates[0].name
+    chosen, params = model.selection_, model._read_params()
+    number = model.n_clusters if isinstance(model.n_clusters, Mapping) else model.n_clusters_
+    if not (params.sizes_open and chosen.candidates):
+        anew = clone(model).set_params(n_clusters=number)
+        if chosen.candidates and chosen.width is not None:
+            anew.set_params(kernel="rbf", width=chosen.width)
+        elif chosen.candidates:
+            anew.set_params(kernel=chosen.kernel)
+        return anew.fit(X, tasks=tasks).labels_
+    name = chosen.candidates[0].name
     index = rows_by_task(params, X, index_tasks(tasks, len(X)))
     read = Input(X, index, clusters_per_task(number, index))
     question = question_of(params, read, all_rows(X, index), given_lambdas(params, index))

@@ -62,21 +62,17 @@ def store(
     estimator.task_groups_ = [index.names[group].tolist() for group in outcome.groups]
     estimator.history_ = point.history
     estimator.n_iter_, estimator.converged_ = point.n_iter, point.converged
+    form: dict[str, Any] = {"form": prepared.form}  # how the rows were held
+    if prepared.form != "dual":
+        words = prepared.problem.features.described.format(prepared.problem.data.moments.n_features)
+        form |= {"features": words, "certified": point.certified}
     estimator.selection_ = selection_of(
-        params, prepared.settings, prepared.sample, index.names, **_form_of(prepared, point),
+        params, prepared.settings, prepared.sample, index.names, **form,
         n_components=_store_coupling(estimator, params, problem, point), task_similarity=outcome.similarity, **decided,
     )  # fmt: skip
     if outcome.relaxation is not None:
         _store_relaxation(estimator, index, outcome)
     return outcome
-
-
-def _form_of(prepared: Prepared, point: Point) -> dict[str, Any]:
-    """How the rows were held, for ``selection_``."""
-    if prepared.form == "dual":
-        return {"form": "dual"}
-    features, n_features = prepared.problem.features, prepared.problem.data.moments.n_features
-    return {"form": "primal", "features": features.described.format(n_features), "certified": point.certified}
 
 
 def _store_coupling(estimator: AfterFit, params: Params, problem: Any, point: Point) -> int | None:

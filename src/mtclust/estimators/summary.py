@@ -287,8 +287,9 @@ def cautions(
     Rows far from all others
     """
     facts = facts or Facts.of(model)
+    unclear = [Caution("No clear clusters", facts.separated)] if facts.standing == "none" else []
     found = [
-        *_search(model), *_separation(facts), *_stability(facts), *_apart(model), *_sizes(model),
+        *_search(model), *unclear, *_stability(facts), *_apart(model), *_sizes(model),
         *_one_task_each(model), *_outliers(model),
         *_warnings([getattr(entry, "message", entry) for entry in warned], facts),
     ]  # fmt: skip
@@ -310,10 +311,6 @@ def _search(model: AfterFit) -> list[Caution]:
         )
         return [Caution("Not converged", text + advice("Raise max_iter or tol.", "Try another --seed."))]
     return []
-
-
-def _separation(facts: Facts) -> list[Caution]:
-    return [Caution("No clear clusters", facts.separated)] if facts.standing == "none" else []
 
 
 def _stability(facts: Facts) -> list[Caution]:

@@ -297,7 +297,9 @@ def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Arr
         return prices
     rows = source.take(task, first_rows(n))
     weights, constant = data.moments.on_raw(task, W)
-    return prices_from(scores_of(rows, weights) + constant, n, prices, lower, upper)
+    share = len(rows) / n
+    low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
+    return exact_labels(-(scores_of(rows, weights) + constant), low, high, prices, recurse=True)[1]
 
 
 def first_rows(n: int) -> NDArray[np.int64]:
@@ -305,13 +307,6 @@ def first_rows(n: int) -> NDArray[np.int64]:
     if n <= _FEW_ENOUGH:
         return np.empty(0, dtype=np.int64)
     return spread_positions(n, max(_FIRST_ROWS, round(n**_FIRST_POWER)))
-
-
-def prices_from(scores: Array, n: int, prices: Array, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> Array:
-    """Prices of a task of n rows from the scores of some of them."""
-    share = len(scores) / n
-    low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
-    return exact_labels(-scores, low, high, prices, recurse=True)[1]
 
 
 def scores_of(block: NDArray[Any], weights: Array) -> Array:
@@ -329,7 +324,9 @@ def rows_near_boundary(source: Blocks, data: Data, fit: Labelled, i: int, factor
     if n <= FEW_ROWS:
         near = np.arange(n)
         return NearRows(near, np.full(n, np.inf), source.take(i, near), task.labels.copy(), True)
-    pull = 2 * largest_pull(moments, i, factor, data.bounds.n_clusters)
+    a, _ = code_scale(data.bounds.n_clusters)
+    norm = float(np.abs(factor @ factor.T).sum(axis=0).max())  # at least the largest eigenvalue of Q
+    pull = 2 * (2 * a * (2.0 / n) * float(moments.largest[i]) * norm)  # of two rows, 2a‖ψ‖² each at most
     if task.gaps is not None:
         found = _near_by_gaps(source, data, fit, i, pull, task.gaps)
         if found is not None:
@@ -379,25 +376,13 @@ def eagerness(scores: Array, labels: NDArray[np.int32]) -> Array:
     return np.asarray(scores.max(axis=1, initial=-np.inf) - own)
 
 
-def largest_pull(moments: Moments, task: int, factor: Array, n_clusters: int) -> float:
-    """A bound of 2a‖ψ‖² over the rows of a task."""
-    a, _ = code_scale(n_clusters)
-    norm = float(np.abs(factor @ factor.T).sum(axis=0).max())  # at least the largest eigenvalue of Q
-    return 2 * a * (2.0 / int(moments.sizes[task])) * float(moments.largest[task]) * norm
-
-
-def pulls_of(moments: Moments, task: int, factor: Array, rows: NDArray[Any], n_clusters: int) -> Array:
-    """2a‖ψ‖² of some rows of a task."""
-    a, _ = code_scale(n_clusters)
-    Psi = np.sqrt(2.0 / int(moments.sizes[task])) * (moments.centred(task, rows) @ factor)
-    return 2 * a * np.einsum("ij,ij->i", Psi, Psi)
-
-
 def candidates(
     moments: Moments, task: int, factor: Array, near: NearRows, n_clusters: int
 ) -> tuple[NDArray[np.int64], bool]:
     """Which of the rows near a boundary an exchange is tried with, and whether these are all it could involve."""
-    eager = near.wants + pulls_of(moments, task, factor, near.rows, n_clusters)
+    a, _ = code_scale(n_clusters)
+    Psi = np.sqrt(2.0 / int(moments.sizes[task])) * (moments.centred(task, near.rows) @ factor)
+    eager = near.wants + 2 * a * np.einsum("ij,ij->i", Psi, Psi)
     keep = np.flatnonzero(eager + eager.max(initial=-np.inf) > 0)
     if len(keep) <= MOST_CANDIDATES:
         return keep, near.complete

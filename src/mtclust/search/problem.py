@@ -386,7 +386,10 @@ class Problem(Coupled):
             kernel, ridge, n_init = self.kernel, self.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
         else:
             kernel, ridge, n_init = self.coupling.gain_kernel(Z), np.ones(self.n_tasks), options.n_init
-        seeds = [_seed_of(self.kernel[a:b, a:b], first) for a, b in zip(self.offsets[:-1], self.offsets[1:])]
+        # a seed follows from the rows of a task, not from its name or place
+        parts = [self.kernel[a:b, a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:])]
+        told = [np.array([len(own), np.abs(own).sum().round(_DIGITS)]) for own in parts]
+        seeds = [zlib.crc32(own.tobytes(), first) for own in told]
         jobs = (
             delayed(self.criterion.starts_of_task)(
                 kernel[a:b, a:b], float(ridge[i]), self.bounds.lower[i], self.bounds.upper[i], n_init, seeds[i]
@@ -519,11 +522,6 @@ class Problem(Coupled):
             self.lambda2, None if self.features is None else self.features.rank, origin.centres is not None,
             self.criterion.name,
         )  # fmt: skip
-
-
-def _seed_of(kernel: Array, first: int) -> int:
-    """A seed for the starts of a task that follows from its rows, not from its name or place."""
-    return zlib.crc32(np.array([len(kernel), np.abs(kernel).sum().round(_DIGITS)]).tobytes(), first)
 
 
 def predictions_left_out(at: Conditioned, codes: Array, offsets: NDArray[np.int64], centred: bool) -> Array:

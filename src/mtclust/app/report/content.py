@@ -95,6 +95,9 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     shown = sorted(largest, key=order.index)
     drawn, places = positions(rows.X, rows.task_numbers, shown)
     careful = cautions(model, found.warned, found.names, facts)
+    verdict = [columns_in_words(found.without) if facts.standing != "none" else "", facts.separated, facts.stable]
+    if careful:
+        verdict.append(f"{len(careful)} thing{'s' * (len(careful) > 1)} to know before you trust them: see below.")
     of = f" ({found.encoder.task_column})" if found.encoder.task_column else ""
     rows_of_tasks = f"{facts.n_rows:,} rows in {facts.n_tasks} task{'s' if len(names) > 1 else ''}{of}"
     first = ids_in_words(found)
@@ -111,7 +114,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "columns": found.encoder.describe(),
         "first": first,
         "headline": facts.headline(rows_of_tasks, ids_differ=bool(first)),
-        "verdict": _verdict(found, facts, len(careful)),
+        "verdict": " ".join(filter(None, verdict)),
         "in_words": [
             {"cluster": c, "share": percent(size / facts.n_rows), "words": cluster_in_words(found, c)}
             for c, size in enumerate(sizes.sum(axis=0))
@@ -141,14 +144,6 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
 
 
 # -- the first screen --------------------------------------------------------------------------------------------------
-
-
-def _verdict(found: Clustering, facts: Facts, n_cautions: int) -> str:
-    """How far the clusters can be trusted, in a few sentences."""
-    sentences = [columns_in_words(found.without) if facts.standing != "none" else "", facts.separated, facts.stable]
-    if n_cautions:
-        sentences.append(f"{n_cautions} thing{'s' if n_cautions > 1 else ''} to know before you trust them: see below.")
-    return " ".join(filter(None, sentences))
 
 
 def _key_figures(facts: Facts) -> list[dict[str, str]]:

@@ -126,21 +126,16 @@ def table_of_frames(given: Any, task: Any, *, common_columns: bool = False) -> T
             f"{option('task')} is needed: the column that says which task a row belongs to. The columns are "
             f"{shown_columns(table.frame.columns.tolist())}. Or give a mapping from the names of tasks to their tables."
         )
-    name = _column_name(task, frame)
-    if name is None:
+    if isinstance(task, Iterable) and not isinstance(task, str) and not (
+        isinstance(task, tuple) and task in frame.columns
+    ):  # one task per row  # fmt: skip
         return _with_tasks(table, _aligned(task, frame.index), "task is missing in")
+    name = str(task)  # not all names of columns are strings
     if name not in table.frame.columns and task in frame.index.names:
         raise TableError(
             f"task: {name!r} is a level of the table's index, not a column; give table.reset_index({name!r})."
         )
     return _with_task_column(table, name)
-
-
-def _column_name(task: Any, frame: Any) -> str | None:
-    """The column that ``task`` names, as a string, since not all names are; None where it is one task per row."""
-    if isinstance(task, str) or not isinstance(task, Iterable):
-        return str(task)
-    return str(task) if isinstance(task, tuple) and task in frame.columns else None
 
 
 def as_pandas(given: Any) -> Any:
