@@ -23,6 +23,7 @@ from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import (
     EFFORT,
+    LEAST_ROWS,
     Input,
     Params,
     Sample,
@@ -234,6 +235,8 @@ def _searched_on_few(
     part = proportional(bounds.restrict(sample.tasks), index.sizes[sample.tasks], sample.index.sizes)
     starts = options.single_task_n_init or options.n_init
     n_init = max(min(options.n_init, 2), options.n_init // EFFORT)
+    if sample.index.sizes.max() <= LEAST_ROWS:  # so many tasks that restarts would cost more than they gain
+        n_init = 1
     rough = replace(options, n_init=n_init, single_task_n_init=starts, polish=False)
     return solve(few.with_bounds(part), rough, rng)
 

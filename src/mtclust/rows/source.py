@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-#: rows of a sparse block, and rows up to which single ones are exchanged in the end
-_SPARSE_ROWS, _MOST_EXCHANGED = 1024, 30_000
+#: rows of a sparse block; rows in all, and of a task, up to which single ones are exchanged in the end
+_SPARSE_ROWS, _MOST_EXCHANGED, _SMALL_TASK = 1024, 30_000, 1000
 
 
 class LocalRows(ABC):
@@ -47,9 +47,9 @@ class LocalRows(ABC):
     def shift(self) -> NDArray[Any] | None:
         return None
 
-    @property
-    def is_exchanged(self) -> bool:
-        return int(self.offsets[-1]) <= _MOST_EXCHANGED
+    def exchanged(self, tasks: list[int]) -> list[int]:
+        few = int(self.offsets[-1]) <= _MOST_EXCHANGED
+        return [i for i in tasks if few or self.offsets[i + 1] - self.offsets[i] <= _SMALL_TASK]
 
     def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
         return [self.take(task, where) for task, where in enumerate(positions)]
