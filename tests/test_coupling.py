@@ -163,7 +163,7 @@ def test_both_factorisations_answer_alike(method, lambda1, smallest):
         values[0] = smallest
     Z = (vectors * (values / values.sum())) @ vectors.T
     kind = COUPLINGS[method]
-    rows, columns = (kind.of(kernel, offsets, np.array(lambda1), 0.1, part).condition(Z) for part in (None, table))
+    rows, columns = (kind(kernel, offsets, np.array(lambda1), 0.1, part).condition(Z) for part in (None, table))
     alpha, change = rows.alpha(codes), rng.normal(size=(18, 3))
     assert columns.objective(codes) == pytest.approx(rows.objective(codes), rel=1e-10)
     pairs = [

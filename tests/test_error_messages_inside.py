@@ -18,7 +18,6 @@ import mtclust
 from mtclust import DSTC
 from mtclust.core import coupling
 from mtclust.core import kernels as features
-from mtclust.core.coupling import _inverse_of
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
 from paper.datasets.files import read_members
@@ -93,8 +92,12 @@ def test_workers_that_die_again_and_again_are_explained_by_their_memory():
 
 
 def test_a_system_that_cannot_be_inverted_names_what_to_raise():
+    with pytest.raises(np.linalg.LinAlgError, match=r"not positive definite.*raise lambda1 and lambda2\."):
+        coupling.inverse_of_factor(np.zeros((2, 2), order="F"))
+    solver = coupling.Relationship(np.eye(2)[None], np.array([0, 2]), 0.1, 0.1).condition(np.eye(1))
+    solver._inner[:] = 0.0
     with pytest.raises(np.linalg.LinAlgError, match=r"system of the models is singular; raise lambda1 and lambda2\."):
-        _inverse_of((np.zeros((2, 2)), True))
+        solver.blocks()
 
 
 def test_an_experiment_names_columns_and_data_sets_it_does_not_know():

@@ -68,7 +68,9 @@ def many_tasks(seed=0, m=8, d=4):
     grams, problem = example.data.moments.normalised_gram, example.problem
 
     def relationship(rank=None):
-        return Relationship(grams, problem.offsets, float(problem.lambda1[0]), problem.lambda2, rank)
+        system = Relationship(grams, problem.offsets, float(problem.lambda1[0]), problem.lambda2)
+        system.rank = rank
+        return system
 
     return example.b(), relationship(), relationship
 
@@ -140,7 +142,7 @@ def test_closed_form_of_models_that_vanish_is_uncoupled():
 
 def equal_tasks(m, r, lambda1=None):
     grams = np.broadcast_to(np.eye(r), (m, r, r))
-    return Relationship.of(grams, np.arange(m + 1), np.full(m, 0.1) if lambda1 is None else lambda1, 0.1)
+    return Relationship(grams, np.arange(m + 1), np.full(m, 0.1) if lambda1 is None else lambda1, 0.1)
 
 
 def test_full_omega_while_it_is_cheap_and_spiked_beyond():

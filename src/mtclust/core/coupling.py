@@ -30,9 +30,9 @@ multitask kernels (24) and (14) and of its models (25) and (15).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -57,57 +57,10 @@ _SPIKED_SIZE = 400
 #: products of weights that are held at once
 _WEIGHTED_AT_ONCE = 2**20
 
-
-class Conditioned(Protocol):
-    """The quadratic problem in the labels for one fixed coupling matrix, from either factorisation.
-
-    Seen by one task it is ½⟨Y_i, M_ii Y_i⟩ + ⟨Y_i, L_i⟩.
-    """
-
-    coupling: Any
-
-    Z: Array
-
-    def block(self, task: int) -> Array:
-        """M_ii, contiguous."""
-
-    def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
-        """L_i = (MY)_i − M_ii Y_i; MY is computed where ``alpha`` does not give it."""
-
-    def alpha(self, codes: Array) -> Array:
-        """MY."""
-
-    def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
-        """MY after the codes of one task have changed."""
-
-    def objective(self, codes: Array) -> float:
-        """½⟨Y, MY⟩."""
-
-    def diagonal(self) -> Array:
-        """Diagonal of M."""
-
-    def closed_form(self, codes: Array) -> Array:
-        """The coupling matrix that is optimal for the models W of these labels."""
-
-    def predictors(self, codes: Array) -> Array:
-        """Coefficients A (m × N × C): task i scores a row by its centred, scaled kernel row times A_i."""
-
-
-class Solver(Protocol):
-    """The models for one fixed coupling matrix, from the mr × mr factorisation, of rows that are not at hand.
-
-    What a task's rows see of the others is the block Q_i of the inverse: an exchange of rows changes J through
-    ψ = √(2/n_i) φ Q_i^½ only.
-    """
-
-    @property
-    def Z(self) -> Array: ...
-
-    def models(self, b: Array) -> Array:
-        """W (m × r × C) of b (m × r × C)."""
-
-    def blocks(self) -> Array:
-        """Q_i of all tasks (m × r × r): their own blocks of the inverse."""
+_NOT_POSITIVE = (
+    "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
+    "semidefinite; if it is, raise lambda1 and lambda2."
+)
 
 
 def upper_factor(matrix: Array) -> Array:
@@ -115,7 +68,7 @@ def upper_factor(matrix: Array) -> Array:
     # the transpose of a C-ordered matrix is the same matrix in the order LAPACK works in: nothing is copied
     factor, info = lapack.dpotrf(matrix.T, lower=0, clean=1, overwrite_a=1)
     if info != 0:
-        raise _not_positive()
+        raise np.linalg.LinAlgError(_NOT_POSITIVE)
     return factor
 
 
@@ -123,22 +76,10 @@ def inverse_of_factor(factor: Array) -> Array:
     """The symmetric inverse from an upper Cholesky factor, which is overwritten."""
     upper, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
     if info != 0:
-        raise _not_positive()
+        raise np.linalg.LinAlgError(_NOT_POSITIVE)
     inverse = upper.T + upper
     inverse.flat[:: len(inverse) + 1] *= 0.5
     return inverse
-
-
-def symmetric_inverse(matrix: Array) -> Array:
-    """Inverse of a symmetric positive definite matrix, which is overwritten, through its Cholesky factor."""
-    return inverse_of_factor(upper_factor(matrix))
-
-
-def _not_positive() -> np.linalg.LinAlgError:
-    return np.linalg.LinAlgError(
-        "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
-        "semidefinite; if it is, raise lambda1 and lambda2."
-    )
 
 
 def symmetric_eigen(S: Array) -> tuple[Array, Array]:
@@ -208,19 +149,13 @@ def leading_eigenvectors(matrix: Array, k: int) -> tuple[Array, Array]:
     return values[-k:], (block @ turned)[:, -k:]
 
 
-def root_of_gain(Z: Array, lambda1: Array | float, lambda2: float) -> Array:
+def root_of_gain(Z: Array, lambda1: Array, lambda2: float) -> Array:
     """G^½ with G = Z(λ₁Z + λ₂I)⁻¹, through the eigenvectors of Z unless λ₁ differs by task."""
-    ridge = np.asarray(lambda1)
-    if ridge.ndim and np.any(ridge != ridge[0]):
-        return gain_root(gain_matrix(Z, lambda1, lambda2))
-    values, vectors = np.linalg.eigh(Z)
+    equal = not np.any(lambda1 != lambda1[0])
+    values, vectors = np.linalg.eigh(Z if equal else gain_matrix(Z, lambda1, lambda2))
     values = np.maximum(values, 0.0)
-    return (vectors * np.sqrt(values / (ridge.flat[0] * values + lambda2))) @ vectors.T
-
-
-def gain_root(G: Array) -> Array:
-    eigenvalues, vectors = np.linalg.eigh(G)
-    return (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T
+    gains = values / (lambda1[0] * values + lambda2) if equal else values
+    return (vectors * np.sqrt(gains)) @ vectors.T
 
 
 def objective(b: Array, W: Array) -> float:
@@ -240,30 +175,84 @@ def whitened(Q: Array) -> Array:
         return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
 
 
-def _inverse_of(factor: tuple[Array, bool]) -> Array:
-    """The symmetric inverse from a lower Cholesky factor."""
-    lower, info = lapack.dpotri(factor[0], lower=1)
-    if info != 0:
-        raise np.linalg.LinAlgError("the system of the models is singular; raise lambda1 and lambda2.")
-    lower = np.tril(lower)
-    return lower + np.tril(lower, -1).T
+class Conditioned:
+    """The quadratic problem in the labels for one fixed coupling matrix, from either factorisation.
+
+    Seen by one task it is ½⟨Y_i, M_ii Y_i⟩ + ⟨Y_i, L_i⟩. As it is here every task stands alone, given Z: M is
+    block-diagonal, M_ii = (K_i + (n_i/2)I)⁻¹ with the task's kernel K_i, and L_i = 0.
+    """
+
+    def __init__(self, coupling: Any, Z: Array, blocks: Iterable[Array] = ()) -> None:
+        self.coupling, self.Z = coupling, Z
+        self._blocks = dict(enumerate(blocks))
+
+    def block(self, task: int) -> Array:
+        """M_ii, contiguous."""
+        return self._blocks[task]
+
+    def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
+        """L_i = (MY)_i − M_ii Y_i; MY is computed where ``alpha`` does not give it."""
+        return np.zeros((len(self.block(task)), codes.shape[1]))
+
+    def alpha(self, codes: Array) -> Array:
+        """MY."""
+        return np.concatenate([self.block(i) @ codes[rows] for i, rows in enumerate(self.coupling.slices)])
+
+    def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
+        """MY after the codes of one task have changed."""
+        alpha = alpha.copy()
+        alpha[self.coupling.slices[task]] += self.block(task) @ change
+        return alpha
+
+    def objective(self, codes: Array) -> float:
+        """½⟨Y, MY⟩."""
+        return 0.5 * float(np.vdot(codes, self.alpha(codes)))
+
+    def diagonal(self) -> Array:
+        """Diagonal of M."""
+        return np.concatenate([self.block(task).diagonal() for task in range(self.coupling.n_tasks)])
+
+    def pieces(self) -> list[tuple[slice, Array]]:
+        """M by the blocks that it falls into, each with its rows."""
+        return [(rows, self.block(i)) for i, rows in enumerate(self.coupling.slices)]
+
+    def closed_form(self, codes: Array) -> Array:
+        """The coupling matrix that is optimal for the models W of these labels."""
+        return np.asarray(self.coupling.closed_form_of_rows(self, codes))
+
+    def predictors(self, codes: Array) -> Array:
+        """Coefficients A (m × N × C): task i scores a row by its centred, scaled kernel row times A_i."""
+        return np.asarray(self.coupling.predictors(self, codes))
 
 
-def _split(matrix: Array, n_blocks: int) -> Array:
-    """Blocks of a matrix, shape (k, k, r, r)."""
-    r = len(matrix) // n_blocks
-    return np.ascontiguousarray(matrix.reshape(n_blocks, r, n_blocks, r).transpose(0, 2, 1, 3))
+class Solver:
+    """The models for one fixed coupling matrix, from the mr × mr factorisation, of rows that are not at hand.
 
+    What a task's rows see of the others is the block Q_i of the inverse: an exchange of rows changes J through
+    ψ = √(2/n_i) φ Q_i^½ only. As it is here every task stands alone, given Z: W_i = R(I + R A_i R)⁻¹R b_i, R = G^½.
+    Inverses are formed when the blocks are asked for, unless they are given.
+    """
 
-def _weighted(blocks: Array, weights: Array) -> Array:
-    """Σ_kl w_ik w_il B_kl for every row i of the weights, shape (m, r, r)."""
-    (k, _, r, _), m = blocks.shape, len(weights)
-    flat, result = blocks.reshape(k * k, r * r), np.empty((m, r * r))
-    step = max(1, _WEIGHTED_AT_ONCE // (k * k))
-    for first in range(0, m, step):
-        part = weights[first : first + step]
-        np.matmul((part[:, :, None] * part[:, None, :]).reshape(len(part), -1), flat, out=result[first : first + step])
-    return result.reshape(m, r, r)
+    def __init__(self, Z: Any, inner: Array, root: Array, blocks: Array | None = None) -> None:
+        self._Z, self._inner, self._root, self._blocks = Z, inner, root, blocks
+
+    @cached_property
+    def Z(self) -> Array:
+        """The coupling matrix; of very many tasks only formed where it is asked for."""
+        return self._Z.dense() if isinstance(self._Z, Spiked) else self._Z
+
+    def models(self, b: Array) -> Array:
+        """W (m × r × C) of b (m × r × C)."""
+        if self._blocks is not None:
+            return self._blocks @ b
+        return np.asarray(self._root @ np.linalg.solve(self._inner, self._root @ b))
+
+    def blocks(self) -> Array:
+        """Q_i of all tasks (m × r × r): their own blocks of the inverse."""
+        if self._blocks is None:
+            inverses = self._root @ np.linalg.inv(self._inner) @ self._root
+            self._blocks = 0.5 * (inverses + inverses.transpose(0, 2, 1))
+        return self._blocks
 
 
 class BaseCoupling:
@@ -272,6 +261,16 @@ class BaseCoupling:
     To add one, inherit this class, say in ``condition`` how the problem of one Z is factorised, N × N for a kernel
     matrix (:class:`Conditioned`) and mr × mr for Gram matrices (:class:`Solver`), in ``closed_form`` which Z is best
     for given models, and add a line to :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
+
+    Parameters
+    ----------
+    rows : ndarray or EigenFeatures
+        A kernel matrix (N × N), its eigen-features where ``of_features``, or Gram matrices 2S_i/n_i (m × r × r).
+    offsets : ndarray of shape (m + 1,)
+    lambda1 : float or ndarray of shape (m,)
+    lambda2 : float
+    table : ndarray of shape (N, r), optional
+        Explicit features of which the kernel matrix holds the products.
     """
 
     #: whether the labels of one task enter the objective of another, given Z: ids of clusters are then common to all
@@ -282,15 +281,27 @@ class BaseCoupling:
     #: whether Z is in the coordinates of features, so that a kernel matrix comes as its eigen-features
     of_features = False
 
-    offsets: NDArray[np.int64]
-    n_tasks: int
+    def __init__(
+        self, rows: Any, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0,
+        table: Array | None = None,
+    ) -> None:  # fmt: skip
+        self.kernel, self.table = rows, table
+        self.offsets, self.n_tasks = offsets, len(offsets) - 1
+        self.slices = [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
+        self.lambda1: Any = np.broadcast_to(np.asarray(lambda1, dtype=np.float64), (self.n_tasks,))
+        self.lambda2 = lambda2
 
-    @classmethod
-    def of(
-        cls, rows: Any, offsets: NDArray[np.int64], lambda1: Array, lambda2: float, table: Array | None = None
-    ) -> Any:
-        """From a kernel matrix (with its ``table``, if any), eigen-features or Gram matrices; λ₁ by task, and λ₂."""
-        raise NotImplementedError
+    @cached_property
+    def grams(self) -> Array:
+        """2S_i/n_i of all tasks (m × r × r)."""
+        if self.table is None:
+            return np.asarray(self.kernel)
+        return np.stack([(2.0 / len(Phi)) * (Phi.T @ Phi) for Phi in (self.table[rows] for rows in self.slices)])
+
+    @cached_property
+    def task_of(self) -> NDArray[np.int64]:
+        """The task of every row."""
+        return tasks_of_rows(self.offsets)
 
     def uncoupled(self) -> Array:
         """Ω = I/m."""
@@ -303,51 +314,43 @@ class BaseCoupling:
         """The coupling matrix that is optimal for models W (m × r × C)."""
         raise NotImplementedError
 
+    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
+        """The same for the models that belong to labels of all rows."""
+        raise NotImplementedError
+
+    def predictors(self, at: Conditioned, codes: Array) -> Array:
+        """These models as coefficients of the rows (m × N × C)."""
+        raise NotImplementedError
+
 
 class Relationship(BaseCoupling):
     """DMTRC, the paper's (20): all tasks are coupled through Ω.
 
-    ``rows`` are the kernel matrix, or Gram matrices. With these and many tasks Ω is a multiple of I plus low rank
-    (:class:`Spiked`; ``rank`` says which), so that nothing has the size m·r.
+    With Gram matrices of many tasks Ω is a multiple of I plus low rank (:class:`Spiked`; ``rank`` says which), so that
+    nothing has the size m·r.
     """
 
     couples_labels = True
 
     def __init__(
-        self, rows: Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float, rank: int | None = None,
+        self, rows: Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0,
         table: Array | None = None,
     ) -> None:  # fmt: skip
-        self.kernel = rows
-        self.grams = rows if table is None else grams_of(table, offsets)
-        self.table = table
-        self.offsets, self.n_tasks = offsets, len(offsets) - 1
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.rank = rank
-        self.task_of = tasks_of_rows(offsets)
-
-    @classmethod
-    def of(
-        cls, rows: Array, offsets: NDArray[np.int64], lambda1: Array, lambda2: float, table: Array | None = None
-    ) -> Relationship:
-        if rows.ndim == 2:
-            return cls(rows, offsets, lambda1, lambda2, table=table)
+        super().__init__(rows, offsets, lambda1, lambda2, table)
+        self.rank: int | None = None
         m, r = rows.shape[:2]
-        if m * r <= FULL_SIZE or m <= 2:
-            return cls(rows, offsets, lambda1, lambda2)
-        if np.ptp(lambda1) > 0:
-            raise ValueError(
-                f"lambda1 differs by task, which needs the full Ω; with {m} tasks and {r} features (more than "
-                f"{FULL_SIZE} unknowns) one value for all tasks is supported. Give lambda1 as a number."
-            )
-        return cls(rows, offsets, float(lambda1[0]), lambda2, max(1, min(m - 1, _SPIKED_SIZE // r)))
+        if rows.ndim == 3 and m * r > FULL_SIZE and m > 2:
+            if np.ptp(self.lambda1) > 0:
+                raise ValueError(
+                    f"lambda1 differs by task, which needs the full Ω; with {m} tasks and {r} features (more than "
+                    f"{FULL_SIZE} unknowns) one value for all tasks is supported. Give lambda1 as a number."
+                )
+            self.rank = max(1, min(m - 1, _SPIKED_SIZE // r))
 
     def condition(self, Z: Any) -> Any:
         if self.kernel.ndim == 2:
             return RelationshipState(self, Z) if self.table is None else TableState(self, Z)
-        if self.rank is None:
-            return TaskSolver(self, Z)
-        return SpikedSolver(self, Z if isinstance(Z, Spiked) else self.spiked(Z, self.rank))
+        return TaskSolver(self, Z)
 
     def closed_form(self, W: Array) -> Any:
         """Ω ∝ S^½; of a spiked one ω_k ∝ √s_k for the leading eigenvalues of S and √mean of the others for the rest:
@@ -362,7 +365,7 @@ class Relationship(BaseCoupling):
         squares[: len(singular)] = singular**2
         trace = float(squares.sum())
         if not trace > 0:
-            return self.spiked(self.uncoupled(), self.rank)
+            return Spiked.of(self.uncoupled(), self.rank)
         rank = min(self.rank, vectors.shape[1])
         squares += REVIVAL * trace / m
         level = float(np.sqrt(squares[rank:].mean()))
@@ -370,33 +373,37 @@ class Relationship(BaseCoupling):
         norm = float(roots.sum()) + (m - rank) * level
         return Spiked(level / norm, vectors[:, :rank], (roots - level) / norm)
 
-    @staticmethod
-    def spiked(Z: Array, rank: int) -> Spiked:
-        """The spiked matrix with the leading eigenvectors of Z, its trace kept."""
-        m = len(Z)
-        eigenvalues, vectors = leading_eigenvectors(Z, rank)
-        flat = max((float(np.trace(Z)) - float(eigenvalues.sum())) / max(m - rank, 1), 0.0)
-        return Spiked(flat, vectors, np.maximum(eigenvalues - flat, 0.0))
+    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
+        """From Σ_c W_cᵀW_c = GBG with B_ik = Σ_c αⁱ_cᵀ K_ik αᵏ_c (m × m)."""
+        alpha, B = at.alpha(codes), np.empty((self.n_tasks, self.n_tasks))
+        for k, rows in enumerate(self.slices):
+            scores = self.kernel[:, rows] @ alpha[rows]
+            B[:, k] = np.add.reduceat(np.einsum("nc,nc->n", alpha, scores), self.offsets[:-1])
+        G = gain_matrix(at.Z, self.lambda1, self.lambda2)
+        return trace_one_root(G @ (0.5 * (B + B.T)) @ G)
+
+    def predictors(self, at: Conditioned, codes: Array) -> Array:
+        """W of (25), as coefficients of the rows."""
+        G = gain_matrix(at.Z, self.lambda1, self.lambda2)
+        return G[:, self.task_of][:, :, None] * at.alpha(codes)[None]
 
     def ridge_kernel(self, Z: Array) -> Array:
         """K̃ = K ∘ G[task, task] + Λ/2: the multitask kernel (24) with the ridge of the dual (13)."""
         G = gain_matrix(Z, self.lambda1, self.lambda2)
         K = np.empty_like(self.kernel)
-        for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:])):
-            np.multiply(self.kernel[a:b], G[i, self.task_of], out=K[a:b])
+        for i, rows in enumerate(self.slices):
+            np.multiply(self.kernel[rows], G[i, self.task_of], out=K[rows])
         K.flat[:: len(K) + 1] += 0.5 * np.diff(self.offsets)[self.task_of]
         return K
 
 
-class RelationshipState:
+class RelationshipState(Conditioned):
     """M for one Ω; a factor, a third of the work of M, until labels are to be exchanged."""
 
     def __init__(self, coupling: Relationship, Z: Array) -> None:
-        self.coupling = coupling
-        self.Z = Z
+        super().__init__(coupling, Z)
         self._factor: Array | None = upper_factor(coupling.ridge_kernel(Z))
         self._M: Array | None = None
-        self._blocks: dict[int, Array] = {}
 
     @property
     def M(self) -> Array:
@@ -407,23 +414,19 @@ class RelationshipState:
         assert self._M is not None
         return self._M
 
-    def _slice(self, task: int) -> slice:
-        return slice(int(self.coupling.offsets[task]), int(self.coupling.offsets[task + 1]))
-
     def block(self, task: int) -> Array:
         if task not in self._blocks:
-            rows = self._slice(task)
+            rows = self.coupling.slices[task]
             self._blocks[task] = np.ascontiguousarray(self.M[rows, rows])
         return self._blocks[task]
 
     def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
-        rows = self._slice(task)
+        rows = self.coupling.slices[task]
         own = self.M[rows] @ codes if alpha is None else alpha[rows]
         return own - self.block(task) @ codes[rows]
 
     def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
-        """MY after the codes of one task have changed."""
-        return alpha + self.M[:, self._slice(task)] @ change
+        return alpha + self.M[:, self.coupling.slices[task]] @ change
 
     def alpha(self, codes: Array) -> Array:
         factor = self._factor
@@ -431,49 +434,39 @@ class RelationshipState:
             return self.M @ codes
         return np.ascontiguousarray(lapack.dpotrs(factor, codes, lower=0)[0])
 
-    def objective(self, codes: Array) -> float:
-        return 0.5 * float(np.vdot(codes, self.alpha(codes)))
-
     def diagonal(self) -> Array:
         return self.M.diagonal().copy()
 
-    def closed_form(self, codes: Array) -> Array:
-        G = gain_matrix(self.Z, self.coupling.lambda1, self.coupling.lambda2)
-        return trace_one_root(G @ model_products(self.coupling, self.alpha(codes)) @ G)
-
-    def predictors(self, codes: Array) -> Array:
-        """W of (25), as coefficients of the rows."""
-        G = gain_matrix(self.Z, self.coupling.lambda1, self.coupling.lambda2)
-        return G[:, self.coupling.task_of][:, :, None] * self.alpha(codes)[None]
+    def pieces(self) -> list[tuple[slice, Array]]:
+        return [(slice(0, len(self.M)), self.M)]
 
 
 class TableState(RelationshipState):
     """The same from the mr × mr factorisation: M_ik = (2/n_i)(δ_ik I − (2/n_k) Φ_i Q_ik Φ_kᵀ), α = (2/n_i)(Y − ΦW)."""
 
     def __init__(self, coupling: Relationship, Z: Array) -> None:
-        assert coupling.table is not None
-        self.coupling, self.Z, self._table = coupling, Z, coupling.table
+        Conditioned.__init__(self, coupling, Z)
         self._solver = TaskSolver(coupling, Z)
-        self._blocks: dict[int, Array] = {}
+        self._features = [np.asarray(coupling.table)[rows] for rows in coupling.slices]
         self._per_row = (2.0 / np.diff(coupling.offsets))[coupling.task_of][:, None]
 
     @cached_property
     def M(self) -> Array:
-        return symmetric_inverse(self.coupling.ridge_kernel(self.Z))
+        return inverse_of_factor(upper_factor(self.coupling.ridge_kernel(self.Z)))
 
     def block(self, task: int) -> Array:
         if task not in self._blocks:
-            self._blocks[task] = row_block(self._table[self._slice(task)], self._solver.blocks()[task])
+            self._blocks[task] = row_block(self._features[task], self._solver.blocks()[task])
         return self._blocks[task]
 
     def models(self, codes: Array) -> Array:
         """W (m × r × C) of (25)."""
-        tasks, scaled = range(self.coupling.n_tasks), self._per_row * codes
-        return self._solver.models(np.stack([self._table[self._slice(i)].T @ scaled[self._slice(i)] for i in tasks]))
+        scaled = self._per_row * codes
+        b = [Phi.T @ scaled[rows] for Phi, rows in zip(self._features, self.coupling.slices)]
+        return self._solver.models(np.stack(b))
 
     def alpha(self, codes: Array) -> Array:
-        W = self.models(codes)
-        fitted = np.concatenate([self._table[self._slice(i)] @ part for i, part in enumerate(W)])
+        fitted = np.concatenate([Phi @ W for Phi, W in zip(self._features, self.models(codes))])
         return self._per_row * (codes - fitted)
 
     def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
@@ -481,20 +474,14 @@ class TableState(RelationshipState):
 
     def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
         changes = np.zeros_like(alpha)
-        changes[self._slice(task)] = change
+        changes[self.coupling.slices[task]] = change
         return alpha + self.alpha(changes)
 
     def diagonal(self) -> Array:
-        return np.concatenate([self.block(task).diagonal() for task in range(self.coupling.n_tasks)])
+        return Conditioned.diagonal(self)
 
     def closed_form(self, codes: Array) -> Array:
-        return self.coupling.closed_form(self.models(codes))
-
-
-def grams_of(table: Array, offsets: NDArray[np.int64]) -> Array:
-    """2S_i/n_i of all tasks (m × r × r)."""
-    parts = [table[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
-    return np.stack([(2.0 / len(Phi)) * (Phi.T @ Phi) for Phi in parts])
+        return np.asarray(self.coupling.closed_form(self.models(codes)))
 
 
 def row_block(Phi: Array, Q: Array) -> Array:
@@ -506,42 +493,6 @@ def row_block(Phi: Array, Q: Array) -> Array:
     return M
 
 
-def model_products(coupling: Relationship, alpha: Array) -> Array:
-    """B_ik = Σ_c αⁱ_cᵀ K_ik αᵏ_c (m × m)."""
-    m, offsets = coupling.n_tasks, coupling.offsets
-    B = np.empty((m, m))
-    for k in range(m):
-        rows = slice(int(offsets[k]), int(offsets[k + 1]))
-        scores = coupling.kernel[:, rows] @ alpha[rows]
-        B[:, k] = np.add.reduceat(np.einsum("nc,nc->n", alpha, scores), offsets[:-1])
-    return 0.5 * (B + B.T)
-
-
-class TaskSolver:
-    """W = RT with (I + (R⊗I) blkdiag(A) (R⊗I)) T = Rb, R = G^½: one system of size mr, whose factor is held."""
-
-    def __init__(self, coupling: Relationship, Z: Array) -> None:
-        m, r = coupling.grams.shape[:2]
-        self.Z = Z
-        self.root = root_of_gain(Z, coupling.lambda1, coupling.lambda2)
-        outer = (self.root[:, None, :] * self.root[None]).reshape(m * m, m)
-        H = (outer @ coupling.grams.reshape(m, r * r)).reshape(m, m, r, r).transpose(0, 2, 1, 3).reshape(m * r, m * r)
-        H.flat[:: m * r + 1] += 1.0
-        self._factor = sla.cho_factor(H, lower=True, check_finite=False)
-        self._blocks: Array | None = None
-
-    def models(self, b: Array) -> Array:
-        m, r, C = b.shape
-        right = np.tensordot(self.root, b, axes=1).reshape(m * r, C)
-        T = sla.cho_solve(self._factor, right, check_finite=False).reshape(m, r, C)
-        return np.tensordot(self.root, T, axes=1)
-
-    def blocks(self) -> Array:
-        if self._blocks is None:
-            self._blocks = _weighted(_split(_inverse_of(self._factor), len(self.root)), self.root)
-        return self._blocks
-
-
 class Spiked(NamedTuple):
     """Ω = flat·I + U diag(extra) Uᵀ: all but a few eigenvalues equal."""
 
@@ -549,89 +500,79 @@ class Spiked(NamedTuple):
     vectors: Array
     extra: Array
 
+    @classmethod
+    def of(cls, Z: Array, rank: int) -> Spiked:
+        """With the leading eigenvectors of Z, its trace kept."""
+        eigenvalues, vectors = leading_eigenvectors(Z, rank)
+        flat = max((float(np.trace(Z)) - float(eigenvalues.sum())) / max(len(Z) - rank, 1), 0.0)
+        return cls(flat, vectors, np.maximum(eigenvalues - flat, 0.0))
+
     def dense(self) -> Array:
         dense: Array = (self.vectors * self.extra) @ self.vectors.T
         dense.flat[:: len(dense) + 1] += self.flat
         return dense
 
 
-class SpikedSolver:
-    """Solves for one spiked Ω: nothing has the size m·r.
+class TaskSolver(Solver):
+    """The models under Ω, whose factorised system is held.
 
-    With G = g₀I + VVᵀ, T_i = (I + g₀A_i)⁻¹ and H = I + Σ_i v_iv_iᵀ ⊗ A_iT_i (ρr × ρr) the models are
-    W_i = T_i(v_iᵀt) + g₀T_ib_i with t = H⁻¹ Σ_i v_i ⊗ T_ib_i.
+    With G = g₀I + VVᵀ, T_i = (I + g₀A_i)⁻¹ and H = I + Σ_i v_iv_iᵀ ⊗ A_iT_i the models are W_i = T_i(v_iᵀt) + g₀T_ib_i
+    with t = H⁻¹ Σ_i v_i ⊗ T_ib_i. In full g₀ = 0, V = G^½ and H has the size mr; of a spiked Ω of rank ρ only ρr.
     """
 
-    def __init__(self, coupling: Relationship, spiked: Spiked) -> None:
-        self.spiked = spiked
+    def __init__(self, coupling: Relationship, Z: Array | Spiked) -> None:
         lambda1, lambda2, grams = coupling.lambda1, coupling.lambda2, coupling.grams
         m, r = grams.shape[:2]
-        rho = self.spiked.vectors.shape[1]
-        omega = self.spiked.flat + self.spiked.extra
-        self._flat_gain = self.spiked.flat / (lambda1 * self.spiked.flat + lambda2)
-        gains = omega / (lambda1 * omega + lambda2)
-        self._V = self.spiked.vectors * np.sqrt(np.maximum(gains - self._flat_gain, 0.0))
-        self._T = np.linalg.inv(np.eye(r) + self._flat_gain * grams)
-        reduced = grams @ self._T
-        sums, step = np.zeros((rho * rho, r * r)), max(1, _WEIGHTED_AT_ONCE // (rho * rho))
-        for first in range(0, m, step):
-            part = self._V[first : first + step]
-            outer = (part[:, :, None] * part[:, None, :]).reshape(len(part), rho * rho)
-            sums += outer.T @ reduced[first : first + step].reshape(len(part), r * r)
+        if coupling.rank is None:
+            self._flat_gain, self._T = 0.0, np.eye(r)[None]
+            self._V = self._Vt = root_of_gain(np.asarray(Z), lambda1, lambda2)
+        else:
+            Z = Z if isinstance(Z, Spiked) else Spiked.of(Z, coupling.rank)
+            omega = Z.flat + Z.extra
+            self._flat_gain = Z.flat / (lambda1[0] * Z.flat + lambda2)
+            gains = omega / (lambda1[0] * omega + lambda2)
+            self._V = Z.vectors * np.sqrt(np.maximum(gains - self._flat_gain, 0.0))
+            self._Vt = self._V.T
+            self._T = np.asarray(np.linalg.inv(np.eye(r) + self._flat_gain * grams), dtype=np.float64)
+        rho = len(self._Vt)
+        reduced, sums = (grams @ self._T).reshape(m, r * r), np.zeros((rho * rho, r * r))
+        for tasks, products in _products(self._Vt.T):
+            sums += products.T @ reduced[tasks]
         H = sums.reshape(rho, rho, r, r).transpose(0, 2, 1, 3).reshape(rho * r, rho * r)
-        H = 0.5 * (H + H.T)
+        H = H if coupling.rank is None else 0.5 * (H + H.T)
         H.flat[:: rho * r + 1] += 1.0
-        self._factor = sla.cho_factor(H, lower=True, check_finite=False)
-        self._blocks: Array | None = None
-
-    @cached_property
-    def Z(self) -> Array:
-        """Ω itself: of very many tasks only formed where it is asked for."""
-        return self.spiked.dense()
+        super().__init__(Z, sla.cho_factor(H, lower=True, check_finite=False)[0], self._V)
 
     def models(self, b: Array) -> Array:
         _, r, C = b.shape
-        rho = self._V.shape[1]
-        own = self._T @ b
-        right = np.tensordot(self._V.T, own, axes=1).reshape(rho * r, C)
-        t = sla.cho_solve(self._factor, right, check_finite=False).reshape(rho, r, C)
-        return self._T @ np.tensordot(self._V, t, axes=1) + self._flat_gain * own
+        rho, own = len(self._Vt), self._T @ b
+        right = np.tensordot(self._Vt, own, axes=1).reshape(rho * r, C)
+        t = sla.cho_solve((self._inner, True), right, check_finite=False).reshape(rho, r, C)
+        W = np.tensordot(self._V, t, axes=1)
+        return np.asarray(self._T @ W + self._flat_gain * own) if self._flat_gain else W
 
     def blocks(self) -> Array:
         if self._blocks is None:
-            middle = _weighted(_split(_inverse_of(self._factor), self._V.shape[1]), self._V)
-            Q = self._flat_gain * self._T + self._T @ middle @ self._T.transpose(0, 2, 1)
-            self._blocks = 0.5 * (Q + Q.transpose(0, 2, 1))
+            (m, rho), r = self._V.shape, self._T.shape[1]
+            lower, info = lapack.dpotri(self._inner, lower=1)
+            if info != 0:
+                raise np.linalg.LinAlgError("the system of the models is singular; raise lambda1 and lambda2.")
+            inverse = np.tril(lower) + np.tril(lower, -1).T
+            parts = inverse.reshape(rho, r, rho, r).transpose(0, 2, 1, 3).reshape(rho * rho, r * r)
+            Q = np.concatenate([products @ parts for _, products in _products(self._V)]).reshape(m, r, r)
+            if self._flat_gain:
+                Q = self._flat_gain * self._T + self._T @ Q @ self._T.transpose(0, 2, 1)
+                Q = 0.5 * (Q + Q.transpose(0, 2, 1))
+            self._blocks = Q
         return self._blocks
 
 
-class BlockState:
-    """Where, given Z, every task stands alone: M is block-diagonal, M_i = (K_i + (n_i/2)I)⁻¹ with its kernel K_i."""
-
-    def __init__(self, coupling: Any, Z: Array, blocks: Iterable[Array]) -> None:
-        self.coupling, self.Z = coupling, Z
-        self._slices = [slice(int(a), int(b)) for a, b in zip(coupling.offsets[:-1], coupling.offsets[1:])]
-        self._blocks = list(blocks)
-
-    def block(self, task: int) -> Array:
-        return self._blocks[task]
-
-    def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
-        return np.zeros((len(self._blocks[task]), codes.shape[1]))
-
-    def alpha(self, codes: Array) -> Array:
-        return np.concatenate([block @ codes[rows] for block, rows in zip(self._blocks, self._slices)])
-
-    def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
-        alpha = alpha.copy()
-        alpha[self._slices[task]] += self._blocks[task] @ change
-        return alpha
-
-    def objective(self, codes: Array) -> float:
-        return 0.5 * float(np.vdot(codes, self.alpha(codes)))
-
-    def diagonal(self) -> Array:
-        return np.concatenate([block.diagonal() for block in self._blocks])
+def _products(V: Array) -> Iterator[tuple[slice, Array]]:
+    """v_ik v_il (tasks × ρ²) of as many tasks as are held at once, and which these are."""
+    step = max(1, _WEIGHTED_AT_ONCE // V.shape[1] ** 2)
+    for first in range(0, len(V), step):
+        part = V[first : first + step]
+        yield slice(first, first + step), (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
 
 
 def _with_ridge(K: Array) -> Array:
@@ -640,60 +581,24 @@ def _with_ridge(K: Array) -> Array:
     return inverse_of_factor(upper_factor(K))
 
 
-class BlockSolver:
-    """Where, given Z, every task stands alone: W_i = R(I + R A_i R)⁻¹R b_i, R = G^½.
-
-    Inverses are formed when the blocks are asked for, unless they are given.
-    """
-
-    def __init__(self, Z: Array, inner: Array, root: Array, blocks: Array | None = None) -> None:
-        self.Z, self._inner, self._root, self._blocks = Z, inner, root, blocks
-
-    def models(self, b: Array) -> Array:
-        if self._blocks is not None:
-            return self._blocks @ b
-        return np.asarray(self._root @ np.linalg.solve(self._inner, self._root @ b))
-
-    def blocks(self) -> Array:
-        if self._blocks is None:
-            inverses = self._root @ np.linalg.inv(self._inner) @ self._root
-            self._blocks = 0.5 * (inverses + inverses.transpose(0, 2, 1))
-        return self._blocks
-
-
 class Independent(BaseCoupling):
-    """DSTC: every task alone with the ridge λ = λ₁ + mλ₂ (λ₁ may differ by task). ``rows`` as for Ω."""
+    """DSTC: every task alone with the ridge λ = λ₁ + mλ₂ (λ₁ may differ by task), K_i = K_ii/λ."""
 
     learns = False
 
-    def __init__(
-        self, rows: Array, offsets: NDArray[np.int64], ridge: Array | float, table: Array | None = None
-    ) -> None:
-        self.kernel = rows
-        self.grams = rows if table is None else grams_of(table, offsets)
-        self.table = table
-        self.offsets, self.n_tasks = offsets, len(offsets) - 1
-        self.ridge = np.broadcast_to(np.asarray(ridge, dtype=np.float64), (len(offsets) - 1,))
-
-    @classmethod
-    def of(
-        cls, rows: Array, offsets: NDArray[np.int64], lambda1: Array, lambda2: float, table: Array | None = None
-    ) -> Independent:
-        return cls(rows, offsets, lambda1 + len(lambda1) * lambda2, table)
+    @property
+    def ridge(self) -> Array:
+        return np.asarray(self.lambda1 + self.n_tasks * self.lambda2)
 
     def condition(self, Z: Array) -> Any:
         if self.kernel.ndim == 3:
-            return BlockSolver(Z, self.grams, self.grams, self._inverses)
-        parts = list(zip(self.offsets[:-1], self.offsets[1:]))
+            return Solver(Z, self.grams, self.grams, self._inverses)
         if self.table is not None:
-            return IndependentState(
-                self, Z, (row_block(self.table[a:b], Q) for Q, (a, b) in zip(self._inverses, parts))
+            return Conditioned(
+                self, Z, (row_block(self.table[rows], Q) for Q, rows in zip(self._inverses, self.slices))
             )
-        kernels = (self.kernel[a:b, a:b] / ridge for ridge, (a, b) in zip(self.ridge, parts))
-        return IndependentState(self, Z, (_with_ridge(K) for K in kernels))
-
-    def closed_form(self, W: Array) -> Array:
-        return self.uncoupled()
+        kernels = (self.kernel[rows, rows] / ridge for ridge, rows in zip(self.ridge, self.slices))
+        return Conditioned(self, Z, (_with_ridge(K) for K in kernels))
 
     @cached_property
     def _inverses(self) -> Array:
@@ -701,84 +606,73 @@ class Independent(BaseCoupling):
         ridges = self.ridge[:, None, None] * np.eye(self.grams.shape[1])
         return np.linalg.inv(self.grams + ridges).astype(np.float64, copy=False)
 
+    def closed_form(self, W: Array) -> Array:
+        return self.uncoupled()
 
-class IndependentState(BlockState):
-    """K_i = K_ii/λ."""
+    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
+        return at.Z
 
-    def closed_form(self, codes: Array) -> Array:
-        return self.Z
-
-    def predictors(self, codes: Array) -> Array:
-        alpha = self.alpha(codes)
-        coefficients = np.zeros((self.coupling.n_tasks, *alpha.shape))
-        for i, rows in enumerate(self._slices):
-            coefficients[i, rows] = alpha[rows] / self.coupling.ridge[i]
+    def predictors(self, at: Conditioned, codes: Array) -> Array:
+        alpha, ridge = at.alpha(codes), self.ridge
+        coefficients = np.zeros((self.n_tasks, *alpha.shape))
+        for i, rows in enumerate(self.slices):
+            coefficients[i, rows] = alpha[rows] / ridge[i]
         return coefficients
 
 
 class SharedFeatures(BaseCoupling):
-    """DMTFC, the paper's (8) and (10): tasks share the covariance D of their features; given D each stands alone.
+    """DMTFC, the paper's (8) and (10): tasks share the covariance D of their features; given D each stands alone, with
+    K_i = Φ_i G Φ_iᵀ.
 
-    ``rows`` are eigen-features of the kernel matrix, or Gram matrices. The weight of D's penalty is λ₂·m/r, so that
-    D = I/r is the uncoupled model of DMTRC.
+    λ₁ is one number, the mean of those given. The weight of D's penalty is λ₂·m/r, so that D = I/r is the uncoupled
+    model of DMTRC.
     """
 
     of_features = True
 
-    def __init__(self, rows: EigenFeatures | Array, offsets: NDArray[np.int64], lambda1: float, lambda2: float) -> None:
+    def __init__(
+        self, rows: EigenFeatures | Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0,
+        table: Array | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(rows, offsets, lambda1, lambda2)
         self.features: Any = rows
-        self.offsets, self.n_tasks = offsets, len(offsets) - 1
-        self.lambda1 = lambda1
         self.n_features = rows.shape[1] if isinstance(rows, np.ndarray) else rows.rank
-        self.lambda2 = lambda2 * (len(offsets) - 1) / self.n_features
-
-    @classmethod
-    def of(
-        cls, rows: Any, offsets: NDArray[np.int64], lambda1: Array, lambda2: float, table: Array | None = None
-    ) -> SharedFeatures:
-        return cls(rows, offsets, float(lambda1.mean()), lambda2)
+        self.lambda1 = float(np.mean(lambda1))
+        self.lambda2 = lambda2 * self.n_tasks / self.n_features
 
     def uncoupled(self) -> Array:
         """D = I/r."""
         return np.eye(self.n_features) / self.n_features
 
-    def gain(self, Z: Array) -> Array:
-        """G of one D."""
-        return gain_matrix(Z, self.lambda1, self.lambda2)
-
     def gain_kernel(self, Z: Array) -> Array:
         """K_F = ΦGΦᵀ, (14); only its task blocks enter the objective."""
-        K = self.features.values @ self.gain(Z) @ self.features.values.T
+        K = self.features.values @ gain_matrix(Z, self.lambda1, self.lambda2) @ self.features.values.T
         return 0.5 * (K + K.T)
 
     def condition(self, Z: Array) -> Any:
         if isinstance(self.features, np.ndarray):
-            root = root_of_gain(Z, self.lambda1, self.lambda2)
+            root = root_of_gain(Z, np.array([self.lambda1]), self.lambda2)
             inner = root @ self.features @ root
             inner += np.eye(len(root))
-            return BlockSolver(Z, inner, root)
-        G = self.gain(Z)
-        kernels = ((Phi := self.features.values[a:b]) @ G @ Phi.T for a, b in zip(self.offsets[:-1], self.offsets[1:]))
-        return SharedFeaturesState(self, Z, (_with_ridge(0.5 * (K + K.T)) for K in kernels))
+            return Solver(Z, inner, root)
+        G = gain_matrix(Z, self.lambda1, self.lambda2)
+        kernels = ((Phi := self.features.values[rows]) @ G @ Phi.T for rows in self.slices)
+        return Conditioned(self, Z, (_with_ridge(0.5 * (K + K.T)) for K in kernels))
+
+    def models(self, at: Conditioned, codes: Array) -> list[Array]:
+        """W_i = GΦ_iᵀα_i (r × C), one per task: (15)."""
+        alpha, G, Phi = at.alpha(codes), gain_matrix(at.Z, self.lambda1, self.lambda2), self.features.values
+        return [G @ (Phi[rows].T @ alpha[rows]) for rows in self.slices]
 
     def closed_form(self, W: Array | list[Array]) -> Array:
         stacked = np.concatenate(list(W), axis=1)
         return trace_one_root(stacked @ stacked.T)
 
+    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
+        return self.closed_form(self.models(at, codes))
 
-class SharedFeaturesState(BlockState):
-    """K_i = Φ_i G Φ_iᵀ for one D."""
-
-    def models(self, codes: Array) -> list[Array]:
-        """W_i = GΦ_iᵀα_i (r × C), one per task: (15)."""
-        alpha, G, Phi = self.alpha(codes), self.coupling.gain(self.Z), self.coupling.features.values
-        return [G @ (Phi[rows].T @ alpha[rows]) for rows in self._slices]
-
-    def closed_form(self, codes: Array) -> Array:
-        return self.coupling.closed_form(self.models(codes))
-
-    def predictors(self, codes: Array) -> Array:
-        return np.stack([self.coupling.features.projection @ W for W in self.models(codes)])
+    def predictors(self, at: Conditioned, codes: Array) -> Array:
+        return np.stack([self.features.projection @ W for W in self.models(at, codes)])
 
 
 #: by Ω (DMTRC), by D (DMTFC), not at all (DSTC); how to add one: :class:`BaseCoupling`

@@ -17,14 +17,14 @@ is searched, and the tangent at the Z that was found is a bound from above.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from mtclust.core.coupling import Coupling, Independent, Relationship, SharedFeatures, gain_matrix
+from mtclust.core.coupling import gain_matrix
 
 Array = NDArray[np.float64]
 
@@ -67,16 +67,15 @@ def water_fill(b: Array, lambda1: float, lambda2: float) -> tuple[Array, float]:
     return omega, float(np.sum(b * omega / (lambda1 * omega + lambda2)))
 
 
-def conjugate(coupling: Coupling, alpha: Array) -> Conjugate:
+def conjugate(coupling: Any, alpha: Array) -> Conjugate:
     """Φ*(α) with its gradient, by one pass over the kernel or the features."""
-    rows = [slice(int(a), int(b)) for a, b in zip(coupling.offsets[:-1], coupling.offsets[1:])]
-    if isinstance(coupling, Relationship):
-        maximum, scores, Z = _relationship(coupling, alpha, rows)
-    elif isinstance(coupling, SharedFeatures):
-        maximum, scores, Z = _shared_features(coupling, alpha, rows)
+    if coupling.couples_labels:
+        maximum, scores, Z = _relationship(coupling, alpha)
+    elif coupling.of_features:
+        maximum, scores, Z = _shared_features(coupling, alpha)
     else:
-        assert isinstance(coupling, Independent)
-        parts = [coupling.kernel[part, part] @ alpha[part] / coupling.ridge[i] for i, part in enumerate(rows)]
+        ridge = coupling.ridge
+        parts = [coupling.kernel[rows, rows] @ alpha[rows] / ridge[i] for i, rows in enumerate(coupling.slices)]
         scores, Z = np.concatenate(parts), coupling.uncoupled()
         maximum = float(np.vdot(alpha, scores))
     sizes = np.diff(coupling.offsets)
@@ -84,13 +83,13 @@ def conjugate(coupling: Coupling, alpha: Array) -> Conjugate:
     return Conjugate(0.5 * (float(np.vdot(alpha, ridge)) + maximum), ridge + scores, Z)
 
 
-def _relationship(coupling: Relationship, alpha: Array, rows: list[slice]) -> tuple[float, Array, Array]:
-    parts = [coupling.kernel[:, part] @ alpha[part] for part in rows]
+def _relationship(coupling: Any, alpha: Array) -> tuple[float, Array, Array]:
+    parts = [coupling.kernel[:, rows] @ alpha[rows] for rows in coupling.slices]
     starts = coupling.offsets[:-1]
     B = np.stack([np.add.reduceat(np.einsum("nc,nc->n", alpha, part), starts) for part in parts], axis=1)
     B = 0.5 * (B + B.T)
     b, U = sla.eigh(B)
-    lambda1 = np.broadcast_to(np.asarray(coupling.lambda1, dtype=np.float64), (len(B),))
+    lambda1 = coupling.lambda1
     omega, maximum = water_fill(b, float(lambda1.mean()), coupling.lambda2)
     Z = (U * omega) @ U.T
     if np.ptp(lambda1) > 0:
@@ -125,12 +124,12 @@ def _searched_maximum(B: Array, Z: Array, lambda1: Array, lambda2: float) -> tup
     return Z, scale * (value + float(sla.eigh(slope, eigvals_only=True)[-1]) - float(np.sum(slope * Z)))
 
 
-def _shared_features(coupling: SharedFeatures, alpha: Array, rows: list[slice]) -> tuple[float, Array, Array]:
+def _shared_features(coupling: Any, alpha: Array) -> tuple[float, Array, Array]:
     Phi, C = coupling.features.values, alpha.shape[1]
-    A = np.concatenate([Phi[part].T @ alpha[part] for part in rows], axis=1)
+    A = np.concatenate([Phi[rows].T @ alpha[rows] for rows in coupling.slices], axis=1)
     # B = AAᵀ has at most mC eigenvalues that are not zero; the others stay under water
     U, s, _ = sla.svd(A, full_matrices=False)
     omega, maximum = water_fill(s**2, coupling.lambda1, coupling.lambda2)
     models = (U * (omega / (coupling.lambda1 * omega + coupling.lambda2))) @ (U.T @ A)
-    scores = np.concatenate([Phi[part] @ models[:, i * C : (i + 1) * C] for i, part in enumerate(rows)])
+    scores = np.concatenate([Phi[rows] @ models[:, i * C : (i + 1) * C] for i, rows in enumerate(coupling.slices)])
     return maximum, scores, (U * omega) @ U.T

@@ -68,14 +68,14 @@ def solve_cutting_plane(
 ) -> Outcome:
     """Start, cutting planes, and, if wanted, the same for every task alone and the exchange solver."""
     coupling = problem.coupling
-    if not isinstance(coupling, Independent) and not np.all(problem.lambda1 > 0):
+    if coupling.learns and not np.all(problem.lambda1 > 0):
         raise ValueError(
             f"lambda1={problem.lambda1.tolist()}: cutting planes that learn a coupling need lambda1 > 0 in all tasks; "
             "without it the dual is not smooth."
         )
     labels = starting_labels(problem, options.init, rng)
     result = solve_relaxation(problem, coupling, labels, options)
-    if not isinstance(coupling, Independent):
+    if coupling.learns:
         if options.single_tasks:
             alone = Independent(problem.kernel, problem.offsets, problem.ridge)
             result.single = solve_relaxation(problem, alone, labels, options).point

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
-from mtclust.core.coupling import Conditioned, Coupling, Independent, RelationshipState
+from mtclust.core.coupling import Conditioned, Coupling
 from mtclust.relaxation.certificate import Conjugate, conjugate
 
 Array = NDArray[np.float64]
@@ -220,7 +220,7 @@ def solve_mixture(
         gap, before = value - max(lower, lower_here), gap
         wanted = max(tol * value, accuracy, _ROUNDING * value)
         converged = gap <= wanted or value <= enough
-        if converged or isinstance(coupling, Independent):
+        if converged or not coupling.learns:
             break
         if gap > _WORTHWHILE * before:
             if ascending:
@@ -245,16 +245,13 @@ def _ascend(
 ) -> tuple[Array, Conjugate]:
     """Maximise the dual on the labellings that have weight, from α = MỸ; its α and Φ*."""
     codes = pools.codes(mu)
-    # M by the blocks that it falls into
-    parts = [slice(0, len(codes))] if isinstance(at, RelationshipState) else pools.rows
-    blocks = [at.M] if isinstance(at, RelationshipState) else [at.block(task) for task in range(len(parts))]
-    factors = [sla.cholesky(block, lower=True) for block in blocks]
+    factors = [(part, sla.cholesky(block, lower=True)) for part, block in at.pieces()]
 
     def transposed(x: Array) -> Array:
-        return np.concatenate([L.T @ x[part] for L, part in zip(factors, parts)])
+        return np.concatenate([L.T @ x[part] for part, L in factors])
 
     def alpha_of(z: Array) -> Array:
-        return np.concatenate([L @ z.reshape(codes.shape)[part] for L, part in zip(factors, parts)])
+        return np.concatenate([L @ z.reshape(codes.shape)[part] for part, L in factors])
 
     equal = []  # Lᵀ(Y_k − Y_0) of the labellings with weight: ⟨α, Y_k − Y_0⟩ = 0
     for weights, Y, part in zip(pools.split(mu), pools.members, pools.rows):

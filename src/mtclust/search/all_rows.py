@@ -109,7 +109,7 @@ class AllRows(Coupled):
     @cached_property
     def coupling(self) -> Any:
         """How the tasks are coupled: the equations of the models, for every Z."""
-        return COUPLINGS[self.method].of(self.data.moments.normalised_gram, self.offsets, self.lambda1, self.lambda2)
+        return COUPLINGS[self.method](self.data.moments.normalised_gram, self.offsets, self.lambda1, self.lambda2)
 
     def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> BatchLabels:
         """Labels are improved in passes over the rows."""

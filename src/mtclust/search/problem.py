@@ -275,7 +275,7 @@ class Problem(Coupled):
         """How the tasks are coupled, for every Z."""
         kind, rows = COUPLINGS[self.method], self.kernel if self.features is None else self.features
         table = self._table() if len(self.kernel) > _FACTORISED else None
-        return kind.of(rows, self.offsets, self.lambda1, self.lambda2, table)
+        return kind(rows, self.offsets, self.lambda1, self.lambda2, table)
 
     def _table(self) -> Array | None:
         """Explicit features of the rows of a linear kernel, where mr < N."""
