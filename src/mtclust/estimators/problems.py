@@ -136,9 +136,7 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
     if len(others):
         z = indicators(_labels_of(outcome.point), C)
         means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
-        few = taken(
-            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
-        )
+        few = _some_rows(given, others)
         for task, part in zip(others, few.index.slices()):
             rows = _dense(few.rows[part])
             moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
@@ -304,9 +302,7 @@ def _of_every_task(
         positions[task], found[task] = sample.positions[k], labels[offsets[k] : offsets[k + 1]]
     if len(others):
         teacher = _teacher(prepared, labels)
-        few = taken(
-            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
-        )
+        few = _some_rows(given, others)
         for task, part, rows in zip(others, few.positions, few.index.slices()):
             own = _dense(few.rows[rows])
             positions[task], found[task] = part, teacher.clusters(own - own.mean(axis=0))
