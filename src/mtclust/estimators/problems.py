@@ -232,9 +232,8 @@ def _searched_on_few(
     few = settings.question.problem(settings.spec, settings.criterion)
     part = proportional(bounds.restrict(sample.tasks), index.sizes[sample.tasks], sample.index.sizes)
     starts = options.single_task_n_init or options.n_init
-    n_init = max(min(options.n_init, 2), options.n_init // EFFORT)
-    if sample.index.sizes.max() <= LEAST_ROWS:  # so many tasks that restarts would cost more than they gain
-        n_init = 1
+    many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
+    n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
     rough = replace(options, n_init=n_init, single_task_n_init=starts, polish=False)
     return solve(few.with_bounds(part), rough, rng)
 
@@ -312,8 +311,7 @@ def _of_every_task(
 def _teacher(prepared: Prepared, labels: NDArray[np.int64]) -> Any:
     """One model of the rows of the sample around the means of their tasks."""
     question, settings = prepared.settings.question, prepared.settings
-    rows = question.view.centred_rows[0]
-    rows = rows.toarray() if sp.issparse(rows) else rows
+    rows = _dense(question.view.centred_rows[0])
     view = View(rows, np.array([0, len(rows)]))
     one = replace(question, view=view, clusters=question.clusters[:1], method="independent", lambdas=None, names=None)
     outcome = modelled(one, settings.spec, labels, SearchOptions())

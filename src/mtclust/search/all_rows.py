@@ -5,8 +5,7 @@ coupling descend from there. Models and coupling need only class sums. Under J a
 labels within the sizes; then the models of the new labels) lowers the value: on feasible labels J is a constant minus a
 convex quadratic of the class sums. It cannot see that a row pulls its own model along; the polish can: among the few
 rows for which that could matter every exchange of two is tried exactly, and where none is left the labels are certified
-optimal for single exchanges. Of very many rows only those of small tasks are exchanged: for the others J would fall by
-some 10⁻⁵ of its value.
+optimal for single exchanges. Of very many rows only those of small tasks are: elsewhere J would fall by some 10⁻⁵.
 """
 
 from __future__ import annotations
