@@ -6,7 +6,7 @@ import pytest
 from mtclust.core.criterion import decision_weights
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import neutral_bounds
-from mtclust.search.criteria import criterion_named
+from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import Problem
 
 
@@ -18,9 +18,7 @@ def test_rows_follow_the_models_of_the_rows_that_were_searched(criterion):
     offsets = np.array([0, 120])
     kernel = centre_kernel(X @ X.T, offsets, centre=True).matrix
     bounds = neutral_bounds(np.array([120]), np.array([3]))
-    problem = Problem(
-        kernel, offsets, bounds, np.array([0.1]), 0.05, "independent", criterion=criterion_named(criterion)
-    )
+    problem = Problem(kernel, offsets, bounds, np.array([0.1]), 0.05, "independent", criterion=CRITERIA[criterion]())
     some = np.arange(0, 120, 2)
     found = problem.carried_labels([some], y[some], problem.uncoupled())
     # ridge regression on the rows that were searched; codes of J and membership give the same order up to a factor

@@ -16,15 +16,15 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 24_620,
+    "lines": 24_619,
     "files": 113,
     "modules at the root": 8,
     "modules below 45 lines": 1,
-    "numeric constants": 368,
-    "numeric constants in files of a default fit": 151,
+    "numeric constants": 366,
+    "numeric constants in files of a default fit": 149,
     "files of a small dense fit": 37,
-    "functions of a small dense fit": 349,
-    "calls of a small dense fit": 6_040,
+    "functions of a small dense fit": 347,
+    "calls of a small dense fit": 6_027,
     "parameters annotated estimator: Any": 0,
 }
 

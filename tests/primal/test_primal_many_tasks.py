@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mtclust.choose.settings import sample_rows
-from mtclust.core import compiled, coupling
+from mtclust.core import compiled, kernels
 from mtclust.core.alignment import align_means
 from mtclust.core.class_means import align_many
 from mtclust.core.labels import SizeBounds
@@ -79,9 +79,9 @@ def test_leading_eigenvectors_of_a_large_matrix_are_those_of_lapack(monkeypatch)
     frame = np.linalg.qr(rng.normal(size=(300, 300)))[0]
     spectrum = np.concatenate([[90.0, 60.0, 40.0, 25.0], rng.uniform(-1, 3, size=296)])
     matrix = (frame * spectrum) @ frame.T
-    exact = coupling.leading_eigenvectors(matrix, 4)
-    monkeypatch.setattr(coupling, "EXACT_UP_TO", 100)
-    values, vectors = coupling.leading_eigenvectors(matrix, 4)
+    exact = kernels.leading_eigenvectors(matrix, 4)
+    monkeypatch.setattr(kernels, "EXACT_UP_TO", 100)
+    values, vectors = kernels.leading_eigenvectors(matrix, 4)
     np.testing.assert_allclose(values, exact[0], rtol=1e-6)
     np.testing.assert_allclose(vectors @ vectors.T, exact[1] @ exact[1].T, atol=1e-4)
 
@@ -90,7 +90,7 @@ def test_the_first_relationship_of_very_many_tasks_is_near_the_exact_one(monkeyp
     flat = np.random.default_rng(1).normal(size=(250, 12)) + 2 * np.eye(12)[np.arange(250) % 3]
     flat /= np.linalg.norm(flat, axis=1)[:, None]
     exact = recipe.first_relationship(flat @ flat.T)
-    monkeypatch.setattr(coupling, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(kernels, "EXACT_UP_TO", 100)
     monkeypatch.setattr(recipe, "EXACT_UP_TO", 100)
     found = recipe.first_relationship(flat @ flat.T)
     assert np.trace(found) == pytest.approx(1.0)

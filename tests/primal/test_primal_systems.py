@@ -69,7 +69,7 @@ def many_tasks(seed=0, m=8, d=4):
 
     def relationship(rank=None):
         system = Relationship(grams, problem.offsets, float(problem.lambda1[0]), problem.lambda2)
-        system.rank = rank
+        system.rank = rank  # instead of what the size says
         return system
 
     return example.b(), relationship(), relationship
@@ -154,7 +154,7 @@ def test_full_omega_while_it_is_cheap_and_spiked_beyond():
 def test_spiked_omega_refuses_a_lambda_by_task_and_says_why():
     m, r = 51, 20
     with pytest.raises(ValueError, match=r"lambda1 differs by task.*51 tasks and 20 features"):
-        equal_tasks(m, r, np.linspace(0.1, 0.2, m))
+        equal_tasks(m, r, np.linspace(0.1, 0.2, m)).condition(np.eye(m) / m)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])

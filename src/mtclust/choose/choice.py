@@ -39,7 +39,7 @@ from mtclust.core.labels import (
     tasks_of_rows,
 )
 from mtclust.core.order import information, on_a_grid
-from mtclust.search.criteria import criterion_named
+from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
 from mtclust.search.recipe import Outcome, first_relationship, released, solve
 from mtclust.util.messages import phase
@@ -193,7 +193,7 @@ class Question:
         seen, offsets, sizes = self.view.through(spec, "task"), self.view.offsets, np.diff(self.view.offsets)
         if labels is not None:
             bounds = bounds_of_labels(sizes, counts_by_task(labels, offsets, self.n_clusters), self.clusters)
-        elif criterion == "E":
+        elif not CRITERIA[criterion].exchanges:
             bounds = neutral_bounds(sizes, self.clusters)
         else:
             bounds = parse_sizes("balanced" if self.sizes_open else self.sizes, sizes, self.clusters, self.names)
@@ -202,7 +202,7 @@ class Question:
         if COUPLINGS[self.method].of_features:
             features = eigen_features(seen.centred.matrix, self.n_components or DIRECTIONS_OF_D)
         return Problem(
-            seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, criterion_named(criterion),
+            seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, CRITERIA[criterion](),
             origin=seen.origin(self.view.order),
         )  # fmt: skip
 
@@ -245,7 +245,7 @@ def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: floa
 
     The ridge of a task alone is λ₁ + m·share·λ₂.
     """
-    ridge = RIDGE if criterion == "E" or spec.kind == "linear" else NARROW_RIDGE
+    ridge = NARROW_RIDGE if CRITERIA[criterion].exchanges and spec.kind != "linear" else RIDGE
     value = ridge / (1.0 + n_tasks * share)
     return np.full(n_tasks, value), value
 

@@ -39,17 +39,13 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mtclust.core.kernels import EigenFeatures
+from mtclust.core.kernels import EigenFeatures, leading_eigenvectors
 from mtclust.core.labels import tasks_of_rows
 
 Array = NDArray[np.float64]
 
 #: share of the mean eigenvalue added to S before its root: an eigenvalue that is zero would stay zero for ever
 REVIVAL = 1e-8
-#: up to so many rows LAPACK finds leading eigenvectors exactly; its time grows with their cube
-EXACT_UP_TO = 1000
-#: of larger ones a block of vectors, some more than are wanted, is multiplied by the matrix so many times
-_MORE, _TIMES = 20, 4
 #: full Ω up to this many unknowns m·r; above, leading eigenvectors and one level for the rest
 FULL_SIZE = 1000
 #: size ρr of the system of a spiked Ω
@@ -123,30 +119,6 @@ def gain_matrix(Z: Array, lambda1: Array | float, lambda2: float) -> Array:
     ridge = np.broadcast_to(np.asarray(lambda1, dtype=np.float64), (m,))
     G = sla.solve((ridge[:, None] * Z + lambda2 * np.eye(m)).T, Z.T).T
     return 0.5 * (G + G.T)
-
-
-def leading_eigenvectors(matrix: Array, k: int) -> tuple[Array, Array]:
-    """The k largest eigenvalues, rising, and their vectors (n × k).
-
-    A matrix of more than ``EXACT_UP_TO`` rows must have no negative eigenvalues as large as those. Block power steps
-    find the eigenvalues that stand out to rounding, and those that hardly differ from the rest roughly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> values, vectors = leading_eigenvectors(np.diag([3.0, 1.0, 2.0, 0.5]), 2)
-    >>> values.tolist(), np.abs(vectors).round(6).argmax(axis=0).tolist()
-    ([2.0, 3.0], [2, 0])
-    """
-    n = len(matrix)
-    if n <= EXACT_UP_TO or k + _MORE >= n:
-        values, vectors = np.linalg.eigh(matrix)  # LAPACK's search for some of them can fail where many are equal
-        return values[-k:], vectors[:, -k:]
-    block = np.random.default_rng(0).normal(size=(n, k + _MORE))
-    for _ in range(_TIMES):
-        block = sla.qr(matrix @ block, mode="economic", check_finite=False)[0]
-    values, turned = sla.eigh(block.T @ (matrix @ block))
-    return values[-k:], (block @ turned)[:, -k:]
 
 
 def root_of_gain(Z: Array, lambda1: Array, lambda2: float) -> Array:
@@ -326,26 +298,24 @@ class BaseCoupling:
 class Relationship(BaseCoupling):
     """DMTRC, the paper's (20): all tasks are coupled through Ω.
 
-    With Gram matrices of many tasks Ω is a multiple of I plus low rank (:class:`Spiked`; ``rank`` says which), so that
+    With Gram matrices of many tasks Ω is a multiple of I plus low rank (:class:`Spiked`, of ``rank``), so that
     nothing has the size m·r.
     """
 
     couples_labels = True
 
-    def __init__(
-        self, rows: Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0,
-        table: Array | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(rows, offsets, lambda1, lambda2, table)
-        self.rank: int | None = None
-        m, r = rows.shape[:2]
-        if rows.ndim == 3 and m * r > FULL_SIZE and m > 2:
-            if np.ptp(self.lambda1) > 0:
-                raise ValueError(
-                    f"lambda1 differs by task, which needs the full Ω; with {m} tasks and {r} features (more than "
-                    f"{FULL_SIZE} unknowns) one value for all tasks is supported. Give lambda1 as a number."
-                )
-            self.rank = max(1, min(m - 1, _SPIKED_SIZE // r))
+    @cached_property
+    def rank(self) -> int | None:
+        """Leading eigenvectors of a spiked Ω; None in full."""
+        m, r = self.grams.shape[:2]
+        if self.grams.ndim == 2 or self.table is not None or m * r <= FULL_SIZE or m <= 2:
+            return None
+        if np.ptp(self.lambda1) > 0:
+            raise ValueError(
+                f"lambda1 differs by task, which needs the full Ω; with {m} tasks and {r} features (more than "
+                f"{FULL_SIZE} unknowns) one value for all tasks is supported. Give lambda1 as a number."
+            )
+        return max(1, min(m - 1, _SPIKED_SIZE // r))
 
     def condition(self, Z: Any) -> Any:
         if self.kernel.ndim == 2:

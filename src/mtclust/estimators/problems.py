@@ -44,7 +44,7 @@ from mtclust.core.labels import SizeBounds, free_bounds, neutral_bounds, one_per
 from mtclust.core.order import added
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
-from mtclust.search.criteria import CRITERIA, criterion_named
+from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import Fit, Point, Problem, SearchOptions
 from mtclust.search.recipe import Outcome, first_relationship, solve
 from mtclust.util.messages import warn_user
@@ -382,7 +382,7 @@ def _seen_through(params: Params, settings: Settings, view: View, given: Input, 
     bounds = _bounds_of(params, settings, given)
     return Problem(
         seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.weight, method,
-        features, criterion_named(settings.criterion),
+        features, CRITERIA[settings.criterion](),
         origin=seen.origin(index.order),
     )  # fmt: skip
 
@@ -413,7 +413,7 @@ def _feature_problem(params: Params, given: Input, settings: Settings, sample: S
         lambda1,
         settings.weight,
         features,
-        criterion=criterion_named(settings.criterion),
+        criterion=CRITERIA[settings.criterion](),
     )
 
 

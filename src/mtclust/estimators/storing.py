@@ -12,13 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from mtclust.choose.record import Record
 from mtclust.choose.settings import Input, Params, selection_of
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.kernels import near_zero
 from mtclust.core.labels import counts_by_task, free_bounds
 from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.problems import Prepared
 from mtclust.search.criteria import CRITERIA
 from mtclust.search.new_task import CommonKept
-from mtclust.search.problem import Point, Problem, SearchOptions
+from mtclust.search.problem import Point, SearchOptions
 from mtclust.search.recipe import Outcome
 from mtclust.util.messages import warn_user
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
 
 Array = NDArray[np.float64]
-
-#: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
-LARGEST_FEATURE_COVARIANCE = 2000
 
 
 def store(
@@ -91,22 +87,8 @@ def _store_coupling(estimator: AfterFit, params: Params, problem: Any, point: Po
         estimator.task_covariance_, estimator.task_correlation_ = Omega, correlation(Omega)
     if not COUPLINGS[params.method].of_features:
         return None
-    eigen = getattr(problem, "origin", None) is not None
-    estimator.feature_covariance_ = _in_input_coordinates(problem, point.Z) if eigen else point.Z
+    estimator.feature_covariance_ = problem.in_input_coordinates(point.Z)
     return len(point.Z)
-
-
-def _in_input_coordinates(problem: Problem, D: Array) -> Array:
-    """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
-    assert problem.origin is not None
-    assert problem.features is not None
-    kernel, rows, centred = problem.origin.kernel, problem.origin.rows, problem.origin.centred
-    if kernel.kind != "linear" or rows.shape[1] > LARGEST_FEATURE_COVARIANCE or centred.scale == 0:
-        return D
-    if centred.centred:  # the projection's columns then sum to 0 within every task: any shift will do
-        rows = near_zero(rows, problem.offsets)
-    V = rows.T @ problem.features.projection / np.sqrt(centred.scale)
-    return np.asarray(V @ D @ V.T)
 
 
 def _renamed(outcome: Outcome, new_ids: NDArray[np.int64]) -> Outcome:

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
-from mtclust.estimators.storing import LARGEST_FEATURE_COVARIANCE
+from mtclust.search.criteria import CRITERIA
+from mtclust.search.problem import LARGEST_FEATURE_COVARIANCE
 from mtclust.util.messages import shown_name
 from mtclust.util.system import require
 
@@ -225,7 +226,7 @@ def plot_history(estimator: AfterFit, ax: Any = None) -> Any:
     if not np.all(np.isnan(bounds)):
         ax.plot(steps, bounds, color=NEGATIVE, linestyle="--", linewidth=1, label="lower bound")
     ax.set_xlabel("cut" if stages == ["cutting planes"] else "step")
-    name = "−E" if estimator.selection_.get("criterion") == "E" else "J"
+    name = CRITERIA[estimator.selection_.get("criterion", "J")].lowered
     ax.set_ylabel(f"objective {name}")
     ax.set_title(f"{len(history)} step{'s' if len(history) > 1 else ''} to {name} = {estimator.objective_:.6g}")
     ax.xaxis.get_major_locator().set_params(integer=True)

@@ -88,6 +88,10 @@ class Criterion(Protocol):
         """One letter, J or E."""
 
     @property
+    def lowered(self) -> str:
+        """What values are of, as it is shown: J, or −E."""
+
+    @property
     def exchanges(self) -> bool:
         """Whether labels change within sizes that count, by exchanges and passes that lower the value for certain."""
 
@@ -159,6 +163,7 @@ class PaperObjective:
     """J = ½⟨Y, MY⟩ (paper, eq. 20 with W eliminated): labels are exchanged within the cluster sizes."""
 
     name: str = "J"
+    lowered: str = "J"
     exchanges: bool = True
 
     def codes(self, labels: Labels, n_clusters: int) -> Array:
@@ -233,6 +238,7 @@ class Predictability:
     """
 
     name: str = "E"
+    lowered: str = "−E"
     exchanges: bool = False
 
     _forms: WeakKeyDictionary[Conditioned, dict[int, LeaveOneOutForm]] = field(
@@ -331,8 +337,3 @@ def _k_means_starts(kernel: Array, lower: Labels, upper: Labels) -> list[Labels]
 
 
 CRITERIA: dict[str, type[PaperObjective] | type[Predictability]] = {"J": PaperObjective, "E": Predictability}
-
-
-def criterion_named(name: str) -> Criterion:
-    """The criterion "J" or "E"."""
-    return CRITERIA[name]()

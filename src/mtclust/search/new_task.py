@@ -26,7 +26,7 @@ from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
 from mtclust.rows.source import TableRows
 from mtclust.search.all_rows import AllRows, rows_at
-from mtclust.search.criteria import criterion_named
+from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
 from mtclust.search.recipe import first_relationship
 
@@ -116,7 +116,7 @@ class KernelKept:
         lambda1 = np.append(self.lambda1, self.lambda1.mean())
         problem = Problem(
             centred.matrix, offsets, joined_bounds(self.bounds, bounds), lambda1, weight, self.method, features,
-            criterion_named(self.criterion),
+            CRITERIA[self.criterion](),
             origin=KernelOrigin(self.kernel, everything, centred, np.arange(len(raw)), last_centre(mean, m)),
         )  # fmt: skip
         block = np.ascontiguousarray(centred.matrix[offsets[m] :, offsets[m] :])
@@ -177,7 +177,7 @@ class FeatureKept:
         self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
     ) -> tuple[AllRows, list[Labels], Labels]:
         """As with kernel matrices; rows of the known tasks are gone, their labels are in the class vectors."""
-        m, criterion = self.moments.n_tasks, criterion_named(self.criterion)
+        m, criterion = self.moments.n_tasks, CRITERIA[self.criterion]()
         mean = None if self.features.centres is None else rows.mean(axis=0, keepdims=True)
         table = self.features(rows if mean is None else rows - mean)
         source = TableRows(table, np.array([0, len(table)]))

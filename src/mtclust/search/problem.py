@@ -24,7 +24,7 @@ from mtclust.core.assignment import assign
 from mtclust.core.class_means import ClassMeans
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import indicators
-from mtclust.core.kernels import EigenFeatures
+from mtclust.core.kernels import EigenFeatures, near_zero
 from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of, rows_of_tasks
 from mtclust.core.membership import left_out
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model
@@ -46,6 +46,8 @@ _FACTORISED = 250
 _DIGITS = 6
 #: a relative change of the value below this is rounding
 ROUNDING = 1e-12
+#: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
+LARGEST_FEATURE_COVARIANCE = 2000
 
 
 @dataclass
@@ -184,6 +186,10 @@ class Coupled:
     def uncoupled(self) -> Array:
         """The coupling matrix of tasks that have nothing in common."""
         return self.coupling.uncoupled()
+
+    def in_input_coordinates(self, D: Array) -> Array:
+        """D as it is given to users: of the columns of X, where the features are not they."""
+        return D
 
     def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
         """Improve labels and coupling in place; the value never rises."""
@@ -468,6 +474,18 @@ class Problem(Coupled):
             predictors = predictors * weights[0][:, None, :]
         model = build_model(self.origin, predictors, present)
         return model if weights is None else replace(model, intercept=model.intercept + weights[1])
+
+    def in_input_coordinates(self, D: Array) -> Array:
+        """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
+        if self.origin is None or self.features is None or self.origin.kernel.kind != "linear":
+            return D
+        rows, centred = self.origin.rows, self.origin.centred
+        if rows.shape[1] > LARGEST_FEATURE_COVARIANCE or centred.scale == 0:
+            return D
+        if centred.centred:  # the projection's columns then sum to 0 within every task: any shift will do
+            rows = near_zero(rows, self.offsets)
+        V = rows.T @ self.features.projection / np.sqrt(centred.scale)
+        return np.asarray(V @ D @ V.T)
 
     def leave_one_out(self, point: Point, codes: Array | None = None) -> Array:
         """Scores (N × C) of all rows, each from models that were fitted without it; −∞ for absent clusters.

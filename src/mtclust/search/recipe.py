@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mtclust.core.alignment import allowed_permutations, best_relabelling, groups_of_tasks
-from mtclust.core.coupling import EXACT_UP_TO, leading_eigenvectors
+from mtclust.core.kernels import EXACT_UP_TO, leading_eigenvectors
 from mtclust.core.labels import SizeBounds, free_bounds
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
