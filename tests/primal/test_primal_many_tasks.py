@@ -119,7 +119,7 @@ def test_settings_of_very_many_tasks_are_chosen_on_as_few_as_are_enough(each, ta
 @pytest.mark.parametrize("rest", [0.0, 1e-9, 0.3, 0.999])
 def test_tasks_that_are_all_alike_have_leading_eigenvectors(rest):
     Omega = np.full((300, 300), rest) + (1 - rest) * np.eye(300)
-    values, vectors = coupling.leading_eigenvectors(Omega, 100)
+    values, vectors = kernels.leading_eigenvectors(Omega, 100)
     np.testing.assert_allclose(Omega @ vectors, vectors * values, atol=1e-10)
     np.testing.assert_allclose(values[-1], 1 + 299 * rest, rtol=1e-10)
 

@@ -26,6 +26,7 @@ from scipy.spatial.distance import cdist
 
 from mtclust.choose import frames
 from mtclust.core.criterion import indicators
+from mtclust.core.kernels import largest_eigenvectors
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -254,7 +255,7 @@ def _embedded(graph: sp.csr_matrix, n_clusters: int) -> Array:
     scaled = sp.diags(1.0 / root) @ graph @ sp.diags(1.0 / root)
     k = min(n_clusters, n)
     if n <= _DENSE_GRAPH or k >= n - 1:
-        vectors = sla.eigh(scaled.toarray(), subset_by_index=(n - k, n - 1), check_finite=False)[1]
+        vectors = largest_eigenvectors(scaled.toarray(), k)[1]
     else:
         begin = np.random.default_rng(0).uniform(-1, 1, n)
         vectors = eigsh(sp.csc_matrix(scaled), k=k, sigma=1.0 + 1e-5, which="LM", v0=begin, tol=1e-4)[1]

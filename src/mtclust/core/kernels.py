@@ -98,10 +98,19 @@ def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np
     return np.exp(squared * factor)
 
 
+def largest_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The k largest eigenvalues (at most all), rising, and their vectors, wherever LAPACK fails to find only some."""
+    n = len(matrix)
+    try:
+        values, vectors = sla.eigh(matrix, subset_by_index=(max(0, n - k), n - 1))
+    except sla.LinAlgError:  # many are equal
+        values, vectors = np.linalg.eigh(matrix)
+    return values[-k:], vectors[:, -k:]
+
+
 def leading_features(kernel: NDArray[np.float64], most: int) -> NDArray[np.float64]:
     """Rows in the leading directions of a kernel matrix, at most so many, the strongest last."""
-    n = len(kernel)
-    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(max(0, n - most), n - 1))
+    eigenvalues, vectors = largest_eigenvectors(kernel, most)
     return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
 
 
@@ -121,8 +130,7 @@ def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[n
     n = len(matrix)
     wider = k + 20  # a block of some more vectors than are wanted is multiplied by the matrix a few times
     if n <= EXACT_UP_TO or wider >= n:
-        values, vectors = np.linalg.eigh(matrix)  # LAPACK's search for some of them can fail where many are equal
-        return values[-k:], vectors[:, -k:]
+        return largest_eigenvectors(matrix, k)
     block = np.random.default_rng(0).normal(size=(n, wider))
     for _ in range(4):
         block = sla.qr(matrix @ block, mode="economic", check_finite=False)[0]
@@ -274,9 +282,7 @@ class EigenFeatures:
 def eigen_features(kernel: NDArray[np.float64], n_components: int | None = None) -> EigenFeatures:
     """Leading eigen-features of a centred kernel, largest eigenvalue first."""
     n = len(kernel)
-    wanted = n if n_components is None else min(n, n_components)
-    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(n - wanted, n - 1))
-    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    eigenvalues, vectors = (part[..., ::-1] for part in largest_eigenvectors(kernel, n_components or n))
     keep = eigenvalues > _RANK_TOLERANCE * max(float(eigenvalues[0]), 0.0)
     if not keep.any():  # a zero kernel: one feature that is zero for every row
         return EigenFeatures(np.zeros((n, 1)), np.zeros((n, 1)))
