@@ -108,12 +108,6 @@ def largest_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[n
     return values[-k:], vectors[:, -k:]
 
 
-def leading_features(kernel: NDArray[np.float64], most: int) -> NDArray[np.float64]:
-    """Rows in the leading directions of a kernel matrix, at most so many, the strongest last."""
-    eigenvalues, vectors = largest_eigenvectors(kernel, most)
-    return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-
-
 def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The k largest eigenvalues, rising, and their vectors (n × k).
 
