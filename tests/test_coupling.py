@@ -6,8 +6,8 @@ import pytest
 import scipy.linalg as sla
 
 from mtclust import DMTRC
-from mtclust.core.coupling import COUPLINGS, Relationship, gain_matrix, symmetric_eigen, trace_one_root
-from mtclust.core.kernels import centre_kernel, eigen_features
+from mtclust.core.coupling import COUPLINGS, Relationship, gain_matrix, trace_one_root
+from mtclust.core.kernels import centre_kernel, eigen_features, symmetric_eigen
 from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.search.descent import Accelerator, coupling_steps
 from mtclust.search.problem import Problem

@@ -93,7 +93,7 @@ def test_workers_that_die_again_and_again_are_explained_by_their_memory():
 
 def test_a_system_that_cannot_be_inverted_names_what_to_raise():
     with pytest.raises(np.linalg.LinAlgError, match=r"not positive definite.*raise lambda1 and lambda2\."):
-        coupling.inverse_of_factor(np.zeros((2, 2), order="F"))
+        features.inverse_of_factor(np.zeros((2, 2), order="F"))
     solver = coupling.Relationship(np.eye(2)[None], np.array([0, 2]), 0.1, 0.1).condition(np.eye(1))
     solver._inner[:] = 0.0
     with pytest.raises(np.linalg.LinAlgError, match=r"system of the models is singular; raise lambda1 and lambda2\."):
@@ -150,6 +150,6 @@ def test_a_module_names_the_attribute_that_it_does_not_have(module):
 
 
 def test_eigenvalues_that_are_not_found_are_an_error_that_says_so(monkeypatch):
-    monkeypatch.setattr(coupling.lapack, "dsyevr", lambda S, **_: (None, None, 0, None, 3))
+    monkeypatch.setattr(features.lapack, "dsyevr", lambda S, **_: (None, None, 0, None, 3))
     with pytest.raises(np.linalg.LinAlgError, match=r"the eigenvalues of a coupling matrix were not found.*: 3"):
-        coupling.symmetric_eigen(np.eye(2))
+        features.symmetric_eigen(np.eye(2))

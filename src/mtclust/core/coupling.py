@@ -31,7 +31,7 @@ multitask kernels (24) and (14) and of its models (25) and (15).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +39,14 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mtclust.core.kernels import EigenFeatures, leading_eigenvectors
+from mtclust.core.kernels import (
+    EigenFeatures,
+    inverse_of_factor,
+    leading_eigenvectors,
+    ridge_inverse,
+    symmetric_eigen,
+    upper_factor,
+)
 from mtclust.core.labels import tasks_of_rows
 
 Array = NDArray[np.float64]
@@ -53,50 +60,6 @@ _SPIKED_SIZE = 400
 #: products of weights that are held at once
 _WEIGHTED_AT_ONCE = 2**20
 
-_NOT_POSITIVE = (
-    "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
-    "semidefinite; if it is, raise lambda1 and lambda2."
-)
-
-
-def upper_factor(matrix: Array) -> Array:
-    """Upper Cholesky factor of a symmetric positive definite matrix, which is overwritten."""
-    # the transpose of a C-ordered matrix is the same matrix in the order LAPACK works in: nothing is copied
-    factor, info = lapack.dpotrf(matrix.T, lower=0, clean=1, overwrite_a=1)
-    if info != 0:
-        raise np.linalg.LinAlgError(_NOT_POSITIVE)
-    return factor
-
-
-def inverse_of_factor(factor: Array) -> Array:
-    """The symmetric inverse from an upper Cholesky factor, which is overwritten."""
-    upper, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
-    if info != 0:
-        raise np.linalg.LinAlgError(_NOT_POSITIVE)
-    inverse = upper.T + upper
-    inverse.flat[:: len(inverse) + 1] *= 0.5
-    return inverse
-
-
-def symmetric_eigen(S: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors as :func:`scipy.linalg.eigh` gives them, without most of its checks.
-
-    For the small matrices of a coupling these take longer than LAPACK.
-    """
-    if not np.all(np.isfinite(S)):
-        raise ValueError("a coupling matrix has values that are not finite.")
-    work, int_work = _workspace(len(S))
-    eigenvalues, vectors, _, _, info = lapack.dsyevr(S, lower=1, lwork=work, liwork=int_work)
-    if info != 0:
-        raise np.linalg.LinAlgError(f"the eigenvalues of a coupling matrix were not found (dsyevr: {info}).")
-    return eigenvalues, vectors
-
-
-@lru_cache(maxsize=64)
-def _workspace(n: int) -> tuple[int, int]:
-    work, int_work, _ = lapack.dsyevr_lwork(n, lower=1)
-    return int(work), int(int_work)
-
 
 def trace_one_root(S: Array) -> Array:
     """S^½ / tr S^½ of a positive semidefinite S, kept away from singular; I/m where S is zero.
@@ -108,8 +71,7 @@ def trace_one_root(S: Array) -> Array:
     if not trace > 0:
         return np.eye(m) / m
     eigenvalues, vectors = symmetric_eigen(S + (REVIVAL * trace / m) * np.eye(m))
-    roots = np.sqrt(np.maximum(eigenvalues, 0.0))
-    root = (vectors * roots) @ vectors.T
+    root = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T
     return root / np.trace(root)
 
 
@@ -232,7 +194,8 @@ class BaseCoupling:
 
     To add one, inherit this class, say in ``condition`` how the problem of one Z is factorised, N × N for a kernel
     matrix (:class:`Conditioned`) and mr × mr for Gram matrices (:class:`Solver`), in ``closed_form`` which Z is best
-    for given models, and add a line to :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
+    for given models and in ``closed_form_of_rows`` for labels of all rows, in ``predictors`` what models those have,
+    and add a line to :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
 
     Parameters
     ----------
@@ -284,14 +247,6 @@ class BaseCoupling:
 
     def closed_form(self, W: Array) -> Any:
         """The coupling matrix that is optimal for models W (m × r × C)."""
-        raise NotImplementedError
-
-    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
-        """The same for the models that belong to labels of all rows."""
-        raise NotImplementedError
-
-    def predictors(self, at: Conditioned, codes: Array) -> Array:
-        """These models as coefficients of the rows (m × N × C)."""
         raise NotImplementedError
 
 
@@ -453,8 +408,7 @@ class TableState(RelationshipState):
         changes[self.coupling.slices[task]] = change
         return alpha + self.alpha(changes)
 
-    def diagonal(self) -> Array:
-        return Conditioned.diagonal(self)
+    diagonal = Conditioned.diagonal
 
     def closed_form(self, codes: Array) -> Array:
         return np.asarray(self.coupling.closed_form(self.models(codes)))
@@ -504,10 +458,9 @@ class TaskSolver(Solver):
             self._V = self._Vt = root_of_gain(np.asarray(Z), lambda1, lambda2)
         else:
             Z = Z if isinstance(Z, Spiked) else Spiked.of(Z, coupling.rank)
-            omega = Z.flat + Z.extra
-            self._flat_gain = Z.flat / (lambda1[0] * Z.flat + lambda2)
+            omega = Z.flat + np.append(Z.extra, 0.0)
             gains = omega / (lambda1[0] * omega + lambda2)
-            self._V = Z.vectors * np.sqrt(np.maximum(gains - self._flat_gain, 0.0))
+            self._flat_gain, self._V = gains[-1], Z.vectors * np.sqrt(np.maximum(gains[:-1] - gains[-1], 0.0))
             self._Vt = self._V.T
             self._T = np.asarray(np.linalg.inv(np.eye(r) + self._flat_gain * grams), dtype=np.float64)
         rho = len(self._Vt)
@@ -551,12 +504,6 @@ def _products(V: Array) -> Iterator[tuple[slice, Array]]:
         yield slice(first, first + step), (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
 
 
-def _with_ridge(K: Array) -> Array:
-    """(K + (n/2)I)⁻¹; K is overwritten."""
-    K.flat[:: len(K) + 1] += 0.5 * len(K)
-    return inverse_of_factor(upper_factor(K))
-
-
 class Independent(BaseCoupling):
     """DSTC: every task alone with the ridge λ = λ₁ + mλ₂ (λ₁ may differ by task), K_i = K_ii/λ."""
 
@@ -574,7 +521,7 @@ class Independent(BaseCoupling):
                 self, Z, (row_block(self.table[rows], Q) for Q, rows in zip(self._inverses, self.slices))
             )
         kernels = (self.kernel[rows, rows] / ridge for ridge, rows in zip(self.ridge, self.slices))
-        return Conditioned(self, Z, (_with_ridge(K) for K in kernels))
+        return Conditioned(self, Z, (ridge_inverse(K) for K in kernels))
 
     @cached_property
     def _inverses(self) -> Array:
@@ -628,12 +575,10 @@ class SharedFeatures(BaseCoupling):
     def condition(self, Z: Array) -> Any:
         if isinstance(self.features, np.ndarray):
             root = root_of_gain(Z, np.array([self.lambda1]), self.lambda2)
-            inner = root @ self.features @ root
-            inner += np.eye(len(root))
-            return Solver(Z, inner, root)
+            return Solver(Z, root @ self.features @ root + np.eye(len(root)), root)
         G = gain_matrix(Z, self.lambda1, self.lambda2)
         kernels = ((Phi := self.features.values[rows]) @ G @ Phi.T for rows in self.slices)
-        return Conditioned(self, Z, (_with_ridge(0.5 * (K + K.T)) for K in kernels))
+        return Conditioned(self, Z, (ridge_inverse(0.5 * (K + K.T)) for K in kernels))
 
     def models(self, at: Conditioned, codes: Array) -> list[Array]:
         """W_i = GΦ_iᵀα_i (r × C), one per task: (15)."""

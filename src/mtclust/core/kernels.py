@@ -1,4 +1,4 @@
-r"""Kernels, centring within tasks, one common scale, and eigen-features.
+r"""Kernels, centring within tasks, one common scale, eigen-features, and inverses of kernel matrices.
 
 A model sees its data only through the centred and scaled kernel
 
@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 from sklearn.metrics.pairwise import euclidean_distances
 
 KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
@@ -33,6 +35,11 @@ SMALLEST_LEVEL = 1e-280
 _FAR = 10.0
 #: up to so many rows LAPACK finds leading eigenvectors exactly; its time grows with their cube
 EXACT_UP_TO = 1000
+
+_NOT_POSITIVE = (
+    "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
+    "semidefinite; if it is, raise lambda1 and lambda2."
+)
 
 
 @dataclass(frozen=True)
@@ -98,11 +105,59 @@ def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np
     return np.exp(squared * factor)
 
 
-def leading_features(kernel: NDArray[np.float64], most: int) -> NDArray[np.float64]:
-    """Rows in the leading directions of a kernel matrix, at most so many, the strongest last."""
-    n = len(kernel)
-    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(max(0, n - most), n - 1))
-    return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+def largest_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The k largest eigenvalues (at most all), rising, and their vectors, wherever LAPACK fails to find only some."""
+    n = len(matrix)
+    try:
+        values, vectors = sla.eigh(matrix, subset_by_index=(max(0, n - k), n - 1))
+    except sla.LinAlgError:  # many are equal
+        values, vectors = np.linalg.eigh(matrix)
+    return values[-k:], vectors[:, -k:]
+
+
+def upper_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Upper Cholesky factor of a symmetric positive definite matrix, which is overwritten."""
+    # the transpose of a C-ordered matrix is the same matrix in the order LAPACK works in: nothing is copied
+    factor, info = lapack.dpotrf(matrix.T, lower=0, clean=1, overwrite_a=1)
+    if info != 0:
+        raise np.linalg.LinAlgError(_NOT_POSITIVE)
+    return factor
+
+
+def inverse_of_factor(factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The symmetric inverse from an upper Cholesky factor, which is overwritten."""
+    upper, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
+    if info != 0:
+        raise np.linalg.LinAlgError(_NOT_POSITIVE)
+    inverse = upper.T + upper
+    inverse.flat[:: len(inverse) + 1] *= 0.5
+    return inverse
+
+
+def ridge_inverse(K: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(K + (n/2)I)⁻¹ of the kernel of a task; K is overwritten."""
+    K.flat[:: len(K) + 1] += 0.5 * len(K)
+    return inverse_of_factor(upper_factor(K))
+
+
+def symmetric_eigen(S: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Eigenvalues and eigenvectors as :func:`scipy.linalg.eigh` gives them, without most of its checks.
+
+    For the small matrices of a coupling these take longer than LAPACK.
+    """
+    if not np.all(np.isfinite(S)):
+        raise ValueError("a coupling matrix has values that are not finite.")
+    work, int_work = _workspace(len(S))
+    eigenvalues, vectors, _, _, info = lapack.dsyevr(S, lower=1, lwork=work, liwork=int_work)
+    if info != 0:
+        raise np.linalg.LinAlgError(f"the eigenvalues of a coupling matrix were not found (dsyevr: {info}).")
+    return eigenvalues, vectors
+
+
+@lru_cache(maxsize=64)
+def _workspace(n: int) -> tuple[int, int]:
+    work, int_work, _ = lapack.dsyevr_lwork(n, lower=1)
+    return int(work), int(int_work)
 
 
 def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -121,8 +176,7 @@ def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[n
     n = len(matrix)
     wider = k + 20  # a block of some more vectors than are wanted is multiplied by the matrix a few times
     if n <= EXACT_UP_TO or wider >= n:
-        values, vectors = sla.eigh(matrix, subset_by_index=(n - k, n - 1))
-        return values, vectors
+        return largest_eigenvectors(matrix, k)
     block = np.random.default_rng(0).normal(size=(n, wider))
     for _ in range(4):
         block = sla.qr(matrix @ block, mode="economic", check_finite=False)[0]
@@ -274,9 +328,7 @@ class EigenFeatures:
 def eigen_features(kernel: NDArray[np.float64], n_components: int | None = None) -> EigenFeatures:
     """Leading eigen-features of a centred kernel, largest eigenvalue first."""
     n = len(kernel)
-    wanted = n if n_components is None else min(n, n_components)
-    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(n - wanted, n - 1))
-    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    eigenvalues, vectors = (part[..., ::-1] for part in largest_eigenvectors(kernel, n_components or n))
     keep = eigenvalues > _RANK_TOLERANCE * max(float(eigenvalues[0]), 0.0)
     if not keep.any():  # a zero kernel: one feature that is zero for every row
         return EigenFeatures(np.zeros((n, 1)), np.zeros((n, 1)))

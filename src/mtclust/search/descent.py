@@ -21,7 +21,7 @@ from scipy.linalg import lapack
 
 from mtclust.core.alignment import allowed_permutations, best_relabelling
 from mtclust.core.assignment import assign
-from mtclust.core.coupling import symmetric_eigen
+from mtclust.core.kernels import symmetric_eigen
 from mtclust.core.known import placed
 from mtclust.search.criteria import TaskTerm
 from mtclust.search.problem import ROUNDING, Effort, Point, Problem
