@@ -64,7 +64,9 @@ def assign(
     if n <= _SMALL:
         labels = np.argmin(cost + first, axis=1)
     else:
-        cost = _without_ties(cost)
+        # noise at the level of rounding: equal rows would all take the same cluster and be moved one at a time
+        spread = float(cost.max() - cost.min()) or 1.0
+        cost = cost + _TIE_NOISE * spread * np.random.default_rng(0).random(cost.shape)
         labels = np.argmin(cost + _class_prices(cost, low, high, first), axis=1)
     return _augmented(cost, labels.astype(np.int64), low, high)
 
@@ -90,13 +92,6 @@ def _augmented(
     spread = float(cost.max() - cost.min())
     compiled.augment(cost, labels, counts, low, high, 1e-13 * spread)
     return labels
-
-
-def _without_ties(cost: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Add noise at the level of rounding: equal rows would all take the same cluster and be moved one at a time."""
-    spread = float(cost.max() - cost.min()) or 1.0
-    noise = np.random.default_rng(0).random(cost.shape)
-    return cost + _TIE_NOISE * spread * noise
 
 
 def _class_prices(

@@ -105,13 +105,6 @@ def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np
     return np.exp(squared * factor)
 
 
-def leading_features(kernel: NDArray[np.float64], most: int) -> NDArray[np.float64]:
-    """Rows in the leading directions of a kernel matrix, at most so many, the strongest last."""
-    n = len(kernel)
-    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(max(0, n - most), n - 1))
-    return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-
-
 def upper_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Upper Cholesky factor of a symmetric positive definite matrix, which is overwritten."""
     # the transpose of a C-ordered matrix is the same matrix in the order LAPACK works in: nothing is copied
@@ -218,13 +211,6 @@ def near_zero(rows: Any, offsets: NDArray[np.int64]) -> Any:
     # a constant column must become exactly 0, and its mean may be rounded
     shifts = [np.where(np.ptp(part, axis=0) == 0, part[0], part.mean(axis=0)) for part in parts]
     return np.concatenate([part - shift for part, shift in zip(parts, shifts)])
-
-
-def raw_kernel(kernel: Kernel, rows: Any, offsets: NDArray[np.int64], centre: bool) -> NDArray[np.float64]:
-    """Kernel of rows, sorted by task, that are to be centred within tasks or not."""
-    if kernel.kind == "linear" and centre:
-        rows = near_zero(rows, offsets)
-    return kernel(rows, rows)
 
 
 def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:

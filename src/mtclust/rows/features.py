@@ -159,17 +159,14 @@ def source_of(X: Any, features: FeatureMap, index: TaskIndex, centre: bool) -> R
     """
     order = None if index.is_sorted else index.order
     if features.projection is not None:
-        return _held(MappedRows(X, index.offsets, features, order))
+        source = MappedRows(X, index.offsets, features, order)
+        # features that fit in memory are computed once
+        dtype = held_as(int(source.offsets[-1]), source.n_features, available_memory())
+        return source if dtype is None else held_in_memory(source, dtype)
     if sp.issparse(X):
         return SparseRows(X, index.offsets, order)
     rows = TableRows(X, index.offsets, order)
     return rows.kept_near_zero() if centre else rows
-
-
-def _held(source: MappedRows) -> RowSource:
-    """Features that fit in memory are computed once."""
-    dtype = held_as(int(source.offsets[-1]), source.n_features, available_memory())
-    return source if dtype is None else held_in_memory(source, dtype)
 
 
 def held_as(n_rows: int, n_features: int, available: int | None) -> Any:

@@ -297,7 +297,10 @@ def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Arr
         return prices
     rows = source.take(task, first_rows(n))
     weights, constant = data.moments.on_raw(task, W)
-    return prices_from(scores_of(rows, weights) + constant, n, prices, lower, upper)
+    scores = scores_of(rows, weights) + constant
+    share = len(scores) / n
+    low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
+    return exact_labels(-scores, low, high, prices, recurse=True)[1]
 
 
 def first_rows(n: int) -> NDArray[np.int64]:
@@ -305,13 +308,6 @@ def first_rows(n: int) -> NDArray[np.int64]:
     if n <= _FEW_ENOUGH:
         return np.empty(0, dtype=np.int64)
     return spread_positions(n, max(_FIRST_ROWS, round(n**_FIRST_POWER)))
-
-
-def prices_from(scores: Array, n: int, prices: Array, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> Array:
-    """Prices of a task of n rows from the scores of some of them."""
-    share = len(scores) / n
-    low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
-    return exact_labels(-scores, low, high, prices, recurse=True)[1]
 
 
 def scores_of(block: NDArray[Any], weights: Array) -> Array:
