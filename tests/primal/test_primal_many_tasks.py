@@ -11,6 +11,7 @@ from mtclust.core.alignment import align_means
 from mtclust.core.class_means import align_many
 from mtclust.core.labels import SizeBounds
 from mtclust.core.tasks import index_tasks
+from mtclust.rows.source import TableRows
 from mtclust.search import recipe
 from mtclust.search.starts import PATH, quadratic_forms, refined_along
 
@@ -113,3 +114,20 @@ def test_labellings_that_were_drawn_before_are_not_refined_again(monkeypatch):
 def test_settings_of_very_many_tasks_are_chosen_on_as_few_as_are_enough(each, tasks):
     index = index_tasks(np.repeat(np.arange(150), each), 150 * each)
     assert sample_rows(np.zeros((150 * each, 1)), index, 600).index.n_tasks == tasks
+
+
+@pytest.mark.parametrize("rest", [0.0, 1e-9, 0.3, 0.999])
+def test_tasks_that_are_all_alike_have_leading_eigenvectors(rest):
+    Omega = np.full((300, 300), rest) + (1 - rest) * np.eye(300)
+    values, vectors = kernels.leading_eigenvectors(Omega, 100)
+    np.testing.assert_allclose(Omega @ vectors, vectors * values, atol=1e-10)
+    np.testing.assert_allclose(values[-1], 1 + 299 * rest, rtol=1e-10)
+
+
+def test_rows_of_small_tasks_are_exchanged_however_many_rows_there_are():
+    sizes = np.array([31_000, 900, 1000, 1001])
+    source = TableRows(np.zeros((sizes.sum(), 1)), np.append(0, sizes.cumsum()))
+    assert source.exchanged([0, 1, 2, 3]) == [1, 2]
+    assert source.exchanged([0, 3]) == []
+    few = TableRows(np.zeros((2901, 1)), np.array([0, 900, 1900, 2901]))
+    assert few.exchanged([0, 1, 2]) == [0, 1, 2]

@@ -26,6 +26,7 @@ from scipy.spatial.distance import cdist
 
 from mtclust.choose import frames
 from mtclust.core.criterion import indicators
+from mtclust.core.kernels import largest_eigenvectors
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -236,26 +237,23 @@ def mixture(X: Array, E: Array, n_clusters: int, labels: Labels, *, one_shape: b
 
 
 def spectral(X: Array, n_clusters: int) -> Labels:
-    """Normalised cut of the graph of nearest neighbours, which a row is itself one of."""
+    """Normalised cut of the graph of nearest neighbours, which a row is itself one of.
+
+    k-means of the leading eigenvectors of the graph's normalised weights, divided by the roots of the degrees.
+    """
     n = len(X)
     apart = cdist(X, X, "sqeuclidean")
     np.fill_diagonal(apart, -1.0)
     k = min(_NEIGHBOURS, n - 1)
     nearest = np.argpartition(apart, k - 1, axis=1)[:, :k]
     graph = sp.csr_matrix((np.ones(n * k), nearest.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
-    return k_means(_embedded(0.5 * (graph + graph.T), n_clusters), n_clusters)
-
-
-def _embedded(graph: sp.csr_matrix, n_clusters: int) -> Array:
-    """Leading eigenvectors of the graph's normalised weights, divided by the roots of the degrees."""
-    n = graph.shape[0]
+    graph = 0.5 * (graph + graph.T)
     graph.setdiag(0)
     root = np.sqrt(np.maximum(np.asarray(graph.sum(axis=0)).ravel(), 1e-12))
     scaled = sp.diags(1.0 / root) @ graph @ sp.diags(1.0 / root)
-    k = min(n_clusters, n)
-    if n <= _DENSE_GRAPH or k >= n - 1:
-        vectors = sla.eigh(scaled.toarray(), subset_by_index=(n - k, n - 1), check_finite=False)[1]
+    if n <= _DENSE_GRAPH or n_clusters >= n - 1:
+        vectors = largest_eigenvectors(scaled.toarray(), n_clusters)[1]
     else:
         begin = np.random.default_rng(0).uniform(-1, 1, n)
-        vectors = eigsh(sp.csc_matrix(scaled), k=k, sigma=1.0 + 1e-5, which="LM", v0=begin, tol=1e-4)[1]
-    return np.asarray(vectors / root[:, None])
+        vectors = eigsh(sp.csc_matrix(scaled), k=n_clusters, sigma=1.0 + 1e-5, which="LM", v0=begin, tol=1e-4)[1]
+    return k_means(np.asarray(vectors / root[:, None]), n_clusters)

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 #: rows that settings are chosen on: so many for every cluster of every task, within these bounds; the fewest of a task
 _ROWS_PER_CLUSTER = 12
 FEWEST, MOST = 360, 600
-_LEAST_ROWS = 15
+LEAST_ROWS = 15
 #: tasks that a sample takes rows of, the largest first: all up to so many, of more as have the fewest rows that
 #: settings are chosen on, and so many at least
 _TASKS, _FEWEST_TASKS = 100, 60
@@ -226,7 +226,7 @@ def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
 
 def sample_rows(
     X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None, *,
-    most_tasks: int = _TASKS, least: int = _LEAST_ROWS,
+    most_tasks: int = _TASKS, least: int = LEAST_ROWS,
 ) -> Sample:  # fmt: skip
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 

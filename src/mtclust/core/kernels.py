@@ -105,6 +105,16 @@ def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np
     return np.exp(squared * factor)
 
 
+def largest_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The k largest eigenvalues (at most all), rising, and their vectors, wherever LAPACK fails to find only some."""
+    n = len(matrix)
+    try:
+        values, vectors = sla.eigh(matrix, subset_by_index=(max(0, n - k), n - 1))
+    except sla.LinAlgError:  # many are equal
+        values, vectors = np.linalg.eigh(matrix)
+    return values[-k:], vectors[:, -k:]
+
+
 def upper_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Upper Cholesky factor of a symmetric positive definite matrix, which is overwritten."""
     # the transpose of a C-ordered matrix is the same matrix in the order LAPACK works in: nothing is copied
@@ -166,8 +176,7 @@ def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[n
     n = len(matrix)
     wider = k + 20  # a block of some more vectors than are wanted is multiplied by the matrix a few times
     if n <= EXACT_UP_TO or wider >= n:
-        values, vectors = sla.eigh(matrix, subset_by_index=(n - k, n - 1))
-        return values, vectors
+        return largest_eigenvectors(matrix, k)
     block = np.random.default_rng(0).normal(size=(n, wider))
     for _ in range(4):
         block = sla.qr(matrix @ block, mode="economic", check_finite=False)[0]
@@ -312,9 +321,7 @@ class EigenFeatures:
 def eigen_features(kernel: NDArray[np.float64], n_components: int | None = None) -> EigenFeatures:
     """Leading eigen-features of a centred kernel, largest eigenvalue first."""
     n = len(kernel)
-    wanted = n if n_components is None else min(n, n_components)
-    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(n - wanted, n - 1))
-    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    eigenvalues, vectors = (part[..., ::-1] for part in largest_eigenvectors(kernel, n_components or n))
     keep = eigenvalues > _RANK_TOLERANCE * max(float(eigenvalues[0]), 0.0)
     if not keep.any():  # a zero kernel: one feature that is zero for every row
         return EigenFeatures(np.zeros((n, 1)), np.zeros((n, 1)))

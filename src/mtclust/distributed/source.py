@@ -55,7 +55,9 @@ class ChunkedRows:
     part_reading: chunk.Reading | None = None
     offsets: NDArray[np.int64] = field(init=False)
     n_passes: int = 0
-    is_exchanged = False
+
+    def exchanged(self, tasks: list[int]) -> list[int]:
+        return []
 
     def __post_init__(self) -> None:
         self.offsets = self.layout.offsets

@@ -23,6 +23,7 @@ from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import (
     EFFORT,
+    LEAST_ROWS,
     Input,
     Params,
     Sample,
@@ -135,9 +136,7 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
     if len(others):
         z = indicators(_labels_of(outcome.point), C)
         means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
-        few = taken(
-            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
-        )
+        few = _some_rows(given, others)
         for task, part in zip(others, few.index.slices()):
             rows = _dense(few.rows[part])
             moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
@@ -233,7 +232,8 @@ def _searched_on_few(
     few = settings.question.problem(settings.spec, settings.criterion)
     part = proportional(bounds.restrict(sample.tasks), index.sizes[sample.tasks], sample.index.sizes)
     starts = options.single_task_n_init or options.n_init
-    n_init = max(min(options.n_init, 2), options.n_init // EFFORT)
+    many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
+    n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
     rough = replace(options, n_init=n_init, single_task_n_init=starts, polish=False)
     return solve(few.with_bounds(part), rough, rng)
 
@@ -301,9 +301,7 @@ def _of_every_task(
         positions[task], found[task] = sample.positions[k], labels[offsets[k] : offsets[k + 1]]
     if len(others):
         teacher = _teacher(prepared, labels)
-        few = taken(
-            given.rows, index, others, index.first_rows(others, np.minimum(index.sizes[others], _ROWS_OF_OTHER_TASKS))
-        )
+        few = _some_rows(given, others)
         for task, part, rows in zip(others, few.positions, few.index.slices()):
             own = _dense(few.rows[rows])
             positions[task], found[task] = part, teacher.clusters(own - own.mean(axis=0))
@@ -313,8 +311,7 @@ def _of_every_task(
 def _teacher(prepared: Prepared, labels: NDArray[np.int64]) -> Any:
     """One model of the rows of the sample around the means of their tasks."""
     question, settings = prepared.settings.question, prepared.settings
-    rows = question.view.centred_rows[0]
-    rows = rows.toarray() if sp.issparse(rows) else rows
+    rows = _dense(question.view.centred_rows[0])
     view = View(rows, np.array([0, len(rows)]))
     one = replace(question, view=view, clusters=question.clusters[:1], method="independent", lambdas=None, names=None)
     outcome = modelled(one, settings.spec, labels, SearchOptions())

@@ -33,7 +33,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -41,7 +40,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mtclust.core.alignment import align, groups_of_tasks
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import Conditioned, Coupling, Independent
-from mtclust.core.kernels import eigen_features
+from mtclust.core.kernels import eigen_features, largest_eigenvectors
 from mtclust.core.labels import SizeBounds, counts_by_task, label_codes
 from mtclust.relaxation.level_method import solve_by_levels
 from mtclust.relaxation.mixtures import Pools, solve_mixture
@@ -176,7 +175,7 @@ def starting_labels(problem: Problem, init: Any, rng: np.random.Generator) -> La
         else:  # the leading eigenvectors of the kernel centred within the task: the relaxed labels of largest norm
             means = block.mean(axis=0)
             centred = block - means - means[:, None] + means.mean()
-            points = sla.eigh(centred, subset_by_index=(n - max(1, C - 1), n - 1))[1]
+            points = largest_eigenvectors(centred, max(1, C - 1))[1]
         kmeans = KMeans(C, n_init=_N_INIT, random_state=int(rng.integers(2**31 - 1)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters: may be poor

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.rows.moments import Data, Labelled, Moments, NearRows, block_rows, far_from_zero, moments
-from mtclust.rows.passes import TaskLabels, first_prices, move_sums, relabel, rows_near_boundary
+from mtclust.rows.passes import MOST_CANDIDATES, TaskLabels, first_prices, move_sums, relabel, rows_near_boundary
 
 if TYPE_CHECKING:
     from mtclust.rows.features import FeatureMap
 
 Array = NDArray[np.float64]
 
-#: rows of a sparse block, and rows up to which single ones are exchanged in the end
+#: rows of a sparse block, and rows in all up to which single ones are exchanged in the end whatever the sizes of tasks
 _SPARSE_ROWS, _MOST_EXCHANGED = 1024, 30_000
 
 
@@ -47,9 +47,9 @@ class LocalRows(ABC):
     def shift(self) -> NDArray[Any] | None:
         return None
 
-    @property
-    def is_exchanged(self) -> bool:
-        return int(self.offsets[-1]) <= _MOST_EXCHANGED
+    def exchanged(self, tasks: list[int]) -> list[int]:
+        few = int(self.offsets[-1]) <= _MOST_EXCHANGED
+        return [i for i in tasks if few or self.offsets[i + 1] - self.offsets[i] <= MOST_CANDIDATES]
 
     def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
         return [self.take(task, where) for task, where in enumerate(positions)]

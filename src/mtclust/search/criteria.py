@@ -17,7 +17,6 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from mtclust.core.coupling import Conditioned, objective
@@ -33,6 +32,7 @@ from mtclust.core.criterion import (
     size_weights,
     weights_of_sizes,
 )
+from mtclust.core.kernels import largest_eigenvectors
 from mtclust.core.labels import code_scale, label_codes
 from mtclust.search import starts
 from mtclust.search.starts import exchange_rows, k_means, partition_key, quadratic_forms, random_labels, refined_along
@@ -331,7 +331,7 @@ def _k_means_starts(kernel: Array, lower: Labels, upper: Labels) -> list[Labels]
     n, C = len(kernel), len(present)
     if not 1 < C < n:
         return []
-    eigenvalues, vectors = sla.eigh(kernel, subset_by_index=(max(0, n - _K_MEANS_FEATURES), n - 1))
+    eigenvalues, vectors = largest_eigenvectors(kernel, _K_MEANS_FEATURES)
     labels = present[k_means(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)), C)]
     counts = np.bincount(labels, minlength=len(lower))
     return [labels] if np.all(counts >= lower) else []

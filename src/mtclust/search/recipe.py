@@ -211,12 +211,7 @@ def better(best: Point, other: Point) -> Point:
 
 
 def _restarts(
-    problem: Problem,
-    best: Point,
-    beginning: Beginning,
-    first: Array,
-    options: SearchOptions,
-    rng: np.random.Generator,
+    problem: Problem, best: Point, beginning: Beginning, first: Array, options: SearchOptions, rng: np.random.Generator
 ) -> Point:
     """Label all tasks through the model of one, for the best labellings of every task; then from the best ends.
 
@@ -290,12 +285,7 @@ def _restarts_under_shared_features(
 
 
 def _from_groups(
-    problem: Problem,
-    best: Point,
-    beginning: Beginning,
-    first: Array,
-    options: SearchOptions,
-    rng: np.random.Generator,
+    problem: Problem, best: Point, beginning: Beginning, first: Array, options: SearchOptions, rng: np.random.Generator
 ) -> Point:
     """Solve every group of related tasks apart, put Ω together from the blocks, and descend jointly."""
     m = problem.n_tasks
