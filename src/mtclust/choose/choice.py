@@ -298,9 +298,7 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     return Choice(best, tried, frame, spec, outcome, _reason(tried, best), own, offsets, apart)
 
 
-def labellings(
-    question: Question, options: SearchOptions, method: str | None = None
-) -> tuple[dict[str, Labels], Judge]:  # fmt: skip
+def labellings(question: Question, options: SearchOptions, only: str | None = None) -> tuple[dict[str, Labels], Judge]:
     """All candidates by name: cheap ones, and what descents, or one of them, make of the best; and their judge."""
     X, tasks, several = question.X, question.tasks, question.n_tasks > 1
     wanted, methods = _looked_at(question)
@@ -317,7 +315,7 @@ def labellings(
     own = [name for name in ranked if not several or name.split(":")[0] in ("task", "own")]
     frame = "task" if COUPLINGS[question.method].learns or not several else "own"
     with phase("choosing: descents"):
-        return found | _descents(question, frame, methods, method, found[own[0]], options), judge
+        return found | _descents(question, frame, methods, only, found[own[0]], options), judge
 
 
 def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
@@ -325,11 +323,9 @@ def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
     frame, method = name.split(":")
     wanted, methods = _looked_at(question)
     if method in methods:
-        if method.startswith("E"):
-            found, _ = labellings(question, options, method)
-        else:  # J needs no start
-            found = _descents(question, frame, methods, method, None, options)
-        return list(found.values())[-1]
+        if method.startswith("E"):  # J needs no start
+            return list(labellings(question, options, method)[0].values())[-1]
+        return list(_descents(question, frame, methods, method, None, options).values())[-1]
     if method in ("em", "E, linear", "E", "J", "J released"):
         method = "em" if method == "em" and question.n_tasks > 1 and wanted & {"all", "aligned"} else "k-means"
     else:

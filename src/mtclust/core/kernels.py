@@ -222,13 +222,6 @@ def near_zero(rows: Any, offsets: NDArray[np.int64]) -> Any:
     return np.concatenate([part - shift for part, shift in zip(parts, shifts)])
 
 
-def raw_kernel(kernel: Kernel, rows: Any, offsets: NDArray[np.int64], centre: bool) -> NDArray[np.float64]:
-    """Kernel of rows, sorted by task, that are to be centred within tasks or not."""
-    if kernel.kind == "linear" and centre:
-        rows = near_zero(rows, offsets)
-    return kernel(rows, rows)
-
-
 def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Products of rows, if none overflowed."""
     if not np.all(np.isfinite(values)):

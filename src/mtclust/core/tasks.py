@@ -446,7 +446,9 @@ def plain_ids(ids: Any, argument: str) -> NDArray[Any]:
     if array.dtype.kind == "T":  # strings of any length, with an object of the user's for missing ones
         array = array.astype(object)
     if array.dtype.kind in "Mm":
-        return in_microseconds(array)
+        converted = array.astype(f"{array.dtype.kind}8[us]")
+        same = (converted.astype(array.dtype) == array) | np.isnat(array)
+        return converted if same.all() else array
     if array.dtype.kind == "O":
         return _plain_objects(array, argument)
     if array.dtype.kind not in "biufUS":
@@ -483,13 +485,6 @@ def _refuse_long(ids: NDArray[Any], argument: str) -> None:
             f"{argument} has an id of {longest} characters, but ids have up to {_LONGEST}: this looks like a column of "
             "texts. Give short names of the tasks."
         )
-
-
-def in_microseconds(times: NDArray[Any]) -> NDArray[Any]:
-    """Times of numpy in microseconds, or as they are where that would change one of them."""
-    converted = times.astype(f"{times.dtype.kind}8[us]")
-    same = (converted.astype(times.dtype) == times) | np.isnat(times)
-    return converted if same.all() else times
 
 
 def _plain_objects(array: NDArray[Any], argument: str) -> NDArray[Any]:

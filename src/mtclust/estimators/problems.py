@@ -158,6 +158,12 @@ def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: NDArra
     return sums.reshape(*shape, -1), sizes.reshape(shape)
 
 
+def _some_rows(given: Input, tasks: NDArray[np.int64]) -> Sample:
+    """The first rows of tasks that are not in the sample."""
+    numbers = np.minimum(given.index.sizes[tasks], _ROWS_OF_OTHER_TASKS)
+    return taken(given.rows, given.index, tasks, given.index.first_rows(tasks, numbers))
+
+
 def _dense(rows: Any) -> Array:
     return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
 

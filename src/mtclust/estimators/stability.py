@@ -262,18 +262,13 @@ def refit_on_subsamples(
 
 
 def searched_anew(model: AfterFit, X: Array, tasks: Any) -> Labels:
-    """What the method that found a model's labels finds in other rows or columns; only its kernel, if sizes are given.
-
-    Nothing is chosen again, neither the number of clusters nor frame or method.
-    """
+    """What the method, or with sizes given the kernel, that a model was chosen with finds in other rows or columns."""
     chosen, params = model.selection_, model._read_params()
     number = model.n_clusters if isinstance(model.n_clusters, Mapping) else model.n_clusters_
     if not (params.sizes_open and chosen.candidates):
         anew = clone(model).set_params(n_clusters=number)
-        if chosen.candidates and chosen.width is not None:
-            anew.set_params(kernel="rbf", width=chosen.width)
-        elif chosen.candidates:
-            anew.set_params(kernel=chosen.kernel)
+        if chosen.candidates:
+            anew.set_params(kernel="rbf" if chosen.width else chosen.kernel, width=chosen.width or "auto")
         return anew.fit(X, tasks=tasks).labels_
     name = chosen.candidates[0].name
     index = rows_by_task(params, X, index_tasks(tasks, len(X)))

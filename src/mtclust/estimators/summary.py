@@ -222,14 +222,12 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     found.append(("kernel", kernel, chosen.get("reason", "set by the user")))
     given = not (isinstance(model.lambda1, str) and getattr(model, "lambda2", "auto") == "auto")
     why = "set by the user" if given else "a constant for this criterion and kernel"
-    return [*found, ("smoothness", _lambdas(chosen["lambda1"], chosen["lambda2"]), why)]
-
-
-def _lambdas(first: Any, second: float) -> str:
+    first, two = chosen["lambda1"], f"{chosen['lambda2']:.3g}"
     if isinstance(first, dict):
-        return f"λ1 by task ({min(first.values()):.3g} to {max(first.values()):.3g}), λ2 = {second:.3g}"
-    one, two = f"{first:.3g}", f"{second:.3g}"
-    return f"λ1 = λ2 = {one}" if one == two else f"λ1 = {one}, λ2 = {two}"
+        words = f"λ1 by task ({min(first.values()):.3g} to {max(first.values()):.3g}), λ2 = {two}"
+    else:
+        words = f"λ1 = λ2 = {two}" if f"{first:.3g}" == two else f"λ1 = {first:.3g}, λ2 = {two}"
+    return [*found, ("smoothness", words, why)]
 
 
 def groups_in_words(model: AfterFit) -> str:

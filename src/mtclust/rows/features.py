@@ -160,6 +160,7 @@ def source_of(X: Any, features: FeatureMap, index: TaskIndex, centre: bool) -> R
     order = None if index.is_sorted else index.order
     if features.projection is not None:
         source = MappedRows(X, index.offsets, features, order)
+        # features that fit in memory are computed once
         dtype = held_as(int(source.offsets[-1]), source.n_features, available_memory())
         return source if dtype is None else held_in_memory(source, dtype)
     if sp.issparse(X):
