@@ -108,11 +108,14 @@ def whole_results(found, fits):
 
 
 def finished_lines(table):
-    """The lines of a table that were written to their end, without the header."""
+    """The lines of a table that were written to their end, without the header and without fits that failed.
+
+    The last field is the error; what failed is run again.
+    """
     if not table.exists():
         return []
     whole = table.read_bytes().decode()
-    return whole[: whole.rfind("\n") + 1].splitlines()[1:]
+    return [line for line in whole[: whole.rfind("\n") + 1].splitlines()[1:] if line.endswith(",")]
 
 
 def without_seconds(table):
