@@ -284,12 +284,12 @@ class Problem(Coupled):
         return kind(rows, self.offsets, self.lambda1, self.lambda2, table)
 
     def _table(self) -> Array | None:
-        """Explicit features of the rows of a linear kernel, where mr < N."""
+        """Explicit features of the rows of a linear kernel, where mr is far below N."""
         origin = self.origin
         if origin is None or origin.centred.matrix is not self.kernel or origin.kernel.kind != "linear":
             return None
         rows, scale = origin.rows, origin.centred.scale
-        if sp.issparse(rows) or self.n_tasks * rows.shape[1] >= len(rows) or not scale > 0:
+        if sp.issparse(rows) or 2 * self.n_tasks * rows.shape[1] >= len(rows) or not scale > 0:
             return None
         if origin.centred.centred:
             sizes = np.diff(self.offsets)
@@ -343,7 +343,10 @@ class Problem(Coupled):
         )
 
     def with_bounds(self, bounds: SizeBounds) -> Problem:
-        return replace(self, bounds=bounds)
+        other = replace(self, bounds=bounds)
+        other.__dict__["coupling"] = self.coupling  # what is factorised does not depend on sizes
+        other._last[:] = self._last
+        return other
 
     def carried_labels(self, positions: list[NDArray[np.int64]], labels: Labels, Z: Array) -> Point:
         """The point on all rows that continues labels of some rows of every task: the others follow their models."""
@@ -410,6 +413,8 @@ class Problem(Coupled):
 
     def continued(self, point: Point, Z: Array) -> Point:
         """The labels of a point, which is not changed, under the bounds of this problem and a coupling matrix."""
+        if point.fit.at.coupling is self.coupling:  # of other bounds only: it may be factorised already
+            self._last[:] = [point.fit.at]
         return self.point(point.labels, Z)
 
     def seeded(self, task: int, start: Labels, Z: Array) -> Point:
