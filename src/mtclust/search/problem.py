@@ -348,27 +348,6 @@ class Problem(Coupled):
         other._last[:] = self._last
         return other
 
-    def carried_labels(self, positions: list[NDArray[np.int64]], labels: Labels, Z: Array) -> Point:
-        """The point on all rows that continues labels of some rows of every task: the others follow their models."""
-        known = np.concatenate([a + part for a, part in zip(self.offsets, positions)])
-        sizes = [len(part) for part in positions]
-        few = replace(
-            self if self.couples_labels else self.alone(),  # D of other rows is in other coordinates
-            kernel=np.ascontiguousarray(self.kernel[np.ix_(known, known)]),
-            offsets=offsets_of(sizes),
-        )
-        at, codes = few.at(Z if self.couples_labels else few.uncoupled()), few.codes(labels)
-        predictors, weights = at.predictors(codes), few.criterion.decision_weights(at, codes)
-        everywhere = np.empty(len(self.kernel), dtype=np.int64)
-        for task in range(self.n_tasks):
-            rows = self.rows(task)
-            scores = self.kernel[rows, known] @ predictors[task]
-            if weights is not None:
-                scores = scores * weights[0][task] + weights[1][task]
-            everywhere[rows] = assign(-scores, self.bounds.lower[task], self.bounds.upper[task])
-        everywhere[known] = labels
-        return self.point(everywhere, Z if self.couples_labels else self.uncoupled())
-
     def proposing(self, starts: list[list[Labels]]) -> Problem:
         return replace(self, proposed=starts)
 
