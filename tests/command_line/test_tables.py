@@ -121,9 +121,7 @@ def test_columns_of_version_0_2_are_read_but_not_their_seasons_and_mixed_dates()
     date = column_to_dict(DateColumn("day", 0.0, 1.0, 0.0, {}, "ISO8601", few=True))
     assert column_to_dict(column_from_dict(date | {"season": False})) == date
     for change in ({"season": True}, {"season": False, "form": "mixed"}):
-        with pytest.raises(
-            TableError, match="'day' holds dates as this version no longer reads them; fit again"
-        ):
+        with pytest.raises(TableError, match="'day' holds dates as this version no longer reads them; fit again"):
             column_from_dict(date | change)
 
 
