@@ -32,11 +32,10 @@ _FAN_IN = 16
 
 
 class Engine:
-    """Runs delayed steps; ``report`` is told in words what was done."""
+    """Runs delayed steps."""
 
-    def __init__(self, report: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self) -> None:
         self._dask = require("dask", "dask")
-        self.report = report
         self.client = _current_client(self._dask)
         self._limits: dict[str, int] = {}
         self.patience = float(self._dask.utils.parse_timedelta(self._dask.config.get("mtclust.patience", PATIENCE)))
