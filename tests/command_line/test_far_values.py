@@ -49,7 +49,7 @@ def test_numbers_of_a_frame_can_be_declared_missing(plants, missing, dtype):
     empty = clustered(frame)
     frame["warm"] = frame["warm"].fillna(-999).astype("Int64").astype(dtype)
     found = clustered(frame, missing=missing)
-    assert "Missing values were filled in by the median of the task: warm (12)." in found.notes
+    assert "Missing values were filled in: warm (12 rows)." in found.notes
     np.testing.assert_array_equal(found.labels, empty.labels)
     assert adjusted_rand_score(kind, found.labels) > 0.7
     with pytest.warns(TableWarning, match=r"filled in: warm \(12 rows\)"):

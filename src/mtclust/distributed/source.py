@@ -38,9 +38,6 @@ from mtclust.util.system import require
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: by how much more rows are fetched where those that are tried first do not do
-_MORE = 2
-
 
 @dataclass
 class ChunkedRows:
@@ -161,7 +158,7 @@ class ChunkedRows:
                     found, after, prices[i] = assign_near_boundary(boundary, counts[i], lower[i], upper[i], prices[i])
                     break
                 except TooFew:
-                    ranks[i] *= _MORE
+                    ranks[i] *= 2
                     del near[i]
             before = before[np.searchsorted(positions, found)]
             counts[i] += np.bincount(after, minlength=W.shape[2]) - np.bincount(before, minlength=W.shape[2])

@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 MANIFEST = "model.json"
 CHECKSUMS = "checksums"
 _ARRAY_NAME = re.compile(r"arrays/\w[\w.]{0,200}\.npy", flags=re.ASCII)
-#: the earliest time a zip can state, so that equal models give equal files
-_NO_TIME = (1980, 1, 1, 0, 0, 0)
 #: kinds of numpy types whose bytes are the value: bool, integers, floats, complex, times, strings of one length
 PLAIN_KINDS = "biufcMmSU"
 #: so many values that Python cannot tell apart by their hash make a dictionary slow; by chance there are one or two
@@ -68,7 +66,7 @@ class ArchiveWriter:
             name = f"arrays/{plain}.npy"
             if not plain or name in self._zip.NameToInfo:
                 name = f"arrays/{plain or 'array'}.{len(self._names)}.npy"
-            with self._zip.open(zipfile.ZipInfo(name, _NO_TIME), "w", force_zip64=True) as member:
+            with self._zip.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
             self._names[id(array)] = array, name
         return self._names[id(array)][1]
@@ -76,7 +74,7 @@ class ArchiveWriter:
     def finish(self, manifest: dict[str, Any]) -> None:
         """Write the manifest, and in it the checksums of the arrays."""
         manifest = manifest | {CHECKSUMS: {name: info.CRC for name, info in self._zip.NameToInfo.items()}}
-        self._zip.writestr(zipfile.ZipInfo(MANIFEST, _NO_TIME), json.dumps(manifest, allow_nan=False))
+        self._zip.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(manifest, allow_nan=False))
 
 
 class ArchiveReader:

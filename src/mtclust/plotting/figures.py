@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
-from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils.validation import check_is_fitted
 
+from mtclust.app.tables.columns import centred, leading_axes
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
@@ -33,12 +33,8 @@ COLOURS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 #: grey of frames and guides
 FRAME = "#999999"
-#: ticks with names of their own; more cannot be read
-_NAMED_TICKS = 60
 #: panels that fit into one figure
 _MOST_PANELS = 36
-#: rows the axes of a scatter are found from; more would not turn them noticeably
-_ROWS_FOR_AXES = 5000
 
 
 def cluster_style(cluster: int) -> dict[str, str]:
@@ -76,7 +72,7 @@ def _matrix_axes(ax: Any, names: Sequence[Any], beside: float = 0.0) -> Any:
     n, longest = len(names), max(len(shown_name(name)) for name in names)
     side = max(1.2 + 0.08 * longest + 0.42 * min(n, 12) + 0.2 * max(min(n, 40) - 12, 0), 3.2)
     ax = _axes(ax, side + beside, side)
-    places = range(0, n, -(-n // _NAMED_TICKS))
+    places = range(0, n, -(-n // 60))  # more names cannot be read
     texts = [shown_name(names[i]) for i in places]
     # names are text, never formulas: a task called "$x" must not be typeset
     size = {"fontsize": "small" if len(texts) > 15 else "medium", "parse_math": False}
@@ -311,8 +307,7 @@ def plot_tasks(
     """Scatter of each task in two common dimensions; a cluster has the same colour in all tasks.
 
     Two columns are shown as they are. Of more, and of kernels, the two main directions (PCA) of the rows centred within
-    each task are shown, the same for all tasks, so that what lies at the same place is alike. For sparse tables they
-    are those of the rows as they are.
+    each task are shown, the same for all tasks, so that what lies at the same place is alike.
 
     Parameters
     ----------
@@ -405,19 +400,12 @@ def plot_tasks(
 def _two_dimensions(estimator: AfterFit, rows: Any, numbers: NDArray[np.int64]) -> tuple[Array, list[str] | None]:
     """Two coordinates of every row; the names of the axes where these are columns of X."""
     n, d = rows.shape
-    precomputed = is_precomputed(estimator.kernel)
-    if d == 2 and not precomputed and not sp.issparse(rows):
+    if d == 2 and not is_precomputed(estimator.kernel) and not sp.issparse(rows):
         return rows, [name if isinstance(name, str) else f"column {name}" for name in column_names(estimator)]
-    sample = np.unique(np.linspace(0, n - 1, _ROWS_FOR_AXES).astype(int)) if n > _ROWS_FOR_AXES else np.arange(n)
-    if sp.issparse(rows):
-        if d < 3:
-            return np.hstack([rows.toarray(), np.zeros((n, 2))])[:, :2], None
-        return TruncatedSVD(2, random_state=0).fit(rows[sample]).transform(rows), None
     # the columns of a kernel serve as features: the rows that are alike to the same others lie together
-    means = np.stack([rows[numbers == task].mean(axis=0) if np.any(numbers == task) else np.zeros(d)
-                      for task in range(len(estimator.tasks_))])  # fmt: skip
-    pca = PCA(min(2, n, d), svd_solver="full" if d <= 50 else "auto", random_state=0)
-    places = pca.fit(rows[sample] - means[numbers[sample]]).transform(rows) - pca.transform(means)[numbers]
+    sample = np.unique(np.linspace(0, n - 1, min(n, 5000)).astype(int))  # more would not turn the axes noticeably
+    axes, _ = leading_axes(rows[sample], numbers[sample], min(2, d))
+    places = centred(np.asarray(rows @ axes.T), numbers)
     return np.hstack([places, np.zeros((n, 2 - places.shape[1]))]), None
 
 
