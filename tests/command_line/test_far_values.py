@@ -61,7 +61,7 @@ def test_dates_of_a_frame_can_be_declared_missing(plants):
     frame["last"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(frame["wet"].round(), unit="D")
     frame.loc[::9, "last"] = pd.Timestamp("1900-01-01")
     found = clustered(frame, missing="1900-01-01")
-    assert "last (14)" in " ".join(found.notes)
+    assert "last (14 rows)" in " ".join(found.notes)
 
 
 def test_the_command_line_says_it_too(plants, tmp_path, capsys):
