@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from mtclust.core.criterion import decision_weights
+from mtclust.core.criterion import CRITERIA, decision_weights
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import neutral_bounds
-from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import Problem
 
 

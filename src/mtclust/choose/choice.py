@@ -26,6 +26,7 @@ from mtclust.choose.judge import Judge
 from mtclust.choose.views import KernelSpec, View, is_wide
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
+from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import KERNELS, eigen_features
 from mtclust.core.labels import (
@@ -39,7 +40,6 @@ from mtclust.core.labels import (
     tasks_of_rows,
 )
 from mtclust.core.order import information, on_a_grid
-from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
 from mtclust.search.recipe import Outcome, first_relationship, released, solve
 from mtclust.util.messages import phase
@@ -381,7 +381,7 @@ def _point(problem: Problem, labels: Labels) -> Point:
     """Labels under the coupling that their class means suggest."""
     Z = problem.uncoupled()
     if problem.couples_labels:
-        _, similarity = problem.class_means(problem.point(labels, Z)).aligned(problem.bounds)
+        _, similarity = problem.common_ids(problem.point(labels, Z))
         Z = first_relationship(similarity)
     return problem.point(labels, Z)
 
@@ -390,7 +390,7 @@ def modelled(question: Question, spec: KernelSpec, labels: Labels, options: Sear
     """Models of labels that stay as they are, with the coupling learned."""
     problem = question.problem(spec, "E", labels)
     point = _point(problem, labels)
-    similarity = problem.class_means(point).aligned(problem.bounds)[1]
+    similarity = problem.common_ids(point)[1]
     effort = options.effort("models of the labels", tasks=())
     point = problem.descend(point, _rng(), effort)
     alone = problem.alone()

@@ -301,7 +301,7 @@ def _from_groups(
             starts[i] = start
         Omega[np.ix_(group, group)] = solved.Z * len(group) / m
     joint = problem.point(np.concatenate(starts), Omega)
-    new_ids, _ = problem.class_means(joint).aligned(problem.bounds)
+    new_ids, _ = problem.common_ids(joint)
     mixed = (1 - _GROUP_WEIGHT) * Omega + _GROUP_WEIGHT * first
     realigned = problem.point(np.concatenate([ids[start] for start, ids in zip(starts, new_ids)]), mixed)
     best = better(best, _rough(problem, joint, options, rng, "from groups"))
