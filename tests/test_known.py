@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.core.criterion import LeaveOneOutTerm, PaperObjective
-from mtclust.core.known import agreement, known_counts, left_over, names_after_known, placed, read_known, with_room
+from mtclust.core.hints import agreement, known_counts, left_over, names_after_known, placed, read_known, with_room
 from mtclust.core.labels import SizeBounds, free_bounds
 from mtclust.datasets import make_related_tasks
 from tests.test_contract import FORMS, GIVEN

@@ -19,8 +19,7 @@ from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.labels import neutral_bounds, parse_sizes, same_for_all_clusters
-from mtclust.core.membership import probabilities
-from mtclust.core.model import DecisionModel
+from mtclust.core.model import DecisionModel, probabilities
 from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
 from mtclust.estimators.storing import correlation
@@ -82,7 +81,7 @@ class NewTask:
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the clusters for further rows of the new task, shape (n, C).
 
-        The temperature is that of the fitted model (:mod:`mtclust.core.membership`).
+        The temperature is that of the fitted model (:mod:`mtclust.core.model`).
         """
         return probabilities(self.decision_function(X), self._model.temperature)
 

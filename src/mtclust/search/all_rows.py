@@ -21,8 +21,7 @@ from mtclust.core.alignment import allowed_permutations, best_relabelling
 from mtclust.core.coupling import COUPLINGS, Solver, objective, whitened
 from mtclust.core.criterion import EXCHANGE_TOLERANCE, PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
-from mtclust.core.membership import left_out
-from mtclust.core.model import DecisionModel
+from mtclust.core.model import DecisionModel, left_out
 from mtclust.rows.boundary import prices_agree
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments

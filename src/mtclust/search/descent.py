@@ -22,8 +22,8 @@ from scipy.linalg import lapack
 from mtclust.core.alignment import allowed_permutations, best_relabelling
 from mtclust.core.assignment import assign
 from mtclust.core.criterion import Term
+from mtclust.core.hints import placed
 from mtclust.core.kernels import symmetric_eigen
-from mtclust.core.known import placed
 from mtclust.search.problem import ROUNDING, Effort, Point, Problem
 
 Array = NDArray[np.float64]

@@ -24,9 +24,8 @@ from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import PaperObjective, indicators
 from mtclust.core.kernels import EigenFeatures, near_zero
-from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of, rows_of_tasks
-from mtclust.core.membership import left_out
-from mtclust.core.model import DecisionModel, KernelOrigin, build_model
+from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of
+from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
 from mtclust.util.messages import counted
 
 Array = NDArray[np.float64]
@@ -332,20 +331,6 @@ class Problem(Coupled):
     @cached_property
     def _alone(self) -> Problem:
         return replace(self, method="independent", features=None, proposed=None)
-
-    def restrict(self, tasks: NDArray[np.int64]) -> Problem:
-        """Some of the tasks, λ₂ scaled by m over their number so that the uncoupled model of each stays the same."""
-        rows = rows_of_tasks(self.offsets, tasks)
-        sizes = np.diff(self.offsets)[tasks]
-        return replace(
-            self,
-            kernel=np.ascontiguousarray(self.kernel[np.ix_(rows, rows)]),
-            offsets=offsets_of(sizes),
-            bounds=self.bounds.restrict(tasks),
-            lambda1=self.lambda1[tasks],
-            lambda2=self.lambda2 * self.n_tasks / len(tasks),
-            proposed=None if self.proposed is None else [self.proposed[i] for i in tasks],
-        )
 
     def with_bounds(self, bounds: SizeBounds) -> Problem:
         return replace(self, bounds=bounds)
