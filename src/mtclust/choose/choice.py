@@ -379,14 +379,7 @@ def _descended(question: Question, spec: KernelSpec, labels: Labels, options: Se
 
 def _point(problem: Problem, labels: Labels) -> Point:
     """Labels under the coupling that their class means suggest."""
-<<<<<<< HEAD
-    Z = problem.uncoupled()
-    if problem.couples_labels:
-        _, similarity = problem.common_ids(problem.point(labels, Z))
-        Z = first_relationship(similarity)
-=======
     Z = first_relationship(_similarity(problem, labels)) if problem.couples_labels else problem.uncoupled()
->>>>>>> main
     return problem.point(labels, Z)
 
 
@@ -398,12 +391,7 @@ def _similarity(problem: Problem, labels: Labels) -> Array:
 def modelled(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions) -> Outcome:
     """Models of labels that stay as they are, with the coupling learned."""
     problem = question.problem(spec, "E", labels)
-<<<<<<< HEAD
-    point = _point(problem, labels)
-    similarity = problem.common_ids(point)[1]
-=======
     point, similarity = _point(problem, labels), _similarity(problem, labels)
->>>>>>> main
     effort = options.effort("models of the labels", tasks=())
     point = problem.descend(point, _rng(), effort)
     alone = problem.alone()

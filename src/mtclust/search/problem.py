@@ -24,7 +24,7 @@ from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import PaperObjective, indicators
 from mtclust.core.kernels import EigenFeatures, near_zero
-from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of
+from mtclust.core.labels import SizeBounds, counts_by_task
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
 from mtclust.util.messages import counted
 
