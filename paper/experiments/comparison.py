@@ -24,8 +24,24 @@ from paper.datasets.newsgroups import NEWSGROUP_TASKS
 from paper.datasets.pendigits import JOBS
 from paper.experiments import figures, sections
 from paper.experiments.driver import Experiment
-from paper.experiments.methods import OURS, fit_ours, fit_printed, fit_reference, load, rows_of_ours, true_sizes
+from paper.experiments.methods import (
+    OURS,
+    fit_ours,
+    fit_reference,
+    load,
+    rows_of_ours,
+    true_sizes,
+)
 from paper.experiments.page import Picture, Section
+from paper.experiments.printed import (
+    LAMBDAS,
+    STARTS,
+    STOPS,
+    PrintedKernel,
+    fit_printed,
+    printed_kernel,
+    printed_sections,
+)
 from paper.experiments.protocols import (
     REFERENCES,
     by_draw,
@@ -43,24 +59,16 @@ from paper.reference.kernel_methods import WIDTHS
 RESTARTS = 50
 #: principal components of text, and leading features of kernel PCA for DMTFC, as in the paper
 COMPONENTS = 100
-#: a part of the paper's grids, with our solver, and the draws it is run on
-OUR_LAMBDAS, OUR_WIDTHS = tuple(2.0**-k for k in (2, 6, 10)), (0.25, 0.5, 1.0)
-ORACLE_DRAWS = 3
-#: the paper's grid of λ₁ and of λ₂; it does not print when its solver stops, so that the number of cuts is picked, too
-PRINTED_LAMBDAS, PRINTED_CUTS = tuple(2.0**-k for k in (2, 4, 6, 8, 10)), (5, 10, 20)
-#: draws of the paper's solver at one setting on pendigits, and its cuts
-CUTTING_DRAWS, CUTS = 3, 10
 #: methods that need a matrix of all rows with all rows
 POOLED_KERNEL = ("ALL KKM", "ALL NC")
 ALL_DRAWS = 10**6
 
 PROTOCOLS = (
-    "**no labels**: our models choose width, λ and coupling by their own rules, reference methods run at their default "
-    "setting. **oracle**: the one setting of a grid with the highest mean NMI over the draws, which needs the classes; "
-    f"ours has λ ∈ {{2⁻², 2⁻⁶, 2⁻¹⁰}} and width ∈ {{¼, ½, 1}}, on the first {ORACLE_DRAWS} draws. Our models are given "
-    "the true sizes of the classes, as in the paper, in the order of the classes, which also tells DMTRC which "
-    "clusters belong together where sizes differ; the reference methods cannot use that. DMTRC is always coupled, "
-    '"DMTRC auto" is our default, which may refuse to couple. LSKMTC and MBC are reconstructions from abstracts.'
+    "Nothing is chosen with labels: our models choose width, λ and coupling by their own rules, reference methods run "
+    "at their default setting. Our models are given the true sizes of the classes, as in the paper, in the order of "
+    "the classes, which also tells DMTRC which clusters belong together where sizes differ; the reference methods "
+    'cannot use that. DMTRC is always coupled, "DMTRC auto" is our default, which may refuse to couple. LSKMTC and MBC '
+    "are reconstructions from abstracts."
 )
 
 
@@ -73,9 +81,7 @@ class Block:
     models: tuple[str, ...]
     references: tuple[str, ...] = ()
     draws: int = ALL_DRAWS
-    grid_draws: int = 0
     pooled_draws: int = ALL_DRAWS  # of POOLED_KERNEL
-    cutting_draws: int = 0  # of the paper's solver at one setting
 
 
 @dataclass(frozen=True)
@@ -92,28 +98,17 @@ class Comparison:
     more: Callable[[Any, Any, Path], list[Section]]  # of (named, main, directory): what only this comparison has
 
     def cells(self, repeats: int, quick: bool) -> list[Cell]:
-        """All fits: everything without labels first, then grids for the oracle and the paper's own solver."""
+        """All fits without labels."""
         found = []
         for block in self.blocks(quick):
             for draw in range(min(repeats, block.draws)):
                 common = self._common(block, draw)
-                ours: dict[str, Any] = {"solver": "exchange", **common}
-                references = _references(block, draw)
-                found += reference_cells(common, references, quick, grid=False)
+                found += reference_cells(common, _references(block, draw), quick, grid=False)
                 found += [
-                    Cell(methods=rows_of_ours(name), kernel=kernel, **ours)
+                    Cell(methods=rows_of_ours(name), kernel=kernel, solver="exchange", **common)
                     for name, kernel in product(block.models, block.kernels)
                 ]
-                if draw < block.grid_draws:
-                    found += reference_cells(common, references, quick, grid=True)
-                    for name, kernel in product(block.models, block.kernels[:1] if quick else block.kernels):
-                        for setting in _points({"lambda": OUR_LAMBDAS}, OUR_WIDTHS, kernel, quick):
-                            found.append(Cell(methods=(name,), kernel=kernel, protocol="grid", setting=setting, **ours))
-                if draw < block.cutting_draws:
-                    setting = {"max_cuts": 2 if quick else CUTS, "init": "k-means", "width": 0.5, "lambda": 2.0**-10}
-                    found.append(Cell(methods=("DMTRC",), kernel="rbf", protocol="given", setting=setting,
-                                      **common, solver="cutting-plane"))  # fmt: skip
-        return sorted(found, key=lambda cell: ("no labels", "grid", "given").index(cell.protocol))
+        return found
 
     def printed_cells(self, repeats: int, quick: bool) -> list[Cell]:
         """The paper's grid with its solver, from k-means and random labels; reference methods at their grids."""
@@ -123,8 +118,8 @@ class Comparison:
                 common = self._common(block, draw)
                 for grid in (False, True):
                     found += reference_cells(common, _references(block, draw), quick, grid=grid)
-                cuts = {"max_cuts": (2,) if quick else PRINTED_CUTS, "init": ("k-means", "random")}
-                lambdas = {"lambda1": PRINTED_LAMBDAS, "lambda2": PRINTED_LAMBDAS}
+                cuts = {"max_cuts": (2 if quick else max(STOPS),), "init": STARTS}
+                lambdas = {"lambda1": LAMBDAS, "lambda2": LAMBDAS}
                 for name, kernel in product(block.models, block.kernels):
                     for setting in _points(cuts | lambdas, WIDTHS, kernel, quick):
                         # for DSTC only the sum counts
@@ -158,9 +153,8 @@ class Comparison:
             )
             for raw in (False, True)
         ]  # fmt: skip
-        first, *tables = sections.nmi_tables(main, letter, datasets, names)
-        if free.empty:  # only the letter of the paper has been run
-            return [first, *tables, *sections.failures(frame)]
+        first, *tables = sections.nmi_tables(main, datasets, names)
+        tables += printed_sections(letter, directory, [d for d in datasets if d in set(letter["dataset"])])
         return [
             replace(first, pictures=[sections.nmi_figure(main, directory, datasets, names, self.figures["nmi"])]),
             *tables,
@@ -216,21 +210,23 @@ def _data(name: str, dataset: str, draw: int) -> TaskData:
     return COMPARISONS[name].load(dataset, draw)
 
 
+@lru_cache(maxsize=len(WIDTHS) + 1)
+def _printed_kernel(name: str, dataset: str, draw: int, width: float | None) -> PrintedKernel:
+    return printed_kernel(_data(name, dataset, draw), width)
+
+
 def execute(cell: Cell) -> Sequence[Outcome]:
     """Run one cell of any comparison."""
     data, name, setting = _data(cell.experiment, cell.dataset, cell.draw), cell.methods[0], dict(cell.setting)
     if name in REFERENCE_METHODS:
         return fit_reference(name, data, cell.seed, setting.pop("n_init"), setting)
     if cell.protocol == "as printed":
-        return fit_printed(name, data, cell.seed, cell.kernel, setting)
-    options: dict[str, Any] = {"kernel": cell.kernel, "sizes": true_sizes(data), "solver": cell.solver}
-    options |= our_options(name, cell.kernel, setting)
-    if cell.solver == "cutting-plane":
-        options["solver_options"] = {key: setting[key] for key in ("max_cuts", "init")} | {"zero_tol": 0}
-    first = cell.draw == 0 and cell.protocol == "no labels"
-    keep = array_name("D", cell.dataset, cell.kernel) if first else None
+        kernel = _printed_kernel(cell.experiment, cell.dataset, cell.draw, setting.get("width"))
+        return fit_printed(name, data, cell.seed, kernel, setting)
+    keep = array_name("D", cell.dataset, cell.kernel) if cell.draw == 0 else None
+    options = {"sizes": true_sizes(data), **our_options(name, cell.kernel, setting)}
     outcomes = fit_ours(name, data, cell.seed, keep_as=keep, **options)
-    if first and name == "DSTC" and cell.experiment == "pendigits":
+    if cell.draw == 0 and name == "DSTC" and cell.experiment == "pendigits":
         view = np.column_stack(
             [data.tasks, data.target, PrincipalComponents(2, svd_solver="full").fit_transform(data.data)]
         )
@@ -240,7 +236,8 @@ def execute(cell: Cell) -> Sequence[Outcome]:
 
 def our_options(name: str, kernel: str, setting: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of an estimator for a setting with ``lambda`` and ``width``; what is not there is left to choose."""
-    options: dict[str, Any] = {"n_components": COMPONENTS} if (name, kernel) == ("DMTFC", "rbf") else {}
+    options: dict[str, Any] = {"kernel": kernel}
+    options |= {"n_components": COMPONENTS} if (name, kernel) == ("DMTFC", "rbf") else {}
     if "lambda" in setting:
         options |= {"lambda1": setting["lambda"], "lambda2": setting["lambda"]}
         options |= {"coupling": "full"} if name == "DMTRC" else {}
@@ -273,7 +270,7 @@ def _pendigits(dataset: str, draw: int) -> TaskData:
 
 
 def _jobs(quick: bool) -> list[Block]:
-    block = Block("", ("linear", "rbf"), tuple(OURS), REFERENCES, grid_draws=ORACLE_DRAWS, cutting_draws=CUTTING_DRAWS)
+    block = Block("", ("linear", "rbf"), tuple(OURS), REFERENCES)
     return [replace(block, dataset=dataset) for dataset in (DATASETS[:1] if quick else DATASETS)]
 
 
@@ -285,26 +282,7 @@ def within_and_across(correlation: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _pendigits_sections(named: Any, main: Any, directory: Path) -> list[Section]:
-    rows = []
-    name = "DMTRC_r cutting planes"
-    for d in sorted(set(named[named["name"] == name]["dataset"])):
-        mine, exchange = by_draw(named, d, name), by_draw(without_labels(named), d, "DMTRC_r")
-        start, cuts, left = (
-            np.mean(sections.details_of(named, d, name, k)) for k in ("nmi_start", "cuts", "shrinkage")
-        )
-        rows.append(
-            [d, str(len(mine)), f"{start:.3f}", f"{mine.mean():.3f}", f"{cuts:.0f}", f"{left:.3f}",
-             f"{exchange[mine.index].mean():.3f}", f"{by_draw(named, d, name, 'seconds').median():.1f}"]
-        )  # fmt: skip
-    text = (
-        "The paper's solver on its convex relaxation, DMTRC_r from k-means labels at one setting, λ = 2⁻¹⁰ and width "
-        "½, with our scales. The relaxed labels Ỹ shrink to zero, the optimum, whatever the setting; the direction in "
-        "which they vanish follows the kernel, so that at larger λ₂ a stopped run can beat its start. The paper's own "
-        "grid is run by `--as-printed`; more cuts, starts and methods by `python benchmarks/cutting_plane.py`."
-    )
-    header = ("data set", "draws", "its start", "NMI", "cuts", "|Ỹ|/|Y|", "exchange solver, no labels", "seconds")
-    solver = Section("The paper's own solver, one setting", text, header, rows)
-    return [solver, Section.with_pictures("The tasks", "", _view_figure(named, directory))]
+    return [Section.with_pictures("The tasks", "", _view_figure(named, directory))]
 
 
 def _view_figure(named: Any, directory: Path) -> Picture | None:
@@ -360,13 +338,12 @@ def _shares(fractions: Sequence[float], letter: bool, quick: bool) -> list[Block
     linear, raw_models, found = ("linear",), ("DSTC", "DMTRC"), []
     for number, fraction in enumerate((QUICK_FRACTION,) if quick else fractions):
         share, few = f"{fraction * 100:g} %", 1 if fraction >= MANY else ALL_DRAWS
-        grids = ORACLE_DRAWS if number == 0 and not quick else 0
         if letter:
             found.append(Block(f"{share}, {UNIT_PCA}", linear, tuple(OURS), REFERENCES, pooled_draws=few))
             found.append(Block(f"{share}, {UNIT_RAW}", linear, raw_models))
             continue
-        found.append(Block(f"{share}, {PCA}", linear, tuple(OURS), REFERENCES, grid_draws=grids, pooled_draws=few))
-        found.append(Block(f"{share}, {RAW}", linear, raw_models, grid_draws=grids))
+        found.append(Block(f"{share}, {PCA}", linear, tuple(OURS), REFERENCES, pooled_draws=few))
+        found.append(Block(f"{share}, {RAW}", linear, raw_models))
         if number == 0:
             found += [
                 Block(f"{share}, {kind}", linear, raw_models, ("KM",), draws=NORMALISED_DRAWS)
@@ -484,8 +461,8 @@ COMPARISONS = {
 }
 _TERMS = (
     f"{COMPONENTS} principal components, and * without PCA. Terms are weighted by sublinear tf × idf with rows of "
-    f"length 1, not scaled to [0, 1] as in the paper; the table of normalisations says why. {PROTOCOLS} Grids at the "
-    f"smallest fraction only; ALL KKM and ALL NC get one draw from {MANY:.0%} on."
+    f"length 1, not scaled to [0, 1] as in the paper; the table of normalisations says why. {PROTOCOLS} "
+    f"ALL KKM and ALL NC get one draw from {MANY:.0%} on."
 )
 _INTROS = {
     "pendigits": (
