@@ -35,6 +35,8 @@ from paper.experiments.methods import (
 from paper.experiments.page import Picture, Section
 from paper.experiments.printed import (
     LAMBDAS,
+    LEVEL_DATASETS,
+    LEVEL_GRID,
     STARTS,
     STOPS,
     PrintedKernel,
@@ -120,12 +122,20 @@ class Comparison:
                     found += reference_cells(common, _references(block, draw), quick, grid=grid)
                 cuts = {"max_cuts": (2 if quick else max(STOPS),), "init": STARTS}
                 lambdas = {"lambda1": LAMBDAS, "lambda2": LAMBDAS}
-                for name, kernel in product(block.models, block.kernels):
-                    for setting in _points(cuts | lambdas, WIDTHS, kernel, quick):
-                        # for DSTC only the sum counts
-                        if name != "DSTC" or setting["lambda1"] <= setting["lambda2"]:
-                            found.append(Cell(methods=(name,), kernel=kernel, solver="cutting-plane",
-                                              protocol="as printed", setting=setting, **common))  # fmt: skip
+                points = [
+                    (name, kernel, setting)
+                    for name, kernel in product(block.models, block.kernels)
+                    for setting in _points(cuts | lambdas, WIDTHS, kernel, quick)
+                    # for DSTC only the sum counts
+                    if name != "DSTC" or setting["lambda1"] <= setting["lambda2"]
+                ]
+                if block.dataset in LEVEL_DATASETS:
+                    points += [("DMTRC", "rbf", setting) for setting in _points(cuts | LEVEL_GRID, (), "", quick)]
+                found += [
+                    Cell(methods=(name,), kernel=kernel, solver="cutting-plane", protocol="as printed",
+                         setting=setting, **common)
+                    for name, kernel, setting in points
+                ]  # fmt: skip
         return found
 
     def _common(self, block: Block, draw: int) -> dict[str, Any]:

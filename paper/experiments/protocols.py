@@ -20,6 +20,8 @@ from paper.reference import REFERENCE_METHODS
 
 pd: Any = require("pandas", "experiments")
 
+#: how the name of the paper's solver ends where its weights are found by the level method
+LEVEL = ", level method"
 #: probability that an interval covers the mean
 COVERAGE = 0.95
 
@@ -51,7 +53,7 @@ def with_names(frame: Any) -> Any:
     for row in frame.itertuples():
         name = display_name(row.method, row.kernel, row.dataset.endswith("raw"))
         if row.protocol == "as printed":
-            name += f" from {row.setting['init']}"
+            name += f" from {row.setting['init']}" + (LEVEL if "reduced" in row.setting else "")
         elif row.solver == "cutting-plane":  # of the complexity experiment
             name += " cutting planes"
         names.append(name)
