@@ -206,16 +206,8 @@ def _answer(
         "without labels, after one cut (diamonds); reference methods by the mean over starts."
     )
     picture = Picture(figures.save(figure, directory, "as_printed"), caption)
-    header = (
-        "data set",
-        "method",
-        "start",
-        "0 cuts",
-        "labels choose",
-        "on other draws",
-        "no labels, 1 cut",
-        "all cuts",
-    )
+    ways = ("0 cuts", "labels choose", "on other draws", "no labels, 1 cut", "no labels, all cuts")
+    header = ("data set", "method", "start", *ways)
     return Section("As printed", text, header, rows, [picture])
 
 
@@ -265,8 +257,8 @@ def _level_method(points: Any, datasets: Sequence[str]) -> list[Section]:
     both = []
     for part in (level, points[points["name"].isin(level["name"].str.removesuffix(LEVEL))]):
         values = {key: [setting.get(key) for setting in part["setting"]] for key in keys[3:]}
-        both.append(part.assign(**values).set_index(keys)[["nmi", "left"]])
-    pairs = both[0].join(both[1], rsuffix="_program", how="inner").reset_index()
+        both.append(part.assign(**values)[[*keys, "nmi", "left"]])
+    pairs = both[0].merge(both[1], on=keys, suffixes=("", "_program"))
     rows = []
     for (d, init), part in pairs.groupby(["dataset", "init"]):
         for stop in STOPS[1:]:
