@@ -2,14 +2,13 @@
 
 import io
 import logging
-import re
 import threading
 from types import SimpleNamespace
 
 import pytest
 
 from mtclust import DMTRC, DSTC
-from mtclust.app.commands import progress
+from mtclust.app.commands.options import progress
 from mtclust.util.messages import counted, phase, reporting
 from tests.conftest import gaussian_tasks
 
@@ -96,46 +95,16 @@ def test_more_verbose_prints_parts_of_parts(capsys):
         assert ("whole, part" in capsys.readouterr().out) == printed
 
 
-class Stream(io.StringIO):
-    """Knows when a text has been written to it."""
-
-    def __init__(self, text, terminal=False):
-        super().__init__()
-        self.text, self.terminal, self.shown = text, terminal, threading.Event()
-
+class Terminal(io.StringIO):
     def isatty(self):
-        return self.terminal
-
-    def write(self, text):
-        written = super().write(text)
-        if self.text in self.getvalue():
-            self.shown.set()
-        return written
+        return True
 
 
-@pytest.fixture
-def at_once(monkeypatch):
-    """What is under way is reported without waiting."""
-    monkeypatch.setattr(progress, "FIRST_REPORT", 0.0)
-    monkeypatch.setattr(progress, "_NEXT_REPORT", 0.01)
-    monkeypatch.setenv("TERM", "xterm")
-
-
-def test_the_command_line_shows_the_part_that_is_under_way(at_once):
-    stream = Stream("Clustering (task 2 of 3) …")
-    with progress.Progress(stream).step("Clustering"), phase("task 2 of 3"):
-        stream.shown.wait()
+@pytest.mark.parametrize(("stream", "quiet"), [(Terminal(), False), (Terminal(), True), (io.StringIO(), False)])
+def test_a_terminal_shows_what_is_under_way_in_one_line_unless_silence_is_asked_for(stream, quiet, monkeypatch):
+    monkeypatch.setattr("sys.stderr", stream)
+    with progress(quiet=quiet), phase("clustering"), phase("task 2 of 3"):
+        pass
+    shown = "\r\x1b[Kclustering\r\x1b[Kclustering, task 2 of 3\r\x1b[K"
+    assert stream.getvalue() == (shown if stream.isatty() and not quiet else "")
     assert logging.getLogger("mtclust").level == logging.NOTSET
-
-
-def test_the_command_line_reports_a_step_that_takes_long(at_once):
-    stream = Stream("Counting sheep …\n")
-    with progress.Progress(stream).step("Counting sheep"):
-        stream.shown.wait()
-
-
-def test_progress_on_a_terminal_counts_seconds(at_once):
-    stream = Stream("Counting [sheep] …", terminal=True)
-    with progress.Progress(stream).step("Counting [sheep]"):
-        stream.shown.wait()
-    assert re.search(r"Counting \[sheep\] … .*\d s", stream.getvalue())

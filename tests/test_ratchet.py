@@ -16,11 +16,11 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 24_584,
-    "files": 113,
+    "lines": 24_171,
+    "files": 112,
     "modules at the root": 8,
     "modules below 45 lines": 1,
-    "numeric constants": 366,
+    "numeric constants": 361,
     "numeric constants in files of a default fit": 149,
     "files of a small dense fit": 37,
     "functions of a small dense fit": 347,

@@ -6,6 +6,7 @@ import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
 from mtclust.app import cli
+from mtclust.app.commands import fit as fit_command
 from mtclust.app.commands import options
 from mtclust.exceptions import CommandError
 from mtclust.util.system import require
@@ -41,8 +42,8 @@ COMMON = ("--task-column", "shop", "--kernel", "linear", "--sizes", "balanced")
     [
         (options.comma_list, "a,,b", ["'a,,b'", "has an empty name", "write A,B"]),
         (options.clusters_argument, "0", ["'0'", "at least 1", "2-8", "auto"]),
-        (options.sizes_argument, "2", ["'2'", "auto, balanced", "from 0 to 1", "LOW,HIGH"]),
-        (options.coupling_argument, "much", ["'much'", "auto, full, none", "from 0 to 1"]),
+        (fit_command.sizes_argument, "2", ["'2'", "auto, balanced", "from 0 to 1", "LOW,HIGH"]),
+        (fit_command.coupling_argument, "much", ["'much'", "auto, full, none", "from 0 to 1"]),
         (options.decimal_argument, "dot", ["'dot'", "point nor comma"]),
         (options.separator_argument, "::", ["'::'", "one character", "comma, semicolon, tab"]),
     ],

@@ -113,7 +113,7 @@ def sensors(home, rng):
 def staff(home, rng):
     """One file per task, each of another format and with other columns."""
     parts = []
-    for i, name in enumerate(("berlin.csv", "lyon.xlsx", "turin.jsonl")):
+    for i, name in enumerate(("berlin.csv", "lyon.xlsx", "turin.parquet")):
         kind = rng.choice(3, 80, p=[0.4, 0.4, 0.2])
         part = pd.DataFrame(
             {
@@ -123,13 +123,10 @@ def staff(home, rng):
                 f"only in {name}": rng.normal(size=80),
             }
         )
-        write = {"csv": part.to_csv, "xlsx": part.to_excel}.get(name.split(".")[1])
-        if write is not None:
-            write(home / name, index=False)
-        else:
-            part.to_json(home / name, orient="records", lines=True)
+        write = {"csv": part.to_csv, "xlsx": part.to_excel, "parquet": part.to_parquet}[name.split(".")[1]]
+        write(home / name, index=False)
         parts.append(kind)
-    files = ["berlin.csv", "lyon.xlsx", "turin.jsonl"]
+    files = ["berlin.csv", "lyon.xlsx", "turin.parquet"]
     return files, {"common_columns": True}, np.concatenate(parts), "1 number, 1 category", [
         "Columns that only some of the tables have were left out: 'only in berlin.csv'", "number (counts the rows",
     ]  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mtclust.app.clustering import Clustering, Step, is_polars, rows_of
+from mtclust.app.clustering import Clustering, is_polars, rows_of
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
 from mtclust.app.tables.screening import spelled_alike
 from mtclust.app.tables.table import Table, read_tables, refuse_rows_as_tasks, table_of_frames
@@ -22,7 +21,7 @@ from mtclust.choose.number import CANDIDATES
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.models import load as load_model
-from mtclust.util.messages import option, warn_user
+from mtclust.util.messages import option, phase, warn_user
 
 _METHODS, _SCALES = ("dmtrc", "dmtfc", "dstc"), ("standard", "range", "none")
 
@@ -153,12 +152,11 @@ def cluster_table(
     *,
     method: str = "dmtrc",
     kernel: str = "auto",
-    step: Step = lambda _: nullcontext(),
     **options: Any,
 ) -> Clustering:
-    """Encode a table, fit the estimator and keep what both have to say; ``step`` tells what is being done."""
+    """Encode a table, fit the estimator and keep what both have to say."""
     refuse_rows_as_tasks(table)
-    with step("Reading the columns"):
+    with phase("reading the columns"):
         encoder = TableEncoder.fit(table, encoding)
         X, _ = encoder.transform(table)
     tasks = strings_of(table.tasks)
@@ -171,7 +169,7 @@ def cluster_table(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with step(f"Clustering {len(tasks):,} rows of {len(np.unique(tasks))} tasks"):
+            with phase(f"clustering {len(tasks):,} rows of {len(np.unique(tasks))} tasks"):
                 model = estimator.fit(X, tasks=tasks)
                 rows = rows_of(table, X, model)
         except ValueError as error:  # what the library refuses, the user can mend: rows, clusters, sizes
@@ -269,7 +267,7 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
     >>> loaded.predict(pd.DataFrame({"shop": ["a", "b"], "price": [8.0, 1.5]})).tolist()
     [0, 1]
     """
-    model, extra = load_model(path, return_extra=True)
+    model, extra = load_model(path)
     if return_extra:
         return model, extra
     if isinstance(extra, dict) and isinstance(extra.get("clustering"), dict):

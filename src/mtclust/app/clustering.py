@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +48,7 @@ from mtclust.estimators.summary import (
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
-from mtclust.util.messages import advice, option, shown_name, spelled_out, warn_user
+from mtclust.util.messages import advice, option, phase, shown_name, spelled_out, warn_user
 from mtclust.util.system import require
 
 #: what of a clustering is saved beside the model
@@ -59,8 +59,6 @@ _COMPARED = 4
 _LEFT_OUT, _MOST_COLUMNS, _REFIT_ROWS = 6, 30, 600
 #: what a summary says about choices; the report says all
 _CHOSEN = ("number of clusters", "coupling of the tasks", "cluster sizes")
-#: shows what is being done
-Step = Callable[[str], AbstractContextManager[None]]
 #: how a user says which task rows belong to, in Python and on the command line
 _TASK_GIVEN = ("give the task of every row (task=[...])", "name the task of all rows (--task NAME)")
 
@@ -563,15 +561,8 @@ def row_margins(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArr
     return np.where(np.isfinite(best), own - best, np.inf)
 
 
-def assign(
-    model: Any,
-    encoder: TableEncoder,
-    table: Table,
-    *,
-    new_tasks: bool,
-    step: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
-) -> Assigned:
-    """Labels and margins of all rows of a table; ``step`` tells what is being done."""
+def assign(model: Any, encoder: TableEncoder, table: Table, *, new_tasks: bool) -> Assigned:
+    """Labels and margins of all rows of a table."""
     X, notes = encoder.transform(table)
     tasks = strings_of(table.tasks)
     known = np.isin(tasks, model.tasks_)
@@ -590,7 +581,7 @@ def assign(
         margins[known] = row_margins(scores, labels[known])
     for name in unknown:
         rows = tasks == name
-        with step(f"Clustering the new task {name}"), warnings.catch_warnings(record=True) as caught:
+        with phase(f"clustering the new task {name}"), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 new = model.fit_task(X[rows])

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.choice import DIRECTIONS_OF_D, bounds_of_labels, modelled
+from mtclust.choose.choice import bounds_of_labels, modelled
 from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
 from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.record import CouplingDecision
@@ -106,10 +106,11 @@ def form_of(params: Params, X: Any) -> str:
 def prepare(params: Params, given: Input, form: str) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
-    wide = form == "primal" and is_wide(X)
-    most = _WIDE_ROWS if wide and params.sizes_open else rows_to_choose_on(clusters)
-    on_few = params.by_rows and params.sizes_open and int(clusters.max()) > 1
-    if form == "dual" and (X.shape[0] <= _SPARED * most or not on_few):
+    most = _WIDE_ROWS if is_wide(X) and params.sizes_open else rows_to_choose_on(clusters)
+    on_few = params.form == "auto" and params.by_rows and params.sizes_open and int(clusters.max()) > 1
+    if on_few and X.shape[0] > _SPARED * most:
+        form = "primal"
+    if form == "dual":
         sample = all_rows(X, index)
     elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
         sample = sample_rows(X, index, most, most_tasks=index.n_tasks, least=1)
@@ -264,7 +265,7 @@ def _carried(
         if not problem.couples_labels:
             point, _ = problem.aligned(point)
     else:
-        point = problem.descend(begun, rng, options.effort("all rows", last=True, tasks=()))
+        point = _followed(problem, begun, options, rng)
     alone = point
     if problem.coupling.learns:
         single = _of_every_task(prepared, given, _labels_of(few.single))[1]
@@ -278,6 +279,13 @@ def _carried(
         few, problem=problem, point=point, single=alone, few=few.problem, few_point=few.point, similarity=similarity,
         groups=groups_of_tasks(similarity),
     )  # fmt: skip
+
+
+def _followed(problem: Any, begun: Point, options: SearchOptions, rng: np.random.Generator) -> Point:
+    """All rows as the models of all rows have them, once: going on would leave what was chosen."""
+    point: Point = problem.descend(begun, rng, options.effort("all rows", last=True, max_iter=1))
+    point.converged = True
+    return point
 
 
 def _labels_of(point: Point) -> NDArray[np.int64]:
@@ -343,7 +351,7 @@ def _in_common_frame(
         positions = sample.positions_in(index)
         first = np.argsort(positions)
         carried = pooled.carried_labels([positions[first]], _labels_of(few.point)[first], pooled.uncoupled())
-        point = pooled.descend(carried, rng, options.effort("all rows", last=True, tasks=()))
+        point = _followed(pooled, carried, options, rng)
     single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
     return Outcome(
         pooled, point, single, few.problem, few.point, few.point, similarity, groups_of_tasks(similarity)
@@ -363,22 +371,11 @@ def _warn_if_constant(scale: float) -> None:
 
 
 def _kernel_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> Problem:
-    """Rows as kernel matrices: those that settings were chosen on, or all where these were few."""
-    if sample.complete:
-        return _seen_through(params, settings, settings.view, given, params.n_components)
-    given = given if settings.frame == "task" else given.as_one_task(settings.moves)
-    index = given.index
-    view = View(all_rows(given.rows, index).rows, index.offsets, index.order, params.fit_intercept)
-    rank = params.n_components or (None if settings.choice is None else DIRECTIONS_OF_D)
-    return _seen_through(params, settings, view, given, rank)
-
-
-def _seen_through(params: Params, settings: Settings, view: View, given: Input, rank: int | None) -> Problem:
-    """The problem of rows seen through the chosen kernel; at most ``rank`` of their directions for D."""
-    seen, index = view.through(settings.spec, settings.frame), given.index
+    """All rows, which settings were chosen on, as kernel matrices."""
+    seen, index = settings.view.through(settings.spec, settings.frame), given.index
     _warn_if_constant(seen.centred.scale)
     method = params.method_of(index.n_tasks)
-    features = eigen_features(seen.centred.matrix, rank) if COUPLINGS[method].of_features else None
+    features = eigen_features(seen.centred.matrix, params.n_components) if COUPLINGS[method].of_features else None
     bounds = _bounds_of(params, settings, given)
     return Problem(
         seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.weight, method,

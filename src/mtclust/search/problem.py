@@ -284,12 +284,12 @@ class Problem(Coupled):
         return kind(rows, self.offsets, self.lambda1, self.lambda2, table)
 
     def _table(self) -> Array | None:
-        """Explicit features of the rows of a linear kernel, where mr < N."""
+        """Explicit features of the rows of a linear kernel, where mr is far below N."""
         origin = self.origin
         if origin is None or origin.centred.matrix is not self.kernel or origin.kernel.kind != "linear":
             return None
         rows, scale = origin.rows, origin.centred.scale
-        if sp.issparse(rows) or self.n_tasks * rows.shape[1] >= len(rows) or not scale > 0:
+        if sp.issparse(rows) or 2 * self.n_tasks * rows.shape[1] >= len(rows) or not scale > 0:
             return None
         if origin.centred.centred:
             sizes = np.diff(self.offsets)
@@ -343,28 +343,10 @@ class Problem(Coupled):
         )
 
     def with_bounds(self, bounds: SizeBounds) -> Problem:
-        return replace(self, bounds=bounds)
-
-    def carried_labels(self, positions: list[NDArray[np.int64]], labels: Labels, Z: Array) -> Point:
-        """The point on all rows that continues labels of some rows of every task: the others follow their models."""
-        known = np.concatenate([a + part for a, part in zip(self.offsets, positions)])
-        sizes = [len(part) for part in positions]
-        few = replace(
-            self if self.couples_labels else self.alone(),  # D of other rows is in other coordinates
-            kernel=np.ascontiguousarray(self.kernel[np.ix_(known, known)]),
-            offsets=offsets_of(sizes),
-        )
-        at, codes = few.at(Z if self.couples_labels else few.uncoupled()), few.codes(labels)
-        predictors, weights = at.predictors(codes), few.criterion.decision_weights(at, codes)
-        everywhere = np.empty(len(self.kernel), dtype=np.int64)
-        for task in range(self.n_tasks):
-            rows = self.rows(task)
-            scores = self.kernel[rows, known] @ predictors[task]
-            if weights is not None:
-                scores = scores * weights[0][task] + weights[1][task]
-            everywhere[rows] = assign(-scores, self.bounds.lower[task], self.bounds.upper[task])
-        everywhere[known] = labels
-        return self.point(everywhere, Z if self.couples_labels else self.uncoupled())
+        other = replace(self, bounds=bounds)
+        other.__dict__["coupling"] = self.coupling  # what is factorised does not depend on sizes
+        other._last[:] = self._last
+        return other
 
     def proposing(self, starts: list[list[Labels]]) -> Problem:
         return replace(self, proposed=starts)
@@ -410,6 +392,8 @@ class Problem(Coupled):
 
     def continued(self, point: Point, Z: Array) -> Point:
         """The labels of a point, which is not changed, under the bounds of this problem and a coupling matrix."""
+        if point.fit.at.coupling is self.coupling:  # of other bounds only: it may be factorised already
+            self._last[:] = [point.fit.at]
         return self.point(point.labels, Z)
 
     def seeded(self, task: int, start: Labels, Z: Array) -> Point:

@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from mtclust.app.commands.options import (
-    add_choice,
-    add_columns_option,
-    add_reading_options,
-    add_switch,
-    add_verbose_option,
+    EXIT_CODES,
+    add_columns,
+    add_common_options,
+    add_flags,
     check_columns,
     clusters_argument,
-    coupling_argument,
     decimal_argument,
+    progress,
     read_options,
-    sizes_argument,
+    shares_argument,
 )
 from mtclust.app.commands.output import (
     LABELS_FILE,
@@ -29,19 +28,29 @@ from mtclust.app.commands.output import (
     labels_csv,
     staged_directory,
 )
-from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import atomic_write
+from mtclust.util.messages import phase
 from mtclust.util.system import require
 
-_EXAMPLES = """examples:
+_EXAMPLES = f"""examples:
   mtclust fit sales.csv --task-column shop --out result
   mtclust fit shop_a.csv shop_b.csv shop_c.csv --key customer --clusters 4 --out result
   mtclust fit reviews.csv --task-column product --text-column review --clusters 2-6 --out result
   mtclust fit patients.parquet --task-column hospital --columns age,bmi,sex --out result
 
 DIR gets labels.csv, model.mtclust (for mtclust predict) and report.html; it appears only when all is done.
-exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."""
+{EXIT_CODES}"""
+_METHOD = "learn how tasks are related (dmtrc, default), which features they share (dmtfc), or neither (dstc)"
+_CENTER = (
+    "not dstc: compare rows around the mean of their task (task), as they are (all), after each task was moved by an "
+    "offset of its own (aligned), or what fits best (auto, default)"
+)
+_SIZES = "cluster sizes: auto (default), balanced, a number l from 0 (balanced) to 1 (free), or LOW,HIGH shares"
+_KEY = "columns that name a row: copied to labels.csv, not used for clustering; by default an id that is recognised"
+#: how --sizes and --coupling are read
+sizes_argument = shares_argument(["auto", "balanced"], 2, "a number from 0 to 1, nor LOW,HIGH shares")
+coupling_argument = shares_argument(["auto", "full", "none"], 1, "nor a number from 0 to 1")
 
 
 def add_parser(commands: Any) -> None:
@@ -54,113 +63,64 @@ def add_parser(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "data",
-        nargs="+",
-        type=Path,
-        metavar="DATA",
-        help="CSV, TSV, JSON, Parquet or Excel, also compressed; - is the standard input; several: one per task",
-    )
+    data = "CSV or TSV, also compressed, Parquet or Excel; several: one per task"
+    parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help=data)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the results")
     parser.add_argument("--task-column", metavar="COL", help="the column that says which task a row belongs to")
-    add_columns_option(
-        parser,
-        "--key",
-        "columns that name a row: copied to labels.csv, not used for clustering; by default an id that is recognised",
-        "COL,…",
-    )
+    add_columns(parser, "--key", _KEY, "COL,…")
 
-    what = parser.add_argument_group("what to cluster by")
+    what, switch = parser.add_argument_group("what to cluster by"), argparse.BooleanOptionalAction
     either = what.add_mutually_exclusive_group()
-    add_columns_option(either, "--columns", "use only these columns")
+    add_columns(either, "--columns", "use only these columns")
     either.add_argument("--text-column", metavar="COL", help="use the text in this column")
-    add_columns_option(what, "--categories", "columns of numbers that are names, such as postcodes")
-    add_choice(
-        what,
-        "--scale",
-        ("standard", "range", "none"),
-        "numbers to standard deviation 1 (default), to the range 0 to 1, or as they are",
-    )
-    add_switch(what, "--impute", "fill in missing values from the rows of the same task (default), or refuse them")
+    add_columns(what, "--categories", "columns of numbers that are names, such as postcodes")
+    scale = "numbers to standard deviation 1 (default), to the range 0 to 1, or as they are"
+    what.add_argument("--scale", choices=("standard", "range", "none"), default="standard", help=scale)
+    impute = "fill in missing values from the rows of the same task (default), or refuse them"
+    what.add_argument("--impute", action=switch, default=True, help=impute)
 
     how = parser.add_argument_group("how to cluster")
-    how.add_argument(
-        "--clusters",
-        type=clusters_argument,
-        default="auto",
-        metavar="N",
-        help="a number, a range such as 2-8, or auto (2-12, the default)",
-    )
-    add_choice(
-        how,
-        "--method",
-        ("dmtrc", "dmtfc", "dstc"),
-        "learn how tasks are related (dmtrc, default), which features they share (dmtfc), or cluster each task "
-        "alone (dstc)",
-    )
-    add_choice(how, "--kernel", ("auto", "rbf", "linear"), "auto: linear and RBF kernels compete; linear for text")
-    how.add_argument(
-        "--sizes",
-        type=sizes_argument,
-        default="auto",
-        metavar="S",
-        help="cluster sizes: auto (default), balanced, a number l from 0 (balanced) to 1 (free), or LOW,HIGH as "
-        "shares of a task",
-    )
-    how.add_argument(
-        "--coupling",
-        type=coupling_argument,
-        metavar="S",
-        help="dmtrc only: auto (default), full, none, or a strength from 0 to 1",
-    )
-    add_choice(
-        how,
-        "--center",
-        ("auto", "task", "all", "aligned"),
-        "not dstc: compare rows around the mean of their task (task), as they are (all), after each task was "
-        "moved by an offset of its own (aligned), or what fits best (auto, default)",
-    )
-    add_switch(
-        how, "--stability", "cluster halves of the rows anew to see what stays the same (default), or spare the time"
-    )
+    clusters = "a number, a range such as 2-8, or auto (2-12, the default)"
+    how.add_argument("--clusters", type=clusters_argument, default="auto", metavar="N", help=clusters)
+    how.add_argument("--method", choices=("dmtrc", "dmtfc", "dstc"), default="dmtrc", help=_METHOD)
+    kernel = "auto: linear and RBF kernels compete; linear for text"
+    how.add_argument("--kernel", choices=("auto", "rbf", "linear"), default="auto", help=kernel)
+    how.add_argument("--sizes", type=sizes_argument, default="auto", metavar="S", help=_SIZES)
+    coupling = "dmtrc only: auto (default), full, none, or a strength from 0 to 1"
+    how.add_argument("--coupling", type=coupling_argument, metavar="S", help=coupling)
+    how.add_argument("--center", choices=("auto", "task", "all", "aligned"), help=_CENTER)
+    stability = "cluster halves of the rows anew to see what stays the same (default), or spare the time"
+    how.add_argument("--stability", action=switch, default=True, help=stability)
     how.add_argument("--seed", type=int, default=0, metavar="N", help="random numbers; same seed, same result (0)")
 
     files = parser.add_argument_group("how files are read")
-    add_reading_options(files)
-    files.add_argument(
-        "--common-columns", action="store_true", help="of several files with different columns use those that all have"
-    )
+    add_flags(files, common_columns="of several files with different columns use those that all have")
     files.add_argument("--decimal", type=decimal_argument, metavar="MARK", help="decimal mark: point or comma")
     files.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
-    add_columns_option(files, "--missing", "further cells that mean 'not known', such as ?")
+    add_columns(files, "--missing", "further cells that mean 'not known', such as ?")
     written = parser.add_argument_group("what is written")
-    written.add_argument("--overwrite", action="store_true", help="replace the results of an earlier run in DIR")
-    written.add_argument(
-        "--safe-csv",
-        action="store_true",
-        help="put ' before cells of labels.csv that a spreadsheet would execute (= + - @)",
+    add_flags(
+        written,
+        overwrite="replace the results of an earlier run in DIR",
+        show_keys="show the key columns in the report; without, it knows rows by their numbers only",
     )
-    written.add_argument(
-        "--show-keys",
-        action="store_true",
-        help="show the key columns in the report; without, it knows rows by their numbers only",
-    )
-    written.add_argument("--quiet", action="store_true", help="no progress, no summary")
-    add_verbose_option(parser)
+    add_common_options(written, files)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Read, cluster, write; what is heavy is imported after the arguments were checked: a typo is answered at once."""
     check_keys(options.key)
-    further = _of_some_methods(options)
-    check_columns(
-        options,
-        {"--key": options.key, "--columns": options.columns, "--categories": options.categories}
-        | {"--text-column": [options.text_column] * (options.text_column is not None)},
-    )
-    progress = Progress(quiet=options.quiet)
-    with staged_directory(options.out, overwrite=options.overwrite) as stage:
+    further = {}
+    for name, methods in (("coupling", ("dmtrc",)), ("center", ("dmtrc", "dmtfc"))):
+        if getattr(options, name) is not None:
+            further[name] = getattr(options, name)
+            if options.method not in methods:
+                allowed = " or ".join(methods)
+                raise CommandError(f"--{name} is for --method {allowed}; got --method {options.method}. Leave it out.")
+    named = {"--key": options.key, "--columns": options.columns, "--categories": options.categories}
+    check_columns(options, named | {"--text-column": [options.text_column] * (options.text_column is not None)})
+    with progress(quiet=options.quiet), staged_directory(options.out, overwrite=options.overwrite) as stage:
         require("pandas", "cli")
         require("jinja2", "report")
         from mtclust.app.cluster import cluster_table
@@ -168,7 +128,7 @@ def run(options: argparse.Namespace) -> None:
         from mtclust.app.tables.table import read_tables
         from mtclust.app.tables.values import MISSING
 
-        with progress.step("Reading"):
+        with phase("reading"):
             table = read_tables(
                 options.data, options.task_column, read_options(options), common_columns=options.common_columns
             )
@@ -177,52 +137,32 @@ def run(options: argparse.Namespace) -> None:
             options.scale, (*MISSING, *options.missing), options.decimal, options.date_format,
         )  # fmt: skip
         found = cluster_table(
-            table, encoding, options.clusters, method=options.method, kernel=options.kernel, step=progress.step,
-            sizes=options.sizes, random_state=options.seed, **further,
+            table, encoding, options.clusters, method=options.method, kernel=options.kernel, sizes=options.sizes,
+            random_state=options.seed, **further,
         )  # fmt: skip
         if options.stability:
-            with progress.step("Clustering halves of the rows anew"):
+            with phase("clustering halves of the rows anew"):
                 found.stability()
-        _write(stage, found, table, options, progress)
+        with phase("writing"):
+            _write(stage, found, table, options)
     if not options.quiet:
         print(f"{found.summary()}\n\nWritten to {options.out}: {LABELS_FILE}, {MODEL_FILE}, {REPORT_FILE}")
 
 
-#: options that not every method has: what they are if not given, and the methods that have them
-_OF_SOME = {"coupling": (None, ("dmtrc",)), "center": ("auto", ("dmtrc", "dmtfc"))}
-
-
-def _of_some_methods(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that not every method has, where they were given."""
-    given = {}
-    for name, (default, methods) in _OF_SOME.items():
-        value = getattr(options, name)
-        if value == default:
-            continue
-        if options.method not in methods:
-            allowed = " or ".join(methods)
-            raise CommandError(f"--{name} is for --method {allowed}; got --method {options.method}. Leave it out.")
-        given[name] = value
-    return given
-
-
-def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace, progress: Progress) -> None:
+def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace) -> None:
     from mtclust.app.tables.values import column_strings
 
     # without --key the first column that was recognised as naming the rows, unless its name is taken
     keys = options.key or [name for name in found.encoder.identifiers if name not in {"row", *RESERVED}][:1]
-    with progress.step("Saving"):
-        found.save(stage / MODEL_FILE)
-        labels = labels_csv(
-            table, keys, found.labels, found.margins.to_numpy(), found.row_columns(), safe=options.safe_csv,
-            numbered=not options.key,
-        )  # fmt: skip
-        with atomic_write(stage / LABELS_FILE) as stream:
-            stream.write(labels.encode())
-    with progress.step("Writing the report"):
-        row_names = [f"row {number}" for number in table.row_numbers]
-        if options.show_keys and options.key:
-            columns = [column_strings(table.frame[key]) for key in options.key]
-            row_names = [", ".join(cells) for cells in zip(*columns)]
-        command = shlex.join(["mtclust", *options.arguments])
-        found.report(stage / REPORT_FILE, row_names=row_names, command=command, stability=options.stability)
+    found.save(stage / MODEL_FILE)
+    labels = labels_csv(
+        table, keys, found.labels, found.margins.to_numpy(), found.row_columns(), safe=options.safe_csv,
+        numbered=not options.key,
+    )  # fmt: skip
+    with atomic_write(stage / LABELS_FILE) as stream:
+        stream.write(labels.encode())
+    row_names = [f"row {number}" for number in table.row_numbers]
+    if options.show_keys and options.key:
+        row_names = [", ".join(cells) for cells in zip(*(column_strings(table.frame[key]) for key in options.key))]
+    command = shlex.join(["mtclust", *options.arguments])
+    found.report(stage / REPORT_FILE, row_names=row_names, command=command, stability=options.stability)

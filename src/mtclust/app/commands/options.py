@@ -1,15 +1,21 @@
-"""Arguments that commands share: how they are written on the command line and what they mean."""
+"""What commands share: how arguments are written and what they mean, and what is under way while a command runs."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from mtclust.app.tables.reading import ReadOptions, column_names, refuse_absent, refuse_single
+from mtclust.util.messages import LOGGER
 
-#: what the names of separators mean
+EXIT_CODES = "exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."
+#: what words on the command line mean
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
+_DECIMALS = {"point": ".", ".": ".", "comma": ",", ",": ","}
 
 
 def comma_list(text: str) -> list[str]:
@@ -34,66 +40,44 @@ def clusters_argument(text: str) -> int | str | range:
     >>> clusters_argument("5"), clusters_argument("2-4"), clusters_argument("auto")
     (5, range(2, 5), 'auto')
     """
+    low, dash, high = text.partition("-")
     if text == "auto":
         return text
-    low, dash, high = text.partition("-")
-    try:
-        if not dash:
-            if int(text) >= 1:
-                return int(text)
-        elif 2 <= int(low) <= int(high):
-            return range(int(low), int(high) + 1)
-    except ValueError:
-        pass
+    if low.isdecimal() and not dash and int(low) >= 1:
+        return int(low)
+    if low.isdecimal() and high.isdecimal() and 2 <= int(low) <= int(high):
+        return range(int(low), int(high) + 1)
     raise argparse.ArgumentTypeError(f"{text!r} is neither a number of at least 1, a range such as 2-8, nor auto")
 
 
-def sizes_argument(text: str) -> str | float | tuple[float, float]:
-    """Cluster sizes as the estimators take them.
+def shares_argument(words: Sequence[str], most: int, allowed: str) -> Callable[[str], Any]:
+    """Reads one of some words, or up to so many numbers from 0 to 1, the smaller first.
 
     Examples
     --------
-    >>> sizes_argument("balanced"), sizes_argument("0.1"), sizes_argument("0.05,0.5")
+    >>> sizes = shares_argument(["auto", "balanced"], 2, "")
+    >>> sizes("balanced"), sizes("0.1"), sizes("0.05,0.5")
     ('balanced', 0.1, (0.05, 0.5))
     """
-    shares = _shares(text)
-    if text in ("auto", "balanced"):
-        return text
-    if len(shares) in (1, 2):
-        return shares[0] if len(shares) == 1 else (shares[0], shares[1])
-    raise argparse.ArgumentTypeError(f"{text!r} is neither auto, balanced, a number from 0 to 1, nor LOW,HIGH shares")
 
+    def read(text: str) -> Any:
+        if text in words:
+            return text
+        try:
+            shares = tuple(map(float, text.split(",")))
+        except ValueError:
+            shares = ()
+        if not 0 < len(shares) <= most or any(not a <= b for a, b in zip((0.0, *shares), (*shares, 1.0))):
+            raise argparse.ArgumentTypeError(f"{text!r} is neither {', '.join(words)}, {allowed}")
+        return shares[0] if len(shares) == 1 else shares
 
-def coupling_argument(text: str) -> str | float:
-    """How much the tasks are coupled.
-
-    Examples
-    --------
-    >>> coupling_argument("full"), coupling_argument("0.5")
-    ('full', 0.5)
-    """
-    shares = _shares(text)
-    if text in ("auto", "full", "none"):
-        return text
-    if len(shares) == 1:
-        return shares[0]
-    raise argparse.ArgumentTypeError(f"{text!r} is neither auto, full, none, nor a number from 0 to 1")
-
-
-def _shares(text: str) -> list[float]:
-    """Numbers from 0 to 1, the smaller first; none where one is something else."""
-    try:
-        shares = [float(part) for part in text.split(",")]
-    except ValueError:
-        return []
-    return shares if all(0 <= low <= high <= 1 for low, high in zip(shares, shares[1:] or shares)) else []
+    return read
 
 
 def decimal_argument(text: str) -> str:
-    marks = {"point": ".", ".": ".", "comma": ",", ",": ","}
-    if text not in marks:
+    if text not in _DECIMALS:
         raise argparse.ArgumentTypeError(f"{text!r} is neither point nor comma")
-    return marks[text]
+    return _DECIMALS[text]
 
 
 def separator_argument(text: str) -> str:
@@ -104,38 +88,31 @@ def separator_argument(text: str) -> str:
     return separator
 
 
-def add_columns_option(parser: Any, name: str, words: str, metavar: str = "A,B,…") -> None:
+def add_columns(parser: Any, name: str, words: str, metavar: str = "A,B,…") -> None:
     """An option that takes names separated by commas, and may be given again."""
     parser.add_argument(name, type=comma_list, action="extend", default=[], metavar=metavar, help=words)
 
 
-def add_choice(parser: Any, name: str, choices: tuple[str, ...], words: str) -> None:
-    """An option that is one of a few words, the first unless it is given."""
-    parser.add_argument(name, choices=choices, default=choices[0], help=words)
+def add_flags(parser: Any, **flags: str) -> None:
+    """Options that are given or not, and what they do."""
+    for name, words in flags.items():
+        parser.add_argument("--" + name.replace("_", "-"), action="store_true", help=words)
 
 
-def add_switch(parser: Any, name: str, words: str) -> None:
-    """An option that is on unless ``--no-…`` switches it off."""
-    parser.add_argument(name, action=argparse.BooleanOptionalAction, default=True, help=words)
-
-
-def add_verbose_option(parser: Any) -> None:
-    """``--verbose`` after the name of the command; before it, it is that of :func:`mtclust.app.cli.build_parser`."""
-    parser.add_argument(
-        "--verbose", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+def add_common_options(parser: Any, files: Any) -> None:
+    """What every command about tables has: how files are read where it cannot be recognised, and how it speaks."""
+    known = "between fields: comma, semicolon, tab, pipe or a character; recognised by default"
+    files.add_argument("--separator", type=separator_argument, metavar="SEP", help=known)
+    files.add_argument("--encoding", metavar="NAME", help="such as cp1252 or latin-1; recognised by default")
+    files.add_argument("--sheet", metavar="NAME", help="of an Excel file; the first by default")
+    add_flags(
+        parser,
+        safe_csv="put ' before cells of the result that a spreadsheet would execute (= + - @)",
+        quiet="no progress, no summary, no notes",
     )
-
-
-def add_reading_options(parser: Any) -> None:
-    """How files are read, where it cannot be recognised."""
-    parser.add_argument(
-        "--separator",
-        type=separator_argument,
-        metavar="SEP",
-        help="between fields: comma, semicolon, tab, pipe or a character; recognised by default",
-    )
-    parser.add_argument("--encoding", metavar="NAME", help="such as cp1252 or latin-1; recognised by default")
-    parser.add_argument("--sheet", metavar="NAME", help="of an Excel file; the first by default")
+    # before the name of the command it is that of mtclust.app.cli.build_parser
+    words = "show the traceback of an error"
+    parser.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help=words)
 
 
 def read_options(options: argparse.Namespace) -> ReadOptions:
@@ -154,3 +131,22 @@ def check_columns(options: argparse.Namespace, named: Mapping[str, Sequence[str]
     refuse_absent([options.task_column] * (options.task_column is not None), "--task-column", columns)
     for asked, names in named.items():
         refuse_absent(names, asked, columns, options.task_column)
+
+
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[None]:
+    """On a terminal, show what the library logs in one line of the standard error, and nothing at the end."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    handler, level = logging.StreamHandler(sys.stderr), LOGGER.level
+    handler.setFormatter(logging.Formatter("\r\x1b[K%(message).78s"))
+    handler.terminator = ""
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(level)
+        LOGGER.removeHandler(handler)
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

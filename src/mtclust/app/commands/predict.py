@@ -7,20 +7,26 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mtclust.app.commands.options import add_columns_option, add_reading_options, add_verbose_option, read_options
+from mtclust.app.commands.options import (
+    EXIT_CODES,
+    add_columns,
+    add_common_options,
+    add_flags,
+    progress,
+    read_options,
+)
 from mtclust.app.commands.output import MODEL_FILE, check_keys, labels_csv, written_to
-from mtclust.app.commands.progress import Progress
 from mtclust.exceptions import CommandError, ModelFileError
 from mtclust.persistence.atomic import atomic_write
 from mtclust.util.system import require
 
-_EXAMPLES = """examples:
+_EXAMPLES = f"""examples:
   mtclust predict result new_customers.csv --key customer --out clusters.csv
   mtclust predict result paris.csv --task paris
   mtclust predict result rome.csv --task rome --new-task      # a task the model has not seen
 
 The result has the columns of labels.csv and goes to the standard output unless --out is given.
-exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."""
+{EXIT_CODES}"""
 
 
 def add_parser(commands: Any) -> None:
@@ -32,25 +38,18 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="the directory that mtclust fit wrote, or its model")
-    parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help="files as for fit; - is the standard input")
+    parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help="files as for fit")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write here instead of to the standard output")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--task-column", metavar="COL", help="the column with the task; by default as in fit")
     which.add_argument("--task", metavar="NAME", help="the task of all rows")
-    parser.add_argument(
-        "--new-task", action="store_true", help="cluster tasks that were not in fit as new tasks; else they are refused"
+    add_columns(parser, "--key", "columns that name a row: copied to the result", "COL,…")
+    add_flags(
+        parser,
+        new_task="cluster tasks that were not in fit as new tasks; else they are refused",
+        overwrite="replace FILE",
     )
-    add_columns_option(parser, "--key", "columns that name a row: copied to the result", "COL,…")
-    parser.add_argument(
-        "--impute", action=argparse.BooleanOptionalAction, default=None, help="fill in missing values; as in fit"
-    )
-    add_reading_options(parser)
-    parser.add_argument("--overwrite", action="store_true", help="replace FILE")
-    parser.add_argument(
-        "--safe-csv", action="store_true", help="put ' before cells that a spreadsheet would execute (= + - @)"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress, no notes")
-    add_verbose_option(parser)
+    add_common_options(parser, parser)
     parser.set_defaults(run=run)
 
 
@@ -65,14 +64,11 @@ def run(options: argparse.Namespace) -> None:
     require("pandas", "cli")
     from mtclust.app.clustering import assign
 
-    progress = Progress(quiet=options.quiet)
-    with progress.step("Reading"):
+    with progress(quiet=options.quiet):
         found = _load(options.model)
-        if options.impute is not None:
-            found.encoder.impute = options.impute
         table = _read(options, found.encoder)
         table.require_columns(options.key, "--key")
-    assigned = assign(found.model, found.encoder, table, new_tasks=options.new_task, step=progress.step)
+        assigned = assign(found.model, found.encoder, table, new_tasks=options.new_task)
     text = labels_csv(table, options.key, found.named(assigned.labels), assigned.margins, safe=options.safe_csv)
     if options.out is None:
         sys.stdout.write(text)

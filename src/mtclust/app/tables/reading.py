@@ -1,4 +1,4 @@
-"""Reading one file: CSV, TSV, JSON, Parquet or Excel, compressed or not, or the standard input.
+"""Reading one file: CSV or TSV, also compressed, Parquet or Excel.
 
 Text files are read as strings and nothing is guessed on the way: ``007`` stays ``007`` in a key column, and what is a
 number, a date or a category is decided later, column by column (:mod:`mtclust.app.tables.encoding`). Where the encoding
@@ -12,9 +12,7 @@ import codecs
 import csv
 import gzip
 import io
-import json
 import lzma
-import sys
 import warnings
 import zipfile
 import zlib
@@ -29,34 +27,18 @@ from mtclust.exceptions import TableError
 from mtclust.util.messages import option
 from mtclust.util.system import require
 
-#: separators that are looked for
-SEPARATORS = (",", ";", "\t", "|")
 #: what can be read, for messages
-FORMATS = "CSV, TSV, JSON, Parquet or Excel"
-#: the name under which the standard input is given
-STANDARD_INPUT = "-"
-#: characters of a file that the separator is found from
-_SNIFFED = 1 << 16
-#: lines of a file that the separator is found from
-_SNIFFED_LINES = 50
-_PARQUET = (".parquet", ".pq")
-_EXCEL = (".xlsx", ".xlsm")
-_OTHER_SPREADSHEETS = (".xls", ".ods", ".numbers")
-_JSON = (".json", ".jsonl", ".ndjson")
+FORMATS = "CSV, TSV, Parquet or Excel"
+#: characters and lines of a file that the separator is found from
+_SNIFFED, _SNIFFED_LINES = 1 << 16, 50
+_TEXT, _PARQUET, _EXCEL = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".xlsx", ".xlsm")
+#: tables and archives of other kinds, which must not be taken for text
+_OTHERS = (".xls", ".ods", ".numbers", ".json", ".jsonl", ".ndjson", ".zip", ".feather", ".dta", ".sav", ".rds")
 #: endings of compressed files
-COMPRESSED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
-_MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
-_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
+COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 #: what to do where the first line of a table does not name its columns
 _ABOVE = " If the header is not in the first line, remove what stands above it."
-#: what text is taken for that is not Unicode: Windows in Western Europe and America, and what can hold any byte
-_GUESSED = ("cp1252", "latin-1")
 
 
 @dataclass(frozen=True)
@@ -80,21 +62,34 @@ class FileTable:
 def read_file(path: str | Path, options: ReadOptions) -> FileTable:
     """One file as a data frame; errors name the file."""
     require("pandas", "cli")
-    content, name, suffix = _content(Path(path))
-    if suffix in _OTHER_SPREADSHEETS:
-        raise TableError(f"{name} is a spreadsheet of another kind than .xlsx; save the sheet as CSV or .xlsx.")
+    path = Path(path)
+    if not path.exists() or path.is_dir():
+        what = " is a directory" if path.is_dir() else ": there is no such file"
+        raise TableError(f"{path}{what}; give a table as {FORMATS}.")
+    name, suffix = path.name, _suffix(path)
+    if suffix in _OTHERS:
+        raise TableError(f"{name} is a file of another kind; save the table as {FORMATS}.")
+    try:
+        with _opened(path) as stream:
+            content = stream.read()
+    except _DAMAGED as error:
+        if path.suffix.lower() not in COMPRESSED:
+            raise
+        raise TableError(f"{name} is damaged: it cannot be unpacked ({error}). Copy or download it anew.") from error
     if not content.strip():
         raise TableError(f"{name} is empty; give a table with a header and rows.")
     found = FileTable(name, None)
-    if suffix in _PARQUET or content.startswith(b"PAR1"):
+    if suffix in _PARQUET:
         found.frame = _read_parquet(name, content)
     elif suffix in _EXCEL:
         found.frame = _read_excel(found, content, options)
     else:
-        text = _decoded(found, content, options)
-        is_json = suffix in _JSON or (suffix == "" and text.lstrip()[:1] in ("{", "["))
-        found.frame = _read_json(name, text) if is_json else _read_text(found, text, suffix, options)
-    found.frame = _without_empty_end(found, checked_columns(name, found.frame))
+        found.frame = _read_text(found, _decoded(found, content, options), suffix, options)
+    frame = checked_columns(name, found.frame)
+    empty = int((frame.isna() | (frame == "")).all(axis=1).to_numpy()[::-1].cumprod().sum())  # left by spreadsheets
+    if empty:
+        found.notes.append(f"{name}: {empty} empty row{'s' if empty > 1 else ''} at the end left out.")
+    found.frame = frame.iloc[: len(frame) - empty]
     if len(found.frame) == 0:
         raise TableError(f"{name} has a header but no rows; give a table with some.")
     return found
@@ -103,65 +98,27 @@ def read_file(path: str | Path, options: ReadOptions) -> FileTable:
 def column_names(path: str | Path, options: ReadOptions) -> list[str] | None:
     """The names in the first line of a text file, without reading the rest; None where they are not as they should."""
     path = Path(path)
-    known = (".csv", ".tsv", ".txt", ".gz", ".bz2", ".xz")
-    if str(path) == STANDARD_INPUT or not path.is_file() or path.suffix.lower() not in known:
+    if not path.is_file() or _suffix(path) not in _TEXT:
         return None
-    opened: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix.lower(), open)
     try:
-        with opened(path, "rb") as stream:
+        with _opened(path) as stream:
             beginning = stream.read(_SNIFFED)
-        text = codecs.getincrementaldecoder(options.encoding or _marked(beginning))().decode(beginning)
-        suffix = PurePath(path.stem).suffix.lower() if opened is not open else path.suffix.lower()
-        separator = options.separator or ("\t" if suffix == ".tsv" else sniff_separator(text))
-        header, row = islice(csv.reader(text.splitlines(), delimiter=separator), 2)
+        text = codecs.getincrementaldecoder(options.encoding or _unicode(beginning))().decode(beginning)
+        rows = csv.reader(text.splitlines(), delimiter=_separator(text, _suffix(path), options))
+        header, row = islice(rows, 2)
         names = [name.strip() for name in header]
         return names if len(row) == len(names) == len({*names, ""}) - 1 else None
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, LookupError, csv.Error):
+    except (*_DAMAGED, ValueError, LookupError, csv.Error):
         return None
 
 
-def _without_empty_end(found: FileTable, frame: Any) -> Any:
-    """The table without the empty rows that spreadsheets leave at its end."""
-    end = len(frame)
-    while end and not any(str(value) for value in frame.iloc[end - 1].dropna()):
-        end -= 1
-    if end < len(frame):
-        many = len(frame) - end
-        found.notes.append(f"{found.name}: {many} empty row{'s' if many > 1 else ''} at the end left out.")
-    return frame.iloc[:end]
+def _suffix(path: Path) -> str:
+    """What the name of a file ends with, without the ending of the compression."""
+    return PurePath(path.stem if path.suffix.lower() in COMPRESSED else path.name).suffix.lower()
 
 
-def _content(path: Path) -> tuple[bytes, str, str]:
-    """The bytes of a file, unpacked; its name and what the name ends with, without the ending of the compression."""
-    if str(path) == STANDARD_INPUT:
-        content, name, suffix = sys.stdin.buffer.read(), "the standard input", ""
-    elif not path.exists():
-        raise TableError(f"{path}: there is no such file; give a table as {FORMATS}.")
-    elif path.is_dir():
-        raise TableError(f"{path} is a directory; give a table as {FORMATS}.")
-    else:
-        content, name, suffix = path.read_bytes(), path.name, path.suffix.lower()
-    packed = suffix if suffix in COMPRESSED else next((end for m, end in _MAGIC.items() if content.startswith(m)), "")
-    try:
-        if packed:
-            content = COMPRESSED[packed](content)
-            suffix = PurePath(PurePath(name).stem).suffix.lower() if suffix == packed else suffix
-        elif suffix not in _EXCEL and content.startswith(b"PK\x03\x04"):
-            content, suffix = _from_zip(name, content)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
-        raise TableError(f"{name} is damaged: it cannot be unpacked ({error}). Copy or download it anew.") from error
-    return content, name, suffix
-
-
-def _from_zip(name: str, content: bytes) -> tuple[bytes, str]:
-    """The one file of an archive; an Excel file under another name is one, too."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = [entry for entry in archive.namelist() if not entry.endswith("/") and "__MACOSX" not in entry]
-        if "xl/workbook.xml" in members:
-            return content, ".xlsx"
-        if len(members) != 1:
-            raise TableError(f"{name} holds {len(members)} files; unpack it and give the tables.")
-        return archive.read(members[0]), PurePath(members[0]).suffix.lower()
+def _opened(path: Path) -> Any:
+    return COMPRESSED.get(path.suffix.lower(), open)(path, "rb")
 
 
 def _read_parquet(name: str, content: bytes) -> Any:
@@ -195,56 +152,40 @@ def _read_excel(found: FileTable, content: bytes, options: ReadOptions) -> Any:
     return frame
 
 
-def _read_json(name: str, text: str) -> Any:
-    """A list of records, or one record per line."""
-    pandas = require("pandas", "cli")
-    try:
-        records = json.loads(text) if text.lstrip().startswith("[") else None
-        if records is None:
-            records = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (ValueError, RecursionError) as error:
-        raise TableError(f"{name} cannot be read as JSON: {error}. Give a list of records, or one per line.") from error
-    if not all(isinstance(record, dict) for record in records):
-        raise TableError(f"{name} holds JSON that is no table; give a list of records, or one record per line.")
-    return pandas.DataFrame(records)
-
-
-def _marked(content: bytes) -> str:
-    return next((name for mark, name in _BYTE_ORDER_MARKS.items() if content.startswith(mark)), "utf-8")
+def _unicode(content: bytes) -> str:
+    return "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
 
 
 def _decoded(found: FileTable, content: bytes, options: ReadOptions) -> str:
-    """The text of a file; what is no Unicode is guessed, and said."""
-    marked = _marked(content)
-    encoding = options.encoding or marked
+    """The text of a file; what is no Unicode is taken for that of Windows in Western Europe and America, and said."""
+    encoding, guessed = options.encoding or _unicode(content), "cp1252"
     try:
-        return content.decode(encoding)
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError:
+            if options.encoding or b"\x00" in content[:_SNIFFED]:
+                raise
+            encoding = guessed
+            text = content.decode(guessed)
+            note = f"{found.name} is not UTF-8; it was read as {guessed}. If letters look wrong, say"
+            found.notes.append(f"{note} {option('encoding')}.")
     except LookupError as error:
         asked = option("encoding", repr(encoding))
         raise TableError(f"{asked} is not known; examples: utf-8, cp1252, latin-1.") from error
     except UnicodeDecodeError as error:
-        if options.encoding or marked != "utf-8":
-            raise TableError(
-                f"{found.name} is not {encoding} text (byte {error.start}: {content[error.start]:#04x}). Give its "
-                f"encoding, for example {option('encoding', 'cp1252')} (Windows) or {option('encoding', 'latin-1')}."
-            ) from error
-    if b"\x00" in content[:_SNIFFED]:
+        byte = f"byte {error.start}: {content[error.start]:#04x}"
+        raise TableError(
+            f"{found.name} is not {encoding.removesuffix('-sig')} text ({byte}). Give its encoding, for example "
+            f"{option('encoding', 'latin-1')}, or a table as {FORMATS}."
+        ) from error
+    if "\x00" in text[:_SNIFFED]:
         raise TableError(f"{found.name} is no text; give a table as {FORMATS}.")
-    for guess in _GUESSED:
-        try:
-            text = content.decode(guess)
-        except UnicodeDecodeError:
-            continue
-        found.notes.append(
-            f"{found.name} is not UTF-8; it was read as {guess}. If letters look wrong, say {option('encoding')}."
-        )
-        break
     return text
 
 
 def _read_text(found: FileTable, text: str, suffix: str, options: ReadOptions) -> Any:
     pandas = require("pandas", "cli")
-    separator = options.separator or ("\t" if suffix == ".tsv" else sniff_separator(text[:_SNIFFED]))
+    separator = _separator(text[:_SNIFFED], suffix, options)
     try:
         header = next(csv.reader(text[:_SNIFFED].splitlines(), delimiter=separator))
         refuse_duplicates(found.name, header)
@@ -270,6 +211,10 @@ def _read_text(found: FileTable, text: str, suffix: str, options: ReadOptions) -
     return frame.fillna("")
 
 
+def _separator(beginning: str, suffix: str, options: ReadOptions) -> str:
+    return options.separator or ("\t" if suffix == ".tsv" else sniff_separator(beginning))
+
+
 def sniff_separator(beginning: str) -> str:
     r"""The separator that cuts the first lines into the same number of fields, the more the better.
 
@@ -284,7 +229,7 @@ def sniff_separator(beginning: str) -> str:
     if len(beginning) >= _SNIFFED and len(lines) > 1:
         lines = lines[:-1]  # the last one may be cut
     best, best_score = ",", (0.0, 0)
-    for separator in SEPARATORS:
+    for separator in (",", ";", "\t", "|"):
         counts = [len(row) for row in csv.reader(lines[:_SNIFFED_LINES], delimiter=separator) if row]
         fields, times = Counter(counts).most_common(1)[0] if counts else (1, 0)
         if fields > 1 and counts[0] == fields:

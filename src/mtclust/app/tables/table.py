@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from mtclust.app.tables.reading import (
     COMPRESSED,
-    STANDARD_INPUT,
     FileTable,
     ReadOptions,
     checked_columns,
@@ -90,10 +89,7 @@ def read_tables(
     Several files without a task column are one task each, named by the file; they must have the same columns, or
     ``common_columns`` takes those that all have. A single file is a task with ``file_is_task``.
     """
-    options = options or ReadOptions()
-    if [str(path) for path in paths].count(STANDARD_INPUT) > 1:
-        raise TableError("the standard input (-) can be read only once; give it once.")
-    read = [read_file(path, options) for path in paths]
+    read = [read_file(path, options or ReadOptions()) for path in paths]
     if task_column is None and len(read) == 1 and not file_is_task:
         refuse_single(read[0].name, list(read[0].frame.columns), read[0].notes)
     table = _stacked(read, common_columns, list(paths) if task_column is None else None)
@@ -171,8 +167,15 @@ def _stacked(read: Sequence[FileTable], common_columns: bool, paths: Sequence[st
         if dropped:
             notes.append(f"Columns that only some of the tables have were left out: {shown_columns(dropped)}.")
         frames = [frame[common] for frame in frames]
-    for found, frame in zip(read[1:], frames[1:]):
-        _require_same_columns(read[0].name, list(frames[0].columns), found.name, list(frame.columns))
+    for found, frame in zip(read, frames):
+        missing, surplus = (shown_columns(a.columns.difference(b.columns, sort=False).tolist()) for a, b in
+                            ((frames[0], frame), (frame, frames[0])))  # fmt: skip
+        if missing or surplus:
+            differ = " and ".join([f"lacks {missing}"] * bool(missing) + [f"has {surplus} as well"] * bool(surplus))
+            raise TableError(
+                f"{found.name} and {read[0].name} must have the same columns; {found.name} {differ}. "
+                f"{option('common_columns')} uses those that all have."
+            )
     frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
     row_numbers = np.concatenate([np.arange(1, len(part) + 1) for part in frames])
     tasks = np.full(len(frame), "", dtype=object)
@@ -243,16 +246,3 @@ def _task_names(paths: Sequence[str | Path]) -> list[str]:
             f"rename them or use {option('task')}."
         )
     return names
-
-
-def _require_same_columns(first: str, expected: list[str], name: str, columns: list[str]) -> None:
-    missing, surplus = [c for c in expected if c not in columns], [c for c in columns if c not in expected]
-    if not missing and not surplus:
-        return
-    differences = [f"lacks {shown_columns(missing)}"] * bool(missing) + [
-        f"has {shown_columns(surplus)} as well"
-    ] * bool(surplus)
-    raise TableError(
-        f"{name} and {first} must have the same columns; {name} {' and '.join(differences)}. "
-        f"{option('common_columns')} uses those that all have."
-    )
