@@ -272,7 +272,8 @@ def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
     assert content["headline"] == (
         "120 rows in 3 tasks (shop) were divided into 3 clusters, which a test does not confirm."
     )
-    assert "no clearer than those of data without clusters (separation −0.10" in content["verdict"]
+    assert "a separation of −0.10" in content["verdict"]
+    assert "no clearer than those of data without clusters" in " ".join(map(str, content["cautions"]))
     assert "No clear clusters" in [caution.title for caution in content["cautions"]]
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -226,10 +227,15 @@ class Findings:
     def _best(
         self, cluster: int, effects: Array, good: NDArray[np.bool_], effect: Array, scope: str, task: int | None = None
     ) -> list[Trait]:
-        """The strongest of some features; that a word is missing says little."""
+        """The strongest of some features whose averages differ as the effect says; that a word is missing says little.
+
+        Where the shares of tasks differ, a cluster may be above the others in every task and below them on average.
+        """
         rank = np.where(good, effect if self._words else np.abs(effect), -np.inf)
-        best = [int(f) for f in np.argsort(-rank, kind="stable")[:SHARED] if rank[f] > 0]
-        return [self._trait(cluster, f, effects, float(effect[f]), scope, task) for f in best]
+        best = (int(f) for f in np.argsort(-rank, kind="stable") if rank[f] > 0)
+        traits = (self._trait(cluster, f, effects, float(effect[f]), scope, task) for f in best)
+        same = (trait for trait in traits if scope == "between" or (trait.inside - trait.outside) * trait.effect > 0)
+        return list(islice(same, SHARED))
 
     def _trait(self, cluster: int, f: int, effects: Array, effect: float, scope: str, task: int | None = None) -> Trait:
         """With the means of the known values over the rows inside and outside the cluster, of one task or of all."""
@@ -422,6 +428,8 @@ def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None)
         rows, others = sizes[task].sum(), np.delete(sizes, task, axis=0).sum()
         for cluster in range(C) if clusters is None else clusters:
             here, there = sizes[task, cluster], sizes[:, cluster].sum() - sizes[task, cluster]
+            if not here and np.count_nonzero(sizes[:, cluster]) == 1:
+                continue  # that it is found only elsewhere says it for all others
             ratio = np.log((here + 0.5) / (rows + 0.5)) - np.log((there + 0.5) / (others + 0.5))
             (down, up), (down_there, up_there) = _reaches(here, rows, z), _reaches(there, others, z)
             low, high = np.exp(ratio - np.hypot(down, up_there)), np.exp(ratio + np.hypot(up, down_there))

@@ -21,7 +21,6 @@ from mtclust.app.words import (
     cluster_in_words,
     columns_in_words,
     compared_in_words,
-    ids_in_words,
     natural_order,
     percent,
     two,
@@ -98,9 +97,6 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     verdict = [columns_in_words(found.without) if facts.standing != "none" else "", facts.separated, facts.stable]
     if careful:
         verdict.append(f"{len(careful)} thing{'s' * (len(careful) > 1)} to know before you trust them: see below.")
-    of = f" ({found.encoder.task_column})" if found.encoder.task_column else ""
-    rows_of_tasks = f"{facts.n_rows:,} rows in {facts.n_tasks} task{'s' if len(names) > 1 else ''}{of}"
-    first = ids_in_words(found)
     return {
         "source": spelled_out(", ".join(rows.table.files)),
         "n_rows": facts.n_rows,
@@ -112,8 +108,8 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "cluster_names": [spelled_out(found.names.get(c, f"Cluster {c}")) for c in range(found.n_clusters)],
         "order": order,
         "columns": found.encoder.describe(),
-        "first": first,
-        "headline": facts.headline(rows_of_tasks, ids_differ=bool(first)),
+        "first": found.ids,
+        "headline": found.headline,
         "verdict": " ".join(filter(None, verdict)),
         "in_words": [
             {"cluster": c, "share": percent(size / facts.n_rows), "words": cluster_in_words(found, c)}
