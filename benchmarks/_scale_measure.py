@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -53,11 +54,12 @@ def one_pass(data: Mixture) -> Timed:
 
 
 def child(*arguments: str, file: str = "_scale_child.py", **environment: str) -> dict[str, Any]:
-    """What a script of this directory measured in a process of its own."""
+    """What a script of this directory measured in a process of its own, bytecode kept as Python does by itself."""
     script = Path(__file__).with_name(file)
+    kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir(), "mtclust-bytecode"))}
     result = subprocess.run(
         [sys.executable, str(script), *arguments], capture_output=True, text=True, check=False,
-        env={**os.environ, **environment},
+        env={**os.environ, **kept, **environment},
     )  # fmt: skip
     if result.returncode:
         raise RuntimeError(f"{script.name} {' '.join(arguments)} failed:\n{result.stderr[-2000:]}")

@@ -34,7 +34,6 @@ MODULES = {
     "mtclust.datasets": ["make_related_tasks", "load_digits_tasks"],
     "mtclust.exceptions": ["UncoupledWarning", "SmallTaskWarning", "DegenerateSolutionWarning"],
     "mtclust.plotting": ["plot_task_relationship", "plot_feature_covariance", "plot_history", "plot_selection"],
-    "mtclust.persistence": ["load", "save"],
     "mtclust.metrics": [],
     "mtclust.text": [],
     "mtclust.nuisance": [],

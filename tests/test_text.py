@@ -18,7 +18,7 @@ from mtclust import nuisance as nuisance_module
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.metrics import macro_nmi
-from mtclust.nuisance import NuisanceRemover, nuisance_free_kernel, remove_nuisance
+from mtclust.nuisance import NuisanceRemover, remove_nuisance
 from mtclust.text import TaskTfidf, fit_weights, kept_terms, log_length
 from paper.datasets import fetch_sentiment_tasks
 
@@ -117,7 +117,6 @@ def test_input_is_not_changed(counts, rows):
     before = [floats.data.copy(), X.copy(), nuisance.copy()]
     TaskTfidf().fit(floats).transform(floats)
     remove_nuisance(X, nuisance, tasks=TASKS)
-    nuisance_free_kernel(X, nuisance, tasks=TASKS)
     NuisanceRemover().fit_transform(X, nuisance=nuisance, tasks=TASKS)
     for now, then in zip([floats.data, X, nuisance], before):
         np.testing.assert_array_equal(now, then)
@@ -273,20 +272,11 @@ def test_task_with_fewer_rows_than_columns_is_left_empty_and_named(rows):
     np.testing.assert_allclose(again, left, atol=1e-10)
 
 
-def test_kernel_is_that_of_the_residuals(counts):
-    X, nuisance = TaskTfidf().fit_transform(counts), log_length(counts)
-    left = remove_nuisance(X, nuisance, tasks=TASKS)
-    for same in (X, X.toarray()):
-        kernel = nuisance_free_kernel(same, nuisance, tasks=TASKS)
-        np.testing.assert_allclose(kernel, left @ left.T, atol=1e-13)
-        np.testing.assert_array_equal(kernel, kernel.T)
-
-
 def test_large_sparse_rows_are_not_made_dense(counts, monkeypatch):
     X, nuisance = TaskTfidf().fit_transform(counts), log_length(counts)
     fitted = NuisanceRemover().fit(X, nuisance=nuisance, tasks=TASKS)
     huge = sp.csr_array((N, 10**8))
-    with pytest.raises(ValueError, match=r"\(60, 100000000\).* 44\.7 GiB.*nuisance_free_kernel"):
+    with pytest.raises(ValueError, match=r"\(60, 100000000\).* 44\.7 GiB.*TruncatedSVD"):
         remove_nuisance(huge, nuisance)
     monkeypatch.setattr(nuisance_module, "MAX_DENSE_BYTES", 8 * X.shape[0] * X.shape[1] - 1)
     for refused in (
@@ -295,7 +285,6 @@ def test_large_sparse_rows_are_not_made_dense(counts, monkeypatch):
     ):
         with pytest.raises(ValueError, match="more than the limit"):
             refused()
-    nuisance_free_kernel(X, nuisance, tasks=TASKS)
     remove_nuisance(X.toarray(), nuisance, tasks=TASKS)
 
 
@@ -376,4 +365,3 @@ def test_reviews_share_length_until_it_is_removed(data_home):
     left = remove_nuisance(X, length, tasks=tasks)
     assert shared_direction_and_length((X @ X.T).toarray(), length, tasks) > 0.5
     assert shared_direction_and_length(left @ left.T, length, tasks) < 1e-6
-    np.testing.assert_allclose(nuisance_free_kernel(X, length, tasks=tasks), left @ left.T, atol=1e-12)

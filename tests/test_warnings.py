@@ -20,7 +20,7 @@ from mtclust.exceptions import (
     SmallTaskWarning,
     UncoupledWarning,
 )
-from mtclust.nuisance import NuisanceRemover, nuisance_free_kernel, remove_nuisance
+from mtclust.nuisance import NuisanceRemover, remove_nuisance
 from tests.conftest import gaussian_tasks
 
 ROOT = Path(__file__).parent.parent
@@ -104,7 +104,6 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         ClusterNumberWarning, ["no structure beyond the columns", "clusters are a weak choice"],
     ),
     "nuisance": (lambda: remove_nuisance(X, NUISANCE, tasks=SMALL), SmallTaskWarning, EMPTY),
-    "nuisance of a kernel": (lambda: nuisance_free_kernel(X, NUISANCE, tasks=SMALL), SmallTaskWarning, EMPTY),
     "nuisance, transformer": (
         lambda: NuisanceRemover().fit_transform(X, nuisance=NUISANCE, tasks=SMALL), SmallTaskWarning, EMPTY,
     ),

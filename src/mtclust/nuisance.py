@@ -37,7 +37,7 @@ class _Regressions(NamedTuple):
     nuisance_means: Array
 
     @classmethod
-    def of(cls, X: Any, Z: Array, index: TaskIndex, *, warn: bool = True) -> _Regressions:
+    def of(cls, X: Any, Z: Array, index: TaskIndex) -> _Regressions:
         empty, found = [], []
         for name, part in zip(index.names.tolist(), index.slices()):
             rows, columns = X[index.order[part]], Z[index.order[part]]
@@ -47,7 +47,7 @@ class _Regressions(NamedTuple):
             found.append((V @ (U.T @ rows - np.outer(U.sum(axis=0), mean)), mean, columns.mean(axis=0)))
             if U.shape[1] + 1 >= len(U):
                 empty.append(name)
-        if empty and warn:
+        if empty:
             warn_user(
                 f"{len(empty)} of {len(found)} tasks have no more rows than nuisance has independent columns, the "
                 f"intercept counted (first: {empty[0]!r}): nothing is left of their rows. Give fewer nuisance columns.",
@@ -103,9 +103,8 @@ def _check_dense_size(X: Any) -> None:
     if sp.issparse(X) and size > MAX_DENSE_BYTES:
         raise ValueError(
             f"X is sparse of shape {X.shape}, but without its nuisance it is dense and would take {size / 2**30:.1f} "
-            f"GiB, more than the limit of {MAX_DENSE_BYTES / 2**30:.1f} GiB (mtclust.nuisance.MAX_DENSE_BYTES). Use "
-            "nuisance_free_kernel(X, nuisance, tasks=tasks) with kernel='precomputed', which needs rows × rows only; "
-            "keep fewer terms (min_df, max_df); or reduce X first (sklearn.decomposition.TruncatedSVD)."
+            f"GiB, more than the limit of {MAX_DENSE_BYTES / 2**30:.1f} GiB (mtclust.nuisance.MAX_DENSE_BYTES). Keep "
+            "fewer terms (min_df, max_df), or reduce X first (sklearn.decomposition.TruncatedSVD)."
         )
 
 
@@ -140,7 +139,6 @@ def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
 
     See Also
     --------
-    nuisance_free_kernel : The same for a sparse X too large to be dense.
     NuisanceRemover : The same as a transformer, which can also treat rows that were not in ``fit``.
 
     Examples
@@ -156,37 +154,6 @@ def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     _check_dense_size(rows)
     columns = _read_nuisance(nuisance, rows.shape[0])
     return NuisanceRemover().fit_transform(rows, nuisance=columns, tasks=tasks)
-
-
-def nuisance_free_kernel(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
-    """Linear kernel of ``remove_nuisance(X, nuisance, tasks=tasks)``, without ever making X dense.
-
-    Parameters
-    ----------
-    X, nuisance, tasks
-        As for :func:`remove_nuisance`.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-        For ``kernel="precomputed"``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mtclust.nuisance import nuisance_free_kernel
-    >>> nuisance_free_kernel([[0.0], [3.0], [0.0]], [1.0, 2.0, 3.0]).round(6).tolist()
-    [[1.0, -2.0, 1.0], [-2.0, 4.0, -2.0], [1.0, -2.0, 1.0]]
-    """
-    rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-    columns = _read_nuisance(nuisance, rows.shape[0])
-    product = rows @ rows.T
-    # the residuals are PX with a symmetric P: their kernel is P (P XXᵀ)ᵀ
-    index = index_tasks(tasks, rows.shape[0])
-    numbers = numbers_of_known_tasks(tasks, rows.shape[0], index.names)
-    half = _Regressions.of(product, columns, index).residuals(product, columns, numbers).T
-    kernel = _Regressions.of(half, columns, index, warn=False).residuals(half, columns, numbers)
-    return (kernel + kernel.T) / 2
 
 
 class NuisanceRemover(TransformerMixin, BaseEstimator):

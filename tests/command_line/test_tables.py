@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mtclust.app.tables.columns import CATEGORY_WEIGHT
+from mtclust.app.tables.columns import CATEGORY_WEIGHT, DateColumn, TopicColumn, column_from_dict, column_to_dict
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
 from mtclust.app.tables.reading import ReadOptions, sniff_separator
 from mtclust.app.tables.table import Table, read_tables, table_of_frames
@@ -43,13 +43,6 @@ def test_a_category_as_a_whole_has_a_third_of_the_spread_of_a_number():
     assert [feature.name for feature in encoder.features] == ["colour = blue", "colour = green", "colour = red"]
     assert X.var(axis=0).sum() == pytest.approx(CATEGORY_WEIGHT**2) == pytest.approx(1 / 9)
     np.testing.assert_array_equal(X > 0, [[0, 0, 1], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
-
-
-def test_dates_over_years_have_a_season():
-    encoder, X = encode(table_of(day=["2020-01-01", "2020-07-01", "2021-01-01", "2021-07-02"]))
-    assert [feature.kind for feature in encoder.features] == ["date", "season", "season"]
-    assert X[0, 1] == pytest.approx(X[2, 1], abs=0.03)
-    assert X[0, 1] == pytest.approx(-X[1, 1], abs=0.05)
 
 
 def test_a_date_that_can_be_read_in_two_ways_needs_a_format():
@@ -119,6 +112,17 @@ def test_text_has_the_weights_of_the_library_also_after_saving():
 def test_a_text_without_words_is_refused():
     with pytest.raises(TableError, match="text_column='text' has no words to work with"):
         encode(table_of(text=["!", "?", "."]), text_column="text")
+
+
+def test_columns_of_version_0_2_are_read_but_not_their_seasons_and_mixed_dates():
+    text = {"name": "note", "terms": ["good"], "idf": [1.5]}
+    topics = {"kind": "topics", "name": "note", "text": text, "axes": [[1.0]], "centre": [0.5], "names": ["x"]}
+    assert column_from_dict(topics) == TopicColumn(**text, axes=[[1.0]], centre=[0.5], names=["x"])
+    date = column_to_dict(DateColumn("day", 0.0, 1.0, 0.0, {}, "ISO8601", few=True))
+    assert column_to_dict(column_from_dict(date | {"season": False})) == date
+    for change in ({"season": True}, {"season": False, "form": "mixed"}):
+        with pytest.raises(TableError, match="'day' holds dates as this version no longer reads them; fit again"):
+            column_from_dict(date | change)
 
 
 @pytest.mark.parametrize("saved", [None, {}, {"format": 99}, {"format": 3, "impute": False}])

@@ -91,24 +91,6 @@ def test_what_measures_rows_is_kept(shops, name):
     assert used(shops)[0] == ["size", name]
 
 
-def test_dates_have_a_season_unless_they_are_all_of_one(shops, data_home):
-    def kinds(days):
-        return [f.kind for f in encode(shops.assign(day=days), columns=["size", "day"])[0].features]
-
-    years = pd.to_datetime([f"{2000 + k % 8}-01-01" for k in range(120)])
-    rng = np.random.default_rng(0)
-    for days in (
-        years,
-        years + pd.to_timedelta(rng.integers(0, 40, 120), "D"),
-        years[:1].repeat(120) + pd.to_timedelta(np.arange(120), "h"),
-    ):
-        assert kinds(days) == ["number", "date"]
-    assert kinds(years + pd.to_timedelta(rng.integers(0, 365, 120), "D")) == ["number", "date", "season", "season"]
-    encoder, X = encode(pd.read_csv(f"{data_home}/tables/cars.csv"), "Origin")
-    assert [feature.kind for feature in encoder.features if feature.column == "Year"] == ["date"]
-    assert X.std(axis=0).min() > 0.1
-
-
 def test_counts_of_things_are_no_sequence_numbers():
     rng = np.random.default_rng(0)
     for draw in range(40):

@@ -267,7 +267,7 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
     >>> loaded.predict(pd.DataFrame({"shop": ["a", "b"], "price": [8.0, 1.5]})).tolist()
     [0, 1]
     """
-    model, extra = load_model(path, return_extra=True)
+    model, extra = load_model(path)
     if return_extra:
         return model, extra
     if isinstance(extra, dict) and isinstance(extra.get("clustering"), dict):

@@ -138,14 +138,13 @@ def trait_in_words(trait: Trait) -> str:
     'full (100 %; others 34 %)'
     >>> trait_in_words(Trait(Feature("answer = agree", "category"), -effects, 0.03, 0.7, -1.2))
     'less often answer = agree (3 %; others 70 %)'
-    >>> trait_in_words(Trait(Feature("day: winter ↔ summer", "season", column="day"), -effects, 0.1, 0.2, -1.2))
-    'day nearer to summer'
+    >>> trait_in_words(Trait(Feature("note: late ↔ early", "topic", column="note"), -effects, 0.1, 0.2, -1.2))
+    'note rather about early'
     """
     feature = trait.feature
-    if feature.kind in ("topic", "season"):  # a direction between two ends
+    if feature.kind == "topic":  # a direction between two ends
         high, _, low = feature.name.removeprefix(f"{feature.column}: ").partition(" ↔ ")
-        verb = "rather about" if feature.kind == "topic" else "nearer to"
-        return f"{feature.column} {verb} {high if trait.effect > 0 else low}"
+        return f"{feature.column} rather about {high if trait.effect > 0 else low}"
     if feature.opposite and trait.effect < 0:
         shares = [percent(float(np.clip(1 - feature.factor * mean, 0, 1))) for mean in (trait.inside, trait.outside)]
         return f"{feature.opposite} ({shares[0]}; others {shares[1]})"
@@ -200,7 +199,7 @@ def _telling(traits: Sequence[Trait]) -> list[Trait]:
     for trait in traits:
         feature = trait.feature
         lacks = feature.kind == "category" and trait.effect < 0 and not feature.opposite
-        if lacks or feature.kind in ("topic", "season"):
+        if lacks or feature.kind == "topic":
             if feature.column in (has | said if lacks else said):
                 continue
             said.add(feature.column)

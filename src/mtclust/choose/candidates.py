@@ -162,8 +162,8 @@ def matched(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Labels:
         cost = np.inf
         for _ in range(_SWEEPS):
             before, cost = cost, 0.0
-            for task in range(m):
-                apart = cdist(means[task], model, "sqeuclidean") * weights[task][:, None]
+            distances = cdist(means.reshape(m * C, -1), model, "sqeuclidean") * counts[:, None]
+            for task, apart in enumerate(distances.reshape(m, C, C)):
                 a, b = linear_sum_assignment(apart)
                 new[task, a] = b
                 cost += float(apart[a, b].sum())
@@ -261,13 +261,14 @@ def spectral(X: Array, n_clusters: int) -> Labels:
     np.fill_diagonal(apart, -1.0)
     k = min(_NEIGHBOURS, n - 1)
     nearest = np.argpartition(apart, k - 1, axis=1)[:, :k]
-    graph = sp.csr_matrix((np.ones(n * k), nearest.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
-    graph = 0.5 * (graph + graph.T)
-    graph.setdiag(0)
-    root = np.sqrt(np.maximum(np.asarray(graph.sum(axis=0)).ravel(), 1e-12))
-    scaled = sp.diags(1.0 / root) @ graph @ sp.diags(1.0 / root)
+    graph = np.zeros((n, n))
+    np.put_along_axis(graph, nearest, 0.5, axis=1)
+    graph = graph + graph.T
+    np.fill_diagonal(graph, 0.0)
+    root = np.sqrt(np.maximum(graph.sum(axis=0), 1e-12))
+    scaled = (1.0 / root)[:, None] * graph * (1.0 / root)
     if n <= _DENSE_GRAPH or n_clusters >= n - 1:
-        vectors = largest_eigenvectors(scaled.toarray(), n_clusters)[1]
+        vectors = largest_eigenvectors(scaled, n_clusters)[1]
     else:
         begin = np.random.default_rng(0).uniform(-1, 1, n)
         vectors = eigsh(sp.csc_matrix(scaled), k=n_clusters, sigma=1.0 + 1e-5, which="LM", v0=begin, tol=1e-4)[1]

@@ -24,8 +24,9 @@ from mtclust.choose import candidates, frames
 from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
 from mtclust.choose.views import KernelSpec, View, is_wide
-from mtclust.core.alignment import groups_of_tasks
+from mtclust.core.alignment import align, groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
+from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import KERNELS, eigen_features
 from mtclust.core.labels import (
@@ -39,7 +40,6 @@ from mtclust.core.labels import (
     tasks_of_rows,
 )
 from mtclust.core.order import information, on_a_grid
-from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
 from mtclust.search.recipe import Outcome, first_relationship, released, solve
 from mtclust.util.messages import phase
@@ -379,18 +379,19 @@ def _descended(question: Question, spec: KernelSpec, labels: Labels, options: Se
 
 def _point(problem: Problem, labels: Labels) -> Point:
     """Labels under the coupling that their class means suggest."""
-    Z = problem.uncoupled()
-    if problem.couples_labels:
-        _, similarity = problem.class_means(problem.point(labels, Z)).aligned(problem.bounds)
-        Z = first_relationship(similarity)
+    Z = first_relationship(_similarity(problem, labels)) if problem.couples_labels else problem.uncoupled()
     return problem.point(labels, Z)
+
+
+def _similarity(problem: Problem, labels: Labels) -> Array:
+    """V of the tasks by their class means."""
+    return align(problem.kernel, problem.offsets, labels, problem.bounds)[1]
 
 
 def modelled(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions) -> Outcome:
     """Models of labels that stay as they are, with the coupling learned."""
     problem = question.problem(spec, "E", labels)
-    point = _point(problem, labels)
-    similarity = problem.class_means(point).aligned(problem.bounds)[1]
+    point, similarity = _point(problem, labels), _similarity(problem, labels)
     effort = options.effort("models of the labels", tasks=())
     point = problem.descend(point, _rng(), effort)
     alone = problem.alone()

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 from scipy.spatial.distance import cdist
 from scipy.special import ndtri
 from scipy.stats import rankdata
@@ -129,10 +129,10 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int, move
         covariance = (squares - cross - cross.T + (mu * sizes[:, None]).T @ mu) / n + E
         floor = _SMALLEST_VARIANCE * np.trace(covariance) / d + np.finfo(float).tiny
         covariance.flat[:: d + 1] += floor + _ROUNDING * np.trace(squares) / n  # far shifts leave few digits
-        factor = sla.cholesky(covariance, lower=True)
-        both = sla.solve_triangular(factor, np.vstack([A, mu]).T, lower=True, check_finite=False).T
+        factor = np.linalg.cholesky(covariance)
+        whitening = lapack.dtrtri(factor, lower=1)[0].T
         shares = (counts + _PRIOR_ROWS) / (counts + _PRIOR_ROWS).sum(axis=1, keepdims=True)
-        density = np.log(shares)[tasks] - 0.5 * cdist(both[:n], both[n:], "sqeuclidean")
+        density = np.log(shares)[tasks] - 0.5 * cdist(A @ whitening, mu @ whitening, "sqeuclidean")
         density -= np.log(factor.diagonal()).sum()
         top = density.max(axis=1, keepdims=True)
         z = np.exp(density - top)
@@ -184,14 +184,11 @@ def offsets_by_sums(sums: Array, counts: Array) -> Array:
 
 def _means_and_offsets(in_clusters: Array, in_tasks: Array, counts: Array) -> tuple[Array, Array]:
     """μ (C × d) and δ (m × d), from sums of rows and counts (m × C); δ is drawn a little to 0, which settles them."""
-    C = counts.shape[1]
-    system = np.block(
-        [
-            [np.diag(counts.sum(axis=0) + _NO_ROWS), counts.T],
-            [counts, np.diag(counts.sum(axis=1) + _PRIOR_AT_ZERO)],
-        ]
-    )
-    found = sla.solve(system, np.vstack([in_clusters, in_tasks]), assume_a="pos")
+    m, C = counts.shape
+    system = np.zeros((C + m, C + m))
+    system[:C, C:], system[C:, :C] = counts.T, counts
+    system.flat[:: C + m + 1] = np.append(counts.sum(axis=0) + _NO_ROWS, counts.sum(axis=1) + _PRIOR_AT_ZERO)
+    found = np.linalg.solve(system, np.vstack([in_clusters, in_tasks]))
     return found[:C], found[C:]
 
 

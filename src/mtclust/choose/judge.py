@@ -206,12 +206,12 @@ def _agreement(tasks: Labels, labels: Labels, n_clusters: int) -> Array:
     counts = np.stack([np.bincount(tasks * C + own, minlength=m * C) for own in labels])
     entropy = _entropy(counts / len(tasks)) - of_tasks
     found = np.zeros((K, K))
-    for i in range(K):
-        for j in range(i):
-            joint = np.bincount((tasks * C + labels[i]) * C + labels[j], minlength=m * C * C) / len(tasks)
-            root = np.sqrt(entropy[i] * entropy[j])
-            shared = entropy[i] + entropy[j] - (float(_entropy(joint)) - of_tasks)
-            found[i, j] = found[j, i] = shared / root if root > 1e-9 else 0.0
+    for i in range(1, K):
+        cells = ((tasks * C + labels[i]) * C + labels[:i]) + (np.arange(i) * m * C * C)[:, None]
+        joint = np.bincount(cells.ravel(), minlength=i * m * C * C).reshape(i, -1) / len(tasks)
+        root = np.sqrt(entropy[i] * entropy[:i])
+        shared = entropy[i] + entropy[:i] - (_entropy(joint) - of_tasks)
+        found[i, :i] = found[:i, i] = np.divide(shared, root, out=np.zeros(i), where=root > 1e-9)
     return np.asarray(found.sum(axis=1) / max(K - 1, 1))
 
 

@@ -50,16 +50,17 @@ def assign(
     low = np.ascontiguousarray(lower, dtype=np.int64)
     high = np.ascontiguousarray(upper, dtype=np.int64)
     n, n_clusters = cost.shape
-    if np.any(low > high) or not low.sum() <= n <= high.sum():
-        raise ValueError(f"cluster sizes between {low.tolist()} and {high.tolist()} cannot be met by {n} rows.")
-    if n_clusters == 2:
-        return _assign_two(cost, low, high)
-    if prices is None and n <= _SMALL:
-        cheapest = np.argmin(cost, axis=1)
+    cheapest = np.argmin(cost, axis=1) if prices is None and n_clusters > 2 and n <= _SMALL else None
+    if cheapest is not None:
         counts = np.bincount(cheapest, minlength=n_clusters)
         if (counts >= low).all() and (counts <= high).all():
             return cheapest
+    if np.any(low > high) or not low.sum() <= n <= high.sum():
+        raise ValueError(f"cluster sizes between {low.tolist()} and {high.tolist()} cannot be met by {n} rows.")
+    if cheapest is not None:
         return _augmented(cost, cheapest, low, high)
+    if n_clusters == 2:
+        return _assign_two(cost, low, high)
     first = np.zeros(n_clusters) if prices is None else np.asarray(prices, dtype=np.float64)
     if n <= _SMALL:
         labels = np.argmin(cost + first, axis=1)

@@ -408,7 +408,9 @@ class TableState(RelationshipState):
         changes[self.coupling.slices[task]] = change
         return alpha + self.alpha(changes)
 
-    diagonal = Conditioned.diagonal
+    def diagonal(self) -> Array:
+        leverage = [np.einsum("nr,nr->n", Phi @ Q, Phi) for Phi, Q in zip(self._features, self._solver.blocks())]
+        return self._per_row[:, 0] * (1.0 - self._per_row[:, 0] * np.concatenate(leverage))
 
     def closed_form(self, codes: Array) -> Array:
         return np.asarray(self.coupling.closed_form(self.models(codes)))

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust.core.membership import probabilities
+from mtclust.core.model import probabilities
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.confidence import LATER, Later, separation_by
 from mtclust.estimators.mistakes import check_grid, check_index
-from mtclust.estimators.new_task import NewTask, cluster_task
-from mtclust.estimators.stability import Stability, refit_on_subsamples
 
 if TYPE_CHECKING:
+    from mtclust.estimators.new_task import NewTask
+    from mtclust.estimators.stability import Stability
     from mtclust.estimators.summary import Summary
 
 Array = NDArray[np.float64]
@@ -104,7 +104,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         """Probability of every cluster for every row, shape (n, C); rows sum to 1.
 
         Softmax of the scores of ``decision_function`` over one temperature, under which the labels of ``fit`` are most
-        likely given scores from which each row was left out (:mod:`mtclust.core.membership`). A cluster that a task
+        likely given scores from which each row was left out (:mod:`mtclust.core.model`). A cluster that a task
         does not have has probability 0. For rows of ``fit`` see ``probabilities_``, in which each row was left out.
 
         Parameters
@@ -186,6 +186,8 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         >>> model.fit_task([[7.0], [2.1], [2.0], [7.2]]).labels_  # the task lies elsewhere; ids mean the same
         array([1, 0, 0, 1])
         """
+        from mtclust.estimators.new_task import cluster_task
+
         check_is_fitted(self, "labels_")
         return cluster_task(self, X, sizes)
 
@@ -222,6 +224,8 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         >>> model.stability(X).clusters.round(2).tolist()
         [1.0, 1.0]
         """
+        from mtclust.estimators.stability import refit_on_subsamples
+
         check_is_fitted(self, "labels_")
         self.stability_ = refit_on_subsamples(self, X, tasks, n_refits, share, random_state)
         return self.stability_

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,20 +22,12 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from mtclust.choose.number import (
-    CANDIDATES,
-    ClusterNumberChoice,
-    choose_n_clusters,
-    warn_of_choice,
-)
 from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import MOST_COLUMNS, is_wide
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.hints import NO_HINTS, Hints
+from mtclust.core.hints import NO_HINTS, Hints, read_known, read_links
 from mtclust.core.kernels import KERNELS, is_precomputed
-from mtclust.core.known import read_known
 from mtclust.core.labels import same_for_all_clusters
-from mtclust.core.links import read_links
 from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
 from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
@@ -50,6 +42,9 @@ from mtclust.search.hints import keep_known, keep_links
 from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
+
+if TYPE_CHECKING:
+    from mtclust.choose.number import ClusterNumberChoice
 
 Array = NDArray[np.float64]
 
@@ -230,6 +225,8 @@ class MultitaskClusterer(AfterFit):
         """The number of clusters where it is left open, ``least`` at least; None where it is given."""
         if not isinstance(self.n_clusters, str | range):
             return None
+        from mtclust.choose.number import CANDIDATES, choose_n_clusters, warn_of_choice
+
         candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
         # of a range without walking through it
         rising = candidates if candidates.step > 0 else candidates[::-1]

@@ -39,37 +39,10 @@ _ROUTING = "_metadata_request"
 
 
 def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
-    """Write a fitted model to a file that :func:`mtclust.load` reads; the same as ``model.save(path)``.
+    """Write a fitted model; see :meth:`mtclust.DMTRC.save`.
 
-    The file is a zip of arrays (``.npy``) and one JSON text, without code. It holds the rows of ``fit`` where
-    ``predict`` or ``fit_task`` need them: whoever gets the file gets these data. An earlier file of that name is
-    replaced, but only once the new one is complete.
-
-    Parameters
-    ----------
-    model : DMTRC, DMTFC or DSTC
-        A fitted model. One with a callable kernel cannot be saved, since a function is code. Task ids that are dates,
-        Decimal, UUID, or times, periods and intervals of pandas (as objects) are strings in the file.
-    path : str or path
-        Any name; no ending is added.
-    extra : dict, optional
-        Anything small that belongs to the model, for instance how its columns were encoded: None, numbers, strings,
-        lists, tuples, dicts, arrays, CSR matrices. ``load(path, return_extra=True)`` gives it back.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import mtclust
-    >>> from sklearn.datasets import make_blobs
-    >>> X, _ = make_blobs(30, centers=3, random_state=0)
-    >>> model = mtclust.DSTC(n_clusters=3, kernel="linear", random_state=0).fit(X)
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "blobs.mtclust"
-    ...     model.save(path, extra={"columns": ["width", "height"]})
-    ...     loaded, extra = mtclust.load(path, return_extra=True)
-    >>> bool((loaded.predict(X) == model.predict(X)).all()), extra
-    (True, {'columns': ['width', 'height']})
+    A model with a callable kernel cannot be saved, since a function is code. Task ids that are dates, Decimal, UUID, or
+    times, periods and intervals of pandas (as objects) are strings in the file.
     """
     cls: Any = type(model)
     name = cls.__name__
@@ -132,40 +105,8 @@ def _content(model: Any, put: Callable[[Any, str], Any]) -> dict[str, Any]:
     }
 
 
-def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
-    """Read a model that :meth:`DMTRC.save` wrote; nothing in the file is executed, whoever made it.
-
-    Parameters
-    ----------
-    path : str or path
-    return_extra : bool, default=False
-        Also return what was saved as ``extra`` (None if nothing was).
-
-    Returns
-    -------
-    model : DMTRC, DMTFC or DSTC
-        It predicts, clusters new tasks and shows itself as the one that was saved; scores may differ by rounding.
-    extra : dict or None
-        Only with ``return_extra=True``.
-
-    Raises
-    ------
-    mtclust.exceptions.ModelFileError
-        If the file is no saved model, is damaged, or was written in a format that this version does not know.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import mtclust
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "notes.txt"
-    ...     _ = path.write_text("not a model")
-    ...     mtclust.load(path)
-    Traceback (most recent call last):
-        ...
-    mtclust.exceptions.ModelFileError: ... is not a model saved by mtclust (model.save): it is not a zip file.
-    """
+def load(path: str | os.PathLike[str]) -> tuple[Any, Any]:
+    """The model of a file and what was saved as ``extra``; see :func:`mtclust.load`."""
     with open(path, "rb") as stream:
         archive = _opened(stream, path)
         _check_format(archive.manifest, path)
@@ -178,7 +119,7 @@ def load(path: str | os.PathLike[str], *, return_extra: bool = False) -> Any:
             extra = decode(archive.manifest["extra"], archive.fetch)
         except Exception as error:  # whatever zipfile, json or numpy say about bytes that are not what they should be
             raise ModelFileError(f"{os.fspath(path)!r} is damaged and was not loaded: {_words(error)}.") from error
-    return (model, extra) if return_extra else model
+    return model, extra
 
 
 def _decoded(manifest: dict[str, Any], archive: ArchiveReader) -> Any:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -59,55 +60,28 @@ def spelled_out(text: str) -> str:
 
 
 def distinct_names(names: Sequence[Any], longest: int = 24) -> list[str]:
-    """Names that are too long, shortened where they are all equal rather than where they differ.
+    """Names that are too long, without words that all begin and end with.
 
     Examples
     --------
-    >>> distinct_names(["Hospital No. 7 of the Northern Region", "Hospital No. 8 of the Southern Region"], 18)
-    ['…7…Northern…', '…8…Southern…']
     >>> distinct_names([f"Hospital No. {number} of the Northern Region" for number in (17, 18)])
     ['…No. 17…', '…No. 18…']
     >>> distinct_names(["Oslo", "Rome"])
     ['Oslo', 'Rome']
     """
-    texts = [shown_name(name, 10_000) for name in names]
-    if max(map(len, texts), default=0) <= longest or len(set(texts)) < 2:
-        return [shown_name(text, longest) for text in texts]
-    shorter = _without_equal_words(texts, longest)
-    beginnings = [text if len(text) <= longest else text[: longest - 1].rstrip() + "…" for text in texts]
-    if shorter == texts and len(set(beginnings)) == len(set(texts)):
-        return beginnings
-    shown = [shown_name(text, longest) for text in shorter]
-    return shown if len(set(shown)) == len(set(texts)) else shorter
-
-
-def _room(parts: Sequence[list[str]], ahead: int, behind: int) -> int:
-    return max(len("".join(part[ahead : len(part) - behind])) for part in parts)
-
-
-def _without_equal_words(texts: Sequence[str], longest: int) -> list[str]:
-    """What differs between the texts; an ellipsis stands for words that all have in the same place."""
+    texts = [spelled_out(str(name)) for name in names]
     parts = [re.findall(r"\w+|\W+", text) for text in texts]
-    ahead = 0
-    shortest = min(map(len, parts))
-    while ahead < shortest and len({part[ahead] for part in parts}) == 1:
-        ahead += 1
-    behind = 0
-    while behind < shortest - ahead and len({part[-1 - behind] for part in parts}) == 1:
-        behind += 1
-    equal = ahead
-    while ahead and _room(parts, ahead - 1, behind) <= longest // 2:
-        ahead -= 1  # a word that all have, where there is room: No. 7 rather than 7
-    inner = [part[ahead : len(part) - behind] for part in parts]
-    same = set()
-    if len({len(part) for part in inner}) == 1:
-        same = {k for k in range(equal - ahead, len(inner[0])) if len({part[k] for part in inner}) == 1}
-    found = []
-    for part in inner:
-        kept = "".join("\0" if k in same else word for k, word in enumerate(part))
-        text = re.sub("\0+", lambda gap: "…" if len(gap.group()) > 1 else " ", kept)
-        found.append("…" * bool(ahead) + text.strip() + "…" * bool(behind))
-    return found
+    if max(map(len, texts), default=0) > longest and len(set(texts)) > 1:
+        ahead, behind = (
+            sum(1 for _ in takewhile(lambda words: len(set(words)) == 1, zip(*(part[::way] for part in parts))))
+            for way in (1, -1)
+        )
+        ahead = max(ahead - 2, 0)  # a word that all have says what differs: No. 7 rather than 7
+        behind = min(behind, min(map(len, parts)) - ahead - 1)
+        inner = ["".join(part[ahead : len(part) - behind]) for part in parts]
+        texts = ["…" * bool(ahead) + text + "…" * bool(behind) for text in inner]
+    shown = [shown_name(text, longest) for text in texts]
+    return shown if len(set(shown)) == len(set(texts)) else texts
 
 
 def columns(text: str) -> int:

@@ -189,7 +189,7 @@ def _profiles(found: Clustering, row_names: Sequence[str], shown: list[int]) -> 
 
 
 def _trait(trait: Trait, names: list[str], shown: list[int]) -> dict[str, Any]:
-    feature, direction = trait.feature, trait.feature.kind in ("topic", "season")
+    feature, direction = trait.feature, trait.feature.kind == "topic"
     others = np.delete(trait.effects, trait.task) if trait.task is not None else trait.effects
     known = others[~np.isnan(others)]
     return {

@@ -33,17 +33,14 @@ Tasks = NDArray[np.str_]
 CATEGORY_WEIGHT = 1 / 3
 #: numbers with so few different values, each in so many rows on average, weigh as categories do
 FEW_VALUES, ROWS_PER_VALUE = 5, 2
-_DAYS_PER_YEAR = 365.2425
-#: dates whose places on the circle of the year have a mean at least so long fall into one season (a month around a day)
-ONE_SEASON = 0.9
 
 
 @dataclass(frozen=True)
 class Feature:
     """One column of X: ``offset + factor · x`` is its value as it stands in the table.
 
-    ``kind`` is "number", "year", "category" (the value is 1 for rows of the level), "date" (days since 1970), "season",
-    "topic" or "word"; ``column`` is the column of the table that it comes from, and ``opposite`` what a category of two
+    ``kind`` is "number", "year", "category" (the value is 1 for rows of the level), "date" (days since 1970), "topic"
+    or "word"; ``column`` is the column of the table that it comes from, and ``opposite`` what a category of two
     levels is called where it is not this one.
     """
 
@@ -78,22 +75,23 @@ class NumberColumn:
         weight = CATEGORY_WEIGHT if few and scaling == "standard" else 1.0
         return cls(cells.name, *_scaled_and_filled(cells, values, scaling, weight, tasks), asdict(form), year, few)
 
-    def _values(self, cells: Cells) -> Array:
+    def _read(self, cells: Cells) -> tuple[Any, NDArray[np.bool_]]:
+        """What the cells hold, None if some are something else, and which these are."""
         form = NumberForm(**self.form)
         read = cells.numbers(form)
-        if read is None:
-            raise self._changed(cells, cells.no_numbers(form))
-        return read[0]
-
-    def _changed(self, cells: Cells, wrong: NDArray[np.bool_]) -> TableError:
-        return TableError(
-            f"column {self.name!r} holds {self.kind}s in the model, but not in all of these rows (first: "
-            f"{cells.example(wrong)}). Correct the column, or fit again with these data."
-        )
+        return read, cells.no_numbers(form) if read is None else cells.missing
 
     def filled(self, cells: Cells, tasks: Tasks) -> Array:
         """What the cells hold, and the medians of the tasks where it is missing; refused if it is not as in ``fit``."""
-        values = np.full(len(cells.missing), np.nan) if cells.missing.all() else self._values(cells).copy()
+        values = np.full(len(cells.missing), np.nan)
+        if not cells.missing.all():
+            read, wrong = self._read(cells)
+            if read is None:
+                raise TableError(
+                    f"column {self.name!r} holds {self.kind}s in the model, but not in all of these rows (first: "
+                    f"{cells.example(wrong)}). Correct the column, or fit again with these data."
+                )
+            values = read[0].copy()
         values[cells.missing] = [self.fills.get(str(task), self.fill) for task in tasks[cells.missing]]
         return values
 
@@ -102,51 +100,23 @@ class NumberColumn:
 
     @property
     def features(self) -> list[Feature]:
-        kind = "year" if self.year else self.kind
-        return [Feature(self.name, kind, self.centre, self.scale, str(self.form["unit"]), self.name)]
+        kind, unit = "year" if self.year else self.kind, "" if isinstance(self.form, str) else str(self.form["unit"])
+        return [Feature(self.name, kind, self.centre, self.scale, unit, self.name)]
 
 
 @dataclass(frozen=True)
 class DateColumn(NumberColumn):
-    """Days, centred and scaled as numbers are; ``form`` is the format of the dates.
-
-    Over more than a year, and unless all fall into one season, also the season as a point on a circle.
-    """
+    """Days, centred and scaled as numbers are; ``form`` is the format of the dates."""
 
     kind: ClassVar[str] = "date"
-    season: bool = False
 
     @classmethod
     def learn(cls, cells: Cells, values: Array, form: Any, scaling: str, tasks: Any) -> DateColumn:
-        known = values[~cells.missing]
-        angle = 2 * np.pi * known / _DAYS_PER_YEAR
-        same = float(np.hypot(np.cos(angle).mean(), np.sin(angle).mean()))  # 1: all on one day of the year
-        season = bool(np.ptp(known) > _DAYS_PER_YEAR) and same < ONE_SEASON
         weight = 1.0 if scaling == "none" else CATEGORY_WEIGHT
-        learned = _scaled_and_filled(cells, values, scaling, weight, tasks)
-        return cls(cells.name, *learned, form, few=True, season=season)
+        return cls(cells.name, *_scaled_and_filled(cells, values, scaling, weight, tasks), form, few=True)
 
-    def _values(self, cells: Cells) -> Array:
-        read = cells.dates(self.form)
-        if read is None:
-            raise self._changed(cells, ~cells.missing)
-        return read[0]
-
-    def transform(self, cells: Cells, tasks: Tasks) -> Array:
-        days = self.filled(cells, tasks)
-        position = (days - self.centre) / self.scale
-        if not self.season:
-            return position[:, None]
-        angle = 2 * np.pi * days / _DAYS_PER_YEAR
-        return np.column_stack([position, CATEGORY_WEIGHT * np.cos(angle), CATEGORY_WEIGHT * np.sin(angle)])
-
-    @property
-    def features(self) -> list[Feature]:
-        seasons = ("winter ↔ summer", "spring ↔ autumn") if self.season else ()
-        return [
-            Feature(self.name, self.kind, self.centre, self.scale, "", self.name),
-            *(Feature(f"{self.name}: {s}", "season", 0.0, 1.0 / CATEGORY_WEIGHT, "", self.name) for s in seasons),
-        ]
+    def _read(self, cells: Cells) -> tuple[Any, NDArray[np.bool_]]:
+        return cells.dates(self.form), ~cells.missing
 
 
 def _scaled_and_filled(
@@ -261,7 +231,7 @@ TOPICS, _WORDS = 5, 3
 
 
 @dataclass(frozen=True)
-class TopicColumn:
+class TopicColumn(TextColumn):
     """Main directions of the word weights of a text within tasks, together with variance 1, as one number has.
 
     ``axes`` are the directions (one list of weights per topic, already divided by their common scale), ``centre`` what
@@ -269,14 +239,12 @@ class TopicColumn:
     """
 
     kind: ClassVar[str] = "topics"
-    name: str
-    text: TextColumn
     axes: list[list[float]] = field(repr=False)
     centre: list[float] = field(repr=False)
     names: list[str]
 
     @classmethod
-    def learn(cls, cells: Cells, tasks: Any) -> TopicColumn:
+    def learn_topics(cls, cells: Cells, tasks: Any) -> TopicColumn:
         text = TextColumn.learn(cells)
         rows = list(zip(cells.strings, tasks.codes))
         order = sorted(range(len(rows)), key=rows.__getitem__)  # that of the table changes no digit
@@ -284,16 +252,14 @@ class TopicColumn:
         axes, _ = leading_axes(weights, codes, max(1, min(TOPICS, min(weights.shape) - 2)))
         places = np.asarray(weights @ axes.T)
         scale = float(np.sqrt(centred(places, codes).var(axis=0).sum())) or 1.0
-        names = [f"{cells.name}: {_words(axis, text.terms)} ↔ {_words(-axis, text.terms)}" for axis in axes]
-        return cls(cells.name, text, (axes / scale).tolist(), (places.mean(axis=0) / scale).tolist(), names)
-
-    @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> TopicColumn:
-        return cls(**{**saved, "text": TextColumn(**saved["text"])})
+        ends = [[", ".join(text.terms[k] for k in np.argsort(-end, kind="stable")[:_WORDS]) for end in (axis, -axis)]
+                for axis in axes]  # fmt: skip
+        names = [f"{cells.name}: {one} ↔ {other}" for one, other in ends]
+        mean = (places.mean(axis=0) / scale).tolist()
+        return cls(cells.name, text.terms, text.idf, (axes / scale).tolist(), mean, names)
 
     def transform(self, cells: Cells, tasks: Tasks) -> Array:
-        weights = self.text.transform(cells, tasks)
-        return np.asarray(weights @ np.asarray(self.axes).T) - np.asarray(self.centre)
+        return np.asarray(super().transform(cells, tasks) @ np.asarray(self.axes).T) - np.asarray(self.centre)
 
     @property
     def features(self) -> list[Feature]:
@@ -330,10 +296,6 @@ def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> tuple[Array, fl
     return axes * np.where(largest < 0, -1.0, 1.0)[:, None], min(share, 1.0)
 
 
-def _words(axis: Array, terms: list[str]) -> str:
-    return ", ".join(terms[k] for k in np.argsort(-axis, kind="stable")[:_WORDS])
-
-
 Column = NumberColumn | CategoryColumn | DateColumn | TextColumn | TopicColumn
 _KINDS: dict[str, type[Column]] = {
     kind.kind: kind for kind in (NumberColumn, CategoryColumn, DateColumn, TextColumn, TopicColumn)
@@ -346,7 +308,8 @@ def column_to_dict(column: Column) -> dict[str, Any]:
 
 
 def column_from_dict(saved: dict[str, Any]) -> Column:
-    """The column that :func:`column_to_dict` described."""
-    values = {key: value for key, value in saved.items() if key != "kind"}
-    kind = _KINDS[saved["kind"]]
-    return TopicColumn.from_dict(values) if kind is TopicColumn else kind(**values)
+    """The column that :func:`column_to_dict` described, also in version 0.2."""
+    values = saved | saved.get("text", {})
+    if values.pop("season", False) or values.get("form") == "mixed":
+        raise TableError(f"column {values['name']!r} holds dates as this version no longer reads them; fit again.")
+    return _KINDS[values.pop("kind")](**{name: value for name, value in values.items() if name != "text"})

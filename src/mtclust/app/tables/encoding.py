@@ -35,7 +35,7 @@ from mtclust.app.tables.screening import (
     unrelated,
 )
 from mtclust.app.tables.table import Table
-from mtclust.app.tables.values import MISSING, MIXED, Cells, NumberForm, counted
+from mtclust.app.tables.values import MISSING, Cells, NumberForm, counted
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError
 from mtclust.util.messages import listing, option
@@ -259,7 +259,7 @@ class _Learner:
         alone = not self.columns and len(self._texts) == 1
         for name in self._texts:
             cells = self._cells(name, text=True)
-            self.columns[name] = TextColumn.learn(cells) if alone else TopicColumn.learn(cells, self._tasks)
+            self.columns[name] = TextColumn.learn(cells) if alone else TopicColumn.learn_topics(cells, self._tasks)
             del self.left_out[name]
 
     def leave_out_unrelated(self) -> None:
@@ -276,7 +276,6 @@ class _Learner:
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name)
         ignored = "; ".join(f"{listing(names, _NAMED)} ({reason})" for reason, names in reasons.items())
-        mixed = [column.name for column in columns if isinstance(column, DateColumn) and column.form == MIXED]
         levels = {column.name: spelled_alike(column.levels) for column in columns if isinstance(column, CategoryColumn)}
         alike = listing([f"{name} ({groups})" for name, groups in levels.items() if groups], 3)
         said: dict[str, Any] = {
@@ -284,7 +283,6 @@ class _Learner:
             f"Read as numbers: {'; '.join(self._read)}.": self._read,
             f"Read as categories, since not all cells are numbers: {listing(self._odd, 5)}. If these cells mean 'not "
             f"known', say so ({option('missing')}).": self._odd,
-            f"Dates in more than one format were read: {listing(mixed, 5)}.": mixed,
         }
         for column in columns:
             if isinstance(column, TopicColumn):
@@ -387,7 +385,7 @@ class _Learner:
 
 
 def _is_text(column: Column) -> bool:
-    return isinstance(column, TextColumn | TopicColumn)
+    return isinstance(column, TextColumn)
 
 
 def _with_rows(incomplete: Sequence[Cells]) -> str:

@@ -211,27 +211,21 @@ class Cells:
         if self.typed or not known.any() or not any(map(str.isdigit, self.strings[np.argmax(known)])):
             return None
         strings = pandas.Series(self.strings, dtype=object).mask(self.missing)
-        formats = (*_CLEAR, *_TWO_WAYS) if date_format in (None, "typed", MIXED) else (date_format,)
+        formats = _DATES if date_format in (None, "typed") else (date_format,)
         read: dict[str, Array] = {}
         first_cells = strings[known].head(_TRIED)
         for candidate in formats:
             if pandas.to_datetime(first_cells, format=candidate, errors="coerce", utc=True).notna().any():
                 read[str(candidate)] = _days(pandas.to_datetime(strings, format=candidate, errors="coerce", utc=True))
-        if len(formats) > 1:  # cells may be in several formats that leave no doubt
-            clear = [days for name, days in read.items() if name in _CLEAR]
-            read[MIXED] = np.nanmax([np.full(len(strings), -np.inf), *clear], axis=0)
-            read[MIXED][np.isinf(read[MIXED])] = np.nan
         whole = {name: days for name, days in read.items() if not np.any(np.isnan(days) & known)}
         first = next(iter(whole), "")
         if any(not np.array_equal(whole[first], days, equal_nan=True) for days in whole.values()):
-            ways = " or ".join(name for name in whole if name != MIXED)
             raise TableError(
-                f"column {self.name!r} holds dates that can be read in more than one way ({ways}; first: "
+                f"column {self.name!r} holds dates that can be read in more than one way ({' or '.join(whole)}; first: "
                 f"{self.example(known)}). Say which with {option('date_format')}."
             )
         if whole:
             return whole[first], first
-        read.pop(MIXED, None)
         most = max(read, key=lambda name: int(np.sum(~np.isnan(read[name]))), default="")
         wrong = known & np.isnan(read[most]) if most else known
         if wrong.sum() <= (1 - MOSTLY) * known.sum():
@@ -368,17 +362,13 @@ def _decimal_mark(name: str, bodies: list[str], money: bool) -> str:
 
 # -- dates -------------------------------------------------------------------------------------------------------------
 
-#: formats in which a day can be written in one way only, so that a column may mix them
-_CLEAR = (
+#: formats of dates; a column has one of them, and is refused where it could have two that take the day for the month
+_DATES = (
     "ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d", "%Y/%m/%d %H:%M", "%Y/%m/%d %H:%M:%S",
     "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y", "%b %d %Y", "%b %d, %Y", "%B %d %Y", "%B %d, %Y",
+    "%d/%m/%Y", "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p",
+    "%m/%d/%Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p",
 )  # fmt: skip
-#: formats that may take the day for the month; a column has one of them
-_TWO_WAYS = tuple(
-    day + time for day in ("%d/%m/%Y", "%m/%d/%Y") for time in ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-)
-#: what a column that mixes clear formats is said to have
-MIXED = "mixed"
 #: cells that a format is tried on before the whole column
 _TRIED = 100
 #: days are counted from here
