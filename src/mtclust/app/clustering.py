@@ -30,7 +30,6 @@ from mtclust.app.words import (
     natural_order,
     percent,
     tasks_in_words,
-    trait_in_words,
 )
 from mtclust.core.tasks import strings_of
 from mtclust.estimators.stability import Stability, searched_anew
@@ -508,10 +507,6 @@ class Clustering:
             if len(words[difference.task]) < 2:
                 said = difference_in_words(difference, "this task", self.name(difference.cluster))
                 words[difference.task].append(said)
-        for cluster, own in enumerate(self.findings.traits):
-            for trait in own:
-                if trait.task is not None:
-                    words[trait.task].append(f"{self.name(cluster)}: {trait_in_words(trait)}")
         columns["particular"] = ["; ".join(own) for own in words]
         frame = pandas.DataFrame(columns, index=pandas.Index([str(name) for name in model.tasks_], name="task"))
         return frame.iloc[natural_order(model.tasks_)]

@@ -168,7 +168,7 @@ def cluster_in_words(found: Clustering, cluster: int) -> str:
             if rows[task] and own:
                 parts.append(f"in {found.task_words[task]} {traits_in_words(own, _NAMED - 1)}")
         return "differs between tasks: " + "; ".join(parts)
-    shared = [trait for trait in findings.traits[cluster] if trait.scope != "task"]
+    shared = findings.traits[cluster]
     if not shared:
         return "nothing sets it apart from the other rows of its tasks"
     return _SCOPES.get(shared[0].scope, "") + traits_in_words(shared)
