@@ -40,7 +40,7 @@ def check_input(X: Any, y: Any, tasks: Any, known: Any, task_column: Any) -> Non
     check_index(X, known, "known")
     if _is_categorical(y):
         warn_user(
-            "y holds text or categories and is ignored, as in every clusterer of scikit-learn. The task of every row is "
+            "y holds text or categories and is ignored, as in every clusterer of scikit-learn. The task of a row is "
             "given by fit(X, tasks=...), without which all are one task; clusters that are known by fit(X, known=...).",
             InputWarning,
         )
