@@ -62,6 +62,10 @@ _WIDE_ROWS = 1500
 _ROWS_OF_OTHER_TASKS = 60
 #: turns of labels and offset of such a task
 _TURNS = 5
+#: a search that all rows go on from ends at this multiple of ``tol``
+_ROUGH = 10.0
+#: rows and starts of a task that nothing couples to others, where a sample has fewer, and starts of all such tasks
+_ROWS_ALONE, _STARTS_ALONE, _ALL_STARTS = 100, 8, 4000
 
 
 @dataclass(frozen=True)
@@ -234,7 +238,7 @@ def _searched_on_few(
     starts = options.single_task_n_init or options.n_init
     many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
     n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
-    rough = replace(options, n_init=n_init, single_task_n_init=starts, polish=False)
+    rough = replace(options, n_init=n_init, single_task_n_init=starts, tol=_ROUGH * options.tol, polish=False)
     return solve(few.with_bounds(part), rough, rng)
 
 
@@ -246,6 +250,12 @@ def _carried(
     if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
         problem = problem.alone()
     positions, labels, seen = _of_every_task(prepared, given, _labels_of(few.point))
+    small = not problem.coupling.learns and sample.index.sizes.max() < _ROWS_ALONE and not problem.bounds.movable
+    if prepared.is_searched and small:  # every task is a search of its own
+        wanted = np.minimum(index.sizes, _ROWS_ALONE)
+        positions = index.first_rows(np.arange(index.n_tasks), wanted)
+        starts = max(1, min(options.n_init, _STARTS_ALONE, _ALL_STARTS // index.n_tasks))
+        labels = problem.starts(positions, starts, int(rng.integers(2**31)))
     counts = np.stack([np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels])
     if prepared.is_searched:
         problem = problem.with_bounds(problem.bounds.fitted_to(counts).fixed())
