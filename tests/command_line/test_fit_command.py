@@ -146,10 +146,10 @@ def test_missing_values_are_filled_in_and_told_or_refused_by_column(tmp_path, ca
     path = write_table(tmp_path / "shops.csv", rows)
     assert fit(path, tmp_path / "out", "--key", "customer", "--no-impute") == 1
     error = error_of(capsys)
-    assert "values are missing in: width (2 rows), colour (1 row). Let them be filled in (--impute: " in error
+    assert "values are missing in: width (2 rows) and colour (1 row). Let them be filled in (--impute: " in error
     assert not (tmp_path / "out").exists()
     assert fit(path, tmp_path / "out", "--key", "customer") == 0
-    told = "Missing values were filled in by the median of the task: width (2); by the shares of the task: colour (1)."
+    told = "Missing values were filled in: width (2 rows) and colour (1 row)."
     assert told in " ".join(capsys.readouterr().out.split())
 
 
