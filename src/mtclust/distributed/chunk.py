@@ -167,11 +167,11 @@ def features_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, dtype: A
     return result
 
 
-def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> tuple[Array, Array, Array]:
-    """Sums, Gram matrices and largest squared norms of the tasks."""
+def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> tuple[Array, Array]:
+    """Sums and Gram matrices of the tasks."""
     source = source_of(raw, task_numbers, reading)
     require_numbers(source.table)
-    return raw_sums(source, centre=False)[:3]
+    return raw_sums(source)
 
 
 def require_numbers(rows: NDArray[Any], where: str = "") -> None:
@@ -194,15 +194,6 @@ def unusable(raw: Any, reading: Reading) -> str | None:
     return None
 
 
-def merge_sums(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
-    sums, grams, largest = (part.copy() for part in parts[0])
-    for more, squares, norms in parts[1:]:
-        sums += more
-        grams += squares
-        np.maximum(largest, norms, out=largest)
-    return sums, grams, largest
-
-
 @dataclass(frozen=True)
 class Models:
     """What a pass sends down: models W (m × r × C), prices (m × C), and every how many rows a gap is sent up."""
@@ -215,7 +206,7 @@ class Models:
 
 def light_moments(own: Moments) -> Moments:
     """The moments without the Gram matrices, which no row needs."""
-    return Moments(own.sizes, own.mean, own.total, np.zeros((own.n_tasks, 0, 0)), own.scale, own.largest, own.offset)
+    return Moments(own.sizes, own.mean, own.total, np.zeros((own.n_tasks, 0, 0)), own.scale, own.offset)
 
 
 def features_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]:

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.alignment import ids_by_size, names_by_agreement
-from mtclust.core.kernels import require_finite
+from mtclust.core.kernels import far_from_zero, require_finite
+from mtclust.core.order import added
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
@@ -31,7 +32,7 @@ from mtclust.rows.boundary import (
     gap_step,
     sizes_fit,
 )
-from mtclust.rows.moments import Data, Moments, RawSums, combine, far_from_zero
+from mtclust.rows.moments import Data, Moments, combine
 from mtclust.rows.passes import TaskLabels, first_prices, move_sums
 from mtclust.util.system import require
 
@@ -100,7 +101,7 @@ class ChunkedRows:
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
         begin, sizes = time.perf_counter(), self.layout.sizes
         steps = self._over_chunks(chunk.sums_of, self._part_reading)
-        sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
+        sums, grams = self.engine.gather([self.engine.merged(steps, added)])[0]
         require_finite(grams)
         self._say(f"sums and Gram matrices of {self.offsets[-1]} rows in {len(self.parts)} chunks", begin)
         means = sums / sizes[:, None]
@@ -108,7 +109,7 @@ class ChunkedRows:
         if centre and self.shift is None and self.parts is self.raw and far_from_zero(means, spreads):
             self._read_as(replace(self.reading, shift=means.astype(self.reading.dtype)))  # or squares would cancel
             return self.moments(centre, scale)
-        return combine(sizes, RawSums(sums, grams, largest), centre, scale)
+        return combine(sizes, sums, grams, centre, scale)
 
     def _read_as(self, reading: chunk.Reading) -> None:
         self.reading = reading
