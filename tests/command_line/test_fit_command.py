@@ -113,7 +113,7 @@ def test_the_other_methods(shops, tmp_path, capsys, method):
 def test_the_number_of_clusters_is_chosen_from_a_range(shops, tmp_path, capsys):
     assert fit(shops, tmp_path / "out", "--columns", "width,height", clusters="2-4") == 0
     printed = capsys.readouterr().out
-    assert "number of clusters 3 explain most" in " ".join(printed.split())
+    assert "number of clusters 3 clusters explain the most" in " ".join(printed.split())
     assert "Number of clusters" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 

@@ -187,11 +187,9 @@ class AllRows(Coupled):
         return True
 
     def class_counts(self, point: Point) -> NDArray[np.int64]:
-        """Cluster sizes (m × C)."""
         return point.fit.counts
 
     def class_means(self, point: Point) -> Array:
-        """Class means of all tasks in coordinates (m, C, r)."""
         moments, counts = self.data.moments, self.class_counts(point)
         a, rest = code_scale(self.n_clusters)
         # b = (2/n)(a·class sums − rest·total): back to class means
