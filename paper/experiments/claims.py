@@ -17,7 +17,7 @@ from paper.experiments.balance import BALANCE, at_balance
 from paper.experiments.comparison import DATASETS, PCA, RAW, by_kind, within_and_across
 from paper.experiments.complexity import exponents, with_sweeps
 from paper.experiments.driver import read_frame, read_pictures, state
-from paper.experiments.page import Page, Section, write_page
+from paper.experiments.page import Section, write_page
 from paper.experiments.printed import STARTS, STOPS, chosen_on_other_draws, in_the_middle, printed_points
 from paper.experiments.protocols import (
     COVERAGE,
@@ -181,11 +181,12 @@ def over_references(rows: Rows, names: Sequence[str]) -> Iterator[Case]:
 
 def printed_over_references(rows: Rows, start: str, how: str) -> Iterator[Case]:
     """The same for the paper's solver on the data as the paper scales them, its setting chosen in one of the ways."""
-    for name, way, d in product(_PRINTED, ("", LEVEL), rows.datasets):
+    for d in rows.datasets:
         best, column = rows.reported(d, _ALL_REFERENCES, default=how in (ONE_CUT, ALL_CUTS))
-        mine = by_draw(rows.chosen[how], d, f"{name} from {start}{way}")
-        if len(mine) or not way:
-            yield minus(f"{name}{way} − {best}, {d}", mine, column, ABOVE)
+        for name, way in product(_PRINTED, ("", LEVEL)):
+            mine = by_draw(rows.chosen[how], d, f"{name} from {start}{way}")
+            if len(mine) or not way:
+                yield minus(f"{name}{way} − {best}, {d}", mine, column, ABOVE)
 
 
 def printed_over_single(rows: Rows, how: str) -> Iterator[Case]:
@@ -549,16 +550,8 @@ def write_claims(out: Path, *, quick: bool = False) -> Path:
         experiment = load_experiment(name)
         text = "\n\n".join([state(experiment, out / name), *(_in_words(*claim) for claim in claims)])
         sections.append(Section(experiment.title, text, pictures=read_pictures(out, name)))
-    write_page(
-        Page(
-            "The paper's claims, one by one",
-            "python -m paper reproduce all" + (" --quick" if quick else ""),
-            RULE,
-            sections,
-        ),
-        out,
-        "claims",
-    )
+    made_by = "python -m paper reproduce all" + (" --quick" if quick else "")
+    write_page(out / "claims.md", "The paper's claims, one by one", made_by, RULE, sections)
     return out / "claims.md"
 
 
