@@ -432,8 +432,8 @@ CLAIMS = (
           (multitask_over_single,), "LSKMTC and MBC are reconstructions; the originals may differ."),
     Claim("P10", "9.1, Fig. 2", "P1 for the paper's own solver, started from k-means labels, its setting and those of "
           "the reference methods chosen with labels, as in the paper.", (printed_over_references, "k-means", LABELS),
-          "Settings are picked on the draws they are judged on, on both sides, from 25 to 875 points of ours and 1 to "
-          "12 of theirs."),
+          "Settings are picked on the draws they are judged on, on both sides, from 150 points (linear) or 750 (RBF) "
+          "of ours and 1 to 12 of theirs."),
     Claim("P11", "9.1, Fig. 2", "The same, each draw at the setting that labels choose on the other draws.",
           (printed_over_references, "k-means", OTHER_DRAWS), "This takes the advantage of the larger grid away."),
     Claim("P12", "9.1, Fig. 2", "P10 from random labels.", (printed_over_references, "random", LABELS),
@@ -571,7 +571,8 @@ def _overview(judged: Mapping[str, list[Judged]]) -> Section:
     text = (
         f"{len(found)} claims: {', '.join(counts)}. Of every claim the number of its cases by verdict, the smallest "
         "and the largest of their means, and the draws behind them; all cases with their intervals are below, under "
-        "the version of mtclust that made their rows."
+        "the version of mtclust that made their rows. P10 to P18 are about the paper's own solver, all others about "
+        "its models, solved by exchange with nothing chosen with labels."
     )
     return Section("What holds", text, ("", "place in the paper", "the paper says", "cases", "verdict"), rows)
 

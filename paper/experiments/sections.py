@@ -19,7 +19,9 @@ def draws_text(frame: Any) -> str:
     """How many draws the rows of each data set have, and from how many starts the reference methods were run."""
     free = frame[~frame["protocol"].isin(["grid", "as printed"])]
     counts = free.groupby("dataset", sort=False)["draw"].nunique()
-    text = "Draws: " + "; ".join(f"{name}: {count}" for name, count in counts.items()) + "."
+    groups = {count: list(counts.index[counts == count]) for count in sorted(set(counts), reverse=True)}
+    parts = [f"{count} ({'; '.join(names)})" for count, names in groups.items()]
+    text = f"Draws: {', '.join(parts) if len(parts) > 1 else counts.iloc[0]}."
     for protocol, what in (("grid", "Grids of the reference methods"), ("as printed", "As printed")):
         part = frame[frame["protocol"] == protocol]
         if len(part):
