@@ -33,6 +33,8 @@ FORMAT = "mtclust model"
 FORMAT_VERSION = 4
 #: formats that are read as well: 2 knew no aligned tasks, and both nested the state
 _EARLIER = (2, 3)
+#: fields that files have and models do not any more
+_GONE = {"Moments": {"largest"}}
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 #: where scikit-learn keeps what ``set_fit_request`` and its like were told
 _ROUTING = "_metadata_request"
@@ -42,7 +44,8 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     """Write a fitted model; see :meth:`mtclust.DMTRC.save`.
 
     A model with a callable kernel cannot be saved, since a function is code. Task ids that are dates, Decimal, UUID, or
-    times, periods and intervals of pandas (as objects) are strings in the file.
+    times, periods and intervals of pandas (as objects) are strings in the file, and a RandomState as
+    ``random_state`` is None.
     """
     cls: Any = type(model)
     name = cls.__name__
@@ -71,6 +74,8 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
 
 def _content(model: Any, put: Callable[[Any, str], Any]) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
+    if isinstance(model.random_state, np.random.RandomState):  # which the fit has moved on
+        parameters["random_state"] = None
     every = model.__getstate__()  # with what is found when it is first read
     fitted = {name: value for name, value in every.items() if name.endswith("_") and name not in parameters}
     unknown = sorted(name for name in fitted if not name.startswith("_") and name not in FITTED)
@@ -137,7 +142,7 @@ def _decoded(manifest: dict[str, Any], archive: ArchiveReader) -> Any:
     def unflatten(name: str) -> Any:
         if state[name] not in STATES:
             raise ValueError(f"its {name} is of unknown class {state[name]!r:.40}")
-        within = {key[len(name) + 1 :] for key in state if key.startswith(f"{name}.")}
+        within = {key[len(name) + 1 :] for key in state if key.startswith(f"{name}.")} - _GONE.get(state[name], set())
         known = {field.name for field in fields(STATES[state[name]])}
         unknown = sorted(within - known - {key for key in within if key.partition(".")[0] in known})
         if unknown:
