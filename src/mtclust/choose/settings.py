@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
 from mtclust.choose.frames import Frame
 from mtclust.choose.record import Selection, SizesChoice, Tried
-from mtclust.choose.views import KernelSpec, View, candidate_kernels, is_wide
+from mtclust.choose.views import KernelSpec, View, candidate_kernels, in_many_directions, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
@@ -283,6 +283,7 @@ def question_of(params: Params, given: Input, sample: Sample, lambdas: tuple[Arr
     """What the arguments leave open, on the rows of a sample; ``lambdas`` are those of all tasks."""
     rows, columns = sample.rows, given.index.columns if params.by_rows else None
     view = View(rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
+    many = params.by_rows and in_many_directions(rows, sample.index.offsets)
     hints = given.hints
     if hints.known is not None or hints.links is not None:
         hints = hints.of_rows(sample.positions_in(given.index), given.rows.shape[0])
@@ -290,7 +291,7 @@ def question_of(params: Params, given: Input, sample: Sample, lambdas: tuple[Arr
         m, few = len(lambdas[0]), len(sample.tasks)
         lambdas = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / few
     return Question(
-        view, candidate_kernels(params.kernel, params.width, is_wide(rows)), given.clusters[sample.tasks],
+        view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, _frames(params, given, sample), params.n_components, sample.index.names,

@@ -34,7 +34,7 @@ from mtclust.choose.settings import (
     sample_rows,
     taken,
 )
-from mtclust.choose.views import View, is_wide
+from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import indicators
@@ -57,8 +57,8 @@ Array = NDArray[np.float64]
 _SMALL, _SMALL_SPARSE = 700, 1500
 #: fewer rows than this multiple of a sample are not worth one
 _SPARED = 1.2
-#: rows of the search in a wide sparse table
-_WIDE_ROWS = 1500
+#: rows that settings are chosen on where they spread over many directions
+_ROWS_IN_MANY_DIRECTIONS = 1500
 #: rows of a task that is not in the sample
 _ROWS_OF_OTHER_TASKS = 60
 #: turns of labels and offset of such a task
@@ -106,8 +106,11 @@ def form_of(params: Params, X: Any) -> str:
 def prepare(params: Params, given: Input, form: str) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
-    most = _WIDE_ROWS if is_wide(X) and params.sizes_open else rows_to_choose_on(clusters)
+    most = rows_to_choose_on(clusters)
     on_few = params.form == "auto" and params.by_rows and params.sizes_open and int(clusters.max()) > 1
+    if on_few and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
+        few = sample_rows(X, index, most)
+        most = _ROWS_IN_MANY_DIRECTIONS if in_many_directions(few.rows, few.index.offsets) else most
     if on_few and X.shape[0] > _SPARED * most:
         form = "primal"
     if form == "dual":
