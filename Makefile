@@ -99,6 +99,7 @@ mutation: $(DEV_STAMP)
 	$(BIN)/python tools/mutation.py
 
 reproduce: $(DEV_STAMP)
+	$(BIN)/python -m paper reproduce pendigits --as-printed --jobs 2
 	$(BIN)/python -m paper reproduce all --jobs 2
 
 bench: $(DEV_STAMP)

@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     protocols.add_argument(
         "--as-printed", dest="protocol", action="store_const", const="as printed",
-        help="the letter of the paper: its solver, scales and grids, settings chosen with the labels (days)",
+        help="also the letter of the paper on pendigits: its solver, scales and grids, chosen with the labels (hours)",
     )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument(

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from mtclust.core.criterion import decision_weights
+from mtclust.core.criterion import CRITERIA, decision_weights
 from mtclust.core.labels import neutral_bounds
 from mtclust.rows.moments import Data
 from mtclust.rows.source import TableRows
 from mtclust.search.all_rows import AllRows
-from mtclust.search.criteria import CRITERIA
 
 
 @pytest.mark.parametrize("criterion", ["E", "J"])

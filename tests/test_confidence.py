@@ -13,7 +13,7 @@ import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.core.coupling import gain_matrix
 from mtclust.core.labels import label_codes
-from mtclust.core.membership import probabilities
+from mtclust.core.model import probabilities
 from mtclust.datasets import make_related_tasks
 from mtclust.estimators import confidence
 from mtclust.estimators.outliers import OUTLIER_CUT

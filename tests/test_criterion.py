@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mtclust.core.criterion import (
     GAMMA,
-    LeaveOneOutForm,
+    LeaveOneOutTerm,
     decision_weights,
     indicators,
-    leave_one_out_form,
-    move_rows,
-    predictability,
     size_weights,
 )
 from mtclust.core.kernels import centre_kernel
@@ -54,14 +52,14 @@ def refitted_residuals(kernel: np.ndarray, ridge: float, z: np.ndarray) -> np.nd
 def test_residuals_equal_refitting_without_each_row(n: int, d: int, ridge: float) -> None:
     kernel = one_task(n, d, seed=n)
     z = (np.random.default_rng(1).random(n) < 0.4).astype(float)
-    form = leave_one_out_form(quadratic_form(kernel, ridge))
+    form = LeaveOneOutTerm.of(quadratic_form(kernel, ridge), 2)
     np.testing.assert_allclose(form.residual_map @ z, refitted_residuals(kernel, ridge, z), atol=1e-8)
 
 
 def test_predictability_is_the_weighted_sum_of_leave_one_out_r_squared() -> None:
     kernel, labels = one_task(20, 3, 0), np.random.default_rng(2).integers(3, size=20)
     z = indicators(labels, 3)
-    form = leave_one_out_form(quadratic_form(kernel, 0.25))
+    form = LeaveOneOutTerm.of(quadratic_form(kernel, 0.25), 3)
     expected = 0.0
     for c in range(3):
         e = refitted_residuals(kernel, 0.25, z[:, c])
@@ -70,7 +68,7 @@ def test_predictability_is_the_weighted_sum_of_leave_one_out_r_squared() -> None
         r_squared = 1 - np.sum(e**2) / np.sum((z[:, c] - mean_of_others) ** 2)
         share = z[:, c].mean()
         expected += (4 * share * (1 - share)) ** GAMMA * r_squared
-    assert predictability(labels, form.errors(z)) == pytest.approx(expected, abs=1e-9)
+    assert -form.value(labels) == pytest.approx(expected, abs=1e-9)
 
 
 def test_gamma_one_with_training_residuals_is_the_objective_of_the_paper() -> None:
@@ -96,19 +94,19 @@ def test_moves_change_the_criterion_by_what_they_claim_and_end_where_none_gains(
     rng = np.random.default_rng(0)
     for seed in range(8):
         kernel = one_task(14, 2, seed)
-        form = leave_one_out_form(quadratic_form(kernel, 0.125))
-        form = LeaveOneOutForm(form.residual_map, form.A, 0.05 * rng.normal(size=(14, 3)))
+        form = LeaveOneOutTerm.of(quadratic_form(kernel, 0.125), 3)
+        form = replace(form, from_others=0.05 * rng.normal(size=(14, 3)))
         labels = rng.permutation(np.arange(14) % 3)
         lower, upper = np.full(3, 2), np.full(3, 14)
-        value, moves = move_rows(form, labels, lower, upper, rng.permutation(14))
+        value, moves = form.move_rows(labels, lower, upper, rng.permutation(14))
         assert moves >= 0
-        assert value == pytest.approx(predictability(labels, form.errors(indicators(labels, 3))), abs=1e-9)
+        assert value == pytest.approx(form.value(labels), abs=1e-9)
         counts = np.bincount(labels, minlength=3)
         for j, q in itertools.product(range(14), range(3)):
             if counts[labels[j]] > 2:
                 other = labels.copy()
                 other[j] = q
-                assert predictability(other, form.errors(indicators(other, 3))) <= value + 1e-9
+                assert form.value(other) >= value - 1e-9
 
 
 def test_search_finds_what_trying_all_labellings_finds() -> None:
@@ -118,16 +116,14 @@ def test_search_finds_what_trying_all_labellings_finds() -> None:
     for _ in range(10):
         X = np.concatenate([rng.normal(size=(6, 2)), rng.normal(size=(3, 2)) + 4])
         kernel = centre_kernel(X @ X.T, np.array([0, 9]), centre=True).matrix
-        form = leave_one_out_form(quadratic_form(kernel, 0.125))
+        form = LeaveOneOutTerm.of(quadratic_form(kernel, 0.125), 2)
         best = max(
-            predictability(np.array(labels), form.errors(indicators(labels, 2)))
-            for labels in itertools.product((0, 1), repeat=9)
-            if 2 <= sum(labels) <= 7
+            -form.value(np.array(labels)) for labels in itertools.product((0, 1), repeat=9) if 2 <= sum(labels) <= 7
         )
         ends = []
         for start in range(6):
             labels = np.random.default_rng(start).permutation(np.arange(9) % 2)
-            ends.append(move_rows(form, labels, np.full(2, 2), np.full(2, 9), np.arange(9))[0])
+            ends.append(-form.move_rows(labels, np.full(2, 2), np.full(2, 9), np.arange(9))[0])
         assert max(ends) <= best + 1e-9
         found += max(ends) >= best - 1e-9
     assert found >= 9
@@ -137,11 +133,9 @@ def test_one_row_is_never_a_cluster_worth_having() -> None:
     weight, unit = size_weights(10)
     assert weight[0] == weight[10] == unit[0] == unit[10] == 0
     kernel = one_task(10, 2, 0)
-    form = leave_one_out_form(quadratic_form(kernel, 0.125))
-    labels = np.zeros(10, dtype=np.int64)
-    labels[0] = 1
-    z = indicators(labels, 2)
-    assert 1 - form.errors(z)[1] * (0.9**2) / (10 * 0.1 * 0.9) < 0.5
+    form = LeaveOneOutTerm.of(quadratic_form(kernel, 0.125), 2)
+    error = form.residual_map @ indicators([1, *[0] * 9], 2)[:, 1]
+    assert 1 - error @ error * (0.9**2) / (10 * 0.1 * 0.9) < 0.5
 
 
 def test_decision_weights_are_the_derivative_of_the_criterion() -> None:
@@ -158,17 +152,16 @@ def test_decision_weights_are_the_derivative_of_the_criterion() -> None:
     assert gain == pytest.approx(2 / n * float(scale[0] * f + offset[0]), rel=1e-3)
 
 
-def test_errors_under_another_name_are_those_of_the_renamed_cluster() -> None:
+def test_the_cost_of_names_is_what_renaming_clusters_changes() -> None:
     rng = np.random.default_rng(4)
-    form = leave_one_out_form(quadratic_form(one_task(12, 2, 1), 0.2))
-    z = indicators(rng.integers(3, size=12), 3)
+    form = LeaveOneOutTerm.of(quadratic_form(one_task(12, 2, 1), 0.2), 3)
+    labels = rng.integers(3, size=12)
     for others in (None, 0.1 * rng.normal(size=(12, 3))):
-        own = LeaveOneOutForm(form.residual_map, form.A, others)
-        assert own.errors_by_name(z).shape == (3, 3)
-        for c, d in itertools.product(range(3), range(3)):
-            renamed = np.zeros_like(z)
-            renamed[:, d] = z[:, c]
-            assert own.errors_by_name(z)[c, d] == pytest.approx(own.errors(renamed)[d], abs=1e-12)
+        own = replace(form, from_others=others)
+        cost = own.cost_of_names(labels)
+        for names in itertools.permutations(range(3)):
+            changed = cost[np.arange(3), names].sum() - np.trace(cost)
+            assert own.value(np.array(names)[labels]) - own.value(labels) == pytest.approx(changed, abs=1e-12)
 
 
 def test_a_cluster_that_a_task_lacks_is_weighed_as_in_the_others_and_one_that_all_lack_decides_nothing() -> None:
@@ -183,9 +176,9 @@ def test_a_cluster_that_a_task_lacks_is_weighed_as_in_the_others_and_one_that_al
 
 def test_a_row_that_fits_any_label_of_its_own_keeps_residuals_finite() -> None:
     """Without a ridge to speak of diag(R) is 0 up to rounding: it is kept at 1e-9."""
-    form = leave_one_out_form(np.full((4, 4), 0.5 / 4))  # R = n/2·M − 1/n = 0
+    form = LeaveOneOutTerm.of(np.full((4, 4), 0.5 / 4), 2)  # R = n/2·M − 1/n = 0
     np.testing.assert_array_equal(form.residual_map, 0.0)
     M = (2 / 4) * (np.full((4, 4), 0.25) + np.diag([1e-12, 0.5, 0.5, 0.5]))
-    form = leave_one_out_form(M)
+    form = LeaveOneOutTerm.of(M, 2)
     assert form.residual_map[0, 0] == pytest.approx(1e-3, rel=1e-3)
     np.testing.assert_allclose(form.residual_map.diagonal()[1:], 1.0)

@@ -8,13 +8,13 @@ import pytest
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.core.alignment import align, groups_of_tasks
+from mtclust.core.criterion import random_labels
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.metrics import macro_nmi
 from mtclust.search.descent import Accelerator, coupling_steps
 from mtclust.search.problem import Problem, SearchOptions
 from mtclust.search.recipe import solve
-from mtclust.search.starts import random_labels
 from tests.conftest import gaussian_tasks
 
 

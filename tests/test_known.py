@@ -6,11 +6,10 @@ import pytest
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.core.criterion import leave_one_out_form
-from mtclust.core.known import agreement, known_counts, left_over, names_after_known, placed, read_known, with_room
+from mtclust.core.criterion import LeaveOneOutTerm, PaperObjective
+from mtclust.core.hints import agreement, known_counts, left_over, names_after_known, placed, read_known, with_room
 from mtclust.core.labels import SizeBounds, free_bounds
 from mtclust.datasets import make_related_tasks
-from mtclust.search.criteria import PaperObjective, _PredictabilityTerm
 from tests.test_contract import FORMS, GIVEN
 
 X, Y, TASKS = make_related_tasks(3, n_samples=40, separation=2.5, random_state=1).X_y_tasks
@@ -128,7 +127,7 @@ def test_refining_leaves_rows_that_are_not_free_alone_and_lowers_the_criterion()
     lower, upper, seed = np.zeros(3, dtype=np.int64), np.full(3, 30), np.array([1], dtype=np.uint64)
     at = type("At", (), {"coupling": type("C", (), {"couples_labels": False})(), "block": lambda self, task: M})()
     J = PaperObjective().term(at, 0, np.zeros((30, 3)))
-    for term in (J, _PredictabilityTerm(leave_one_out_form(M), None, 3)):
+    for term in (J, LeaveOneOutTerm.of(M, 3)):
         labels = rng.integers(3, size=30)
         before, fixed = term.value(labels), np.setdiff1d(np.arange(30), free)
         held = labels[fixed].copy()

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.core.links import linked_clusters, read_links
+from mtclust.core.hints import linked_clusters, read_links
 from mtclust.datasets import make_related_tasks
 from tests.test_contract import CLASSES, FORMS
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mtclust.core.membership import best_temperature, left_out, probabilities
+from mtclust.core.model import best_temperature, left_out, probabilities
 
 
 def test_the_temperature_is_where_the_left_out_labels_are_most_likely():

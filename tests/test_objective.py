@@ -5,10 +5,10 @@ import pytest
 
 from mtclust.core import compiled
 from mtclust.core.coupling import Independent, Relationship, SharedFeatures
+from mtclust.core.criterion import exchange_rows
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes
 from mtclust.search.problem import predictions_left_out
-from mtclust.search.starts import exchange_rows
 from tests.conftest import gaussian_tasks
 
 C = 3

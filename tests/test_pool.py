@@ -4,22 +4,23 @@ import numpy as np
 import pytest
 
 from mtclust.core import compiled
-from mtclust.core.kernels import centre_kernel
-from mtclust.core.labels import SizeBounds, label_codes, parse_sizes
-from mtclust.search.problem import Problem, SearchOptions
-from mtclust.search.starts import (
+from mtclust.core.criterion import (
     PATH,
+    PaperObjective,
     exchange_rows,
     quadratic_forms,
     random_labels,
-    refined_along,
 )
+from mtclust.core.kernels import centre_kernel
+from mtclust.core.labels import SizeBounds, label_codes, parse_sizes
+from mtclust.search.problem import Problem, SearchOptions
 from tests.conftest import gaussian_tasks
 
 
 def task_pool(kernel, ridge, lower, upper, n_init, seed):
-    path = quadratic_forms(kernel, ridge * np.asarray(PATH))
-    return refined_along(path, lower, upper, n_init, np.random.default_rng(seed))
+    found = PaperObjective().starts_of_task(kernel, ridge, lower, upper, n_init, seed)
+    M = quadratic_forms(kernel, np.array([ridge]))[0]
+    return [(value(M, labels, len(lower)), labels) for labels in found]
 
 
 def one_task(rows=18, seed=0):

@@ -16,15 +16,15 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 24_171,
-    "files": 112,
+    "lines": 23_543,
+    "files": 106,
     "modules at the root": 8,
     "modules below 45 lines": 1,
-    "numeric constants": 361,
-    "numeric constants in files of a default fit": 149,
-    "files of a small dense fit": 37,
-    "functions of a small dense fit": 347,
-    "calls of a small dense fit": 6_027,
+    "numeric constants": 354,
+    "numeric constants in files of a default fit": 150,
+    "files of a small dense fit": 33,
+    "functions of a small dense fit": 338,
+    "calls of a small dense fit": 6_014,
     "parameters annotated estimator: Any": 0,
 }
 

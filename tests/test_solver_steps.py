@@ -312,17 +312,6 @@ def test_after_a_reset_or_a_failure_the_past_does_not_count():
 # -- the recipe -------------------------------------------------------------------------------------------------------
 
 
-def test_a_part_of_the_tasks_keeps_kernel_sizes_and_the_ridge_of_every_task_alone():
-    problem = small_problem([[4, 2, 1], [3, 2, 1], [1, 1, 3]])
-    part = problem.restrict(np.array([0, 2]))
-    rows = np.r_[0:7, 13:18]
-    np.testing.assert_array_equal(part.kernel, problem.kernel[np.ix_(rows, rows)])
-    assert part.offsets.tolist() == [0, 7, 12]
-    assert part.bounds.lower.tolist() == [[4, 2, 1], [1, 1, 3]]
-    np.testing.assert_allclose(part.ridge, problem.ridge[[0, 2]])
-    np.testing.assert_allclose(problem.ridge, [0.2, 0.25, 0.35])
-
-
 def test_the_first_relationship_is_the_similarity_made_positive_definite():
     np.testing.assert_allclose(recipe.first_relationship(np.array([[1.0, -0.4], [-0.4, 1.0]])), np.eye(2) / 2)
     Omega = recipe.first_relationship(np.ones((2, 2)))

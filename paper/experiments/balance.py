@@ -44,7 +44,7 @@ def cells(repeats: int, quick: bool) -> list[Cell]:
 def execute(cell: Cell) -> Sequence[Outcome]:
     """Run one cell: width and λ are fixed in advance."""
     fixed = {"lambda": LAMBDA} | ({"width": WIDTH} if cell.kernel == "rbf" else {})
-    options = {"kernel": cell.kernel, "sizes": cell.setting["l"], **our_options(cell.methods[0], cell.kernel, fixed)}
+    options = {"sizes": cell.setting["l"], **our_options(cell.methods[0], cell.kernel, fixed)}
     data = load(fetch_pendigits_tasks, int(cell.dataset[-1]), cell.draw)
     return fit_ours(cell.methods[0], data, cell.seed, **options)
 

@@ -63,7 +63,7 @@ def run_experiment(
     usual = min(experiment.repeats, PRINTED_REPEATS) if protocol == AS_PRINTED else experiment.repeats
     wanted = repeats if repeats is not None else (1 if quick else usual)
     with _alone_in(directory):
-        _claim(directory, experiment.name, quick, protocol, wanted, command(experiment.name, repeats, quick, protocol))
+        _claim(directory, experiment.name, quick, protocol, wanted)
         table = RunTable(directory / TABLE)
         try:
             cells = experiment.cells_of(protocol, wanted, quick)
@@ -89,7 +89,8 @@ def write_report(experiment: Experiment, directory: Path) -> None:
         )
     sections = experiment.report(frame, directory)
     parts = [state(experiment, directory), experiment.intro, f"{draws_text(frame)} All rows: `{TABLE}`."]
-    write_page(Page(experiment.title, run["command"], "\n\n".join(parts), sections), directory)
+    made_by = [command(experiment.name, repeats, run["quick"], name) for name, repeats in run["repeats"].items()]
+    write_page(Page(experiment.title, "` and `".join(made_by), "\n\n".join(parts), sections), directory)
     found = [vars(picture) for section in sections for picture in section.pictures]
     replace_file(directory / PICTURES, json.dumps(found, indent=1, ensure_ascii=False).encode())
 
@@ -153,10 +154,10 @@ def read_frame(out: Path, name: str) -> Any:
     return as_frame([row for row in rows if row["version"] == version])
 
 
-def command(name: str, repeats: int | None, quick: bool, protocol: str = OURS) -> str:
+def command(name: str, repeats: int, quick: bool, protocol: str = OURS) -> str:
     """The command line that makes these results."""
-    words = ["python -m paper reproduce", name, *(["--repeats", str(repeats)] if repeats is not None else [])]
-    return " ".join([*words, *(["--quick"] if quick else []), *(["--as-printed"] if protocol == AS_PRINTED else [])])
+    words = [f"python -m paper reproduce {name} --repeats {repeats}", *(["--quick"] if quick else [])]
+    return " ".join([*words, *(["--as-printed"] if protocol == AS_PRINTED else [])])
 
 
 @contextmanager
@@ -185,7 +186,7 @@ def _opened(lock: Path) -> TextIO:
         raise CommandError(f"--out {lock.parents[1]} cannot be written: {cannot_write(error)}") from error
 
 
-def _claim(directory: Path, name: str, quick: bool, protocol: str, repeats: int, made_by: str) -> None:
+def _claim(directory: Path, name: str, quick: bool, protocol: str, repeats: int) -> None:
     """Note what the directory is for; refuse to mix the rows of a quick run and of a full one."""
     mark = directory / MARK
     before: dict[str, int] = {}
@@ -195,5 +196,5 @@ def _claim(directory: Path, name: str, quick: bool, protocol: str, repeats: int,
             kind = "a quick" if found["quick"] else "a full"
             raise CommandError(f"{directory} holds {kind} run of {name}; choose another --out, or delete it.")
         before = found["repeats"]
-    run = {"experiment": name, "quick": quick, "repeats": before | {protocol: repeats}, "command": made_by}
+    run = {"experiment": name, "quick": quick, "repeats": before | {protocol: repeats}}
     replace_file(mark, json.dumps(run).encode())

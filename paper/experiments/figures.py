@@ -61,12 +61,12 @@ def colour(name: str) -> str:
 def nmi_bars(
     ax: Any, free: Mapping[str, Sequence[float]], tuned: Mapping[str, Sequence[float]], title: str = ""
 ) -> None:
-    """Horizontal bars of the mean NMI without labels, standard deviation as a line; a diamond where the oracle is."""
+    """Horizontal bars of the mean NMI, standard deviation as a line; diamonds at the mean of a second set of values."""
     names = list(free)
     for row, name in enumerate(names):
         values = np.asarray(free[name], dtype=np.float64)
         if len(values):
-            hatch = "///" if name.endswith("auto") else None
+            hatch = "///" if name.endswith(("auto", "random")) else None
             ax.barh(row, values.mean(), color=colour(name), height=0.72, hatch=hatch, edgecolor="white", linewidth=0)
             if len(values) > 1:
                 ax.errorbar(values.mean(), row, xerr=values.std(), color="#222222", linewidth=1, capsize=2)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.extmath import safe_sparse_dot
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose.record import SizesChoice
@@ -18,15 +16,12 @@ from mtclust.datasets import TaskData
 from mtclust.metrics import nmi, per_task
 from paper.experiments.runner import DataUnavailable, Outcome
 from paper.reference import REFERENCE_METHODS
-from paper.reference.kernel_methods import mean_distance, rbf_kernel
 
 OURS: Mapping[str, Any] = {"DSTC": DSTC, "DMTFC": DMTFC, "DMTRC": DMTRC}
 #: the rows one fit of DMTRC gives: the paper's model, always coupled, and our default, which may refuse to couple
 DMTRC_ROWS = ("DMTRC", "DMTRC auto")
 #: decimals of Ω in the table
 _OMEGA_DECIMALS = 4
-#: the paper's features of kernel PCA
-PRINTED_COMPONENTS = 100
 
 
 def rows_of_ours(name: str) -> tuple[str, ...]:
@@ -53,42 +48,6 @@ def true_sizes(data: TaskData) -> Any:
     if all(len(set(sizes.tolist())) == 1 for sizes in counts.values()):
         return "balanced"
     return {task: sizes.tolist() for task, sizes in counts.items()}
-
-
-def printed_options(name: str, data: TaskData, kernel: str, setting: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The kernel matrix and the arguments that make an estimator the paper's, by scales that undo its own.
-
-    The estimators divide the kernel by its mean diagonal s and λ₂ of DMTFC by r/m (r features, m tasks); with
-    ``fit_intercept=False`` nothing is centred. λ₁/s and λ₂/s, times r/m for DMTFC, are therefore the paper's λ₁ and λ₂.
-
-    Parameters
-    ----------
-    setting : mapping
-        ``lambda1``, ``lambda2``, and ``width`` in units of the mean distance of all rows.
-    """
-    if kernel == "rbf":
-        K = rbf_kernel(data.data, setting["width"] * mean_distance(data.data))
-    else:
-        K = np.asarray(safe_sparse_dot(data.data, data.data.T, dense_output=True))
-    m, s = data.n_tasks, float(np.diagonal(K).mean())
-    lambda1, lambda2 = setting["lambda1"] / s, setting["lambda2"] / s
-    options: dict[str, Any] = {}
-    if name == "DMTRC":
-        options["coupling"] = "full"
-    elif name == "DMTFC":
-        r = min(PRINTED_COMPONENTS, int(np.linalg.matrix_rank(K, hermitian=True)))
-        lambda2 *= r / m
-        options["n_components"] = r
-    options |= {"lambda1": lambda1, "lambda2": lambda2, "kernel": "precomputed", "fit_intercept": False}
-    return K, options
-
-
-def fit_printed(name: str, data: TaskData, seed: int, kernel: str, setting: Mapping[str, Any]) -> list[Outcome]:
-    """Fit a model to the letter of the paper: its scales, true class sizes, cutting planes from a given start."""
-    K, options = printed_options(name, data, kernel, setting)
-    cuts = {"max_cuts": setting["max_cuts"], "init": setting["init"], "zero_tol": 0}
-    options |= {"sizes": true_sizes(data), "solver": "cutting-plane", "solver_options": cuts}
-    return fit_ours(name, replace(data, data=K, feature_names=None), seed, **options)
 
 
 def scores(data: TaskData, labels: Any) -> dict[str, Any]:
@@ -121,10 +80,6 @@ def fit_ours(name: str, data: TaskData, seed: int, *, keep_as: str | None = None
         chosen["sizes"] = selection.sizes.chosen
     common: dict[str, Any] = {"seconds": seconds, "chosen": chosen}
     details: dict[str, Any] = {"nmi_alone": scores(data, model.single_task_labels_)["nmi"]}
-    if options.get("solver") == "cutting-plane":
-        last = model.history_[-1]
-        details |= {"nmi_start": scores(data, model.init_labels_)["nmi"], "shrinkage": last["shrinkage"]}
-        details["cuts"] = len(model.history_) - 1
     arrays = {}
     if name == "DMTFC":
         D = model.feature_covariance_

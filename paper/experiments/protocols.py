@@ -1,9 +1,9 @@
 """Ways to choose hyper-parameters, side by side, and what is computed from the rows of a table.
 
 *No labels*: our models choose by their own rules, reference methods run at the setting their registry calls default.
-*Oracle*: the one setting of a grid with the highest mean NMI over the draws of a data set, which needs the classes;
-this is how the paper tunes its models. No user can do it. *As printed*: the oracle over the paper's grid with the
-paper's solver and scales; its reference methods are the oracle over their grids by the mean NMI over all starts.
+*As printed*: the paper's solver and scales over the paper's grid, at the one setting with the highest mean NMI over the
+draws of a data set, which needs the classes (an *oracle*: no user can do it); its reference methods are the oracle over
+their grids by the mean NMI over all starts. The paper's solver without labels is the middle of its grid.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from paper.reference import REFERENCE_METHODS
 
 pd: Any = require("pandas", "experiments")
 
+#: how the name of the paper's solver ends where its weights are found by the level method
+LEVEL = ", level method"
 #: probability that an interval covers the mean
 COVERAGE = 0.95
 
@@ -51,8 +53,8 @@ def with_names(frame: Any) -> Any:
     for row in frame.itertuples():
         name = display_name(row.method, row.kernel, row.dataset.endswith("raw"))
         if row.protocol == "as printed":
-            name += f" from {row.setting['init']}"
-        elif row.solver == "cutting-plane":
+            name += f" from {row.setting['init']}" + (LEVEL if "reduced" in row.setting else "")
+        elif row.solver == "cutting-plane":  # of the complexity experiment
             name += " cutting planes"
         names.append(name)
     return frame.assign(name=names)
@@ -63,36 +65,31 @@ def without_labels(frame: Any) -> Any:
     return frame[frame["protocol"] == "no labels"]
 
 
-def oracle(frame: Any, protocol: str = "grid") -> Any:
+def oracle(frame: Any) -> Any:
     """Of every data set and method the rows at the setting with the highest mean NMI over draws.
 
-    Methods without hyper-parameters have nothing to choose: their rows without labels, on the draws of the grids.
+    ``frame`` has one row per draw and ``point``, the setting as a text. Settings that were not run on all draws cannot
+    be compared.
     """
-    grid = frame[frame["protocol"] == protocol].copy()
-    grid["point"] = [as_json(setting) for setting in grid["setting"]]
-    kept = [grid.iloc[:0]]
-    for _, part in grid.groupby(["dataset", "name"], sort=False):
-        by_point = part.groupby("point")["nmi"]
-        counts = by_point.count()
-        # settings that were not run on all draws cannot be compared
-        means = by_point.mean()[counts == counts.max()]
-        kept.append(part[part["point"] == means.idxmax()])
-    if protocol == "grid":
-        fixed = without_labels(frame).merge(grid[["dataset", "draw"]].drop_duplicates(), on=["dataset", "draw"])
-        kept.append(fixed[fixed["method"].isin([name for name in REFERENCES if not REFERENCE_METHODS[name].grid])])
+    kept = [frame.iloc[:0]]
+    for _, part in frame.groupby(["dataset", "name"], sort=False):
+        by_point = part.groupby("point", sort=False)["nmi"].agg(["mean", "count"])
+        complete = by_point[by_point["count"] == by_point["count"].max()]
+        kept.append(part[part["point"] == complete["mean"].idxmax()])
     return pd.concat([part for part in kept if len(part)] or kept[:1])
 
 
 def as_reported(frame: Any) -> Any:
-    """The reference methods as the paper reports them: NMI is the mean over starts, settings are tuned with labels."""
+    """The reference methods as the paper reports them: NMI is the mean over starts, settings are tuned with labels.
+
+    Methods without hyper-parameters have nothing to tune: their rows on the draws of the grids.
+    """
     references = frame[frame["method"].isin(REFERENCES)]
-    return oracle(references.assign(nmi=references["nmi_of_starts"]))
-
-
-def as_printed(frame: Any) -> Any:
-    """The letter of the paper: its models at the best point of its grid, beside its references; maybe no rows."""
-    ours = oracle(frame, "as printed")
-    return pd.concat([as_reported(frame), ours]) if len(ours) else ours
+    references = references.assign(nmi=references["nmi_of_starts"], point=references["setting"].map(as_json))
+    grid = references[references["protocol"] == "grid"]
+    fixed = references[references["method"].isin([name for name in REFERENCES if not REFERENCE_METHODS[name].grid])]
+    fixed = fixed.merge(grid[["dataset", "draw"]].drop_duplicates(), on=["dataset", "draw"])
+    return pd.concat([part for part in (oracle(grid), fixed) if len(part)] or [grid])
 
 
 @dataclass(frozen=True)

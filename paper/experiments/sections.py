@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from paper.experiments import figures
 from paper.experiments.page import Picture, Section
-from paper.experiments.protocols import as_printed, as_reported, by_draw, mean_text, oracle, without_labels
+from paper.experiments.protocols import as_reported, by_draw, mean_text, without_labels
 from paper.experiments.runner import load_array
 
 
@@ -20,7 +20,7 @@ def draws_text(frame: Any) -> str:
     free = frame[~frame["protocol"].isin(["grid", "as printed"])]
     counts = free.groupby("dataset", sort=False)["draw"].nunique()
     text = "Draws: " + "; ".join(f"{name}: {count}" for name, count in counts.items()) + "."
-    for protocol, what in (("grid", "Grids for the oracle"), ("as printed", "As printed")):
+    for protocol, what in (("grid", "Grids of the reference methods"), ("as printed", "As printed")):
         part = frame[frame["protocol"] == protocol]
         if len(part):
             text += f" {what} on the first {part['draw'].nunique()} of them."
@@ -49,59 +49,34 @@ def table(title: str, text: str, datasets: Sequence[str], names: Sequence[str], 
     return [Section(title, text, ["method", *datasets], rows)] if rows else []
 
 
-def nmi_tables(frame: Any, printed: Any, datasets: Sequence[str], names: Sequence[str]) -> list[Section]:
-    """NMI of all methods under every protocol; ``printed`` has the rows to the letter of the paper."""
-    free, tuned, reported = without_labels(frame), oracle(frame), as_reported(frame)
-    same = free.merge(tuned[["dataset", "draw"]].drop_duplicates(), on=["dataset", "draw"])
-    found = [
-        *table(
-            "NMI of all methods",
-            "NMI (geometric, mean over tasks), no labels; reference methods by the start with the lowest objective.",
-            datasets, names, (free, "nmi"),
-        ),
-        *table(
-            "What an oracle would gain",
-            "On the draws the grids were run on: NMI without labels → with the best setting of the grid.",
-            datasets, names, (same[same["name"].isin(tuned["name"])], "nmi"), (tuned, "nmi"),
-        ),
-        *table(
-            "Reference methods, mean over starts",
-            "The same reference methods by the mean NMI over all starts, which is what the paper reports: at their "
-            "default setting → at the setting that is best with labels.",
-            datasets, names, (free, "nmi_of_starts"), (reported, "nmi"),
-        ),
-    ]  # fmt: skip
-    letter = as_printed(printed)
-    if len(letter):
-        cuts = sorted({setting["max_cuts"] for setting in printed["setting"] if "max_cuts" in setting})
-        text = (
-            "No centring, kernel and λ₂ not rescaled, width from the mean distance of all rows, λ₁ × λ₂ from the "
-            "paper's 5 × 5 grid, five widths, true class sizes, cutting planes from k-means and from random labels, "
-            f"stopped after {', '.join(map(str, cuts))} cuts (the paper does not print when it stops). Reference "
-            "methods: mean over all starts. Every figure is the **oracle**'s: the setting with the highest mean NMI, "
-            "which needs the classes."
-        )
-        found += table("As printed", text, datasets, list(letter["name"].unique()), (letter, "nmi"))
-    return found
+def nmi_tables(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> list[Section]:
+    """NMI of all methods without labels; of the reference methods also as the paper reports them."""
+    free = without_labels(frame)
+    text = "NMI (geometric, mean over tasks), no labels; reference methods by the start with the lowest objective."
+    found = table("NMI of all methods", text, datasets, names, (free, "nmi"))
+    text = (
+        "The same reference methods by the mean NMI over all starts, which is what the paper reports: at their default "
+        "setting → at the setting that is best with labels."
+    )
+    columns = ((free, "nmi_of_starts"), (as_reported(frame), "nmi"))
+    return found + table("Reference methods, mean over starts", text, datasets, names, *columns)
 
 
 def nmi_figure(frame: Any, directory: Path, datasets: Sequence[str], names: Sequence[str], paper: str) -> Picture:
-    """Bars of both protocols, one panel per data set."""
-    free, tuned = without_labels(frame), oracle(frame)
+    """Bars of all methods, one panel per data set."""
+    free = without_labels(frame)
     shown = [name for name in names if name in set(free["name"])]
     figure, axes = figures.panels(len(datasets), width=2.7, height=0.5 + 0.24 * len(shown))
     for column, dataset in enumerate(datasets):
-        bars, diamonds = (
-            {name: by_draw(part, dataset, name).to_numpy() for name in shown} for part in (free, tuned)
-        )  # fmt: skip
-        figures.nmi_bars(axes[0, column], bars, diamonds, dataset)
+        bars = {name: by_draw(free, dataset, name).to_numpy() for name in shown}
+        figures.nmi_bars(axes[0, column], bars, {}, dataset)
         if column:
             axes[0, column].set_yticklabels([])
     right = max(ax.get_xlim()[1] for ax in axes[0])
     for ax in axes[0]:
         ax.set_xlim(0, right)
     star = "; *: without PCA" if any(name.startswith("*") for name in shown) else ""
-    caption = f"Mean NMI without labels; line: standard deviation over draws; diamond: oracle{star}."
+    caption = f"Mean NMI, nothing chosen with labels; line: standard deviation over draws{star}."
     return Picture(figures.save(figure, directory, "nmi"), caption, paper)
 
 

@@ -6,10 +6,10 @@ import pytest
 from relaxation_helpers import mixtures, reference_optimum, small_problem
 from test_certificate import METHODS, random_codes
 
+from mtclust.core.criterion import random_labels
 from mtclust.core.labels import label_codes
 from mtclust.relaxation.level_method import _project, solve_by_levels
 from mtclust.relaxation.mixtures import Pools, smallest_mixture, solve_mixture
-from mtclust.search.starts import random_labels
 
 #: λ₁ that differs by task is for Ω
 UNEQUAL = (0.02, 0.1, 1.0)

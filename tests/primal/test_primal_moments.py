@@ -9,7 +9,7 @@ from mtclust.core.kernels import Kernel
 from mtclust.core.tasks import index_tasks
 from mtclust.rows.features import FeatureMap, feature_map, source_of
 from mtclust.rows.moments import block_rows, moments
-from mtclust.rows.source import MappedRows, SparseRows, TableRows, held_in_memory
+from mtclust.rows.source import MappedRows, TableRows, held_in_memory
 
 SIZES = (300, 5000, 77)
 
@@ -99,7 +99,9 @@ def test_sparse_rows_equal_dense_ones():
     order = np.random.default_rng(1).permutation(len(X))
     unsorted = np.empty_like(X)
     unsorted[order] = X
-    for rows in (SparseRows(sp.csr_matrix(X), offsets), SparseRows(sp.csr_matrix(unsorted), offsets, order)):
+    columns = FeatureMap(Kernel("linear"))
+    for table, by_task in ((X, None), (unsorted, order)):
+        rows = MappedRows(sp.csr_matrix(table), offsets, columns, by_task)
         own, dense = moments(rows, True), moments(TableRows(X, offsets), True)
         np.testing.assert_allclose(own.gram, dense.gram, rtol=1e-10, atol=1e-10)
         assert own.scale == pytest.approx(dense.scale)

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from primal_helpers import case
 
-from mtclust.core.criterion import GAMMA, decision_weights
+from mtclust.core.criterion import GAMMA, SizeNeutral, decision_weights
 from mtclust.core.labels import neutral_bounds
 from mtclust.search.all_rows import scored_by
-from mtclust.search.criteria import Predictability
 from mtclust.search.problem import Effort
 
-neutral = Predictability()
+neutral = SizeNeutral()
 SIZES = (40, 30, 50)
 
 

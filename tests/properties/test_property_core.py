@@ -15,10 +15,10 @@ from mtclust import DSTC
 from mtclust.core.alignment import align, best_relabelling, groups_of_tasks
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import Independent, Relationship, SharedFeatures, gain_matrix, trace_one_root
+from mtclust.core.criterion import exchange_rows, random_labels
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds, balance_bounds, label_codes, parse_sizes
 from mtclust.core.tasks import index_tasks, split_by_task
-from mtclust.search.starts import exchange_rows, random_labels
 from tests.persistence_helpers import assert_same
 
 seeds = st.integers(0, 2**32 - 1)

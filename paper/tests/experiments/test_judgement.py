@@ -28,10 +28,17 @@ from paper.experiments.methods import (
     fit_ours,
     fit_reference,
     off_diagonal_share,
-    printed_options,
     true_sizes,
 )
 from paper.experiments.page import Page, Section, as_markdown
+from paper.experiments.printed import (
+    chosen_on_other_draws,
+    fit_printed,
+    in_the_middle,
+    printed_kernel,
+    printed_options,
+    printed_points,
+)
 from paper.experiments.protocols import Estimate, as_reported, estimate, oracle, with_names
 from paper.experiments.supervised import SupervisedLinear
 from paper.experiments.table import as_frame, as_row
@@ -76,23 +83,53 @@ def test_a_failed_row_takes_no_part_in_a_verdict():
     assert verdict("P2", [*rows, failed]) == HOLDS
 
 
-def test_oracle_takes_the_setting_with_the_best_mean_not_the_best_draw():
-    def grid(lambda_, scores):
-        setting = {"lambda": lambda_}
-        return rows_of(scores, dataset="Job 1", method="DMTRC", kernel="rbf", protocol="grid", setting=setting)
+def printed_frame(scores_by_lambda):
+    """λ → draws of NMI after cuts; one job, RBF kernel, width 1."""
+    rows = []
+    for lambda_, draws in scores_by_lambda.items():
+        for draw, after in enumerate(draws):
+            details = {"cuts": 20, "nmi_start": 0.3, "nmi_after": after, "left": dict.fromkeys(after, 0.5)}
+            setting = {"init": "k-means", "lambda1": lambda_, "lambda2": lambda_, "max_cuts": 20, "width": 1.0}
+            key = {"experiment": "pendigits", "dataset": "Job 1", "draw": draw, "method": "DMTRC", "kernel": "rbf"}
+            rows.append(as_row(**key, protocol="as printed", setting=setting, details=details))
+    return with_names(as_frame(rows))
 
-    # the second has the best single draw, the third the best mean but was not run on all draws
-    frame = with_names(as_frame(grid(1.0, [0.6, 0.6]) + grid(0.5, [0.9, 0.1]) + grid(0.25, [0.95])))
-    assert sorted(oracle(frame)["nmi"]) == [0.6, 0.6]
+
+def test_labels_choose_the_setting_and_cuts_with_the_best_mean_not_the_best_draw():
+    frame = printed_frame({
+        2.0**-6: [{"0": 0.99, "1": 0.6, "20": 0.1}, {"0": 0.99, "1": 0.6, "20": 0.2}],  # 0 cuts are not the solver's
+        2.0**-2: [{"0": 0.1, "1": 0.9, "20": 0.0}, {"0": 0.1, "1": 0.1, "20": 0.0}],  # best draw
+        2.0**-10: [{"0": 0.1, "1": 0.95, "20": 0.0}],  # best mean, but not run on all draws
+    })  # fmt: skip
+    points = printed_points(frame)
+    assert oracle(points[points["cuts"] > 0])["nmi"].tolist() == [0.6, 0.6]
+    assert in_the_middle(points, 20)["nmi"].tolist() == [0.1, 0.2]
+    assert set(points["start"]) == {0.3}
 
 
-def test_oracle_of_a_method_without_settings_is_the_method():
-    def km(scores):
-        return rows_of(scores, dataset="Job 1", method="KM", protocol="no labels")
+def test_a_setting_chosen_on_other_draws_has_not_seen_its_own():
+    frame = printed_frame({2.0**-2: [{"1": 0.9}, {"1": 0.1}], 2.0**-4: [{"1": 0.2}, {"1": 0.8}]} | {
+        2.0**-6: [{"1": 0.5}, {"1": 0.5}]})  # fmt: skip
+    found = chosen_on_other_draws(printed_points(frame)).set_index("draw")["nmi"]
+    assert found.to_dict() == {0: 0.2, 1: 0.1}
 
+
+@pytest.mark.filterwarnings("ignore::mtclust.exceptions.DegenerateSolutionWarning")
+def test_a_longer_run_of_cutting_planes_passes_through_the_shorter_one():
+    data = make_related_tasks(2, n_samples=30, separation=2.0, random_state=0)
+    kernel = printed_kernel(data, 1.0)
+    setting = {"init": "k-means", "lambda1": 2.0**-10, "lambda2": 2.0**-10}
+    (short,), (long,) = (fit_printed("DMTRC", data, 0, kernel, setting | {"max_cuts": cuts}) for cuts in (2, 20))
+    assert short.details["cuts"] == 2 < long.details["cuts"]
+    assert short.nmi == short.details["nmi_after"][2] == long.details["nmi_after"][2]
+    assert short.details["left"] == {stop: long.details["left"][stop] for stop in (0, 1, 2)}
+
+
+def test_a_reference_method_without_settings_is_taken_on_the_draws_of_the_grids():
+    km = rows_of([0.5, 0.6, 0.7], dataset="Job 1", method="KM", protocol="no labels")
     grid = rows_of([0.8, 0.9], dataset="Job 1", method="NC", protocol="grid", setting={"width": 1.0})
-    best = oracle(with_names(as_frame(km([0.5, 0.6, 0.7]) + grid)))
-    # only the draws on which grids were run
+    rows = [{**row, "nmi_of_starts": row["nmi"]} for row in km + grid]
+    best = as_reported(with_names(as_frame(rows)))
     assert best[best["name"] == "KM"]["nmi"].tolist() == [0.5, 0.6]
 
 
@@ -177,9 +214,9 @@ def printed_objective(name, data, labels, setting):
 def test_as_printed_has_the_objective_of_the_paper(name):
     data = make_related_tasks(3, n_samples=24, n_features=6, separation=3.0, random_state=0)
     setting = {"lambda1": 2.0**-2, "lambda2": 2.0**-4}
-    K, options = printed_options(name, data, "linear", setting)
-    options |= {} if name == "DSTC" else {"tol": 1e-7}
-    model = OURS[name](3, sizes="balanced", random_state=0, **options).fit(K, tasks=data.tasks)
+    kernel = printed_kernel(data)
+    options = printed_options(name, kernel, data.n_tasks, setting) | ({} if name == "DSTC" else {"tol": 1e-7})
+    model = OURS[name](3, sizes="balanced", random_state=0, **options).fit(kernel.matrix, tasks=data.tasks)
     assert model.objective_ == pytest.approx(printed_objective(name, data, model.labels_, setting), rel=1e-3)
 
 

@@ -123,6 +123,21 @@ def one_row(cell):
     return [Outcome("A", nmi=0.25, seconds=1.0)]
 
 
+def test_a_second_call_runs_nothing_and_leaves_every_file_as_it_is(tmp_path):
+    seen, states = [], []
+
+    def execute(cell):
+        seen.append(cell.draw)
+        return one_row(cell)
+
+    for _ in range(2):
+        run_experiment(toy(execute), tmp_path)
+        states.append({path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
+    assert seen == [0]
+    assert states[0] == states[1]
+    assert {path.name for path in states[0]} >= {"runs.csv", "page.md", "run.json"}
+
+
 def test_quick_and_full_rows_are_not_mixed(tmp_path):
     run_experiment(toy(one_row), tmp_path, quick=True)
     with pytest.raises(CommandError, match="holds a quick run of toy"):

@@ -26,6 +26,7 @@ from mtclust.choose.judge import Judge
 from mtclust.choose.views import KernelSpec, View, in_many_directions, is_wide
 from mtclust.core.alignment import align, groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
+from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import KERNELS, eigen_features
 from mtclust.core.labels import (
@@ -39,7 +40,6 @@ from mtclust.core.labels import (
     tasks_of_rows,
 )
 from mtclust.core.order import information, on_a_grid
-from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
 from mtclust.search.recipe import Outcome, first_relationship, released, solve
 from mtclust.util.messages import phase

@@ -123,5 +123,5 @@ def _by_task(X: Array, tasks: NDArray[np.int64], both: NDArray[np.int64], n_clus
 
 def _similarity_of_nearest(outcome: Outcome) -> float:
     """Mean over tasks of the similarity V of their class means to those of the most similar other task."""
-    _, V = outcome.few.class_means(outcome.few_point).aligned(outcome.few.bounds)
+    _, V = outcome.few.common_ids(outcome.few_point)
     return float(np.where(np.eye(len(V), dtype=bool), -np.inf, V).max(axis=1).mean())

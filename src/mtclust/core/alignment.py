@@ -14,11 +14,13 @@ are matched one-to-one to some of the means b of the larger so that
 
 where the shift t makes up for the centres of the two tasks, which lie apart because one lacks clusters of the other
 (t = 0 if the features are not centred). Inner products would prefer the outermost clusters of the larger task.
+
+For many tasks comparing every two of them would be most of the work: there tasks are matched to one of them; those that
+do not resemble it to one of the rest, and so on; then every task is matched to the mean of all others, weighted by V²,
+until nothing changes. With the ids fixed the similarity of two tasks is the cosine of their class means.
 """
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +31,10 @@ from mtclust.core.labels import SizeBounds, counts_by_task
 
 Array = NDArray[np.float64]
 
-#: with more tasks than this and at most so many clusters the pairs of tasks are not matched one by one
+#: with more tasks than this, whose class means are known in coordinates, pairs of tasks are not matched one by one
 _MANY_TASKS = 50
-_FEW_CLUSTERS = 4
-#: sweeps that match each task again to all others, after the first alignment
-_SWEEPS = 3
+#: sweeps that match each task again to all others, after the first alignment: of few tasks and of many
+_SWEEPS, _SWEEPS_OF_MANY = 3, 5
 #: squared lengths of class means below this share of the longest are rounding
 _ZERO_SQUARE = 1e-12
 #: rounds of matching and shifting when a task is matched to one with more clusters; most end after two or three
@@ -56,13 +57,6 @@ def class_mean_products(kernel: Array, offsets: NDArray[np.int64], labels: NDArr
     indicator /= np.maximum(sizes, 1.0)
     products = indicator.T @ (kernel @ indicator)
     return products.reshape(m, n_clusters, m, n_clusters).transpose(0, 2, 1, 3)
-
-
-def products_of_means(means: Array) -> Array:
-    """Inner products (m, m, C, C) between class means that are given in coordinates (m × C × r)."""
-    m, n_clusters, _ = means.shape
-    flat = means.reshape(m * n_clusters, -1)
-    return (flat @ flat.T).reshape(m, n_clusters, m, n_clusters).transpose(0, 2, 1, 3)
 
 
 def allowed_permutations(bounds: SizeBounds, task: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -101,22 +95,30 @@ def align(
     return np.concatenate([ids[labels[a:b]] for ids, a, b in zip(new_ids, offsets[:-1], offsets[1:])]), similarity
 
 
-def align_means(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
-    """New ids (m × C) from the inner products of all class means (m, m, C, C) and the cluster sizes; similarity V."""
-    products, similarity = _similarity(products, sizes, bounds)
-    allowed = [allowed_permutations(bounds, i, sizes[i]) for i in range(len(sizes))]
-    return _new_ids(products, similarity, allowed, _to_match(sizes, bounds)), similarity
-
-
-def align_task_means(
-    products: Array, sizes: NDArray[np.int64], bounds: SizeBounds, task: int
+def align_means(
+    means: Array, sizes: NDArray[np.int64], bounds: SizeBounds, task: int | None = None
 ) -> tuple[NDArray[np.int64], Array]:
-    """New ids of one task that fit the others, whose ids stay, and the similarity V."""
-    products, similarity = _similarity(products, sizes, bounds)
-    others = [k for k in range(len(similarity)) if k != task]
-    ids = np.tile(np.arange(bounds.n_clusters), (len(similarity), 1))
-    profit = _profit(task, others, ids, similarity**2, products, _to_match(sizes, bounds))
-    return best_relabelling(profit, allowed_permutations(bounds, task, sizes[task])), similarity
+    """New ids (m × C) from the class means of all tasks and the cluster sizes, and the similarity V of the tasks.
+
+    ``means`` are inner products (m, m, C, C) or coordinates (m, C, r); the mean of an empty cluster is 0. Where a
+    ``task`` is given only its ids change, to fit the others.
+    """
+    m, C = sizes.shape
+    if means.ndim == 3 and m > _MANY_TASKS and not bounds.movable and task is None:
+        return _align_many(means, sizes, bounds)
+    if means.ndim == 3:
+        flat = means.reshape(m * C, -1)
+        means = (flat @ flat.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
+    products, similarity = _similarity(means, sizes, bounds)
+    # the clusters (m × C) a task offers for matching: those that have rows, if tasks differ in how many they have
+    offered = sizes > 0 if bounds.movable else np.ones(sizes.shape, dtype=bool)
+    if task is None:
+        allowed = [allowed_permutations(bounds, i, sizes[i]) for i in range(m)]
+        return _new_ids(products, similarity, allowed, offered), similarity
+    ids, others = np.tile(np.arange(C), (m, 1)), [k for k in range(m) if k != task]
+    profit = _profit(task, others, ids, similarity**2, products, offered)
+    ids[task] = best_relabelling(profit, allowed_permutations(bounds, task, sizes[task]))
+    return ids, similarity
 
 
 def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -> tuple[Array, Array]:
@@ -133,8 +135,6 @@ def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -
     raw, products = products, products * weights[:, None, None, None] * weights[None, :, None, None]
     similarity = np.eye(m)
     unequal = bounds.movable & ~np.all(sizes > 0, axis=1)
-    if m > _MANY_TASKS and bounds.n_clusters <= _FEW_CLUSTERS and not unequal.any():
-        return products, _best_matchings(products)
     for i in range(m):
         for k in range(i):
             if unequal[i] or unequal[k]:
@@ -144,17 +144,6 @@ def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -
             rows, columns = linear_sum_assignment(products[i, k], maximize=True)
             similarity[i, k] = similarity[k, i] = products[i, k][rows, columns].sum()
     return products, similarity
-
-
-def _best_matchings(products: Array) -> Array:
-    """V of all pairs of tasks at once, the best of all permutations of the clusters."""
-    m, n_clusters = len(products), products.shape[2]
-    best = np.full((m, m), -np.inf)
-    for order in itertools.permutations(range(n_clusters)):
-        np.maximum(best, sum(products[:, :, c, d] for c, d in enumerate(order)), out=best)
-    best = 0.5 * (best + best.T)
-    np.fill_diagonal(best, 1.0)
-    return best
 
 
 def _shifted_products(products: Array, sizes: NDArray[np.int64], i: int, k: int) -> tuple[Array, float]:
@@ -213,11 +202,6 @@ def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[NDArray[np.int64
     return matched, shift
 
 
-def _to_match(sizes: NDArray[np.int64], bounds: SizeBounds) -> NDArray[np.bool_]:
-    """The clusters (m × C) a task offers for matching: those that have rows, if tasks differ in how many they have."""
-    return sizes > 0 if bounds.movable else np.ones(bounds.lower.shape, dtype=bool)
-
-
 def _profit(
     task: int,
     others: list[int],
@@ -268,6 +252,52 @@ def _new_ids(
         if np.array_equal(before, new_ids):
             break
     return new_ids
+
+
+def _align_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
+    """New ids (m × C) from the class means (m × C × r) of every task, and the similarity V of the tasks."""
+    m, C, _ = means.shape
+    norms = np.linalg.norm(means.reshape(m, -1), axis=1)
+    unit = means / np.maximum(norms, np.finfo(float).tiny)[:, None, None]
+    allowed = [allowed_permutations(bounds, i, counts[i]) for i in range(m)]
+    ids = np.tile(np.arange(C), (m, 1))
+
+    def match(task: int, model: Array) -> bool:
+        """Rename the clusters of a task to fit ``model`` (C × r); whether that changed any."""
+        now = unit[task][np.argsort(ids[task])]  # by their present ids
+        counts_now = counts[task][np.argsort(ids[task])]
+        free = allowed[task] if np.all(allowed[task]) else allowed_permutations(bounds, task, counts_now)
+        new = best_relabelling(now @ model.T, free)
+        ids[task] = new[ids[task]]
+        return not np.array_equal(new, np.arange(C))
+
+    def named() -> Array:
+        """Class means ordered by their present ids."""
+        return np.take_along_axis(unit, np.argsort(ids, axis=1)[:, :, None], axis=1)
+
+    rest = list(np.argsort(-norms))
+    while rest:
+        first, rest = int(rest[0]), rest[1:]
+        model = named()[first]
+        for task in rest:
+            match(int(task), model)
+        flat = named().reshape(m, -1)
+        alike = flat @ flat[first]
+        rest = [task for task in rest if alike[task] <= GROUP_SIMILARITY]
+    for _ in range(_SWEEPS_OF_MANY):
+        by_id = named()
+        flat = by_id.reshape(m, -1)
+        weights = flat @ flat.T
+        np.maximum(weights, 0.0, out=weights)
+        np.square(weights, out=weights)
+        np.fill_diagonal(weights, 0.0)
+        models = (weights @ flat).reshape(by_id.shape)
+        if sum(match(task, models[task]) for task in range(m)) == 0:
+            break
+    flat = named().reshape(m, -1)
+    similarity = flat @ flat.T
+    np.fill_diagonal(similarity, 1.0)
+    return ids, similarity
 
 
 def ids_by_size(counts: NDArray[np.int64], first: NDArray[np.int64] | None = None) -> NDArray[np.int64]:

@@ -1,8 +1,17 @@
-r"""The size-neutral criterion E: how well membership of a cluster is predicted for rows that are left out.
+r"""What labels are judged by: the paper's J, and the size-neutral E. Values are to be lowered, so that of E is −E.
 
-The paper's J explains the variance of the cluster indicators, and the variance nπ(1 − π) of an indicator is largest for
-halves: a poor cut in the middle beats a perfect cut of a small cluster. E weighs what is explained of every cluster by
-a power of its evenness only. For the one-hot labels z_c of a task with n rows and shares π_c
+A search moves labels only through a criterion. Where every exchange is tried (kernel matrices) it says what a labelling
+is worth under one coupling, how the labels of one task are improved while those of the others stay, and what its tasks
+can begin with: random labels refined along a path of falling λ. At large λ the objective is smooth in the labels and a
+local search finds the coarse structure; following it down to the wanted λ avoids the poor local optima that a direct
+search ends in. Where a pass moves all rows at once (explicit features) it says what labels are worth from their class
+sums and models, and by which models rows are scored. To add one, inherit :class:`PaperObjective` and write a line in
+:data:`CRITERIA`.
+
+**E: how well membership of a cluster is predicted for rows that are left out.** The paper's J explains the variance of
+the cluster indicators, and the variance nπ(1 − π) of an indicator is largest for halves: a poor cut in the middle beats
+a perfect cut of a small cluster. E weighs what is explained of every cluster by a power of its evenness only. For the
+one-hot labels z_c of a task with n rows and shares π_c
 
 .. math:: E = \sum_c (4\pi_c(1-\pi_c))^{\gamma} R_c^2, \qquad R_c^2 = 1 - \frac{\|e_c\|^2}{n\pi_c(1-\pi_c)}
           \Big(\frac{n-1}{n}\Big)^2
@@ -18,20 +27,35 @@ weigh all clusters alike and split off the smallest tight ones; ¼ to ½ is a pl
 clusters of one row.
 
 Given the other tasks, ‖e_c‖² = zᵀAz + 2zᵀF + const is quadratic in the labels z of one task, so that the gain of moving
-one row from cluster p to q takes a few operations (:func:`move_rows`).
+one row from cluster p to q takes a few operations.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mtclust.core.coupling import Conditioned, objective
+from mtclust.core.kernels import largest_eigenvectors
+from mtclust.core.labels import code_scale, label_codes
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+#: random starts follow λ times these in turn; the landscape of E is smoother than J's
+PATH, PATH_OF_E = (1024.0, 256.0, 64.0, 16.0, 4.0, 1.0), (64.0, 16.0, 4.0, 1.0)
+#: random starts of a task under E, at most, and leading eigen-features of the k-means beside them
+_RANDOM_STARTS, _K_MEANS_FEATURES = 6, 50
+#: an exchange must lower the objective by this share of the mean diagonal of M: below it is rounding
+EXCHANGE_TOLERANCE = 1e-9
 #: weight of evenness: 1 is the paper's, 0 weighs every cluster alike
 GAMMA = 0.25
 #: sweeps over the rows of a task at most
@@ -74,84 +98,6 @@ def size_weights(n_rows: int) -> tuple[Array, Array]:
     return weights_of_sizes(np.arange(n_rows + 1), n_rows)
 
 
-@dataclass(frozen=True)
-class LeaveOneOutForm:
-    """‖e_c‖² of one task as a function of its labels z: zᵀAz + 2zᵀF + const.
-
-    Attributes
-    ----------
-    residual_map : ndarray of shape (n, n)
-        diag(R)⁻¹R: labels to leave-one-out residuals.
-    A : ndarray of shape (n, n)
-        ``residual_map.T @ residual_map``.
-    from_others : ndarray of shape (n, C) or None
-        What the labels of the other tasks add to the residuals; None where they add nothing.
-    """
-
-    residual_map: Array
-    A: Array
-    from_others: Array | None = None
-
-    def linear_part(self, n_clusters: int) -> tuple[Array, Array]:
-        """F (C × n) and the constant of every cluster; zeros where the other tasks add nothing."""
-        if self.from_others is None:
-            return np.zeros((n_clusters, len(self.A))), np.zeros(n_clusters)
-        return self._linear_part
-
-    @cached_property
-    def _linear_part(self) -> tuple[Array, Array]:
-        assert self.from_others is not None
-        F = np.ascontiguousarray(self.from_others.T @ self.residual_map)
-        return F, np.einsum("nc,nc->c", self.from_others, self.from_others)
-
-    def errors(self, z: Array) -> Array:
-        """‖e_c‖² of every cluster."""
-        e = self.residual_map @ z
-        if self.from_others is not None:
-            e = e + self.from_others
-        return np.einsum("nc,nc->c", e, e)
-
-    def errors_by_name(self, z: Array) -> Array:
-        """‖e‖² of cluster c (row) if it had the name d (column)."""
-        e = self.residual_map @ z
-        own = np.einsum("nc,nc->c", e, e)
-        if self.from_others is None:
-            return np.tile(own[:, None], (1, z.shape[1]))
-        others = np.einsum("nc,nc->c", self.from_others, self.from_others)
-        return own[:, None] + 2 * (e.T @ self.from_others) + others
-
-
-def leave_one_out_form(M: Array) -> LeaveOneOutForm:
-    """The form of a task from its block of M; the other tasks say nothing yet."""
-    n = len(M)
-    R = (0.5 * n) * M - 1.0 / n
-    R /= np.maximum(R.diagonal(), SMALLEST_RESIDUAL)[:, None]
-    return LeaveOneOutForm(R, R.T @ R)
-
-
-def predictability(labels: Labels, errors: Array) -> float:
-    """E of one task from its labels and the ‖e_c‖² of its clusters."""
-    counts = np.bincount(labels, minlength=len(errors))
-    weight, unit = size_weights(len(labels))
-    return float(np.sum(weight[counts] - unit[counts] * errors))
-
-
-def move_rows(
-    form: LeaveOneOutForm, labels: Labels, lower: Labels, upper: Labels, order: NDArray[np.int64]
-) -> tuple[float, int]:
-    """Move rows of one task to other clusters, each time the best for that row, until E of the task cannot rise.
-
-    ``labels`` change in place; cluster c keeps between ``lower[c]`` and ``upper[c]`` rows. Returns E and how many rows
-    were moved.
-    """
-    from mtclust.core import compiled
-
-    F, constant = form.linear_part(len(lower))
-    weight, unit = size_weights(len(labels))
-    value, moved = compiled.move(form.A, F, constant, labels, weight, unit, lower, upper, order, _SWEEPS)
-    return float(value), int(moved)
-
-
 def decision_weights(shares: Array, r_squared: Array) -> tuple[Array, Array]:
     """Scale and offset that turn predicted membership into what a row would add to E.
 
@@ -166,3 +112,358 @@ def decision_weights(shares: Array, r_squared: Array) -> tuple[Array, Array]:
     some = spread > 0
     scale = np.where(some, (4 * spread) ** GAMMA / np.where(some, spread, 1.0), 0.0)
     return scale, -scale * 0.5 * (1 - GAMMA) * (1 - 2 * shares) * r_squared
+
+
+def exchange_rows(
+    M: Array,
+    linear_term: Array | None,
+    labels: NDArray[np.int64],
+    lower: NDArray[np.int64],
+    upper: NDArray[np.int64],
+    seed: NDArray[np.uint64],
+) -> tuple[float, int]:
+    """Swap and move rows of one task until nothing improves; ``labels`` change in place.
+
+    Returns ½⟨Y, MY⟩ + ⟨Y, L⟩ at the end and the number of exchanges.
+    """
+    from mtclust.core import compiled
+
+    n_clusters = len(lower)
+    codes = label_codes(labels, n_clusters)
+    P = codes.T @ M
+    if linear_term is not None:
+        P += linear_term.T
+    counts = np.bincount(labels, minlength=n_clusters)
+    tolerance = EXCHANGE_TOLERANCE * float(M.trace()) / len(M)
+    moves = 0
+    if n_clusters > 1:
+        moves, _ = compiled.exchange(M, P, labels, counts, lower, upper, tolerance, seed)
+    a, rest = code_scale(n_clusters)
+    rows = np.arange(len(labels))
+    value = a * float(P[labels, rows].sum()) - rest * float(P.sum())
+    if linear_term is not None:
+        value += a * float(linear_term[rows, labels].sum()) - rest * float(linear_term.sum())
+    return 0.5 * value, moves
+
+
+def random_labels(
+    n: int, lower: NDArray[np.int64], upper: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Random labels whose sizes lie within the bounds, as even as those allow."""
+    sizes = lower.copy()
+    while sizes.sum() < n:
+        room = np.flatnonzero(sizes < upper)
+        smallest = room[sizes[room] == sizes[room].min()]
+        take = (
+            smallest[: n - sizes.sum()]
+            if len(smallest) <= n - sizes.sum()
+            else rng.choice(smallest, n - sizes.sum(), replace=False)
+        )
+        sizes[take] += 1
+    return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+
+
+def quadratic_forms(kernel: Array, ridges: Array) -> list[Array]:
+    """M = (K/λ + (n/2)I)⁻¹ of one task for every ridge λ, from one eigendecomposition."""
+    n = len(kernel)
+    eigenvalues, vectors = sla.eigh(kernel)
+    eigenvalues = np.maximum(eigenvalues, 0.0)
+    forms = ((vectors / (eigenvalues / ridge + 0.5 * n)) @ vectors.T for ridge in ridges)
+    return [0.5 * (M + M.T) for M in forms]
+
+
+def partition_key(labels: NDArray[np.int64], n_clusters: int) -> bytes:
+    """The same for labellings that differ only by the names of the clusters."""
+    order = np.full(n_clusters, n_clusters)
+    clusters, first = np.unique(labels, return_index=True)
+    order[clusters[np.argsort(first)]] = np.arange(len(clusters))
+    return order[labels].astype(np.int32).tobytes()
+
+
+@dataclass(frozen=True)
+class QuadraticTerm:
+    """½⟨Y, MY⟩ + ⟨Y, L⟩: J as a function of the labels of one task, those of the others fixed.
+
+    ``linear_term`` is L, what the other tasks say; None where they say nothing.
+    """
+
+    M: Array
+    linear_term: Array | None
+    n_clusters: int
+
+    def value(self, labels: Labels) -> float:
+        Y = label_codes(labels, self.n_clusters)
+        linear = 0.0 if self.linear_term is None else float(np.vdot(Y, self.linear_term))
+        return 0.5 * float(np.vdot(Y, self.M @ Y)) + linear
+
+    def refine(
+        self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
+    ) -> tuple[float, int]:
+        """Improve labels within the sizes, in place, until nothing does; the value and how often they changed.
+
+        Only the rows ``free`` may move; all by default.
+        """
+        if free is None or len(free) == len(labels):
+            return exchange_rows(self.M, self.linear_term, labels, lower, upper, seed)
+        # the same form in the codes of the other rows, to which known ones add a linear term
+        known = np.setdiff1d(np.arange(len(labels)), free)
+        L = self.M[np.ix_(free, known)] @ label_codes(labels[known], self.n_clusters)
+        L = L if self.linear_term is None else L + self.linear_term[free]
+        own = labels[free]
+        counts = np.bincount(labels[known], minlength=self.n_clusters)
+        low, high = np.maximum(lower - counts, 0), np.maximum(upper - counts, 0)
+        part = np.ascontiguousarray(self.M[np.ix_(free, free)])
+        _, moves = exchange_rows(part, L, own, low, high, seed) if len(free) else (0.0, 0)
+        labels[free] = own
+        return self.value(labels), moves
+
+    def cost_of_names(self, labels: Labels) -> Array:
+        """What naming cluster c (row) as d (column) adds to the value, up to a constant."""
+        if self.linear_term is None:
+            return np.zeros((self.n_clusters, self.n_clusters))
+        return label_codes(labels, self.n_clusters).T @ self.linear_term
+
+
+@lru_cache(maxsize=64)
+def _order(seed: int, n: int) -> NDArray[np.int64]:
+    """In which rows are visited; a descent asks for the same one again and again."""
+    return np.random.default_rng(seed).permutation(n)
+
+
+@dataclass(frozen=True)
+class LeaveOneOutTerm:
+    """−E of one task as a function of its labels z: ‖e_c‖² = zᵀAz + 2zᵀF + const.
+
+    Attributes
+    ----------
+    residual_map : ndarray of shape (n, n)
+        diag(R)⁻¹R: labels to leave-one-out residuals.
+    A : ndarray of shape (n, n)
+        ``residual_map.T @ residual_map``.
+    n_clusters : int
+    from_others : ndarray of shape (n, C) or None
+        What the labels of the other tasks add to the residuals; None where they add nothing.
+    linear_term : ndarray of shape (n, C) or None
+        L of :class:`QuadraticTerm`.
+    """
+
+    residual_map: Array
+    A: Array
+    n_clusters: int
+    from_others: Array | None = None
+    linear_term: Array | None = None
+
+    @classmethod
+    def of(cls, M: Array, n_clusters: int) -> LeaveOneOutTerm:
+        """From a task's block of M; the other tasks say nothing yet."""
+        n = len(M)
+        R = (0.5 * n) * M - 1.0 / n
+        R /= np.maximum(R.diagonal(), SMALLEST_RESIDUAL)[:, None]
+        return cls(R, R.T @ R, n_clusters)
+
+    @cached_property
+    def _linear_part(self) -> tuple[Array, Array]:
+        """F (C × n) and the constant of every cluster; zeros where the other tasks add nothing."""
+        if self.from_others is None:
+            return np.zeros((self.n_clusters, len(self.A))), np.zeros(self.n_clusters)
+        F = np.ascontiguousarray(self.from_others.T @ self.residual_map)
+        return F, np.einsum("nc,nc->c", self.from_others, self.from_others)
+
+    def value(self, labels: Labels) -> float:
+        e = self.residual_map @ indicators(labels, self.n_clusters)
+        if self.from_others is not None:
+            e = e + self.from_others
+        counts, (weight, unit) = np.bincount(labels, minlength=self.n_clusters), size_weights(len(labels))
+        return -float(np.sum(weight[counts] - unit[counts] * np.einsum("nc,nc->c", e, e)))
+
+    def refine(
+        self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
+    ) -> tuple[float, int]:
+        order = _order(int(seed[0]), len(labels))
+        return self.move_rows(labels, lower, upper, order if free is None else order[np.isin(order, free)])
+
+    def move_rows(
+        self, labels: Labels, lower: Labels, upper: Labels, order: NDArray[np.int64]
+    ) -> tuple[float, int]:  # fmt: skip
+        """Move rows to other clusters, each time the best for that row, until E of the task cannot rise."""
+        from mtclust.core import compiled
+
+        F, constant = self._linear_part
+        weight, unit = size_weights(len(labels))
+        value, moved = compiled.move(self.A, F, constant, labels, weight, unit, lower, upper, order, _SWEEPS)
+        return -float(value), int(moved)
+
+    def cost_of_names(self, labels: Labels) -> Array:
+        counts, (weight, unit) = np.bincount(labels, minlength=self.n_clusters), size_weights(len(labels))
+        e = self.residual_map @ indicators(labels, self.n_clusters)
+        errors = np.tile(np.einsum("nc,nc->c", e, e)[:, None], (1, self.n_clusters))
+        if self.from_others is not None:  # ‖e‖² of cluster c (row) if it had the name d (column)
+            errors = errors + 2 * (e.T @ self.from_others) + self._linear_part[1]
+        return unit[counts][:, None] * errors - weight[counts][:, None]
+
+
+Term = QuadraticTerm | LeaveOneOutTerm
+
+
+class PaperObjective:
+    """J = ½⟨Y, MY⟩ (paper, eq. 20 with W eliminated): labels are exchanged within the cluster sizes.
+
+    Points of a search on all rows (``fit``) have class vectors b_i = 2Φ_iᵀY_i/n_i and models W (m × r × C each) and
+    cluster sizes ``counts`` (m × C).
+    """
+
+    #: one letter, and what values are of, as it is shown
+    name = lowered = "J"
+    #: whether labels change within sizes that count, by exchanges and passes that lower the value for certain
+    exchanges = True
+
+    def codes(self, labels: Labels, n_clusters: int) -> Array:
+        """The targets (n × C) that models are fitted to."""
+        return label_codes(labels, n_clusters)
+
+    def value(self, at: Conditioned, codes: Array) -> float:
+        """Of all tasks; lower is better."""
+        return at.objective(codes)
+
+    def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> Term:
+        """The criterion seen by one task; ``codes`` are those of all rows, ``alpha`` is M·codes where it is known."""
+        L = at.linear_term(task, codes, alpha) if at.coupling.couples_labels else None
+        return QuadraticTerm(at.block(task), L, codes.shape[1])
+
+    def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
+        """Scale and offset (m × C each) that turn models into scores of clusters; None where models are scores."""
+        return None
+
+    def value_of_models(self, fit: Any) -> float:
+        """Of all tasks, from class sums and models; lower is better."""
+        return objective(fit.b, fit.W)
+
+    def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array] | None]:
+        """Models (m × r × C) of the codes, and what turns their predictions into scores, as ``decision_weights``."""
+        return fit.W, None
+
+    def scoring(self, fit: Any) -> tuple[Array, Array | None]:
+        """Models (m × r × C) and constants (m × C; None for none) that score rows for the clusters."""
+        models, weights = self.left_out_weights(fit)
+        return (models, None) if weights is None else (models * weights[0][:, None, :], weights[1])
+
+    def starts_of_task(
+        self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
+    ) -> list[Labels]:
+        """Distinct good labellings of one task alone, best first."""
+        rng, C, ends = np.random.default_rng(seed), len(lower), dict[bytes, tuple[float, Labels]]()
+        forms, drawn = quadratic_forms(kernel, ridge * np.asarray(PATH)), set[bytes]()
+        for _ in range(n_init):
+            labels = random_labels(len(kernel), lower, upper, rng)
+            bits = rng.integers(2**63, size=1, dtype=np.uint64)
+            key = partition_key(labels, C)
+            if key in drawn:  # few rows have few labellings
+                continue
+            drawn.add(key)
+            value = 0.0
+            for M in forms:
+                value, _ = exchange_rows(M, None, labels, lower, upper, bits)
+            ends.setdefault(partition_key(labels, C), (value, labels))
+        return [labels for _, labels in sorted(ends.values(), key=lambda end: end[0])]
+
+
+class SizeNeutral(PaperObjective):
+    """−E, summed over tasks: labels change by single moves, and in passes over rows by what each would add.
+
+    The labels of one task are refined for the task's own E, the other tasks giving their part of the prediction; the
+    descent keeps a round of such steps only where the sum over all tasks gains. In passes leaving one of very many rows
+    out changes little, and E becomes Σ_c ω(n_c)·b_cᵀW_c with class vectors b_c and models W_c.
+    """
+
+    name, lowered = "E", "−E"
+    exchanges = False
+
+    def __init__(self) -> None:
+        self._terms: WeakKeyDictionary[Conditioned, dict[int, LeaveOneOutTerm]] = WeakKeyDictionary()
+
+    def codes(self, labels: Labels, n_clusters: int) -> Array:
+        return indicators(labels, n_clusters)
+
+    def value(self, at: Conditioned, codes: Array) -> float:
+        begin, n = at.coupling.offsets[:-1], np.diff(at.coupling.offsets)[:, None]
+        counts = np.add.reduceat(codes, begin)
+        # what depends on the task alone, for every row
+        half, mean = (np.repeat(part, n[:, 0], axis=0) for part in (0.5 * n, counts / n))
+        R = np.maximum(half * at.diagonal()[:, None] - 0.5 / half, SMALLEST_RESIDUAL)
+        e = (half * at.alpha(codes) - mean) / R
+        weight, unit = weights_of_sizes(counts, n)
+        return -float(np.sum(weight - unit * np.add.reduceat(e * e, begin)))
+
+    def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> Term:
+        terms = self._terms.setdefault(at, {})
+        if task not in terms:
+            terms[task] = LeaveOneOutTerm.of(at.block(task), codes.shape[1])
+        if not at.coupling.couples_labels:
+            return terms[task]
+        L = at.linear_term(task, codes, alpha)
+        n = len(L)
+        R = np.maximum(0.5 * n * at.block(task).diagonal() - 1.0 / n, SMALLEST_RESIDUAL)
+        return replace(terms[task], from_others=0.5 * n * L / R[:, None], linear_term=L)
+
+    def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
+        offsets, alpha = at.coupling.offsets, at.alpha(codes)
+        shares, sums = [], []
+        for a, b in zip(offsets[:-1], offsets[1:]):
+            z, mean = codes[a:b], codes[a:b].mean(axis=0)
+            shares.append(mean)
+            # of the part of z that the models explain
+            sums.append(np.einsum("nc,nc->c", z - mean, z - 0.5 * (b - a) * alpha[a:b]))
+        return decision_weights(*r_squared(np.stack(shares), np.stack(sums), np.diff(offsets)[:, None]))
+
+    def explained(self, fit: Any) -> tuple[Array, Array]:
+        """Shares π and R² of the training rows, per task and cluster (m × C)."""
+        a, _ = code_scale(fit.W.shape[2])
+        # b = (2a/n)Φᵀz and W = a·(the model of z), so that bᵀW = (2a²/n)·(explained sum of squares)
+        sums = np.einsum("irc,irc->ic", fit.b, fit.W) / (2 * a**2)
+        return r_squared(fit.counts / fit.counts.sum(axis=1, keepdims=True), sums)
+
+    def value_of_models(self, fit: Any) -> float:
+        shares, explained = self.explained(fit)
+        return -float(np.sum((4 * shares * (1 - shares)) ** GAMMA * explained))
+
+    def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array] | None]:
+        return fit.W / code_scale(fit.W.shape[2])[0], decision_weights(*self.explained(fit))
+
+    def starts_of_task(
+        self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
+    ) -> list[Labels]:
+        rng, n, C = np.random.default_rng(seed), len(kernel), len(lower)
+        terms = [LeaveOneOutTerm.of(M, C) for M in quadratic_forms(kernel, ridge * np.asarray(PATH_OF_E))]
+        begun = [random_labels(n, lower, upper, rng) for _ in range(min(n_init, _RANDOM_STARTS))]
+        begun += _k_means_starts(kernel, lower, upper)
+        ends: dict[bytes, tuple[float, Labels]] = {}
+        for labels in begun:
+            order, value = rng.permutation(n), 0.0
+            for term in terms:
+                value, _ = term.move_rows(labels, lower, upper, order)
+            ends.setdefault(partition_key(labels, C), (value, labels))
+        return [labels for _, labels in sorted(ends.values(), key=lambda end: end[0])]
+
+
+def r_squared(shares: Array, sums: Array, rows: Any = 1) -> tuple[Array, Array]:
+    """The shares again, and R² from the sums of squares that are explained in so many rows."""
+    variance = rows * shares * (1 - shares)
+    return shares, np.divide(sums, variance, out=np.zeros_like(sums), where=variance > 0)
+
+
+def _k_means_starts(kernel: Array, lower: Labels, upper: Labels) -> list[Labels]:
+    """Labels of k-means on the leading eigen-features, with every cluster that the task may have."""
+    from sklearn.cluster import KMeans
+
+    present = np.flatnonzero(upper)
+    if not 1 < len(present) < len(kernel):
+        return []
+    eigenvalues, vectors = largest_eigenvectors(kernel, _K_MEANS_FEATURES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        k_means = KMeans(len(present), n_init=3, random_state=0)
+        labels = present[k_means.fit_predict(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))]
+    return [labels] if np.all(np.bincount(labels, minlength=len(lower)) >= lower) else []
+
+
+CRITERIA: dict[str, type[PaperObjective]] = {"J": PaperObjective, "E": SizeNeutral}

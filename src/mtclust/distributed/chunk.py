@@ -16,7 +16,7 @@ from mtclust.core.alignment import pair_counts
 from mtclust.core.labels import offsets_of, tasks_of_rows
 from mtclust.core.order import Content, Hashes, likely
 from mtclust.rows.features import FeatureMap
-from mtclust.rows.moments import Blocks, Moments, block_rows, raw_sums
+from mtclust.rows.moments import Moments, block_rows, raw_sums
 from mtclust.rows.passes import scores_of
 from mtclust.rows.source import MappedRows, TableRows
 
@@ -83,7 +83,7 @@ def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRo
     return TableRows(rows, offsets, own, reading.shift)
 
 
-def tasks_in(source: Blocks) -> NDArray[np.int64]:
+def tasks_in(source: TableRows | MappedRows) -> NDArray[np.int64]:
     return np.flatnonzero(np.diff(source.offsets))
 
 

@@ -125,10 +125,9 @@ class ChunkedRows:
 
     # -- the batch step ------------------------------------------------------------------------------------------
 
-    def best_labels(self, data: Data, W: Array, prices: list[Array] | None = None) -> list[TaskLabels]:
-        C = data.bounds.n_clusters
-        warm = [np.zeros(C) if prices is None else prices[i].copy() for i in range(data.n_tasks)]
-        warm = [first_prices(self, data, i, W[i], own) for i, own in enumerate(warm)]
+    def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
+        none = np.zeros(data.bounds.n_clusters)
+        warm = [first_prices(self, data, i, W[i], none.copy()) for i in range(data.n_tasks)]
         tasks: list[TaskLabels] = [ChunkedTaskLabels(self, own, self.width) for own in warm]
         self.relabel(data, W, tasks, list(range(data.n_tasks)))
         return tasks

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust.core.membership import probabilities
+from mtclust.core.model import probabilities
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
@@ -104,7 +104,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         """Probability of every cluster for every row, shape (n, C); rows sum to 1.
 
         Softmax of the scores of ``decision_function`` over one temperature, under which the labels of ``fit`` are most
-        likely given scores from which each row was left out (:mod:`mtclust.core.membership`). A cluster that a task
+        likely given scores from which each row was left out (:mod:`mtclust.core.model`). A cluster that a task
         does not have has probability 0. For rows of ``fit`` see ``probabilities_``, in which each row was left out.
 
         Parameters

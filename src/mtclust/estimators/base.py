@@ -25,11 +25,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import MOST_COLUMNS, is_wide
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.hints import NO_HINTS, Hints
+from mtclust.core.hints import NO_HINTS, Hints, read_known, read_links
 from mtclust.core.kernels import KERNELS, is_precomputed
-from mtclust.core.known import read_known
 from mtclust.core.labels import same_for_all_clusters
-from mtclust.core.links import read_links
 from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
 from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask

@@ -18,7 +18,7 @@ from mtclust.choose.judge import Predictability
 from mtclust.choose.settings import Sample, all_rows, rows_by_task, sample_rows
 from mtclust.choose.views import View, candidate_kernels, in_many_directions
 from mtclust.core.kernels import Kernel, is_precomputed
-from mtclust.core.membership import best_temperature, probabilities
+from mtclust.core.model import best_temperature, probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask

@@ -92,7 +92,7 @@ class DMTRC(MultitaskClusterer):
         Cluster of every row, the largest first unless known rows or ``sizes`` name them; sizes obey ``sizes``.
     probabilities_ : ndarray of shape (n, C) or None
         Probability of every cluster for every row, from models fitted without the row; rows sum to 1
-        (:mod:`mtclust.core.membership`). The most likely cluster may differ from ``labels_``. None above 20 000 rows,
+        (:mod:`mtclust.core.model`). The most likely cluster may differ from ``labels_``. None above 20 000 rows,
         where leaving one out changes nothing: see ``predict_proba``.
     outlier_scores_ : ndarray of shape (n,) or None
         In [0, 1]: how far a row lies from its nearest rows of the same task (:mod:`mtclust.estimators.outliers`); above

@@ -17,13 +17,12 @@ from sklearn.utils.validation import check_array
 from mtclust.choose.views import is_wide
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
+from mtclust.core.criterion import CRITERIA
 from mtclust.core.labels import neutral_bounds, parse_sizes, same_for_all_clusters
-from mtclust.core.membership import probabilities
-from mtclust.core.model import DecisionModel
+from mtclust.core.model import DecisionModel, probabilities
 from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
 from mtclust.estimators.storing import correlation
-from mtclust.search.criteria import CRITERIA
 from mtclust.search.new_task import CommonKept, cluster_new_task
 from mtclust.util.system import one_blas_thread
 
@@ -82,7 +81,7 @@ class NewTask:
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the clusters for further rows of the new task, shape (n, C).
 
-        The temperature is that of the fitted model (:mod:`mtclust.core.membership`).
+        The temperature is that of the fitted model (:mod:`mtclust.core.model`).
         """
         return probabilities(self.decision_function(X), self._model.temperature)
 

@@ -37,14 +37,13 @@ from mtclust.choose.settings import (
 from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
 from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.criterion import indicators
+from mtclust.core.criterion import CRITERIA, indicators
+from mtclust.core.hints import check_sizes, known_counts
 from mtclust.core.kernels import KERNELS, Kernel, eigen_features, is_precomputed
-from mtclust.core.known import check_sizes, known_counts
 from mtclust.core.labels import SizeBounds, free_bounds, neutral_bounds, one_per_task, parse_sizes, proportional
 from mtclust.core.order import added
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
-from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import Fit, Point, Problem, SearchOptions
 from mtclust.search.recipe import Outcome, first_relationship, solve
 from mtclust.util.messages import warn_user

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.hints import Hints
-from mtclust.core.links import Links
-from mtclust.core.membership import probabilities
+from mtclust.core.hints import Hints, Links
+from mtclust.core.model import probabilities
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.estimators.confidence import outliers_of, sorted_rows
 

@@ -29,7 +29,7 @@ from sklearn.metrics import adjusted_rand_score
 from mtclust.choose.choice import Question, labelling
 from mtclust.choose.settings import Input, all_rows, given_lambdas, question_of, rows_by_task
 from mtclust.choose.views import KernelSpec, View
-from mtclust.core.known import placed
+from mtclust.core.hints import placed
 from mtclust.core.labels import (
     counts_by_task,
     parse_sizes,

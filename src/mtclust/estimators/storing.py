@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from mtclust.choose.record import Record
 from mtclust.choose.settings import Input, Params, selection_of
 from mtclust.core.coupling import COUPLINGS
+from mtclust.core.criterion import CRITERIA
 from mtclust.core.labels import counts_by_task, free_bounds
 from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.problems import Prepared
-from mtclust.search.criteria import CRITERIA
 from mtclust.search.new_task import CommonKept
 from mtclust.search.problem import Point, SearchOptions
 from mtclust.search.recipe import Outcome

@@ -13,10 +13,10 @@ from scipy.spatial.distance import squareform
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils.validation import check_is_fitted
 
+from mtclust.core.criterion import CRITERIA
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
-from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import LARGEST_FEATURE_COVARIANCE
 from mtclust.util.messages import shown_name
 from mtclust.util.system import require

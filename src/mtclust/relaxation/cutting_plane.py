@@ -40,6 +40,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mtclust.core.alignment import align, groups_of_tasks
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import Conditioned, Coupling, Independent
+from mtclust.core.criterion import random_labels
 from mtclust.core.kernels import eigen_features, largest_eigenvectors
 from mtclust.core.labels import SizeBounds, counts_by_task, label_codes
 from mtclust.relaxation.level_method import solve_by_levels
@@ -47,7 +48,6 @@ from mtclust.relaxation.mixtures import Pools, solve_mixture
 from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage
 from mtclust.search.problem import Fit, Point, Problem, SearchOptions
 from mtclust.search.recipe import Outcome
-from mtclust.search.starts import random_labels
 from mtclust.util.messages import phase
 
 Array = NDArray[np.float64]

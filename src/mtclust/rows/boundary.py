@@ -56,7 +56,6 @@ class HeldBoundary:
     costs: Callable[[NDArray[np.int64]], Array]
     positions: NDArray[np.int64] | None = None
     margin: float = np.inf
-    asked: float = 0.0  # the widest gap asked for
 
     def gap_of_rank(self, rank: int) -> float:
         if rank >= self.n_rows and self.positions is None:
@@ -66,8 +65,7 @@ class HeldBoundary:
         return self._covered(gap_of_rank(sample, self.n_rows, rank, -(-self.n_rows // step)))
 
     def within(self, gap: float) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        self.asked = max(self.asked, self._covered(gap))
-        self._near = np.flatnonzero(self.gaps <= gap)
+        self._near = np.flatnonzero(self.gaps <= self._covered(gap))
         return self._near if self.positions is None else self.positions[self._near], self.labels[self._near]
 
     def cost_of(self, positions: NDArray[np.int64]) -> Array:

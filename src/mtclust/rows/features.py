@@ -25,7 +25,7 @@ from mtclust.core.kernels import Kernel
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex
 from mtclust.rows.moments import Moments, RowSource
-from mtclust.rows.source import MappedRows, SparseRows, TableRows, held_in_memory
+from mtclust.rows.source import MappedRows, TableRows, held_in_memory
 from mtclust.util.system import available_memory
 
 Array = NDArray[np.float64]
@@ -164,7 +164,7 @@ def source_of(X: Any, features: FeatureMap, index: TaskIndex, centre: bool) -> R
         dtype = held_as(int(source.offsets[-1]), source.n_features, available_memory())
         return source if dtype is None else held_in_memory(source, dtype)
     if sp.issparse(X):
-        return SparseRows(X, index.offsets, order)
+        return MappedRows(X, index.offsets, features, order)
     rows = TableRows(X, index.offsets, order)
     return rows.kept_near_zero() if centre else rows
 

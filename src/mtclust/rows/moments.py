@@ -10,7 +10,6 @@ is ever applied to stored data: scores and sums are corrected instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -22,6 +21,7 @@ from mtclust.core.labels import SizeBounds
 
 if TYPE_CHECKING:
     from mtclust.rows.passes import TaskLabels
+    from mtclust.rows.source import LocalRows
 
 Array = NDArray[np.float64]
 
@@ -47,53 +47,6 @@ class Data:
     @property
     def n_tasks(self) -> int:
         return self.moments.n_tasks
-
-
-@dataclass(frozen=True)
-class NearRows:
-    """Rows of a task that a gainful exchange could involve.
-
-    Attributes
-    ----------
-    positions : ndarray of shape (k,)
-        In ascending order.
-    wants : ndarray of shape (k,)
-        How much better the best other cluster is for the row than its own.
-    rows : ndarray of shape (k, r)
-        Raw features.
-    labels : ndarray of shape (k,)
-    complete : bool
-        Whether these are all of them.
-    """
-
-    positions: NDArray[np.int64]
-    wants: Array
-    rows: NDArray[Any]
-    labels: NDArray[np.int32]
-    complete: bool
-
-
-class Blocks(Protocol):
-    """Raw features of rows at hand, sorted by task, which are read block by block."""
-
-    @property
-    def offsets(self) -> NDArray[np.int64]: ...
-
-    @property
-    def n_features(self) -> int: ...
-
-    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        """Begin, end (within the task) and features of one block after the other."""
-
-    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        """Features of some rows of a task."""
-
-
-class Labelled(Protocol):
-    """Labels of every task and the models W (m × r × C) that belong to them, as they are at the moment."""
-
-    tasks: list[TaskLabels]
-    W: Array
 
 
 class RowSource(Protocol):
@@ -128,8 +81,8 @@ class RowSource(Protocol):
     def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
         """Sums of the raw rows of every cluster of a task (C × r)."""
 
-    def best_labels(self, data: Data, W: Array, prices: list[Array] | None = None) -> list[TaskLabels]:
-        """The best labels under models W, in one pass; ``prices`` (of a sample) make it quicker."""
+    def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
+        """The best labels under models W, in one pass."""
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         """The best labels of some tasks under models W, in place; returns how many changed."""
@@ -210,7 +163,7 @@ class Moments:
         return (np.asarray(block, dtype=np.float64) - self.mean[task]) / self.root_scale
 
 
-def moments(source: Blocks, centre: bool, scale: float | None = None) -> Moments:
+def moments(source: LocalRows, centre: bool, scale: float | None = None) -> Moments:
     """Means, Gram matrices and the scale of the features, in one pass over the blocks."""
     return combine(np.diff(source.offsets), raw_sums(source, centre), centre, scale)
 
@@ -224,7 +177,7 @@ class RawSums(NamedTuple):
     around: Array | float = 0.0
 
 
-def raw_sums(source: Blocks, centre: bool) -> RawSums:
+def raw_sums(source: LocalRows, centre: bool) -> RawSums:
     """In one pass; with centring z₀ is the mean of the first rows of the task, or else 0."""
     m, r = len(source.offsets) - 1, source.n_features
     sums, grams, largest, around = np.zeros((m, r)), np.zeros((m, r, r)), np.zeros(m), np.zeros((m, r))

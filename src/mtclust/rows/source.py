@@ -7,23 +7,23 @@ some rows; every pass that a problem asks for is made of these.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.rows.moments import Data, Labelled, Moments, NearRows, block_rows, far_from_zero, moments
-from mtclust.rows.passes import MOST_CANDIDATES, TaskLabels, first_prices, move_sums, relabel, rows_near_boundary
+from mtclust.rows.moments import Data, Moments, block_rows, far_from_zero, moments
+from mtclust.rows.passes import MOST_CANDIDATES, TaskLabels, first_prices, move_sums, relabel
 
 if TYPE_CHECKING:
     from mtclust.rows.features import FeatureMap
 
 Array = NDArray[np.float64]
 
-#: rows of a sparse block, and rows in all up to which single ones are exchanged in the end whatever the sizes of tasks
-_SPARSE_ROWS, _MOST_EXCHANGED = 1024, 30_000
+#: rows in all up to which single ones are exchanged in the end whatever the sizes of tasks
+_MOST_EXCHANGED = 30_000
 
 
 class LocalRows(ABC):
@@ -63,20 +63,16 @@ class LocalRows(ABC):
             move_sums(block, none[begin:end], labels[begin:end], sums)
         return sums
 
-    def best_labels(self, data: Data, W: Array, prices: list[Array] | None = None) -> list[TaskLabels]:
+    def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
         C, r = data.bounds.n_clusters, data.moments.n_features
         tasks = [TaskLabels.none(int(n), C, r) for n in data.moments.sizes]
         for i, task in enumerate(tasks):
-            warm = task.prices if prices is None else prices[i].copy()
-            task.prices = first_prices(self, data, i, W[i], warm)
+            task.prices = first_prices(self, data, i, W[i], task.prices)
         self.relabel(data, W, tasks, list(range(len(tasks))))
         return tasks
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         return sum(relabel(self, data, i, W[i], labels[i]) for i in tasks)
-
-    def near_boundary(self, data: Data, fit: Labelled, factors: dict[int, Array]) -> Callable[[int], NearRows]:
-        return lambda task: rows_near_boundary(self, data, fit, task, factors[task])
 
 
 @dataclass(frozen=True)
@@ -128,7 +124,7 @@ class TableRows(LocalRows):
 
 @dataclass(frozen=True)
 class MappedRows(LocalRows):
-    """Features of rows by a map with a projection (Nyström, singular directions), computed block by block."""
+    """Features that a map makes of rows (Nyström, singular directions, a sparse table made dense), block by block."""
 
     table: Any
     offsets: NDArray[np.int64]
@@ -136,17 +132,13 @@ class MappedRows(LocalRows):
     order: NDArray[np.int64] | None = None
 
     @property
-    def projection(self) -> Array:
-        assert self.features.projection is not None
-        return self.features.projection
-
-    @property
     def n_features(self) -> int:
-        return self.projection.shape[1]
+        projection = self.features.projection
+        return int(self.table.shape[1] if projection is None else projection.shape[1])
 
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
         begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        kernel_values = 0 if self.features.landmarks is None else len(self.projection)
+        kernel_values = 0 if self.features.landmarks is None else self.features.landmarks.shape[0]
         step = block_rows(max(self.n_features, kernel_values), 8) * 4
         for a in range(begin, end, step):
             b = min(end, a + step)
@@ -167,28 +159,3 @@ def held_in_memory(source: LocalRows, dtype: Any = np.float64) -> TableRows:
         for begin, end, block in source.blocks(task):
             table[first + begin : first + end] = block
     return TableRows(table, source.offsets)
-
-
-@dataclass(frozen=True)
-class SparseRows(LocalRows):
-    """A sparse table with few columns, made dense block by block."""
-
-    table: Any
-    offsets: NDArray[np.int64]
-    order: NDArray[np.int64] | None = None
-
-    @property
-    def n_features(self) -> int:
-        return self.table.shape[1]
-
-    def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        for a in range(begin, end, _SPARSE_ROWS):
-            b = min(end, a + _SPARSE_ROWS)
-            yield a - begin, b - begin, self._dense(np.arange(a, b))
-
-    def take(self, task: int, positions: NDArray[np.int64]) -> Array:
-        return self._dense(positions + self.offsets[task])
-
-    def _dense(self, where: NDArray[np.int64]) -> Array:
-        return self.table[where if self.order is None else self.order[where]].toarray()

@@ -18,19 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.alignment import allowed_permutations, best_relabelling
-from mtclust.core.class_means import ClassMeans
 from mtclust.core.coupling import COUPLINGS, Solver, objective, whitened
+from mtclust.core.criterion import EXCHANGE_TOLERANCE, PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
-from mtclust.core.membership import left_out
-from mtclust.core.model import DecisionModel
+from mtclust.core.model import DecisionModel, left_out
 from mtclust.rows.boundary import prices_agree
 from mtclust.rows.features import FeatureMap
-from mtclust.rows.moments import Data, Moments, NearRows
-from mtclust.rows.passes import TaskLabels, candidates, move_sums
+from mtclust.rows.moments import Data, Moments
+from mtclust.rows.passes import TaskLabels, exchange_candidates
 from mtclust.rows.source import LocalRows, TableRows
-from mtclust.search.criteria import Criterion, PaperObjective
 from mtclust.search.problem import Coupled, Effort, Method, Point
-from mtclust.search.starts import EXCHANGE_TOLERANCE
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -81,7 +78,7 @@ class AllRows(Coupled):
     lambda2 : float
     features : FeatureMap, optional
         How rows become features, for models of new rows.
-    criterion : Criterion
+    criterion : PaperObjective or SizeNeutral
     held : ndarray of shape (N,), optional
         True for rows whose labels stay: their clusters are known.
     gone : tuple of ndarrays of shapes (k, r, C) and (k, C), optional
@@ -93,7 +90,7 @@ class AllRows(Coupled):
     lambda1: Array
     lambda2: float
     features: FeatureMap | None = None
-    criterion: Criterion = field(default_factory=PaperObjective)
+    criterion: PaperObjective = field(default_factory=PaperObjective)
     held: NDArray[np.bool_] | None = None
     gone: tuple[Array, Labels] | None = None
 
@@ -180,13 +177,14 @@ class AllRows(Coupled):
         """Cluster sizes (m × C)."""
         return point.fit.counts
 
-    def class_means(self, point: Point) -> ClassMeans:
+    def class_means(self, point: Point) -> Array:
+        """Class means of all tasks in coordinates (m, C, r)."""
         moments, counts = self.data.moments, self.class_counts(point)
         a, rest = code_scale(self.n_clusters)
         # b = (2/n)(a·class sums − rest·total): back to class means
         scaled = 0.5 * moments.sizes[:, None, None] * point.fit.b
         means = (scaled + rest * moments.total[:, :, None]) / (a * np.maximum(counts, 1))[:, None, :]
-        return ClassMeans(counts, coordinates=means.transpose(0, 2, 1))
+        return np.asarray(means.transpose(0, 2, 1))
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
         """Other names (m × C) of the clusters, in place: labels of very many rows are not copied."""
@@ -333,33 +331,24 @@ def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator)
     """Exchange rows near the boundaries one by one, exactly; one pass. True if no task had an exchange left."""
     if data.bounds.n_clusters == 1 or data.moments.scale == 0:
         return True
-    fit = point.fit
-    certified = True
-    factors = dict(zip(tasks, whitened(fit.solver.blocks()[tasks])))
-    near_boundary = cast(LocalRows, data.source).near_boundary(data, fit, factors)
-    for i, factor in factors.items():
-        certified &= _polish_task(data, point, i, factor, near_boundary(i), rng)
-    return certified
+    factors = whitened(point.fit.solver.blocks()[tasks])
+    ended = [_polish_task(data, point, i, factor, rng) for i, factor in zip(tasks, factors)]
+    return all(ended)
 
 
-def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows, rng: np.random.Generator) -> bool:
+def _polish_task(data: Data, point: Point, i: int, factor: Array, rng: np.random.Generator) -> bool:
     from mtclust.core import compiled
 
-    fit, moments, n = point.fit, data.moments, int(data.moments.sizes[i])
-    task = fit.tasks[i]
-    a, rest = code_scale(data.bounds.n_clusters)
-    keep, complete = candidates(moments, i, factor, near, data.bounds.n_clusters)
-    if task.held is not None:
-        keep = keep[~task.held[near.positions[keep]]]
-    if len(keep) == 0:
+    fit, n, C = point.fit, int(data.moments.sizes[i]), data.bounds.n_clusters
+    task, (a, rest) = fit.tasks[i], code_scale(C)
+    positions, rows, complete = exchange_candidates(cast(LocalRows, data.source), data, i, fit.W[i], task, factor)
+    if len(positions) == 0:
         return complete
-    positions, rows = near.positions[keep], near.rows[keep]
-    Phi = moments.centred(i, rows)
+    Phi = data.moments.centred(i, rows)
     Psi = np.sqrt(2.0 / n) * (Phi @ factor)
     M = (-2.0 / n) * (Psi @ Psi.T)
     M.flat[:: len(M) + 1] += 2.0 / n
-    before = near.labels[keep]
-    labels = before.astype(np.int64)
+    labels = task.labels[positions].astype(np.int64)
     # in the order of the other callers' arrays: for another one the exchanges would be compiled again
     P = np.ascontiguousarray((-2.0 / n) * (Phi @ fit.W[i]).T - (2.0 / n) * rest)
     P[labels, np.arange(len(labels))] += (2.0 / n) * a
@@ -368,10 +357,8 @@ def _polish_task(data: Data, point: Point, i: int, factor: Array, near: NearRows
     lower, upper = data.bounds.lower[i], data.bounds.upper[i]
     n_exchanges, _ = compiled.exchange(M, P, labels, task.counts, lower, upper, tolerance, seed)
     if n_exchanges:
-        after = labels.astype(np.int32)
-        move_sums(rows, before, after, task.sums)
-        task.put(positions, before, after)
-        fit.b[i] = class_vectors(moments, [i], [task])[0]
+        task.put(positions, rows, labels)
+        fit.b[i] = class_vectors(data.moments, [i], [task])[0]
         fit.W = fit.solver.models(fit.b)
         point.value = objective(fit.b, fit.W)
     return complete and n_exchanges == 0

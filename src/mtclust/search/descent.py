@@ -21,9 +21,9 @@ from scipy.linalg import lapack
 
 from mtclust.core.alignment import allowed_permutations, best_relabelling
 from mtclust.core.assignment import assign
+from mtclust.core.criterion import Term
+from mtclust.core.hints import placed
 from mtclust.core.kernels import symmetric_eigen
-from mtclust.core.known import placed
-from mtclust.search.criteria import TaskTerm
 from mtclust.search.problem import ROUNDING, Effort, Point, Problem
 
 Array = NDArray[np.float64]
@@ -257,7 +257,7 @@ def transfer(problem: Problem, point: Point, order: NDArray[np.int64], seed: NDA
     fit.bounds = fit.bounds.fitted(fit.labels, problem.offsets)
 
 
-def proposals(problem: Problem, point: Point, task: int, term: TaskTerm, alpha: Array | None) -> list[Labels]:
+def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Array | None) -> list[Labels]:
     """Labels for a task: what the other tasks' models say, and those it began with under the best naming.
 
     Each once, and none that the task has already. Rows that are held keep the labels they have.

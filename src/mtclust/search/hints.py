@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
-from mtclust.core.hints import Hints
-from mtclust.core.known import known_counts, left_over, names_after_known, placed, with_room
+from mtclust.core.hints import Hints, known_counts, left_over, linked_clusters, names_after_known, placed, with_room
 from mtclust.core.labels import SizeBounds, tasks_of_rows
-from mtclust.core.links import linked_clusters
-from mtclust.core.membership import best_temperature, probabilities
+from mtclust.core.model import best_temperature, probabilities
 from mtclust.search.problem import Point, SearchOptions
 from mtclust.search.recipe import Outcome
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.criterion import indicators
+from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, near_zero
 from mtclust.core.labels import SizeBounds
 from mtclust.core.model import DecisionModel, KernelOrigin
@@ -26,7 +26,6 @@ from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
 from mtclust.rows.source import TableRows
 from mtclust.search.all_rows import AllRows, rows_at
-from mtclust.search.criteria import CRITERIA
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
 from mtclust.search.recipe import first_relationship
 
@@ -303,10 +302,10 @@ def cluster_new_task(
     problem, starts, known = kept.beginning(rows, bounds, options, rng)
     m = problem.n_tasks - 1
     begun = problem.point(np.concatenate([known, starts[0]]), problem.uncoupled())
-    new_ids, similarity = problem.class_means(begun).last_aligned(problem.bounds)
+    new_ids, similarity = problem.common_ids(begun, m)
     Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
     problem = problem.proposing([*([] for _ in range(m)), starts[: options.n_init]])
-    point = problem.point(np.concatenate([known, new_ids[starts[0]]]), Z)
+    point = problem.point(np.concatenate([known, new_ids[m][starts[0]]]), Z)
     point = problem.descend(point, rng, options.effort("new task", tasks=[m]))
     if problem.couples_labels and m in small_tasks(np.diff(problem.offsets)):
         scores = problem.taught_scores(np.arange(len(known)), known, _RIDGE)

@@ -19,16 +19,13 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mtclust.core.alignment import class_mean_products
+from mtclust.core.alignment import align_means, class_mean_products
 from mtclust.core.assignment import assign
-from mtclust.core.class_means import ClassMeans
 from mtclust.core.coupling import COUPLINGS, Conditioned
-from mtclust.core.criterion import indicators
+from mtclust.core.criterion import PaperObjective, indicators
 from mtclust.core.kernels import EigenFeatures, near_zero
-from mtclust.core.labels import SizeBounds, counts_by_task, offsets_of, rows_of_tasks
-from mtclust.core.membership import left_out
-from mtclust.core.model import DecisionModel, KernelOrigin, build_model
-from mtclust.search.criteria import Criterion, PaperObjective
+from mtclust.core.labels import SizeBounds, counts_by_task
+from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
 from mtclust.util.messages import counted
 
 Array = NDArray[np.float64]
@@ -197,7 +194,10 @@ class Coupled:
 
         return descend(self, point, rng, effort)
 
-    def class_means(self, point: Point) -> ClassMeans:
+    def class_means(self, point: Point) -> Array:
+        raise NotImplementedError
+
+    def class_counts(self, point: Point) -> NDArray[np.int64]:
         raise NotImplementedError
 
     def renamed(self, point: Point, new_ids: Labels) -> Point:
@@ -211,9 +211,13 @@ class Coupled:
         """Scores of all rows by ridge regression on the labels of some rows of any tasks; None with features."""
         return None
 
+    def common_ids(self, point: Point, task: int | None = None) -> tuple[Labels, Array]:
+        """New ids (m × C) that mean the same in all tasks, or of one task, and the similarity of the tasks."""
+        return align_means(self.class_means(point), self.class_counts(point), self.bounds, task)
+
     def aligned(self, point: Point) -> tuple[Point, Array]:
         """The point, renamed, with cluster ids that mean the same in all tasks, and the similarity of the tasks."""
-        new_ids, similarity = self.class_means(point).aligned(self.bounds)
+        new_ids, similarity = self.common_ids(point)
         return self.renamed(point, new_ids), similarity
 
 
@@ -247,7 +251,7 @@ class Problem(Coupled):
     method : {"relationship", "features", "independent"}
     features : EigenFeatures, optional
         Of the kernel, where D is learned.
-    criterion : Criterion
+    criterion : PaperObjective or SizeNeutral
         What labels are judged by.
     proposed : list of lists of labels, optional
         Labellings of every task that a descent tries.
@@ -264,7 +268,7 @@ class Problem(Coupled):
     lambda2: float
     method: Method = "relationship"
     features: EigenFeatures | None = None
-    criterion: Criterion = field(default_factory=PaperObjective)
+    criterion: PaperObjective = field(default_factory=PaperObjective)
     proposed: list[list[Labels]] | None = None
     origin: KernelOrigin | None = None
     held: NDArray[np.bool_] | None = None
@@ -327,20 +331,6 @@ class Problem(Coupled):
     @cached_property
     def _alone(self) -> Problem:
         return replace(self, method="independent", features=None, proposed=None)
-
-    def restrict(self, tasks: NDArray[np.int64]) -> Problem:
-        """Some of the tasks, λ₂ scaled by m over their number so that the uncoupled model of each stays the same."""
-        rows = rows_of_tasks(self.offsets, tasks)
-        sizes = np.diff(self.offsets)[tasks]
-        return replace(
-            self,
-            kernel=np.ascontiguousarray(self.kernel[np.ix_(rows, rows)]),
-            offsets=offsets_of(sizes),
-            bounds=self.bounds.restrict(tasks),
-            lambda1=self.lambda1[tasks],
-            lambda2=self.lambda2 * self.n_tasks / len(tasks),
-            proposed=None if self.proposed is None else [self.proposed[i] for i in tasks],
-        )
 
     def with_bounds(self, bounds: SizeBounds) -> Problem:
         other = replace(self, bounds=bounds)
@@ -431,10 +421,9 @@ class Problem(Coupled):
         """Cluster sizes (m × C)."""
         return counts_by_task(point.labels, self.offsets, self.n_clusters)
 
-    def class_means(self, point: Point) -> ClassMeans:
-        return ClassMeans(
-            self.class_counts(point), class_mean_products(self.kernel, self.offsets, point.labels, self.n_clusters)
-        )
+    def class_means(self, point: Point) -> Array:
+        """Inner products of the class means of all tasks (m, m, C, C)."""
+        return class_mean_products(self.kernel, self.offsets, point.labels, self.n_clusters)
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
         """Other names (m × C) of the clusters of every task, the value unchanged; the point given is used up."""

@@ -4,12 +4,12 @@
 2. align the tasks by their class means; their similarity V is the first Ω. With different numbers of clusters this also
    decides which clusters each task has
 3. descend in labels and coupling together
-4. DMTRC: restarts, in which a good labelling of one task labels the related tasks through its model; groups of related
-   tasks are solved apart before one joint descent. DMTFC: tasks clustered anew under a smoothed D
+4. DMTRC: restarts, in which a good labelling of one task labels all others through its model. DMTFC: tasks clustered
+   anew under a smoothed D
 5. descend to the end
 
-A coupling costs one factorisation, so restarts share one: labels are searched
-under a fixed Ω, and only the best ends go on to learn theirs.
+A coupling costs one factorisation, so restarts share one: labels are searched under a fixed Ω, and only the best ends
+go on to learn theirs.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ _LEADING = 100
 _ROUNDS = ((1.0, True), (0.2, True), (0.2, False))
 #: the same for a candidate that is only to be compared with others
 _FEW_ROUNDS = ((1.0, True), (0.2, False))
-#: weight of the first Ω where groups of tasks are put together
-_GROUP_WEIGHT = 0.2
 #: restarts of a round, per start asked for, and up to so many tasks; of more, as many as take the same time, or none
 _RESTARTS_PER_INIT, _MANY_TASKS = 2, 100
 #: ends that seed the next round, and that go on to learn their coupling
@@ -105,8 +103,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
         problem, starts = _with_ids_of(single, problem, starts)
     groups = groups_of_tasks(similarity)
     if problem.coupling.learns:
-        beginning = Beginning(problem.labels_of(single), starts, similarity, groups)
-        best, stage = _coupled(problem, beginning, options, rng), "finish"
+        best, stage = _coupled(problem, single.labels, starts, similarity, options, rng), "finish"
     else:
         best, stage = problem.point(single.labels, problem.uncoupled()), "single tasks"
     with phase(stage):
@@ -136,32 +133,6 @@ def _agreeing(labels: Labels, model: Labels, bounds: SizeBounds, task: int) -> L
     return best_relabelling(agreement, allowed_permutations(bounds, task, counts))[labels]
 
 
-@dataclass(frozen=True)
-class Beginning:
-    """What the tasks alone have given.
-
-    Attributes
-    ----------
-    single : list of ndarrays
-        The best of every task, cluster ids common to all.
-    starts : list of lists of ndarrays
-        All of every task, best first.
-    similarity : ndarray of shape (m, m)
-    groups : list of ndarrays
-        Tasks whose clusters resemble each other.
-    """
-
-    single: list[Labels]
-    starts: list[list[Labels]]
-    similarity: Array
-    groups: list[NDArray[np.int64]]
-
-    def restrict(self, group: NDArray[np.int64]) -> Beginning:
-        """One group of tasks."""
-        single, starts = [self.single[i] for i in group], [self.starts[i] for i in group]
-        return Beginning(single, starts, self.similarity[np.ix_(group, group)], [np.arange(len(group))])
-
-
 def first_relationship(similarity: Array) -> Array:
     """Ω to begin with: the similarity of the tasks' class means, made positive definite with trace 1."""
     similarity = np.clip(similarity, 0.0, None)
@@ -177,21 +148,23 @@ def first_relationship(similarity: Array) -> Array:
     return Omega / np.trace(Omega)
 
 
-def _coupled(problem: Problem, beginning: Beginning, options: SearchOptions, rng: np.random.Generator) -> Point:
-    """The best coupled labels that are found from the tasks alone; only the last descent is missing."""
-    problem = problem.proposing([task[: options.n_init] for task in beginning.starts])
-    first = first_relationship(beginning.similarity) if problem.couples_labels else problem.uncoupled()
+def _coupled(
+    problem: Problem, single: Labels, starts: list[list[Labels]], similarity: Array, options: SearchOptions,
+    rng: np.random.Generator,
+) -> Point:  # fmt: skip
+    """The best coupled labels that are found from the tasks alone; only the last descent is missing.
+
+    ``single`` are the best of every task, with common ids, ``starts`` all of every task, best first.
+    """
+    problem = problem.proposing([task[: options.n_init] for task in starts])
+    first = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
     with phase("clustering together: from single tasks"):
-        best = _rough(
-            problem, problem.point(np.concatenate(beginning.single), first), options, rng, "from single-task solutions"
-        )
+        best = _rough(problem, problem.point(single, first), options, rng, "from single-task solutions")
     if options.n_init == 1:
         return best
     if not problem.couples_labels:
-        return _restarts_under_shared_features(problem, best, beginning, options, rng)
-    if len(beginning.groups) > 1:
-        return _from_groups(problem, best, beginning, first, options, rng)
-    return _restarts(problem, best, beginning, first, options, rng)
+        return _restarts_under_shared_features(problem, best, starts, options, rng)
+    return _restarts(problem, best, starts, first, options, rng)
 
 
 def _rough(
@@ -211,8 +184,9 @@ def better(best: Point, other: Point) -> Point:
 
 
 def _restarts(
-    problem: Problem, best: Point, beginning: Beginning, first: Array, options: SearchOptions, rng: np.random.Generator
-) -> Point:
+    problem: Problem, best: Point, starts: list[list[Labels]], first: Array, options: SearchOptions,
+    rng: np.random.Generator,
+) -> Point:  # fmt: skip
     """Label all tasks through the model of one, for the best labellings of every task; then from the best ends.
 
     The labels of a round are searched under one Ω, the first one and then one near the best so far: that costs one
@@ -222,12 +196,7 @@ def _restarts(
     if most == 0:
         return best
     # the best labelling of every task first, then the second best: when the number is limited, all tasks have a say
-    seeds = [
-        (task, starts[k])
-        for k in range(options.n_seeds)
-        for task, starts in enumerate(beginning.starts)
-        if k < len(starts)
-    ]
+    seeds = [(task, own[k]) for k in range(options.n_seeds) for task, own in enumerate(starts) if k < len(own)]
     known = [best]
     for weight, anew in _ROUNDS if options.polish else _FEW_ROUNDS:
         if not anew:  # what coupling has made of the tasks in the best ends
@@ -265,7 +234,7 @@ def distinct(points: list[Point]) -> list[Point]:
 
 
 def _restarts_under_shared_features(
-    problem: Problem, best: Point, beginning: Beginning, options: SearchOptions, rng: np.random.Generator
+    problem: Problem, best: Point, starts: list[list[Labels]], options: SearchOptions, rng: np.random.Generator
 ) -> Point:
     """Cluster every task anew from random starts under a smoothed D, descend; again while that lowers J.
 
@@ -276,36 +245,12 @@ def _restarts_under_shared_features(
     for smoothing in _SMOOTHING:
         D = (1 - smoothing) * best.Z + smoothing * np.eye(r) / r
         with phase(f"clustering together: smoothed features {smoothing:g}"):
-            starts = problem.starts(options, rng, D)
-            wider = [old[: options.n_init] + new for old, new in zip(beginning.starts, starts)]
-            point = problem.point(np.concatenate([task[0] for task in starts]), D)
+            anew = problem.starts(options, rng, D)
+            wider = [old[: options.n_init] + new for old, new in zip(starts, anew)]
+            point = problem.point(np.concatenate([task[0] for task in anew]), D)
             stage = "restart under smoothed features"
             best = better(best, _rough(problem.proposing(wider), point, options, rng, stage))
     return best
-
-
-def _from_groups(
-    problem: Problem, best: Point, beginning: Beginning, first: Array, options: SearchOptions, rng: np.random.Generator
-) -> Point:
-    """Solve every group of related tasks apart, put Ω together from the blocks, and descend jointly."""
-    m = problem.n_tasks
-    starts = list(beginning.single)
-    Omega = np.zeros((m, m))
-    for group in beginning.groups:
-        if len(group) == 1:
-            Omega[group[0], group[0]] = 1 / m
-            continue
-        part = problem.restrict(group)
-        solved = _coupled(part, beginning.restrict(group), options, rng)
-        for i, start in zip(group, part.labels_of(solved)):
-            starts[i] = start
-        Omega[np.ix_(group, group)] = solved.Z * len(group) / m
-    joint = problem.point(np.concatenate(starts), Omega)
-    new_ids, _ = problem.class_means(joint).aligned(problem.bounds)
-    mixed = (1 - _GROUP_WEIGHT) * Omega + _GROUP_WEIGHT * first
-    realigned = problem.point(np.concatenate([ids[start] for start, ids in zip(starts, new_ids)]), mixed)
-    best = better(best, _rough(problem, joint, options, rng, "from groups"))
-    return better(best, _rough(problem, realigned, options, rng, "from aligned groups"))
 
 
 def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
