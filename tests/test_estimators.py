@@ -170,7 +170,7 @@ def test_refused_coupling_leaves_every_task_its_own_labels_and_keeps_both(monkey
 
     monkeypatch.setattr(coupling, "LARGEST_LOSS", -10.0)  # whatever coupling gains is not enough
     noisy = X + np.random.default_rng(1).normal(size=X.shape)
-    with pytest.warns(UncoupledWarning, match="apart: the tasks' own rows contradict the coupled labels"):
+    with pytest.warns(UncoupledWarning, match="apart: within tasks, left-out rows are predicted clearly worse"):
         model = DMTRC(3, kernel="linear", sizes="balanced", random_state=0).fit(noisy, tasks=TASKS)
     choice = model.selection_["coupling"]
     assert choice["decision"] == "none"

@@ -124,7 +124,6 @@ def test_column_names_and_the_task_column_are_kept(tmp_path):
         {"sizes": np.full((3, 3), 10)},
         {"sizes": {0: [10, 10, 10], 1: [5, 10, 15], 2: [10, 10, 10]}},
         {"lambda1": {0: 0.1, 1: np.float64(0.2), 2: 1}},
-        {"random_state": np.random.RandomState(3)},
         {"solver": "cutting-plane", "solver_options": {"max_cuts": 2, "init": Y}},
     ],
     ids=lambda parameters: f"{next(iter(parameters))} {type(next(iter(parameters.values()))).__name__}",

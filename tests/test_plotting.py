@@ -14,13 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.plotting import (
-    plot_feature_covariance,
-    plot_history,
-    plot_selection,
-    plot_task_relationship,
-    plot_tasks,
-)
+from mtclust.plotting import plot_feature_covariance, plot_task_relationship, plot_tasks
 from mtclust.plotting.figures import NEGATIVE, POSITIVE, cluster_style
 from tests.conftest import gaussian_tasks
 
@@ -238,73 +232,18 @@ def test_other_rows_than_those_of_fit_need_their_labels(related):
         plot_tasks(related, X[:5], NAMES[0], labels=labels[:4])
 
 
-# -- search ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_history_is_drawn_step_by_step(related):
-    ax = plot_history(related)
-    png(ax)
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [entry["objective"] for entry in related.history_])
-    stages = {text.get_text() for text in ax.get_legend().get_texts()}
-    assert stages == {entry["stage"] for entry in related.history_}
-    assert sum(len(points.get_offsets()) for points in ax.collections) == len(related.history_)
-
-
-@pytest.mark.filterwarnings("ignore::mtclust.exceptions.DegenerateSolutionWarning")
-def test_cutting_planes_are_drawn_with_their_bound():
-    model = DMTRC(3, solver="cutting-plane", solver_options={"max_cuts": 2}, kernel="linear", **QUICK)
-    ax = plot_history(model.fit(X, tasks=TASKS))
-    np.testing.assert_array_equal(ax.lines[1].get_ydata(), [entry["lower_bound"] for entry in model.history_])
-    assert ax.get_xlabel() == "cut"
-
-
-def test_a_history_of_one_step_is_a_point():
-    model = DSTC(3, kernel="linear", **QUICK).fit(X)
-    model.history_ = model.history_[:1]
-    ax = plot_history(model)
-    png(ax)
-    assert ax.get_title().startswith("1 step to ")
-
-
-def test_choices_are_drawn_with_the_one_taken():
-    model = DMTRC(range(2, 7), random_state=0, n_init=2, solver_options={"single_task_n_init": 4}).fit(X, tasks=TASKS)
-    ax = plot_selection(model)
-    assert ax.lines[1].get_ydata().tolist() == list(model.selection_["n_clusters"]["gaps"].values())
-    assert ax.lines[2].get_xdata().tolist() == [model.n_clusters_]
-    ax = plot_selection(model, what="kernel")
-    png(ax)
-    assert [bar.get_width() for bar in ax.patches] == [row["score"] for row in model.selection_["candidates"]]
-    marked = [text.get_text() for text in ax.get_yticklabels() if text.get_text().endswith(" (chosen)")]
-    assert marked == [f"{model.selection_.reason.split(': highest')[0]} (chosen)"]
-
-
-def test_what_was_given_was_not_chosen():
-    model = DSTC(3, kernel="linear", sizes="balanced", **QUICK).fit(X)
-    with pytest.raises(ValueError, match=r'what=None: nothing was chosen there.*Leave a parameter at "auto"'):
-        plot_selection(model)
-    with pytest.raises(ValueError, match=r"what='n_clusters': nothing was chosen there, it was given. Chosen was: ker"):
-        plot_selection(DSTC(3, sizes="balanced", random_state=0).fit(X), what="n_clusters")
-    with pytest.raises(ValueError, match="what='lambda'; allowed are 'n_clusters', 'kernel' and None"):
-        plot_selection(model, what="lambda")
-
-
 # -- all -------------------------------------------------------------------------------------------------------------
 
 
 def test_given_axes_are_drawn_into_and_returned(related, shared):
-    for plot, model in [
-        (plot_task_relationship, related),
-        (plot_feature_covariance, shared[0]),
-        (plot_history, related),
-        (plot_selection, related),
-    ]:
+    for plot, model in [(plot_task_relationship, related), (plot_feature_covariance, shared[0])]:
         _, ax = plt.subplots()
         assert plot(model, ax) is ax
     figure, axes = plt.subplots(2, 2)
     panels = plot_tasks(related, X, NAMES[TASKS], axes)
     png(panels)
     assert panels.tolist() == axes.ravel()[:3].tolist()
-    assert len(plt.get_fignums()) == 5
+    assert len(plt.get_fignums()) == 3
     with pytest.raises(ValueError, match="axes has 1 axes for 3 tasks"):
         plot_tasks(related, X, NAMES[TASKS], figure.axes[0])
 
@@ -314,7 +253,7 @@ def test_only_what_was_learned_can_be_drawn(related, shared):
         plot_task_relationship(shared[0])
     with pytest.raises(TypeError, match="estimator is a DMTRC; only DMTFC learns a covariance of features"):
         plot_feature_covariance(related)
-    for plot in (plot_task_relationship, plot_feature_covariance, plot_history, plot_selection):
+    for plot in (plot_task_relationship, plot_feature_covariance):
         with pytest.raises(NotFittedError):
             plot(DMTRC(3))
     with pytest.raises(NotFittedError):
@@ -326,7 +265,6 @@ def test_a_loaded_model_gives_the_same_pictures(related, shared, tmp_path):
     model.save(tmp_path / "features")
     related.save(tmp_path / "related")
     loaded, loaded_features = mtclust.load(tmp_path / "related"), mtclust.load(tmp_path / "features")
-    for plot in (plot_task_relationship, plot_history, plot_selection):
-        assert png(plot(loaded)) == png(plot(related))
+    assert png(plot_task_relationship(loaded)) == png(plot_task_relationship(related))
     assert png(plot_feature_covariance(loaded_features)) == png(plot_feature_covariance(model))
     assert png(plot_tasks(loaded_features, frame)) == png(plot_tasks(model, frame))

@@ -33,7 +33,7 @@ MODULES = {
     "mtclust.scoring": ["task_scorer"],
     "mtclust.datasets": ["make_related_tasks", "load_digits_tasks"],
     "mtclust.exceptions": ["UncoupledWarning", "SmallTaskWarning", "DegenerateSolutionWarning"],
-    "mtclust.plotting": ["plot_task_relationship", "plot_feature_covariance", "plot_history", "plot_selection"],
+    "mtclust.plotting": ["plot_task_relationship", "plot_feature_covariance", "plot_tasks"],
     "mtclust.metrics": [],
     "mtclust.text": [],
     "mtclust.nuisance": [],

@@ -49,7 +49,7 @@ def test_labels_that_the_tasks_contradict_are_refused(solved):
     outcome, X, sample, index = solved
     shuffled = outcome.problem.point(np.random.default_rng(1).permutation(outcome.point.labels), outcome.point.Z)
     wrong = replace(outcome, point=shuffled, few_point=shuffled)
-    with pytest.warns(UncoupledWarning, match="contradict"):
+    with pytest.warns(UncoupledWarning, match="predicted clearly worse"):
         kept, decision = decide_coupling("auto", wrong, X, None, sample, index, SearchOptions())
     assert decision["decision"] == "none"
     assert decision["statistic"] > LARGEST_LOSS

@@ -8,6 +8,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import ndtri
 from scipy.stats import rankdata
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+from sklearn.metrics import silhouette_score
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.choose import number
@@ -140,7 +143,7 @@ def test_estimators_choose_the_number_of_clusters(n_clusters):
     model = DMTRC(n_clusters, kernel="linear", random_state=0).fit(X, tasks=tasks)
     chosen = model.selection_["n_clusters"]
     assert model.n_clusters_ == chosen["chosen"] == 3
-    assert chosen["reason"].startswith("3 explain most beyond rows without clusters")
+    assert chosen["reason"].startswith("3 clusters explain the most beyond what they explain in rows without")
     assert chosen["answer"].startswith("clusters")
     assert chosen["votes"][3] >= AGREEING
     assert chosen["gaps"][3] > chosen["gaps"][2] + 0.2
@@ -189,7 +192,7 @@ def test_tables_without_clusters_are_doubted(kind):
     assert choice.structure == "none"
     assert not choice.supported
     assert choice.answer.startswith("no structure beyond the columns")
-    with pytest.warns(ClusterNumberWarning, match="no structure beyond the columns .* is a weak choice"):
+    with pytest.warns(ClusterNumberWarning, match="no structure beyond the columns .* are a weak choice"):
         warn_of_choice(choice)
 
 
@@ -251,7 +254,7 @@ def test_it_is_said_when_the_data_do_not_decide():
     assert choice.reason.startswith("2, 3 or 6: the data do not decide")
     assert choice.reason.endswith("shown: 3")
     assert choice.plot().get_title() == "2, 3 or 6 clusters"
-    with pytest.warns(ClusterNumberWarning, match="2, 3 or 6 clusters: the data do not decide. n_clusters=3 is used"):
+    with pytest.warns(ClusterNumberWarning, match="2, 3 or 6 clusters: the data do not decide. 3 are shown"):
         warn_of_choice(choice)
 
 
@@ -260,9 +263,26 @@ def test_nothing_is_doubted_where_most_samples_agree(recwarn):
     warn_of_choice(choice)
     assert choice.decided
     assert choice.shown == [3]
-    assert choice.reason.endswith(f"next is {choice.runner_up}")
+    assert choice.reason.endswith(f"the next best number is {choice.runner_up}")
     assert not len(recwarn)
     assert choice_of(3, [3]).runner_up is None
+
+
+def test_a_silhouette_that_is_largest_for_another_number_is_doubt():
+    choice = choice_of(3, [2, 3, 4, 5], votes={3: 7}, silhouette=5)
+    assert not choice.decided
+    assert choice.shown == [3, 5] == choice.record["shown"]
+    assert choice.reason.startswith(
+        "3 or 5: the data do not decide (7 of 7 samples choose 3, the silhouette is largest"
+    )
+    assert choice_of(3, [2, 3, 4, 5], votes={3: 7}, silhouette=3).shown == [3]
+
+
+def test_the_silhouette_is_that_of_scikit_learn():
+    X, _ = make_blobs(90, centers=[[0, 0], [6, 0], [0, 6]], random_state=0)
+    labels = {C: KMeans(C, n_init=10, random_state=0).fit_predict(X) for C in range(2, 6)}
+    best = max(labels, key=lambda C: silhouette_score(X, labels[C]))
+    assert select_n_clusters(DSTC(), X, candidates=range(2, 6)).silhouette == best == 3
 
 
 def test_samples_disagree_where_two_clusters_begin_to_part():

@@ -49,7 +49,7 @@ def test_numbers_of_a_frame_can_be_declared_missing(plants, missing, dtype):
     empty = clustered(frame)
     frame["warm"] = frame["warm"].fillna(-999).astype("Int64").astype(dtype)
     found = clustered(frame, missing=missing)
-    assert "Missing values were filled in by the median of the task: warm (12)." in found.notes
+    assert "Missing values were filled in: warm (12 rows)." in found.notes
     np.testing.assert_array_equal(found.labels, empty.labels)
     assert adjusted_rand_score(kind, found.labels) > 0.7
     with pytest.warns(TableWarning, match=r"filled in: warm \(12 rows\)"):
@@ -61,7 +61,7 @@ def test_dates_of_a_frame_can_be_declared_missing(plants):
     frame["last"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(frame["wet"].round(), unit="D")
     frame.loc[::9, "last"] = pd.Timestamp("1900-01-01")
     found = clustered(frame, missing="1900-01-01")
-    assert "last (14)" in " ".join(found.notes)
+    assert "last (14 rows)" in " ".join(found.notes)
 
 
 def test_the_command_line_says_it_too(plants, tmp_path, capsys):

@@ -113,7 +113,7 @@ def test_the_other_methods(shops, tmp_path, capsys, method):
 def test_the_number_of_clusters_is_chosen_from_a_range(shops, tmp_path, capsys):
     assert fit(shops, tmp_path / "out", "--columns", "width,height", clusters="2-4") == 0
     printed = capsys.readouterr().out
-    assert "number of clusters 3 explain most" in " ".join(printed.split())
+    assert "number of clusters 3 clusters explain the most" in " ".join(printed.split())
     assert "Number of clusters" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
@@ -146,10 +146,10 @@ def test_missing_values_are_filled_in_and_told_or_refused_by_column(tmp_path, ca
     path = write_table(tmp_path / "shops.csv", rows)
     assert fit(path, tmp_path / "out", "--key", "customer", "--no-impute") == 1
     error = error_of(capsys)
-    assert "values are missing in: width (2 rows), colour (1 row). Let them be filled in (--impute: " in error
+    assert "values are missing in: width (2 rows) and colour (1 row). Let them be filled in (--impute: " in error
     assert not (tmp_path / "out").exists()
     assert fit(path, tmp_path / "out", "--key", "customer") == 0
-    told = "Missing values were filled in by the median of the task: width (2); by the shares of the task: colour (1)."
+    told = "Missing values were filled in: width (2 rows) and colour (1 row)."
     assert told in " ".join(capsys.readouterr().out.split())
 
 

@@ -190,5 +190,5 @@ def test_the_fifth_table_is_a_polars_frame_with_gaps():
     assert found.encoder.describe() == "2 numbers, 1 category"
     notes = " ".join(found.notes)
     assert f"coin ({COIN})" in notes
-    assert "filled in by the median of the task: spent (30) and visits (43)" in notes
+    assert "filled in: spent (30 rows) and visits (43 rows)" in notes
     assert pd.crosstab(kind, found.labels.to_numpy()).to_numpy().max(axis=1).sum() > 285

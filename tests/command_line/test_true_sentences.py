@@ -113,7 +113,7 @@ def test_a_column_that_decides_is_named_before_separation_is_spoken_of():
     text = " ".join(str(found.summary()).split())
     decides = [column for column, agreement in found.without.items() if agreement < 0.8]
     assert decides
-    assert text.index("Leaving out") < text.index("separation")
+    assert text.index("Leaving out") < text.index("a separation of")
     assert all(column in text for column in decides)
     assert report_content(found)["verdict"].startswith("Leaving out one column changes the clusters")
 
@@ -240,6 +240,32 @@ def test_where_there_are_no_clusters_no_differences_are_told():
     assert not content["compared"]
     assert content["relationship"] is None
     assert not found.tasks["particular"].str.contains(" as ").any()
+
+
+def test_higher_and_lower_are_those_of_the_averages_that_follow():
+    """In each of two firms the cluster has the higher value, over all rows the lower one."""
+    rng = np.random.default_rng(0)
+    firm, kind = np.repeat(["small", "large"], 100), np.repeat([0, 1, 0, 1], [80, 20, 20, 80])
+    frame = pd.DataFrame({"firm": firm, "capital": 9.0 * kind + rng.normal(size=200)})
+    frame["value"] = np.where(firm == "small", 500.0, 0.0) + 3.0 * kind + rng.normal(size=200)
+    found = mtclust.cluster(frame, "firm", 2, kernel="linear", center="task")
+    assert adjusted_rand_score(found.labels, kind) > 0.8
+    means = frame.groupby(found.labels.to_numpy())["value"].mean()
+    higher = found.labels[kind == 1].mode()[0]
+    assert means[higher] < means[1 - higher], "although it is higher in each firm"
+    for cluster, words in found.clusters["characterised_by"].items():
+        assert "value" not in words
+        assert ("higher" if cluster == higher else "lower") + " capital" in words
+
+
+def test_a_cluster_of_one_task_is_not_said_to_be_absent_in_every_other():
+    rng = np.random.default_rng(0)
+    kind = np.repeat([0, 1, 0, 1, 0, 2], 30)
+    frame = pd.DataFrame(9.0 * np.eye(3)[kind] + rng.normal(size=(180, 3)), columns=["a", "b", "c"])
+    found = mtclust.cluster(frame.assign(shop=np.repeat(["x", "y", "z"], 60)), "shop", 3, kernel="linear")
+    own = int(found.labels[kind == 2].iloc[0])
+    about = [sentence for sentence in report_content(found)["compared"] if f"luster {own} " in sentence]
+    assert about == [f"Cluster {own} is found only in z (50 % of the rows there)."]
 
 
 def test_of_two_clusters_a_difference_is_told_once():

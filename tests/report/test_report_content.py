@@ -21,7 +21,6 @@ from mtclust.app.report.content import (
     positions,
     report_content,
     share_intervals,
-    strongest_pair,
     task_relationship,
 )
 from mtclust.app.report.page import json_for_html
@@ -66,16 +65,6 @@ def test_effects_are_mean_differences_in_standard_deviations(sparse):
         expected = (part[own].mean() - part[~own].mean()) / part.std()
         assert best.effects[task] == pytest.approx(expected)
     assert (best.inside, best.outside) == pytest.approx((X[labels == 1, 2].mean(), X[labels != 1, 2].mean()))
-
-
-def test_what_only_one_task_has_is_particular_to_it():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 4))
-    tasks, labels = np.repeat([0, 1, 2], 100), np.tile(np.arange(2), 150)
-    X[labels == 0, 0] += 2.0
-    X[(labels == 0) & (tasks == 1), 3] += 2.0
-    traits = findings_of(X, tasks, labels, 3, 2).traits[0]
-    assert places(traits) == [(0, "all", None), (3, "task", 1)]
 
 
 def test_of_noise_only_what_differs_in_all_rows_together_is_said():
@@ -201,19 +190,9 @@ def test_long_names_of_tasks_are_told_apart_in_cautions():
     assert few.startswith("Tasks …No. 0…, …No. 1…, …No. 2… and 1 more have fewer than 5 rows per cluster")
 
 
-def test_the_closest_and_the_furthest_pair_are_not_told_where_all_are_equal():
+def test_groups_of_similar_tasks_are_named_where_there_are_several():
     model = SimpleNamespace(tasks_=np.array(["a", "b", "c", "d"]), n_clusters=2, n_clusters_=2)
     model.cluster_sizes_ = np.full((4, 2), 20)
-    equal = np.where(np.eye(4, dtype=bool), 1.0, 0.9104 + 1e-4 * np.arange(4))
-    assert strongest_pair(model, equal, [0, 1, 2, 3]) == "All pairs are equally close (0.91)."
-    matrix = np.array([[1, 0.9, 0.7, 0], [0.9, 1, 0.8, 0], [0.7, 0.8, 1, 0], [0, 0, 0, 1]])
-    assert strongest_pair(model, matrix, [3, 0, 1, 2]).endswith("(0.00).")
-    model.cluster_sizes_[3] = 1
-    said = strongest_pair(model, matrix, [3, 0, 1, 2])
-    assert said == "Closest: a and b (0.90). Furthest apart: a and c (0.70).", "a task of two rows is neither"
-    model.cluster_sizes_[2] = 1
-    assert strongest_pair(model, matrix, [3, 0, 1, 2]) == "Here: a and b (0.90)."
-    model.cluster_sizes_[2:] = 20
     model.task_groups_ = [["a", "b"], ["c"], ["d"]]
     assert groups_in_words(model) == "a and b; 2 tasks without a group"
     model.task_groups_ = [["a", "b", "c", "d"]]
@@ -272,7 +251,8 @@ def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
     assert content["headline"] == (
         "120 rows in 3 tasks (shop) were divided into 3 clusters, which a test does not confirm."
     )
-    assert "no clearer than those of data without clusters (separation −0.10" in content["verdict"]
+    assert "a separation of −0.10" in content["verdict"]
+    assert "no clearer than those of data without clusters" in " ".join(map(str, content["cautions"]))
     assert "No clear clusters" in [caution.title for caution in content["cautions"]]
 
 

@@ -128,7 +128,7 @@ def test_the_first_screen_needs_no_glossary(visit, clinic_report):
     text = head.inner_text()
     assert "480 rows in 3 tasks (clinic) fall into 8 clusters." in text
     assert "0: as in data without clusters, 1: they do not touch" in text
-    assert "refits on 50 % of the rows" in text
+    assert "samples of 50 % of the rows" in text
     assert "young and fit" in text
     for word in ("leave-one-out", "R²", "NMI", "silhouette", "λ", "coupling"):
         assert word not in text

@@ -30,7 +30,6 @@ from mtclust.app.words import (
     natural_order,
     percent,
     tasks_in_words,
-    trait_in_words,
 )
 from mtclust.core.tasks import strings_of
 from mtclust.estimators.stability import Stability, searched_anew
@@ -58,7 +57,7 @@ _COMPARED = 4
 #: columns that are left out one at a time to see whether one decides, of at most so many; rows that are then clustered
 _LEFT_OUT, _MOST_COLUMNS, _REFIT_ROWS = 6, 30, 600
 #: what a summary says about choices; the report says all
-_CHOSEN = ("number of clusters", "coupling of the tasks", "cluster sizes")
+_CHOSEN = ("number of clusters", "coupling of the tasks")
 #: how a user says which task rows belong to, in Python and on the command line
 _TASK_GIVEN = ("give the task of every row (task=[...])", "name the task of all rows (--task NAME)")
 
@@ -183,6 +182,20 @@ class Clustering:
             rows.X, rows.task_numbers, np.asarray(model.labels_), (len(model.tasks_), self.n_clusters),
             self.encoder.features, common=model.selection_.get("center") == "all", known=self.encoder.known(rows.table),
         )  # fmt: skip
+
+    @cached_property
+    def ids(self) -> str:
+        """Which clusters may not mean the same in all tasks, in words; empty where all do."""
+        return "" if self._rows is None else ids_in_words(self)
+
+    @property
+    def headline(self) -> str:
+        """What was found, in one sentence."""
+        facts, column = self.facts, self.encoder.task_column
+        rows = (
+            f"{facts.n_rows:,} rows in {facts.n_tasks} task{'s' * (facts.n_tasks != 1)}{f' ({column})' * bool(column)}"
+        )
+        return facts.headline(rows, ids_differ=bool(self.ids))
 
     def stability(self, n_refits: int = 10) -> Stability | None:
         """Cluster subsamples anew, and the rows without one column each, and see what stays the same.
@@ -337,11 +350,9 @@ class Clustering:
     def summary(self) -> Summary:
         """What was clustered, what was found and what to be careful about; ``print`` it."""
         model, facts = self.model, self.facts
-        of = f" ({self.encoder.task_column})" if self.encoder.task_column else ""
         title = (
-            f"{facts.n_rows:,} rows in {facts.n_tasks} task{'s' if facts.n_tasks != 1 else ''}{of}, by "
-            f"{self.encoder.describe()}: {self.n_clusters} cluster{'s' if self.n_clusters != 1 else ''} with "
-            f"{type(model).__name__}, {model.selection_.kernel} kernel"
+            f"{self.headline} They were clustered by {self.encoder.describe()} with {type(model).__name__} "
+            f"({model.selection_.kernel} kernel)."
         )
         header, table = sizes_table(model, facts)
         kept = self._rows is not None or "clusters" in self._kept
@@ -350,14 +361,20 @@ class Clustering:
             (spelled_out(shown_name(self.name(c), 40)), f"{percent(row['share'])}, {row['characterised_by']}")
             for c, (_, row) in enumerate(lines)
         ]
-        ids, compared = ("", []) if self._rows is None else (ids_in_words(self), compared_in_words(self, _COMPARED))
+        compared = [] if self._rows is None else compared_in_words(self, _COMPARED)
+        careful = cautions(model, self.warned, self.names, facts)
         found = [
             ("columns", columns_in_words(self.without) if facts.standing != "none" else ""),
             ("separation", facts.separated),
             ("stability", facts.stable),
         ]
         found += [("tasks", text) for text in compared]
-        chosen = [(what, f"{why if what == _CHOSEN[0] else f'{value}: {why}'}.") for what, value, why in choices(model)]
+        said = {"number of clusters"} if any("uncertain" in caution.title for caution in careful) else set()
+        chosen = [
+            (what, f"{why[0].upper()}{why[1:]}.")
+            for what, _, why in choices(model)
+            if what in _CHOSEN and what not in said
+        ]
         return Summary(
             spelled_out(title),
             header,
@@ -365,11 +382,11 @@ class Clustering:
             [
                 ("Clusters", clusters),
                 ("Found", [(name, text) for name, text in found if text]),
-                ("Chosen", [(what, text) for what, text in chosen if what in _CHOSEN]),
+                ("Chosen", chosen),
                 ("The table", [("note", note) for note in self.notes]),
             ],
-            [caution for caution in cautions(model, self.warned, self.names, facts) if caution.text != facts.separated],
-            [ids] if ids else [],
+            careful,
+            [self.ids] if self.ids else [],
         )
 
     def report(
@@ -490,10 +507,6 @@ class Clustering:
             if len(words[difference.task]) < 2:
                 said = difference_in_words(difference, "this task", self.name(difference.cluster))
                 words[difference.task].append(said)
-        for cluster, own in enumerate(self.findings.traits):
-            for trait in own:
-                if trait.task is not None:
-                    words[trait.task].append(f"{self.name(cluster)}: {trait_in_words(trait)}")
         columns["particular"] = ["; ".join(own) for own in words]
         frame = pandas.DataFrame(columns, index=pandas.Index([str(name) for name in model.tasks_], name="task"))
         return frame.iloc[natural_order(model.tasks_)]

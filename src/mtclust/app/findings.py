@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,11 @@ from mtclust.app.tables.columns import Feature
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: features listed per cluster: shared by the tasks (half as many if not by all), particular to one
-SHARED, PARTICULAR = 6, 4
+#: features listed per cluster, half as many if they do not hold in all tasks
+SHARED = 6
 #: smaller effects are not listed, in standard deviations
 LEAST_EFFECT = 0.3
-#: an effect particular to one task exceeds the other tasks' by this much
-LEAST_EXCESS = 0.6
-#: and by this many standard errors, since many features are looked at
+#: and effects of fewer standard errors, since many features are looked at
 _SURE = 3.5
 #: numbers of sums of features by task and cluster that are kept at once
 _MOST_SUMS = 20_000_000
@@ -208,7 +207,7 @@ class Findings:
         return self._best(cluster, effects, good, effects[task], "task", task)
 
     def _of_cluster(self, cluster: int) -> list[Trait]:
-        """What holds in all tasks, else in most, else in all rows together; and what only one task has."""
+        """What holds in all tasks, else in most, else in all rows together."""
         effects, errors = self.moments.effects(cluster)
         present = np.flatnonzero(~np.isnan(errors))
         if not len(present):
@@ -221,15 +220,20 @@ class Findings:
         found = self._best(cluster, effects, strong & (agreeing > 1 - 1e-9), mean, "all")
         found = found or self._between(cluster, effects)
         found = found or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
-        return (found or self._of_rows(cluster, effects)) + self._particular(cluster, effects, errors, present)
+        return found or self._of_rows(cluster, effects)
 
     def _best(
         self, cluster: int, effects: Array, good: NDArray[np.bool_], effect: Array, scope: str, task: int | None = None
     ) -> list[Trait]:
-        """The strongest of some features; that a word is missing says little."""
+        """The strongest of some features whose averages differ as the effect says; that a word is missing says little.
+
+        Where the shares of tasks differ, a cluster may be above the others in every task and below them on average.
+        """
         rank = np.where(good, effect if self._words else np.abs(effect), -np.inf)
-        best = [int(f) for f in np.argsort(-rank, kind="stable")[:SHARED] if rank[f] > 0]
-        return [self._trait(cluster, f, effects, float(effect[f]), scope, task) for f in best]
+        best = (int(f) for f in np.argsort(-rank, kind="stable") if rank[f] > 0)
+        traits = (self._trait(cluster, f, effects, float(effect[f]), scope, task) for f in best)
+        same = (trait for trait in traits if scope == "between" or (trait.inside - trait.outside) * trait.effect > 0)
+        return list(islice(same, SHARED))
 
     def _trait(self, cluster: int, f: int, effects: Array, effect: float, scope: str, task: int | None = None) -> Trait:
         """With the means of the known values over the rows inside and outside the cluster, of one task or of all."""
@@ -261,22 +265,6 @@ class Findings:
         strength = means[cluster] - others
         found = self._best(cluster, effects, np.ones(len(strength), dtype=bool), strength, "rows")[: SHARED // 2]
         return [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT] or found[:1]
-
-    def _particular(self, cluster: int, effects: Array, errors: Array, tasks: NDArray[np.intp]) -> list[Trait]:
-        """Effects of one task that the others do not have, the most striking first, a feature once."""
-        if len(tasks) < 2:
-            return []
-        here = effects[tasks]
-        elsewhere = (here.sum(axis=0) - here) / (len(tasks) - 1)
-        excess = (here - elsewhere) * np.sign(here)
-        good = (np.abs(here) >= 2 * LEAST_EFFECT) & (excess >= np.maximum(LEAST_EXCESS, _SURE * errors[tasks])[:, None])
-        good &= here > 0 if self._words else True
-        owners: dict[int, int] = {}
-        for place in np.argsort(-np.where(good, excess, -np.inf), axis=None, kind="stable")[: np.count_nonzero(good)]:
-            k, f = np.unravel_index(place, good.shape)
-            if len(owners) < PARTICULAR:
-                owners.setdefault(int(f), int(tasks[k]))
-        return [self._trait(cluster, f, effects, float(effects[t, f]), "task", t) for f, t in owners.items()]
 
 
 def id_agreement(X: Any, tasks: Labels, moments: Moments, *, common: bool) -> tuple[Array, Array, NDArray[np.bool_]]:
@@ -422,6 +410,8 @@ def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None)
         rows, others = sizes[task].sum(), np.delete(sizes, task, axis=0).sum()
         for cluster in range(C) if clusters is None else clusters:
             here, there = sizes[task, cluster], sizes[:, cluster].sum() - sizes[task, cluster]
+            if not here and np.count_nonzero(sizes[:, cluster]) == 1:
+                continue  # that it is found only elsewhere says it for all others
             ratio = np.log((here + 0.5) / (rows + 0.5)) - np.log((there + 0.5) / (others + 0.5))
             (down, up), (down_there, up_there) = _reaches(here, rows, z), _reaches(there, others, z)
             low, high = np.exp(ratio - np.hypot(down, up_there)), np.exp(ratio + np.hypot(up, down_there))

@@ -26,7 +26,7 @@ _DIRECTIONS = {
     "category": ("", "less often "),
 }
 #: what opens the description of a cluster that nothing sets apart in all tasks
-_SCOPES = {"most": "in most tasks: ", "rows": "in all rows together: ", "between": "in between: "}
+_SCOPES = {"most": "in most tasks: ", "rows": "in all rows together: ", "between": "between other clusters in "}
 #: a value that is smaller than this, relative to its column, is 0
 _ROUNDING = 1e-12
 #: features that a sentence about a cluster names, and words of a text
@@ -84,7 +84,7 @@ def figure(value: float) -> str:
 
 def two(value: Any, sign: str = "") -> str:
     """A number with two decimals and a proper minus; ``sign`` is a format of Python."""
-    return f"{float(value):{sign}.2f}".replace("-", "−")
+    return f"{float(value):{sign}z.2f}".replace("-", "−")
 
 
 def percent(share: float) -> str:
@@ -150,8 +150,9 @@ def trait_in_words(trait: Trait) -> str:
         return f"{feature.opposite} ({shares[0]}; others {shares[1]})"
     inside, outside = value_in_words(feature, trait.inside), value_in_words(feature, trait.outside)
     higher, lower = _DIRECTIONS.get(feature.kind, ("", ""))
-    way = "" if trait.scope == "between" else higher if trait.effect > 0 else lower
-    return f"{way}{feature.name} ({inside}; others {outside})"
+    if trait.scope == "between":
+        return f"{feature.name} ({inside})"
+    return f"{higher if trait.effect > 0 else lower}{feature.name} ({inside}; others {outside})"
 
 
 def cluster_in_words(found: Clustering, cluster: int) -> str:
@@ -167,7 +168,7 @@ def cluster_in_words(found: Clustering, cluster: int) -> str:
             if rows[task] and own:
                 parts.append(f"in {found.task_words[task]} {traits_in_words(own, _NAMED - 1)}")
         return "differs between tasks: " + "; ".join(parts)
-    shared = [trait for trait in findings.traits[cluster] if trait.scope != "task"]
+    shared = findings.traits[cluster]
     if not shared:
         return "nothing sets it apart from the other rows of its tasks"
     return _SCOPES.get(shared[0].scope, "") + traits_in_words(shared)
@@ -232,7 +233,7 @@ def columns_in_words(without: Mapping[str, float]) -> str:
     >>> columns_in_words({"age": 0.41, "income": 0.95})
     'Leaving out one column changes the clusters: age (agreement 0.41; 1: the same clusters, 0: chance).'
     """
-    deciding = [(value, shown_name(name)) for name, value in without.items() if value < _DECIDES]
+    deciding = [(value, shown_name(name)) for name, value in without.items() if round(value, 2) < _DECIDES]
     if not deciding or len(deciding) == len(without):
         return ""
     (value, name), *others = sorted(deciding)
@@ -282,7 +283,7 @@ def difference_in_words(difference: Difference, task: str, cluster: str) -> str:
     if share == 0:
         return f"{cluster} is absent in {task} ({percent(elsewhere)} of the rows elsewhere)"
     if elsewhere == 0:
-        return f"{cluster} is found only in {task} ({percent(share)} of its rows)"
+        return f"{cluster} is found only in {task} ({percent(share)} of the rows there)"
     more = share > elsewhere
     factor = max(share / elsewhere, elsewhere / share)
     if factor >= _ALMOST_ONLY:

@@ -445,9 +445,9 @@ def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[
 def _reason(tried: list[Candidate], best: Candidate | None = None) -> str:
     best = tried[0] if best is None else best
     other = next((candidate for candidate in tried if candidate is not best), None)
-    beside = "" if other is None else f"; next {other.name}, {other.score - best.score:+.2f}"
+    beside = "" if other is None else f" (next: {other.name}, {other.score - best.score:+.2f})"
     rest = "" if best is tried[0] else " but for tasks clustered apart, whose lead is small"
-    return f"{best.name}: highest score of {len(tried)} candidates{rest} (separation {best.separation:.2f}{beside})"
+    return f"{best.name}: highest score of {len(tried)} candidates{rest}{beside}"
 
 
 def _rng() -> np.random.Generator:

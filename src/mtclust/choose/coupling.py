@@ -58,8 +58,9 @@ def decide_coupling(
     kept = loss <= LARGEST_LOSS
     decision = CouplingDecision(
         "full" if kept else "none",
-        f"the tasks' own rows {'do not ' if kept else ''}contradict the coupled labels (separation {together:.2f} "
-        f"together, {apart:.2f} apart)",
+        "within tasks, left-out rows are predicted "
+        + ("as well by coupled labels as by" if kept else "clearly worse by coupled labels than by")
+        + " those of every task alone",
         loss,
         _by_task(X, tasks, both, C, index.names[sample.tasks].tolist()),
         _similarity_of_nearest(outcome),
@@ -88,12 +89,10 @@ def _decision_of_candidates(choice: Choice, outcome: Outcome) -> CouplingDecisio
     """What the choice of labels says of the coupling."""
     together = next((own for own in choice.tried if not own.is_apart), choice.best)
     apart = choice.apart if choice.apart is not None else choice.best
-    figures = f"score {together.score - apart.score:+.2f} together against apart"
-    coupled = outcome.few.coupling.learns
-    reason = f"labels of every task alone have the highest score ({figures})"
-    if coupled:
-        reason = f"labels that tasks share have the highest score, or nearly so ({figures})"
-    else:
+    lead, coupled = together.score - apart.score, outcome.few.coupling.learns
+    than = "higher than" if lead >= 0 else "hardly lower than" if coupled else "clearly lower than"
+    reason = f"labels found in all tasks together score {than} those of every task alone ({lead:+.2f})"
+    if not coupled:
         _warn(reason)
     return CouplingDecision(
         "full" if coupled else "none", reason, apart.score - together.score,

@@ -11,7 +11,8 @@ answers all three questions:
 - *How many?* The C with the largest g(C) − COST·√max g·C: a further cluster has to explain clearly more than it would
   without clusters. Rows are seen around the mean of all and around the means of their tasks; the larger gap counts.
 - *Is that certain?* The same is asked of half-samples. The number that all rows and half-samples choose most often is
-  taken; where too few agree, the data do not decide.
+  taken; where too few agree, or where the silhouette of the same k-means clusters is largest for another number, the
+  data do not decide.
 - *Is there anything?* The largest g(C) has to exceed its spread over rows without clusters by far.
 
 Rows without clusters have the shifts between tasks as well: these count for nothing. Nothing depends on
@@ -21,7 +22,7 @@ Rows without clusters have the shifts between tasks as well: these count for not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,6 +34,7 @@ from scipy.fft import dct
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 from scipy.stats import rankdata
+from sklearn.metrics import silhouette_score
 
 from mtclust.choose.record import NumberOfClusters
 from mtclust.choose.settings import sample_rows
@@ -42,7 +44,7 @@ from mtclust.core.labels import offsets_of, rows_of_tasks
 from mtclust.core.tasks import TaskIndex, index_tasks
 from mtclust.core.validation import split_task_column
 from mtclust.exceptions import ClusterNumberWarning
-from mtclust.util.messages import phase, warn_user
+from mtclust.util.messages import option, phase, warn_user
 from mtclust.util.system import one_blas_thread, require
 
 if TYPE_CHECKING:
@@ -82,6 +84,8 @@ class ClusterNumberChoice:
         How often all rows and six half-samples choose each number.
     structure : {"clusters", "none"}
         Whether the gap is clear, or no larger than chance makes it.
+    silhouette : int or None
+        The number of clusters whose mean silhouette is largest.
 
     Examples
     --------
@@ -99,6 +103,7 @@ class ClusterNumberChoice:
     gap: Array
     votes: dict[int, int] = field(default_factory=dict)
     structure: Literal["clusters", "none"] = "clusters"
+    silhouette: int | None = None
 
     @property
     def score(self) -> Array:
@@ -112,13 +117,15 @@ class ClusterNumberChoice:
 
     @property
     def decided(self) -> bool:
-        """Whether the samples agree on the number."""
-        return not self.votes or self.votes.get(self.n_clusters, 0) >= AGREEING
+        """Whether the samples and the silhouette agree on the number."""
+        agreed = not self.votes or self.votes.get(self.n_clusters, 0) >= AGREEING
+        return agreed and self.silhouette in (None, self.n_clusters)
 
     @property
     def shown(self) -> list[int]:
         """The numbers that the data do not decide between; the number itself where they do."""
-        return [self.n_clusters] if self.decided else sorted({self.n_clusters, *self.votes})
+        named = {self.n_clusters} if self.decided else {self.n_clusters, self.silhouette, *self.votes}
+        return sorted(number for number in named if number is not None)
 
     @property
     def runner_up(self) -> int | None:
@@ -146,17 +153,24 @@ class ClusterNumberChoice:
         samples = sum(self.votes.values())
         votes = f"{self.votes.get(self.n_clusters, 0)} of {samples} samples choose {self.n_clusters}"
         if not self.decided:
-            return f"{_either(self.shown)}: the data do not decide ({votes}); shown: {self.n_clusters}"
-        words = f"{self.n_clusters} explain most beyond rows without clusters, less what every cluster costs"
-        return words + (f"; {votes}" if samples else "") + (f"; next is {self.runner_up}" if self.runner_up else "")
+            other = (
+                f", the silhouette is largest for {self.silhouette}"
+                if self.silhouette not in (None, self.n_clusters)
+                else ""
+            )
+            return f"{_either(self.shown)}: the data do not decide ({votes}{other}); shown: {self.n_clusters}"
+        words = f"{self.n_clusters} clusters explain the most beyond what they explain in rows without clusters"
+        next_best = f"; the next best number is {self.runner_up}" if self.runner_up else ""
+        return words + (f"; {votes}" if samples else "") + next_best
 
     @property
     def record(self) -> NumberOfClusters:
         """The entry of ``selection_``."""
         gaps = dict(zip(self.candidates, self.gap.tolist()))
         return NumberOfClusters(
-            self.n_clusters, self.reason, gaps, self.runner_up, dict(self.votes), self.structure, self.answer
-        )
+            self.n_clusters, self.reason, gaps, self.runner_up, dict(self.votes), self.structure, self.answer,
+            self.shown,
+        )  # fmt: skip
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the gap, and the gap less what clusters cost, against the number of clusters; returns the axes.
@@ -291,7 +305,12 @@ def _chosen(rows: Array, offsets: Offsets, numbers: list[int]) -> ClusterNumberC
             votes[fewer[int(_score(own.max(axis=0), fewer).argmax())]] += 1
     best = max(votes, key=lambda C: (votes[C], score[C]))
     clear = bool(np.any(gaps.max(axis=1) > CLEAR * spread))
-    return ClusterNumberChoice(best, numbers, gap, dict(sorted(votes.items())), "clusters" if clear else "none")
+    X = _frames(rows, offsets)[int(gaps.max(axis=1).argmax())]
+    silhouettes = {C: _silhouette(X, labels) for C, (labels, _) in zip(possible, _clusters(X, possible))}
+    return ClusterNumberChoice(
+        best, numbers, gap, dict(sorted(votes.items())), "clusters" if clear else "none",
+        max(silhouettes, key=lambda C: silhouettes[C]),
+    )  # fmt: skip
 
 
 def _gaps(rows: Array, offsets: Offsets, numbers: list[int], seeds: Iterable[int]) -> tuple[Array, Array]:
@@ -302,27 +321,40 @@ def _gaps(rows: Array, offsets: Offsets, numbers: list[int], seeds: Iterable[int
 
 
 def _left_within(rows: Array, offsets: Offsets, numbers: list[int]) -> Array:
-    """The logarithm of W(C)/W(1), around the mean of all rows and, where there are several, around those of tasks."""
+    """The logarithm of W(C)/W(1) in every frame (row) for every number."""
+    left = [[part for _, part in _clusters(X, numbers)] for X in _frames(rows, offsets)]
+    return np.log(np.maximum(left, 1e-9))
+
+
+def _frames(rows: Array, offsets: Offsets) -> list[Array]:
+    """Rows around the mean of all and, where there are several, around those of tasks, in their leading directions."""
     frames, sizes = [rows - rows.mean(axis=0)], np.diff(offsets)
     if len(sizes) > 1:
         means = np.add.reduceat(rows, offsets[:-1], axis=0) / sizes[:, None]
         frames.append(rows - np.repeat(means, sizes, axis=0))
-    left = np.zeros((len(frames), len(numbers)))
-    for frame, centred in enumerate(frames):
-        X = centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIRECTIONS:]
-        total, tree = max(float(np.sum(X**2)), np.finfo(float).tiny), ward(X)
-        for place, C in enumerate(numbers):
-            labels = fcluster(tree, C, "maxclust") - 1
-            for _ in range(30):
-                z = indicators(labels, C)
-                counts = np.maximum(z.sum(axis=0), 1e-9)
-                means = z.T @ X / counts[:, None]
-                squares = np.einsum("cd,cd->c", means, means)
-                last, labels = labels, (squares - 2 * X @ means.T).argmin(axis=1)
-                if np.array_equal(last, labels):
-                    break
-            left[frame, place] = 1.0 - float(counts @ squares) / total
-    return np.log(np.maximum(left, 1e-9))
+    return [centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIRECTIONS:] for centred in frames]
+
+
+def _clusters(X: Array, numbers: list[int]) -> Iterator[tuple[NDArray[np.int64], float]]:
+    """Labels of k-means from Ward's tree and W(C)/W(1), for every number C."""
+    total, tree = max(float(np.sum(X**2)), np.finfo(float).tiny), ward(X)
+    for C in numbers:
+        labels = fcluster(tree, C, "maxclust") - 1
+        for _ in range(30):
+            z = indicators(labels, C)
+            counts = np.maximum(z.sum(axis=0), 1e-9)
+            means = z.T @ X / counts[:, None]
+            squares = np.einsum("cd,cd->c", means, means)
+            last, labels = labels, (squares - 2 * X @ means.T).argmin(axis=1)
+            if np.array_equal(last, labels):
+                break
+        yield labels, 1.0 - float(counts @ squares) / total
+
+
+def _silhouette(X: Array, labels: NDArray[np.int64]) -> float:
+    """The mean silhouette; −1 for a single cluster."""
+    several = 1 < len(np.unique(labels)) < len(labels)
+    return float(silhouette_score(X, labels)) if several else -1.0
 
 
 def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
@@ -391,18 +423,18 @@ def warn_of_choice(choice: ClusterNumberChoice) -> None:
     if not choice.supported:
         message = (
             f"No number of clusters {tried} explains more than it does in rows without clusters (no structure beyond "
-            f"the columns and their correlations); n_clusters={choice.n_clusters} is a weak choice."
+            f"the columns and their correlations); {choice.n_clusters} clusters are a weak choice."
         )
     elif not choice.decided:
         message = (
-            f"{_either(choice.shown)} clusters: the data do not decide. n_clusters={choice.n_clusters} is used; give a "
-            "number if you know it."
+            f"{_either(choice.shown)} clusters: the data do not decide. {choice.n_clusters} are shown; give a number "
+            f"if you know it ({option('n_clusters')})."
         )
     elif choice.at_end:
         more = "more" if choice.n_clusters == choice.candidates[-1] else "fewer"
         message = (
-            f"n_clusters={choice.n_clusters} stands at the end of the range that was tried ({tried}); there may be "
-            f"{more} clusters. Try a wider range."
+            f"{choice.n_clusters} clusters are the end of the range that was tried ({tried}); there may be {more}. Try "
+            f"a wider range ({option('n_clusters')})."
         )
     else:
         return

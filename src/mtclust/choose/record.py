@@ -133,6 +133,8 @@ class NumberOfClusters(Record):
         How often all rows and half-samples choose each number.
     structure, answer : str
         What the data look like, as a word and as a sentence.
+    shown : list of int or None
+        The numbers that the data do not decide between; the number itself where they do.
 
     Examples
     --------
@@ -147,6 +149,7 @@ class NumberOfClusters(Record):
     votes: dict[Any, Any] | None = None
     structure: str | None = None
     answer: str | None = None
+    shown: list[int] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -371,7 +371,7 @@ def selection_of(params: Params, settings: Settings, sample: Sample, names: NDAr
     )
 
 
-_FREE_SIZES = SizesChoice("free", "whatever sizes the chosen labels have")
+_FREE_SIZES = SizesChoice("free", "they follow from the labels that were chosen")
 _FRAME_IN_WORDS = {
     "task": "every task around its own centre: tasks may be shifted against each other, and have all clusters",
     "all": "all tasks in one frame: the levels of the tasks count, and a task may lack clusters",

@@ -12,9 +12,6 @@ from sklearn.datasets import load_digits
 
 from mtclust.core.tasks import split_by_task
 
-#: the grey levels of the bundled images are 0..16
-_WHITE = 16.0
-
 
 @dataclass(frozen=True, repr=False)
 class TaskData:
@@ -165,7 +162,7 @@ def load_digits_tasks(
             ids.append(np.full(size, task))
     rows = np.concatenate(chosen)
     return TaskData(
-        data=bunch.data[rows] / _WHITE,
+        data=bunch.data[rows] / 16.0,  # the grey level of white
         target=bunch.target[rows].astype(np.int64),
         tasks=np.concatenate(ids),
         target_names=tuple(str(digit) for digit in range(10)),

@@ -6,7 +6,7 @@ chunks, and ``base`` holds the position of the chunk's first row of every task.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,10 +83,6 @@ def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRo
     return TableRows(rows, offsets, own, reading.shift)
 
 
-def tasks_in(source: TableRows | MappedRows) -> NDArray[np.int64]:
-    return np.flatnonzero(np.diff(source.offsets))
-
-
 def pick(raw: Any, task_numbers: NDArray[Any], reading: Reading, where: Positions) -> NDArray[Any]:
     """Some rows of a chunk, by their places in the order of its tasks."""
     chosen = by_task(task_numbers, reading)[0][where]
@@ -160,7 +156,7 @@ def features_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, dtype: A
     source = source_of(raw, task_numbers, reading)
     order = by_task(task_numbers, reading)[0]
     result = np.empty((len(task_numbers), source.n_features), dtype=dtype)
-    for task in tasks_in(source):
+    for task in np.flatnonzero(np.diff(source.offsets)):
         first = int(source.offsets[task])
         for begin, end, block in source.blocks(int(task)):
             result[order[first + begin : first + end]] = block
@@ -195,12 +191,8 @@ def unusable(raw: Any, reading: Reading) -> str | None:
 
 
 def merge_sums(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
-    sums, grams, largest = (part.copy() for part in parts[0])
-    for more, squares, norms in parts[1:]:
-        sums += more
-        grams += squares
-        np.maximum(largest, norms, out=largest)
-    return sums, grams, largest
+    sums, grams, largest = zip(*parts)
+    return sum(sums[1:], sums[0]), sum(grams[1:], grams[0]), np.max(largest, axis=0)
 
 
 @dataclass(frozen=True)
@@ -213,11 +205,6 @@ class Models:
     steps: NDArray[np.int64]
 
 
-def light_moments(own: Moments) -> Moments:
-    """The moments without the Gram matrices, which no row needs."""
-    return Moments(own.sizes, own.mean, own.total, np.zeros((own.n_tasks, 0, 0)), own.scale, own.largest, own.offset)
-
-
 def features_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]:
     """Features of some rows of a task that were picked."""
     if reading.features is not None and reading.features.projection is not None:
@@ -226,24 +213,28 @@ def features_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Proposed:
-    """Labels of a chunk by prices alone, sorted by task, with what settling them takes."""
+class ChunkLabels:
+    """Labels of a chunk, sorted by task, with class sums; until they are settled, also gaps and cluster sizes."""
 
     offsets: NDArray[np.int64]
     labels: NDArray[Any]
+    sums: dict[int, Array]
     gaps: Array
     counts: NDArray[np.int64]
-    sums: dict[int, Array]
+
+    def named(self, new_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The labels after clusters were given new ids (m × C)."""
+        return new_ids[tasks_of_rows(self.offsets), self.labels]
 
 
-def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Models) -> Proposed:
+def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Models) -> ChunkLabels:
     """Give every row the cluster of highest score − price."""
     from mtclust.core import compiled
 
     source, (m, r, C) = source_of(raw, task_numbers, reading), models.W.shape
     labels, gaps = np.full(len(task_numbers), -1, dtype=np.int32), np.empty(len(task_numbers))
     counts, sums = np.zeros((m, C), dtype=np.int64), {}
-    for task in tasks_in(source).tolist():
+    for task in np.flatnonzero(np.diff(source.offsets)).tolist():
         weights, constant = models.moments.on_raw(task, models.W[task])
         first, sums[task] = int(source.offsets[task]), np.zeros((C, r))
         for begin, end, block in source.blocks(task):
@@ -251,11 +242,11 @@ def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Mode
             none, prices = np.full(end - begin, -1, dtype=np.int32), models.prices[task] - constant
             compiled.choose(scores_of(block, weights), prices, labels[rows], gaps[rows], counts[task])
             compiled.move_sums(block, none, labels[rows], sums[task])
-    return Proposed(source.offsets, labels.astype(np.min_scalar_type(-C)), gaps, counts, sums)
+    return ChunkLabels(source.offsets, labels.astype(np.min_scalar_type(-C)), sums, gaps, counts)
 
 
 def overview(
-    proposed: Proposed, base: Positions, steps: NDArray[np.int64]
+    proposed: ChunkLabels, base: Positions, steps: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], dict[int, Array]]:
     """Cluster sizes, and some of the gaps of every task."""
     gaps = {}
@@ -270,13 +261,13 @@ NearRows = tuple[Positions, NDArray[Any], Array, Array]
 
 
 def near(
-    raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, models: Models, proposed: Proposed,
+    raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, models: Models, proposed: ChunkLabels,
     margins: dict[int, float],
 ) -> dict[int, NearRows]:  # fmt: skip
     """The rows of some tasks whose gap is no larger than a margin."""
     source = source_of(raw, task_numbers, reading)
     found = {}
-    for task in set(tasks_in(source).tolist()) & set(margins):
+    for task in set(np.flatnonzero(np.diff(source.offsets)).tolist()) & set(margins):
         part = slice(int(source.offsets[task]), int(source.offsets[task + 1]))
         rows = np.flatnonzero(proposed.gaps[part] <= margins[task])
         scores = scores_of(source.take(task, rows), models.moments.on_raw(task, models.W[task])[0])
@@ -284,21 +275,8 @@ def near(
     return found
 
 
-@dataclass(frozen=True)
-class ChunkLabels:
-    """Labels of a chunk, sorted by task, and their class sums."""
-
-    offsets: NDArray[np.int64]
-    labels: NDArray[Any]
-    sums: dict[int, Array]
-
-    def named(self, new_ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The labels after clusters were given new ids (m × C)."""
-        return new_ids[tasks_of_rows(self.offsets), self.labels]
-
-
 def finish_labels(
-    raw: Any, task_numbers: NDArray[Any], reading: Reading, proposed: Proposed, changes: tuple[Positions, Positions]
+    raw: Any, task_numbers: NDArray[Any], reading: Reading, proposed: ChunkLabels, changes: tuple[Positions, Positions]
 ) -> ChunkLabels:
     """The labels after some rows near a boundary, in the order of the chunk's tasks, were given theirs."""
     from mtclust.core import compiled
@@ -311,7 +289,7 @@ def finish_labels(
         rows, after = changes[0][mine], changes[1][mine].astype(np.int32)
         compiled.move_sums(source.take(task, rows - offsets[task]), labels[rows], after, sums[task])
         labels[rows] = after
-    return ChunkLabels(offsets, labels.astype(proposed.labels.dtype), sums)
+    return replace(proposed, labels=labels.astype(proposed.labels.dtype), sums=sums, gaps=np.empty(0))
 
 
 def outcome(new: ChunkLabels, old: ChunkLabels | None, new_ids: NDArray[np.int64]) -> tuple[dict[int, Array], int]:

@@ -21,8 +21,6 @@ T = TypeVar("T")
 #: seconds in which no worker does anything after which a fit gives up; ``mtclust.patience`` of Dask's configuration
 #: changes it
 PATIENCE = 60.0
-#: seconds between two looks at the state of the cluster
-_LOOK = 1.0
 #: seconds after which what a worker said of itself is old
 _SILENCE = 10.0
 #: states of a step that is being run or whose data are on their way
@@ -32,11 +30,10 @@ _FAN_IN = 16
 
 
 class Engine:
-    """Runs delayed steps; ``report`` is told in words what was done."""
+    """Runs delayed steps."""
 
-    def __init__(self, report: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self) -> None:
         self._dask = require("dask", "dask")
-        self.report = report
         self.client = _current_client(self._dask)
         self._limits: dict[str, int] = {}
         self.patience = float(self._dask.utils.parse_timedelta(self._dask.config.get("mtclust.patience", PATIENCE)))
@@ -112,7 +109,7 @@ class Engine:
         moved, done = time.monotonic(), 0
         while True:
             try:
-                distributed.wait(futures, timeout=_LOOK)
+                distributed.wait(futures, timeout=1.0)
                 return
             except (TimeoutError, distributed.TimeoutError):
                 pass

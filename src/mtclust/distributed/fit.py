@@ -19,6 +19,7 @@ from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, chunks_named, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, over_chunks, picked
 from mtclust.rows.features import FeatureMap, held_as, source_of
+from mtclust.util.messages import phase, reporting
 from mtclust.util.system import require
 
 if TYPE_CHECKING:
@@ -163,22 +164,17 @@ def fit_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
     """Cluster the rows of a Dask collection; see :meth:`MultitaskClusterer.fit`."""
     params = estimator._read_params()
     _check_possible(params)
-    name = type(estimator).__name__
-    engine = Engine((lambda text: print(f"[{name}] {text}", flush=True)) if estimator.verbose else lambda text: None)
+    engine = Engine()
     table = read(engine, estimator, X, tasks, reset=True)
-    with chunks_named(engine, table):
-        return _fit(estimator, params, engine, table, X, tasks)
-
-
-def _fit(estimator: MultitaskClusterer, params: Params, engine: Engine, table: Table, X: Any, tasks: Any) -> Any:
-    layout = lay_out(engine, table)
-    n = int(layout.sizes.sum())
-    engine.report(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks")
-    if n <= ALL_ROWS:
-        return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
-    rows, none = ChunkedTable(engine, table, layout), np.empty(0, dtype=np.int64)
-    index = ChunkedIndex(layout.names, none, none, layout.offsets, table=rows)
-    return estimator._fit_rows(params, rows, rows_by_task(params, rows, index), "primal")
+    with reporting(estimator), chunks_named(engine, table):
+        layout = lay_out(engine, table)
+        n = int(layout.sizes.sum())
+        with phase(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks"):
+            if n <= ALL_ROWS:
+                return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
+            rows, none = ChunkedTable(engine, table, layout), np.empty(0, dtype=np.int64)
+            index = ChunkedIndex(layout.names, none, none, layout.offsets, table=rows)
+            return estimator._fit_rows(params, rows, rows_by_task(params, rows, index), "primal")
 
 
 def _check_possible(params: Params) -> None:
@@ -201,7 +197,6 @@ def _fit_gathered(estimator: MultitaskClusterer, engine: Engine, X: Any, tasks: 
     """So few rows that the search would be run on all of them anyway."""
     da = require("dask.array", "dask")
     X, tasks = (engine.gather([item])[0] if hasattr(item, "__dask_graph__") else item for item in (X, tasks))
-    engine.report(f"up to {ALL_ROWS} rows are fitted here, in memory")
     estimator.fit(X, tasks=tasks)
     for name in ("labels_", "single_task_labels_", "probabilities_", "outlier_scores_"):
         values = getattr(estimator, name)
@@ -214,27 +209,19 @@ def scores_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any
     """``decision_function`` as a Dask array with the chunks of X, computed when it is asked for."""
     engine = Engine()
     table = read(engine, estimator, X, tasks, reset=False)
-    if table.ids is None and table.given is not None and np.ndim(table.given) > 0:
-        lengths = lengths_of(engine, table)
-        ends = np.cumsum(lengths)
-        ids: list[Any] = np.split(task_ids(table.given, sum(lengths)), ends[:-1])
-    else:
-        lengths = lengths_of(engine, table)
-        ids = [table.given] * len(lengths) if table.ids is None else table.ids
+    lengths = lengths_of(engine, table)
+    ids: list[Any] = [table.given] * len(lengths) if table.ids is None else table.ids
+    if table.ids is None and np.ndim(table.given) > 0:
+        ids = np.split(task_ids(table.given, sum(lengths)), np.cumsum(lengths)[:-1])
     reading = engine.constant(chunk.Reading(1, table.dtype, table.columns))
     model, names = engine.constant(estimator._model), engine.constant(estimator.tasks_)
     da = require("dask.array", "dask")
     width = estimator._model.intercept.shape[1]
-    return da.concatenate(
-        [
-            da.from_delayed(
-                engine.step(_scores, part, own, reading, model, names, f"chunk {k} of {len(lengths)}"),
-                (n, width),
-                float,
-            )
-            for k, (part, own, n) in enumerate(zip(table.parts, ids, lengths))
-        ]
-    )
+    steps = [
+        engine.step(_scores, part, own, reading, model, names, f"chunk {k} of {len(lengths)}")
+        for k, (part, own) in enumerate(zip(table.parts, ids))
+    ]
+    return da.concatenate([da.from_delayed(step, (n, width), float) for step, n in zip(steps, lengths)])
 
 
 def _scores(

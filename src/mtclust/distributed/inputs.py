@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def _read_frame(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: An
         if column not in columns:
             raise ValueError(f"task_column={column!r} is not a column of X; its columns are {columns}.")
         columns.remove(column)
-        ids = [engine.step(_column, part, column) for part in parts]
+        ids = [engine.step(operator.getitem, part, column) for part in parts]
     dtypes = [X.dtypes[name] for name in columns]
     wrong = [name for name, kind in zip(columns, dtypes) if getattr(kind, "kind", "O") not in "fiub"]
     if wrong or not columns:
@@ -117,13 +118,9 @@ def _read_frame(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: An
     return table if column is not None else _with_tasks(table, tasks)
 
 
-def _column(part: Any, name: Any) -> NDArray[Any]:
-    return np.asarray(part[name])
-
-
 def _with_tasks(table: Table, tasks: Any) -> Table:
     if not is_dask(tasks):
-        return Table(**{**vars(table), "given": tasks})
+        return replace(table, given=tasks)
     if getattr(tasks, "ndim", 1) == 2 and tasks.shape[1] == 1:
         tasks = tasks[:, 0]
     if getattr(tasks, "ndim", 1) != 1:
@@ -138,7 +135,7 @@ def _with_tasks(table: Table, tasks: Any) -> Table:
             f"tasks has {len(ids)} chunks but X has {len(table.parts)}, and their lengths are not known. Give both "
             "from one data frame (task_column), or call compute_chunk_sizes() on both."
         )
-    return Table(**{**vars(table), "ids": ids})
+    return replace(table, ids=ids)
 
 
 def _check_lengths(ids: list[int], rows: list[int]) -> None:
@@ -217,7 +214,7 @@ def lay_out(engine: Engine, table: Table) -> Layout:
     if table.ids is None:
         return _layout_of_given(engine, lengths_of(engine, table), table.given)
     encoded = engine.keep([engine.step(_encode, part) for part in table.ids])
-    found = engine.gather([engine.step(_without_codes, part) for part in encoded])
+    found = engine.gather([engine.step(operator.itemgetter(slice(3)), part) for part in encoded])
     lengths = [sum(counts) for _, counts, _ in found]
     if not table.one_table and table.lengths != lengths:
         _check_lengths(lengths, lengths_of(engine, table))
@@ -247,7 +244,7 @@ def _layout_of_given(engine: Engine, lengths: list[int], given: Any) -> Layout:
     ends = np.cumsum(lengths)
     pieces = np.split(index.task_numbers.astype(_code_type(index.n_tasks)), ends[:-1])
     if index.n_tasks == 1:
-        task_numbers = [engine.step(_one_task, n) for n in lengths]
+        task_numbers = [engine.step(np.zeros, n, np.uint8) for n in lengths]
     else:
         task_numbers = [engine.constant(piece) for piece in pieces]
     counts = np.stack([np.bincount(piece, minlength=index.n_tasks) for piece in pieces]).astype(np.int64)
@@ -260,10 +257,6 @@ def _base(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _code_type(n_tasks: int) -> Any:
     return np.min_scalar_type(max(n_tasks - 1, 0))
-
-
-def _one_task(n: int) -> NDArray[Any]:
-    return np.zeros(n, dtype=np.uint8)
 
 
 def _encode(part: Any) -> tuple[NDArray[Any], list[int], tuple[int, int], NDArray[Any]]:
@@ -281,10 +274,6 @@ def _distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Distinct ids and the place of every id among them."""
     index = index_tasks(ids, len(ids))
     return index.names, index.task_numbers
-
-
-def _without_codes(encoded: tuple[Any, ...]) -> tuple[Any, ...]:
-    return encoded[:3]
 
 
 def _recode(encoded: tuple[Any, ...], places: NDArray[Any]) -> NDArray[Any]:

@@ -8,7 +8,6 @@ applied wherever labels are read.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -33,13 +32,11 @@ from mtclust.rows.boundary import (
 )
 from mtclust.rows.moments import Data, Moments, RawSums, combine, far_from_zero
 from mtclust.rows.passes import TaskLabels, first_prices, move_sums
+from mtclust.util.messages import phase
 from mtclust.util.system import require
 
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
-
-#: by how much more rows are fetched where those that are tried first do not do
-_MORE = 2
 
 
 @dataclass
@@ -78,9 +75,6 @@ class ChunkedRows:
         """One step per chunk on its features; arguments that are lists have one entry per chunk."""
         return over_chunks(self.engine, self.parts, self.layout.task_numbers, function, *arguments)
 
-    def _bases(self) -> list[Any]:
-        return list(self.layout.base)
-
     # -- rows and moments ----------------------------------------------------------------------------------------
 
     def take(self, task: int, positions: Positions) -> NDArray[Any]:
@@ -98,11 +92,10 @@ class ChunkedRows:
         ]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
-        begin, sizes = time.perf_counter(), self.layout.sizes
-        steps = self._over_chunks(chunk.sums_of, self._part_reading)
-        sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
+        sizes, steps = self.layout.sizes, self._over_chunks(chunk.sums_of, self._part_reading)
+        with phase(f"sums of {self.offsets[-1]} rows in {len(self.parts)} chunks"):
+            sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
         require_finite(grams)
-        self._say(f"sums and Gram matrices of {self.offsets[-1]} rows in {len(self.parts)} chunks", begin)
         means = sums / sizes[:, None]
         spreads = np.sqrt(np.maximum(np.einsum("irr->ir", grams) / sizes[:, None] - means**2, 0.0))
         if centre and self.shift is None and self.parts is self.raw and far_from_zero(means, spreads):
@@ -120,9 +113,6 @@ class ChunkedRows:
         move_sums(rows, np.full(len(labels), -1, dtype=np.int32), labels, sums)
         return sums
 
-    def _say(self, what: str, begin: float) -> None:
-        self.engine.report(f"{what}: {time.perf_counter() - begin:.1f} s")
-
     # -- the batch step ------------------------------------------------------------------------------------------
 
     def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
@@ -134,16 +124,22 @@ class ChunkedRows:
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         assert len(tasks) == len(labels), "a pass over the chunks labels all tasks"
-        start, own, engine, sizes = time.perf_counter(), chunked(labels), self.engine, data.moments.sizes
+        self.n_passes += 1
+        with phase(f"pass {self.n_passes}"):
+            return self._relabel(data, W, chunked(labels), tasks)
+
+    def _relabel(self, data: Data, W: Array, own: list[ChunkedTaskLabels], tasks: list[int]) -> int:
+        engine, sizes = self.engine, data.moments.sizes
         prices = np.stack([task.prices for task in own])
         steps = np.array([gap_step(int(n)) for n in sizes])
-        models = engine.constant(chunk.Models(chunk.light_moments(data.moments), W, prices.copy(), steps))
+        light = replace(data.moments, gram=np.zeros((data.n_tasks, 0, 0)))  # which no row needs
+        models = engine.constant(chunk.Models(light, W, prices.copy(), steps))
         proposed = engine.keep(self._over_chunks(chunk.propose, self._part_reading, models))
         counts, gaps = self._overview(proposed, steps)
         lower, upper = data.bounds.lower, data.bounds.upper
         open_tasks = [i for i in tasks if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
         ranks = {i: first_gap_rank(counts[i], lower[i], upper[i]) for i in open_tasks}
-        changes, n_near = [np.empty((0, 2), dtype=np.int64)], 0
+        changes = [np.empty((0, 2), dtype=np.int64)]
         near: dict[int, chunk.NearRows] = {}
         for i in open_tasks:
             while True:
@@ -161,28 +157,24 @@ class ChunkedRows:
                     found, after, prices[i] = assign_near_boundary(boundary, counts[i], lower[i], upper[i], prices[i])
                     break
                 except TooFew:
-                    ranks[i] *= _MORE
+                    ranks[i] *= 2
                     del near[i]
             before = before[np.searchsorted(positions, found)]
             counts[i] += np.bincount(after, minlength=W.shape[2]) - np.bincount(before, minlength=W.shape[2])
             moved = np.flatnonzero(after != before)
             changes.append(np.stack([self.offsets[i] + found[moved], after[moved]], axis=1))
-            n_near += len(found)
-        changed = self._finish(proposed, np.concatenate(changes), own, counts, prices)
-        self.n_passes += 1
-        self._say(f"pass {self.n_passes}: {changed} labels changed, {n_near} rows near a boundary", start)
-        return changed
+        return self._finish(proposed, np.concatenate(changes), own, counts, prices)
 
     def _overview(self, proposed: list[Any], steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[int, Array]]:
         """Cluster sizes (m × C) and some gaps of every task."""
-        parts = zip(proposed, self._bases())
+        parts = zip(proposed, self.layout.base)
         found = self.engine.gather([self.engine.step(chunk.overview, part, base, steps) for part, base in parts])
         return np.sum([counts for counts, _ in found], axis=0), _joined([own for _, own in found])
 
     def _near(self, proposed: list[Any], models: Any, margins: dict[int, float]) -> dict[int, chunk.NearRows]:
         """The rows of some tasks within margins, from all chunks that have any."""
         concerned = np.flatnonzero(self.layout.counts[:, list(margins)].any(axis=1))
-        steps = self._over_chunks(chunk.near, self._bases(), self._part_reading, models, proposed, margins)
+        steps = self._over_chunks(chunk.near, list(self.layout.base), self._part_reading, models, proposed, margins)
         found = self.engine.gather([steps[k] for k in concerned])
         joined = {i: zip(*(part[i] for part in found if i in part)) for i in margins}
         return {i: cast(chunk.NearRows, tuple(map(np.concatenate, fields))) for i, fields in joined.items()}
@@ -197,12 +189,9 @@ class ChunkedRows:
         own: list[Any] = [(none, none)] * len(proposed)
         for k, (which, rows) in where.items():
             own[k] = rows, changes[which, 1]
+        finished = proposed
         if len(changes):
             finished = engine.keep(self._over_chunks(chunk.finish_labels, self._part_reading, proposed, own))
-        else:  # without reading the rows again
-            finished = engine.keep(
-                [engine.step(chunk.finish_labels, None, None, None, part, (none, none)) for part in proposed]
-            )
         new_ids = np.stack([task.new_ids for task in tasks])
         pairs = zip(finished, [None] * len(finished) if old is None else old)
         steps = [engine.step(chunk.outcome, new, before, new_ids) for new, before in pairs]

@@ -39,18 +39,11 @@ def check_input(X: Any, y: Any, tasks: Any, known: Any, task_column: Any) -> Non
     check_index(X, tasks, "tasks")
     check_index(X, known, "known")
     if _is_categorical(y):
-        if tasks is None and task_column is None:
-            warn_user(
-                "y holds text or categories and is ignored, as in every clusterer of scikit-learn: all rows are "
-                "clustered as one task. Where y says which task a row belongs to, write fit(X, tasks=...).",
-                InputWarning,
-            )
-        else:
-            warn_user(
-                "y holds text or categories and is ignored, as in every clusterer of scikit-learn. Classes to compare "
-                "with belong in a score afterwards; rows whose cluster is known belong in known=.",
-                InputWarning,
-            )
+        warn_user(
+            "y holds text or categories and is ignored, as in every clusterer of scikit-learn. The task of a row is "
+            "given by fit(X, tasks=...), without which all are one task; clusters that are known by fit(X, known=...).",
+            InputWarning,
+        )
     _columns_without_numbers(X, columns, task_column)
     if tasks is None and task_column is None:
         found = [name for name in columns if isinstance(name, str) and _LIKE_TASKS.fullmatch(name.strip())]

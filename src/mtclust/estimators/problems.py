@@ -192,8 +192,8 @@ def solved(
     if not decides:
         return outcome, None
     if settings.frame != "task":
-        moved = ", each moved by an offset of its own," if settings.moves is not None else ","
-        return outcome, CouplingDecision("full", f"all tasks share one frame{moved} and with it one model")
+        moved = "tasks moved by an offset each" if settings.moves is not None else "rows compared as they are"
+        return outcome, CouplingDecision("full", f"one model serves all tasks, with {moved}")
     return decide_coupling(
         params.coupling, outcome, settings.X, settings.choice, prepared.sample, given.index, params.options
     )

@@ -101,7 +101,7 @@ class Stability:
     >>> from mtclust import DSTC
     >>> X, _ = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
     >>> print(DSTC(3, random_state=0).fit(X).stability(X))
-    10 refits on 50 % of the rows agree with the clusters to 1.00 (stability; 1: the same clusters, 0: chance).
+    Clusters found in 10 samples of 50 % of the rows agree with these to 1.00 (1: the same clusters, 0: chance).
     """
 
     overall: float
@@ -115,8 +115,8 @@ class Stability:
 
     def __str__(self) -> str:
         return (
-            f"{self.n_refits} refits on {100 * self.share:.0f} % of the rows agree with the clusters to "
-            f"{self.overall:.2f} (stability; 1: the same clusters, 0: chance)."
+            f"Clusters found in {self.n_refits} samples of {100 * self.share:.0f} % of the rows agree with these to "
+            f"{self.overall:.2f} (1: the same clusters, 0: chance)."
         )
 
     __repr__ = __str__

@@ -11,7 +11,7 @@ standing    when (the first that applies)                    the rows …
 =========== ================================================ ========================================================
 one         there is one cluster                             are one cluster
 none        the test finds no clusters, or separation ≤ 0    were divided, which a test does not confirm
-divided     clusters were not tested, or agree below .7      were divided
+divided     not tested, agreeing below .7, number undecided  were divided
 overlapping separation below .55                             were divided into clusters that overlap
 apart       all other cases                                  fall into clusters
 =========== ================================================ ========================================================
@@ -36,7 +36,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mtclust.choose.record import SizesChoice
 from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
-from mtclust.util.messages import advice, columns, distinct_names, listing, option, padded, shown_name
+from mtclust.util.messages import advice, columns, distinct_names, listing, padded, shown_name
 
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
@@ -91,6 +91,8 @@ class Facts:
     structure : {"clusters", "none"} or None
         Whether there are clusters; None where that was not tested.
     stability : Stability or None
+    decided : bool
+        Whether the number of clusters was given, or the data decide it.
 
     Examples
     --------
@@ -107,6 +109,7 @@ class Facts:
     separation: float
     structure: str | None = None
     stability: Stability | None = None
+    decided: bool = True
 
     @classmethod
     def of(cls, model: AfterFit) -> Facts:
@@ -114,7 +117,7 @@ class Facts:
         number = model.selection_.get("n_clusters") or {}
         return cls(
             int(model.n_clusters_), len(model.tasks_), len(model.labels_), float(model.loo_score_),
-            number.get("structure"), getattr(model, "stability_", None),
+            number.get("structure"), getattr(model, "stability_", None), len(number.get("shown") or ()) < 2,
         )  # fmt: skip
 
     @property
@@ -124,7 +127,8 @@ class Facts:
             return "one"
         if self.structure == "none" or self.separation <= 0:
             return "none"
-        if self.structure is None or self.stability is None or self.stability.overall < DOUBTFUL:
+        tested = self.structure is not None and self.stability is not None
+        if not tested or not self.decided or not self.comparable:
             return "divided"
         return "overlapping" if self.separation < APART else "apart"
 
@@ -132,7 +136,7 @@ class Facts:
     def comparable(self) -> bool:
         """Whether there are clusters that refits do not contradict, so that their shares can be compared."""
         reproduced = self.stability is None or self.stability.overall >= DOUBTFUL
-        return self.standing not in ("one", "none") and reproduced
+        return self.n_clusters > 1 and self.structure != "none" and self.separation > 0 and reproduced
 
     def headline(self, rows: str, ids_differ: bool = False) -> str:
         """One sentence; with its doubt where there is one, also whether clusters look the same in all tasks."""
@@ -147,25 +151,10 @@ class Facts:
 
     @property
     def separated(self) -> str:
-        """How far rows are separated, in a sentence; empty for one cluster."""
-        if self.standing == "one":
-            return ""
-        figure = f"{self.separation:.2f}".replace("-", "−")
-        ends = "0: as in data without clusters, 1: they do not touch"
-        if self.structure == "none":
-            return (
-                f"A test finds no structure beyond single columns and their correlations (separation {figure}; {ends})."
-            )
-        if self.separation <= 0:
-            return f"The clusters are no clearer than those of data without clusters (separation {figure}; {ends})."
-        if self.separation < APART:
-            return (
-                f"The clusters overlap (separation {figure}; {ends}): they sort the rows, but do not prove that there "
-                "are distinct kinds."
-            )
-        if self.standing == "apart":
-            return f"The clusters are separated (separation {figure}; {ends})."
-        return f"The clusters have a separation of {figure} ({ends})."
+        """How far clusters are separated, in a sentence; empty for one cluster."""
+        figure = f"{self.separation:z.2f}".replace("-", "−")
+        said = f"The clusters have a separation of {figure} (0: as in data without clusters, 1: they do not touch)."
+        return "" if self.standing == "one" else said
 
     @property
     def stable(self) -> str:
@@ -285,9 +274,8 @@ def cautions(
     Rows far from all others
     """
     facts = facts or Facts.of(model)
-    unclear = [Caution("No clear clusters", facts.separated)] if facts.standing == "none" else []
     found = [
-        *_search(model), *unclear, *_stability(facts), *_apart(model), *_sizes(model),
+        *_search(model), *_unclear(facts), *_stability(facts), *_apart(model), *_sizes(model),
         *_one_task_each(model), *_outliers(model),
         *_warnings([getattr(entry, "message", entry) for entry in warned], facts),
     ]  # fmt: skip
@@ -311,14 +299,26 @@ def _search(model: AfterFit) -> list[Caution]:
     return []
 
 
+def _unclear(facts: Facts) -> list[Caution]:
+    if facts.standing != "none":
+        return []
+    text = "The clusters are no clearer than those of data without clusters."
+    if facts.structure == "none":
+        text = (
+            "A test finds no structure beyond single columns and their correlations: the clusters sort the rows, but "
+            "do not show that there are distinct kinds."
+        )
+    return [Caution("No clear clusters", text)]
+
+
 def _stability(facts: Facts) -> list[Caution]:
     found = facts.stability
     if found is None or facts.n_clusters == 1:
         return []
     if found.overall < DOUBTFUL:
         text = (
-            f"Refits on {100 * found.share:.0f} % of the rows agree with the clusters only to {found.overall:.2f} (1: "
-            "the same clusters, 0: chance): do not build on single rows or on small differences between tasks. "
+            f"Other samples of the rows give other clusters (agreement {found.overall:.2f}): do not build on single "
+            "rows or on small differences between tasks. "
         )
         fewer = advice("Compare fewer clusters.", "Compare fewer --clusters.") if facts.n_clusters > 2 else ""
         return [Caution("Low stability", (text + fewer).rstrip())]
@@ -326,9 +326,9 @@ def _stability(facts: Facts) -> list[Caution]:
     if not len(weak):
         return []
     which = listing([f"cluster {c} ({found.clusters[c]:.2f})" for c in weak], _NAMED)
-    text = f"Refits often do not find the same rows in {which}; below {DOUBTFUL} a cluster is not reliable."
+    text = f"In other samples of the rows other rows are in {which}; below {DOUBTFUL} a cluster is not reliable."
     if len(weak) == facts.n_clusters and facts.n_tasks > 1:
-        text += " Within single tasks they do: what varies is which clusters of two tasks have the same number."
+        text += " Within single tasks they agree: what varies is which clusters of two tasks have the same number."
     return [Caution("Some clusters are not reproduced", text)]
 
 
@@ -410,9 +410,7 @@ def _warnings(raised: Sequence[Any], facts: Facts) -> list[Caution]:
     """What ``fit`` warned of and is not said in other words."""
     uncertain = [str(warning) for warning in raised if isinstance(warning, ClusterNumberWarning)]
     found = [
-        Caution("Number of clusters uncertain", f"{text} Compare several numbers ({option('n_clusters')}).")
-        for text in dict.fromkeys(uncertain)
-        if facts.standing != "none"
+        Caution("Number of clusters uncertain", text) for text in dict.fromkeys(uncertain) if facts.standing != "none"
     ]
     found += [Caution("Odd values", str(warning)) for warning in raised if isinstance(warning, TableWarning)]
     others = [str(warning) for warning in raised if not isinstance(warning, (*_SAID_OTHERWISE, TableWarning))]
@@ -557,13 +555,13 @@ def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str
     if sizes.shape[1] > CLUSTERS_SHOWN:
         header = ["task", "rows", "smallest", "median", "largest"]
         shown = [[f"{row.min()}", f"{np.median(row):g}", f"{row.max()}"] for row in sizes]
-    names = [shown_name(name) for name in model.tasks_.tolist()]
+    names = distinct_names(model.tasks_.tolist())
     table = [[name, str(int(row.sum())), *texts] for name, row, texts in zip(names, sizes, shown)]
     kind, matrix = likeness_of_tasks(model, facts)
-    if len(names) > 1 and matrix is not None:
-        nearest = np.where(np.eye(len(matrix), dtype=bool), -np.inf, matrix).argmax(axis=1)
+    others = None if matrix is None else np.where(np.eye(len(matrix), dtype=bool), -np.inf, matrix)
+    if others is not None and kind != "shares" and others.max(initial=0.0) >= 0.005:
         header.append(f"closest task ({kind})")
-        closest = [(names[k], matrix[i, k]) for i, k in enumerate(nearest)]
+        closest = [(names[k], others[i, k]) for i, k in enumerate(others.argmax(axis=1))]
         table = [[*row, f"{name} ({x:.2f})" if x >= 0.005 else "–"] for row, (name, x) in zip(table, closest)]
     return header, table
 

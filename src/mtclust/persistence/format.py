@@ -30,8 +30,6 @@ from numpy.typing import NDArray
 MANIFEST = "model.json"
 CHECKSUMS = "checksums"
 _ARRAY_NAME = re.compile(r"arrays/\w[\w.]{0,200}\.npy", flags=re.ASCII)
-#: the earliest time a zip can state, so that equal models give equal files
-_NO_TIME = (1980, 1, 1, 0, 0, 0)
 #: kinds of numpy types whose bytes are the value: bool, integers, floats, complex, times, strings of one length
 PLAIN_KINDS = "biufcMmSU"
 #: so many values that Python cannot tell apart by their hash make a dictionary slow; by chance there are one or two
@@ -68,7 +66,7 @@ class ArchiveWriter:
             name = f"arrays/{plain}.npy"
             if not plain or name in self._zip.NameToInfo:
                 name = f"arrays/{plain or 'array'}.{len(self._names)}.npy"
-            with self._zip.open(zipfile.ZipInfo(name, _NO_TIME), "w", force_zip64=True) as member:
+            with self._zip.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
             self._names[id(array)] = array, name
         return self._names[id(array)][1]
@@ -76,7 +74,7 @@ class ArchiveWriter:
     def finish(self, manifest: dict[str, Any]) -> None:
         """Write the manifest, and in it the checksums of the arrays."""
         manifest = manifest | {CHECKSUMS: {name: info.CRC for name, info in self._zip.NameToInfo.items()}}
-        self._zip.writestr(zipfile.ZipInfo(MANIFEST, _NO_TIME), json.dumps(manifest, allow_nan=False))
+        self._zip.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(manifest, allow_nan=False))
 
 
 class ArchiveReader:
@@ -179,14 +177,12 @@ def encode(value: Any, where: str, store: Store, *, ids: bool = True) -> Any:
         return {"type": "datetime", "iso": value.isoformat(), "fold": value.fold}
     if kind is timedelta:
         return {"type": "timedelta", "parts": [value.days, value.seconds, value.microseconds]}
-    if kind is np.random.RandomState and value.get_state(legacy=False)["bit_generator"] == "MT19937":
-        return {"type": "random state", "state": part(value.get_state(legacy=False), where)}
     of_pandas = kind.__name__ in _PANDAS_AS_STRINGS and kind.__module__.split(".")[0] == "pandas"
     if ids and (kind in _AS_STRINGS or of_pandas):
         return str(value)
     raise TypeError(
         f"{where} cannot be saved: it is of type {kind.__name__}. Allowed are None, bool, int, float, str, bytes, "
-        "datetime, timedelta, list, tuple, dict, range, numpy arrays and numbers, CSR matrices and RandomState."
+        "datetime, timedelta, list, tuple, dict, range, numpy arrays and numbers, and CSR matrices."
     )
 
 
@@ -223,13 +219,6 @@ def decode(value: Any, fetch: Fetch) -> Any:
         matrix = containers[value["container"]](parts, shape=tuple(value["shape"]))
         matrix.check_format(full_check=True)  # an index out of range would be read as an address later
         return matrix
-    if kind == "random state":
-        state = decode(value["state"], fetch)
-        if state["bit_generator"] != "MT19937" or not 0 <= state["state"]["pos"] <= 624:
-            raise ValueError("it holds a state of random numbers that is none")
-        random_state = np.random.RandomState()
-        random_state.set_state(state)
-        return random_state
     raise ValueError(f"it holds a value of unknown type {kind!r:.40}")
 
 
@@ -248,7 +237,7 @@ def check_hashes(keys: list[Any]) -> None:
         raise ValueError(f"it holds {counts.max()} keys of a dictionary with the same hash")
 
 
-#: values that hold no others; the last five are written by formats 2 and 3 only
+#: values that hold no others; the last six are written by formats 2 and 3 only
 _DECODERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "float": lambda value: float(value["value"]),
     "range": lambda value: range(*value["range"]),
@@ -260,4 +249,5 @@ _DECODERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "date": lambda value: str(date.fromisoformat(value["iso"])),
     "Decimal": lambda value: str(Decimal(value["value"])),
     "UUID": lambda value: str(UUID(hex=value["hex"])),
+    "random state": lambda value: None,
 }

@@ -42,7 +42,8 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     """Write a fitted model; see :meth:`mtclust.DMTRC.save`.
 
     A model with a callable kernel cannot be saved, since a function is code. Task ids that are dates, Decimal, UUID, or
-    times, periods and intervals of pandas (as objects) are strings in the file.
+    times, periods and intervals of pandas (as objects) are strings in the file, and a RandomState as
+    ``random_state`` is None.
     """
     cls: Any = type(model)
     name = cls.__name__
@@ -71,6 +72,8 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
 
 def _content(model: Any, put: Callable[[Any, str], Any]) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
+    if isinstance(model.random_state, np.random.RandomState):  # which the fit has moved on
+        parameters["random_state"] = None
     every = model.__getstate__()  # with what is found when it is first read
     fitted = {name: value for name, value in every.items() if name.endswith("_") and name not in parameters}
     unknown = sorted(name for name in fitted if not name.startswith("_") and name not in FITTED)

@@ -1,4 +1,4 @@
-"""The pictures: what the tasks share, how the objective fell, what "auto" chose from, and a scatter of every task."""
+"""The pictures: what the tasks share, and a scatter of every task."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
-from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils.validation import check_is_fitted
 
-from mtclust.core.criterion import CRITERIA
+from mtclust.app.tables.columns import centred, leading_axes
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_rows
@@ -33,12 +32,8 @@ COLOURS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 #: grey of frames and guides
 FRAME = "#999999"
-#: ticks with names of their own; more cannot be read
-_NAMED_TICKS = 60
 #: panels that fit into one figure
 _MOST_PANELS = 36
-#: rows the axes of a scatter are found from; more would not turn them noticeably
-_ROWS_FOR_AXES = 5000
 
 
 def cluster_style(cluster: int) -> dict[str, str]:
@@ -64,19 +59,13 @@ def _check_fitted(estimator: AfterFit, attribute: str = "labels_", only: str = "
         raise TypeError(f"estimator is a {type(estimator).__name__}; {only}.")
 
 
-def _axes(ax: Any, width: float, height: float) -> Any:
-    """The axes that were given, or those of a new figure."""
-    if ax is None:
-        _, ax = require("matplotlib.pyplot", "plot").subplots(figsize=(width, height), layout="constrained")
-    return ax
-
-
 def _matrix_axes(ax: Any, names: Sequence[Any], beside: float = 0.0) -> Any:
     """Axes for a square matrix with the names of tasks or columns on both sides; every few of very many."""
     n, longest = len(names), max(len(shown_name(name)) for name in names)
     side = max(1.2 + 0.08 * longest + 0.42 * min(n, 12) + 0.2 * max(min(n, 40) - 12, 0), 3.2)
-    ax = _axes(ax, side + beside, side)
-    places = range(0, n, -(-n // _NAMED_TICKS))
+    if ax is None:
+        _, ax = require("matplotlib.pyplot", "plot").subplots(figsize=(side + beside, side), layout="constrained")
+    places = range(0, n, -(-n // 60))  # more names cannot be read
     texts = [shown_name(names[i]) for i in places]
     # names are text, never formulas: a task called "$x" must not be typeset
     size = {"fontsize": "small" if len(texts) > 15 else "medium", "parse_math": False}
@@ -188,116 +177,6 @@ def plot_feature_covariance(estimator: AfterFit, ax: Any = None, *, max_features
     return ax
 
 
-def plot_history(estimator: AfterFit, ax: Any = None) -> Any:
-    """The objective after every step of the search; the colour says which stage found it.
-
-    For cutting planes the lower bound is shown as well.
-
-    Parameters
-    ----------
-    estimator : DMTRC, DMTFC or DSTC
-        A fitted model.
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Examples
-    --------
-    >>> from mtclust import DMTRC
-    >>> from mtclust.datasets import make_related_tasks
-    >>> X, _, tasks = make_related_tasks(random_state=0).X_y_tasks
-    >>> model = DMTRC(n_clusters=3, kernel="linear", random_state=0).fit(X, tasks=tasks)
-    >>> plot_history(model).get_ylabel()
-    'objective −E'
-    """
-    check_is_fitted(estimator, "labels_")
-    history = estimator.history_
-    ax = _axes(ax, 6.4, 3.6)
-    objective = np.array([entry["objective"] for entry in history])
-    steps = np.arange(len(history))
-    ax.plot(steps, objective, color=FRAME, linewidth=1, zorder=1)
-    stages = list(dict.fromkeys(entry["stage"] for entry in history))
-    for k, stage in enumerate(stages):
-        mine = np.array([entry["stage"] == stage for entry in history])
-        ax.scatter(steps[mine], objective[mine], s=22, color=COLOURS[k % len(COLOURS)], label=stage, zorder=2)
-    bounds = np.array([entry.get("lower_bound", np.nan) for entry in history])
-    if not np.all(np.isnan(bounds)):
-        ax.plot(steps, bounds, color=NEGATIVE, linestyle="--", linewidth=1, label="lower bound")
-    ax.set_xlabel("cut" if stages == ["cutting planes"] else "step")
-    name = CRITERIA[estimator.selection_.get("criterion", "J")].lowered
-    ax.set_ylabel(f"objective {name}")
-    ax.set_title(f"{len(history)} step{'s' if len(history) > 1 else ''} to {name} = {estimator.objective_:.6g}")
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    if len(history) == 1:
-        ax.set_xticks([0])
-    ax.legend(frameon=False, fontsize="small")
-    return ax
-
-
-def plot_selection(estimator: AfterFit, ax: Any = None, *, what: str | None = None) -> Any:
-    """What "auto" chose from: the score of every candidate, and the one taken.
-
-    Parameters
-    ----------
-    estimator : DMTRC, DMTFC or DSTC
-        A fitted model with something left to "auto".
-    ax : matplotlib Axes, optional
-    what : {"n_clusters", "kernel"}, optional
-        The choice to show: the number of clusters, or the candidates for labels and their kernel; by default the first
-        of these that was made.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Examples
-    --------
-    >>> from mtclust import DMTRC
-    >>> from mtclust.datasets import make_related_tasks
-    >>> X, _, tasks = make_related_tasks(random_state=0).X_y_tasks
-    >>> model = DMTRC(n_clusters=3, kernel="linear", random_state=0).fit(X, tasks=tasks)
-    >>> plot_selection(model, what="kernel").get_title() == f"Chosen: {model.selection_.candidates[0].name}"
-    True
-    """
-    check_is_fitted(estimator, "labels_")
-    if what not in (None, "n_clusters", "kernel"):
-        raise ValueError(f"what={what!r}; allowed are 'n_clusters', 'kernel' and None.")
-    selection = estimator.selection_
-    made = [name for name, field in (("n_clusters", "n_clusters"), ("kernel", "candidates")) if field in selection]
-    chosen = [name for name in made if what in (None, name)]
-    if not chosen:
-        raise ValueError(
-            f"what={what!r}: nothing was chosen there, it was given. "
-            + (f"Chosen was: {', '.join(made)}." if made else 'Leave a parameter at "auto" to see a choice.')
-        )
-    ax = _axes(ax, 6.4, 3.6)
-    if chosen[0] == "n_clusters":
-        choice = selection["n_clusters"]
-        candidates, gaps = list(choice["gaps"]), list(choice["gaps"].values())
-        ax.axhline(0, color=FRAME, linewidth=0.8)
-        ax.plot(candidates, gaps, "o-", color=POSITIVE)
-        ax.plot(choice["chosen"], choice["gaps"][choice["chosen"]], "o", color=NEGATIVE, markersize=10, label="chosen")
-        ax.set_xticks(candidates)
-        ax.set_xlabel("number of clusters")
-        ax.set_ylabel("variance explained beyond chance")
-        ax.set_title(f"{choice['chosen']} clusters")
-        ax.legend(frameon=False)
-        return ax
-    names = [candidate["name"] for candidate in selection["candidates"]]
-    scores = [candidate["score"] for candidate in selection["candidates"]]
-    bars = ax.barh(range(len(names)), scores, color=[NEGATIVE] + [POSITIVE] * (len(names) - 1))
-    ax.bar_label(bars, [f"{score:.3f}" for score in scores], padding=3)
-    ax.set_yticks(range(len(names)), [f"{names[0]} (chosen)", *names[1:]])
-    ax.set_title(f"Chosen: {names[0]}")
-    ax.invert_yaxis()
-    ax.margins(x=0.12)
-    ax.axvline(0, color=FRAME, linewidth=0.8)
-    ax.set_xlabel("score of the judge")
-    return ax
-
-
 def plot_tasks(
     estimator: AfterFit,
     X: Any,
@@ -311,8 +190,7 @@ def plot_tasks(
     """Scatter of each task in two common dimensions; a cluster has the same colour in all tasks.
 
     Two columns are shown as they are. Of more, and of kernels, the two main directions (PCA) of the rows centred within
-    each task are shown, the same for all tasks, so that what lies at the same place is alike. For sparse tables they
-    are those of the rows as they are.
+    each task are shown, the same for all tasks, so that what lies at the same place is alike.
 
     Parameters
     ----------
@@ -405,19 +283,12 @@ def plot_tasks(
 def _two_dimensions(estimator: AfterFit, rows: Any, numbers: NDArray[np.int64]) -> tuple[Array, list[str] | None]:
     """Two coordinates of every row; the names of the axes where these are columns of X."""
     n, d = rows.shape
-    precomputed = is_precomputed(estimator.kernel)
-    if d == 2 and not precomputed and not sp.issparse(rows):
+    if d == 2 and not is_precomputed(estimator.kernel) and not sp.issparse(rows):
         return rows, [name if isinstance(name, str) else f"column {name}" for name in column_names(estimator)]
-    sample = np.unique(np.linspace(0, n - 1, _ROWS_FOR_AXES).astype(int)) if n > _ROWS_FOR_AXES else np.arange(n)
-    if sp.issparse(rows):
-        if d < 3:
-            return np.hstack([rows.toarray(), np.zeros((n, 2))])[:, :2], None
-        return TruncatedSVD(2, random_state=0).fit(rows[sample]).transform(rows), None
     # the columns of a kernel serve as features: the rows that are alike to the same others lie together
-    means = np.stack([rows[numbers == task].mean(axis=0) if np.any(numbers == task) else np.zeros(d)
-                      for task in range(len(estimator.tasks_))])  # fmt: skip
-    pca = PCA(min(2, n, d), svd_solver="full" if d <= 50 else "auto", random_state=0)
-    places = pca.fit(rows[sample] - means[numbers[sample]]).transform(rows) - pca.transform(means)[numbers]
+    sample = np.unique(np.linspace(0, n - 1, min(n, 5000)).astype(int))  # more would not turn the axes noticeably
+    axes, _ = leading_axes(rows[sample], numbers[sample], min(2, d))
+    places = centred(np.asarray(rows @ axes.T), numbers)
     return np.hstack([places, np.zeros((n, 2 - places.shape[1]))]), None
 
 

@@ -21,7 +21,6 @@ from mtclust.app.words import (
     cluster_in_words,
     columns_in_words,
     compared_in_words,
-    ids_in_words,
     natural_order,
     percent,
     two,
@@ -35,7 +34,6 @@ from mtclust.estimators.summary import (
     groups_in_words,
     likeness_of_tasks,
     shares_were_given,
-    small_tasks,
 )
 from mtclust.util.messages import distinct_names, spelled_out
 
@@ -98,9 +96,6 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     verdict = [columns_in_words(found.without) if facts.standing != "none" else "", facts.separated, facts.stable]
     if careful:
         verdict.append(f"{len(careful)} thing{'s' * (len(careful) > 1)} to know before you trust them: see below.")
-    of = f" ({found.encoder.task_column})" if found.encoder.task_column else ""
-    rows_of_tasks = f"{facts.n_rows:,} rows in {facts.n_tasks} task{'s' if len(names) > 1 else ''}{of}"
-    first = ids_in_words(found)
     return {
         "source": spelled_out(", ".join(rows.table.files)),
         "n_rows": facts.n_rows,
@@ -112,8 +107,8 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "cluster_names": [spelled_out(found.names.get(c, f"Cluster {c}")) for c in range(found.n_clusters)],
         "order": order,
         "columns": found.encoder.describe(),
-        "first": first,
-        "headline": facts.headline(rows_of_tasks, ids_differ=bool(first)),
+        "first": found.ids,
+        "headline": found.headline,
         "verdict": " ".join(filter(None, verdict)),
         "in_words": [
             {"cluster": c, "share": percent(size / facts.n_rows), "words": cluster_in_words(found, c)}
@@ -194,8 +189,6 @@ def _profiles(found: Clustering, row_names: Sequence[str], shown: list[int]) -> 
 
 def _trait(trait: Trait, names: list[str], shown: list[int]) -> dict[str, Any]:
     feature, direction = trait.feature, trait.feature.kind == "topic"
-    others = np.delete(trait.effects, trait.task) if trait.task is not None else trait.effects
-    known = others[~np.isnan(others)]
     return {
         "name": feature.name,
         "word": feature.kind == "word",
@@ -205,7 +198,6 @@ def _trait(trait: Trait, names: list[str], shown: list[int]) -> dict[str, Any]:
         "inside": "" if direction else value_in_words(feature, trait.inside),
         "outside": "" if direction else value_in_words(feature, trait.outside),
         "task": trait.task,
-        "elsewhere": f"{known.mean():+.1f}".replace("-", "−") if len(known) else "",
         "dots": [
             {
                 "task": t,
@@ -266,7 +258,6 @@ def task_relationship(model: Any, shown: list[int], facts: Facts | None = None) 
     return {
         "title": title,
         "meaning": meaning + (f" Groups of similar tasks: {groups}." if groups else ""),
-        "strongest": strongest_pair(model, matrix, shown),
         "shown": shown,
         "cells": [
             [
@@ -280,31 +271,6 @@ def task_relationship(model: Any, shown: list[int], facts: Facts | None = None) 
         ],
         "intervals": ranges is not None,
     }  # fmt: skip
-
-
-def strongest_pair(model: Any, matrix: Array, shown: list[int]) -> str:
-    """The closest and the most distant pair of tasks, in words; tasks of a few rows are left aside where two are left.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> model = SimpleNamespace(tasks_=np.array(["a", "b", "c"]), n_clusters=2, n_clusters_=2)
-    >>> model.cluster_sizes_ = np.full((3, 2), 20)
-    >>> strongest_pair(model, np.array([[1, 0.9, 0.1], [0.9, 1, 0.2], [0.1, 0.2, 1]]), [0, 1, 2])
-    'Closest: a and b (0.90). Furthest apart: a and c (0.10).'
-    """
-    few = set(small_tasks(model))
-    telling = [task for task in shown if model.tasks_.tolist()[task] not in few]
-    telling = shown if len(telling) < 2 else telling
-    names = distinct_names([spelled_out(str(name)) for name in model.tasks_], LABEL)
-    pairs = [(float(matrix[i, k]), i, k) for a, i in enumerate(telling) for k in telling[a + 1 :]]
-    high, low = max(pairs, key=lambda pair: pair[0]), min(pairs, key=lambda pair: pair[0])
-    said = [f"{names[i]} and {names[k]} ({two(value)})" for value, i, k in (high, low)]
-    if len(pairs) == 1:
-        return f"Here: {said[0]}."
-    if two(high[0]) == two(low[0]):
-        return f"All pairs are equally close ({two(high[0])})."
-    return f"Closest: {said[0]}. Furthest apart: {said[1]}."
 
 
 def _shared_features(found: Clustering) -> list[dict[str, Any]]:

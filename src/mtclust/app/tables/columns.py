@@ -219,15 +219,15 @@ class TextColumn:
 
 def centred(block: Array, codes: NDArray[Any]) -> Array:
     """Columns with mean 0 in every task."""
-    counts = np.bincount(codes)
+    counts = np.maximum(np.bincount(codes), 1)
     means = np.stack([np.bincount(codes, column) / counts for column in block.T], axis=1)
     return block - means[codes]
 
 
 #: rows whose squares sum to less than this about the means of their tasks are all the same
 _FLAT = 1e-9
-#: directions of a text, and words that name an end of each
-TOPICS, _WORDS = 5, 3
+#: directions of a text
+TOPICS = 5
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class TopicColumn(TextColumn):
         axes, _ = leading_axes(weights, codes, max(1, min(TOPICS, min(weights.shape) - 2)))
         places = np.asarray(weights @ axes.T)
         scale = float(np.sqrt(centred(places, codes).var(axis=0).sum())) or 1.0
-        ends = [[", ".join(text.terms[k] for k in np.argsort(-end, kind="stable")[:_WORDS]) for end in (axis, -axis)]
+        ends = [[", ".join(text.terms[k] for k in np.argsort(-end, kind="stable")[:3]) for end in (axis, -axis)]
                 for axis in axes]  # fmt: skip
         names = [f"{cells.name}: {one} ↔ {other}" for one, other in ends]
         mean = (places.mean(axis=0) / scale).tolist()
@@ -277,7 +277,7 @@ def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> tuple[Array, fl
     means = means / np.maximum(np.bincount(tasks), 1)[:, None]
     squares = rows.multiply(rows).sum() if sp.issparse(rows) else np.sum(rows**2)
     total = float(squares - np.sum(np.bincount(tasks)[:, None] * means**2))
-    if not sp.issparse(rows) or min(n, d) <= k + 1 or total <= _FLAT:
+    if min(n, d) <= (k + 1 if sp.issparse(rows) else 500) or total <= _FLAT:
         dense = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
         _, strength, axes = np.linalg.svd(dense - means[tasks], full_matrices=False)
         strength, axes = strength[:k], axes[:k]

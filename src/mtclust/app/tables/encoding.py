@@ -51,8 +51,6 @@ _FEW_ROWS, _MOST_DISTINCT = 10, 0.5
 _TEXT_WORDS = 3
 #: text repeats itself: so much of a cell are words that so many of the cells have
 _COMMON_SHARE, _COMMON_WORD = 0.5, 0.01
-#: columns that a note names for one reason
-_NAMED = 12
 #: rows of a task, on average, that could have differed in a column that is the same in all of them
 _ROWS_TO_DIFFER = 5
 #: a column that is known in a smaller share of the rows is left out
@@ -131,23 +129,24 @@ class TableEncoder:
             far_values_doubts({n: learner.numbers[n] for n in learner.columns if n in learner.numbers}),
             learner.identifiers,
         )  # fmt: skip
-        encoder._incomplete(table)
+        encoder.notes += encoder._filled_in(table)
         return encoder
 
     def cells(self, table: Table) -> list[Cells]:
         """The cells of the columns that are used."""
         return [table.cells(c.name, ("",) if _is_text(c) else tuple(self.missing)) for c in self.columns]
 
-    def _incomplete(self, table: Table) -> list[Cells]:
-        """Cells with missing values, refused where these are not to be filled in."""
+    def _filled_in(self, table: Table) -> list[str]:
+        """What is said about missing values, which are refused where they are not to be filled in."""
         incomplete = [cells for cells in self.cells(table) if cells.missing.any()]
+        named = listing([f"{cells.name} ({counted(cells.missing.sum(), 'row')})" for cells in incomplete], 12)
         if incomplete and not self.impute:
             raise TableError(
-                f"values are missing in: {_with_rows(incomplete)}. Let them be filled in ({option('impute')}: numbers "
-                "and dates by the median of the task, categories by its shares, text as empty), or leave columns out "
+                f"values are missing in: {named}. Let them be filled in ({option('impute')}: numbers and dates by the "
+                "median of the task, categories by its shares, text as empty), or leave columns out "
                 f"({option('columns')})."
             )
-        return incomplete
+        return [f"Missing values were filled in: {named}."] * bool(incomplete)
 
     def known(self, table: Table) -> NDArray[np.bool_] | None:
         """Which values of the matrix were in the table, of the others that were filled in; None where all were."""
@@ -167,9 +166,7 @@ class TableEncoder:
                 f"the model needs columns that are not there: {', '.join(map(repr, absent))}. The columns are "
                 f"{', '.join(map(repr, table.frame.columns))}."
             )
-        notes: list[str] = []
-        blocks: list[Any] = []
-        tasks = strings_of(table.tasks)
+        notes, blocks, tasks = self._filled_in(table), [], strings_of(table.tasks)
         for column, cells in zip(self.columns, self.cells(table)):
             unknown = column.unknown(cells) if isinstance(column, CategoryColumn) else []
             if unknown:
@@ -178,9 +175,6 @@ class TableEncoder:
                     "they are treated as none of the known ones."
                 )
             blocks.append(column.transform(cells, tasks))
-        incomplete = self._incomplete(table)
-        if incomplete:
-            notes.append(f"Missing values were filled in: {_with_rows(incomplete)}.")
         if any(sp.issparse(block) for block in blocks):
             return sp.csr_matrix(sp.hstack(blocks)), notes
         return np.column_stack(blocks), notes
@@ -270,12 +264,12 @@ class _Learner:
             self.left_out[name] = UNASSOCIATED
 
     def notes(self) -> list[str]:
-        """Columns left out, cells that were read in an unusual way, levels that may be one, values filled in."""
+        """Columns left out, cells that were read in an unusual way, texts, levels that may be one."""
         columns = self.columns.values()
         reasons: dict[str, list[str]] = {}
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name)
-        ignored = "; ".join(f"{listing(names, _NAMED)} ({reason})" for reason, names in reasons.items())
+        ignored = "; ".join(f"{listing(names, 12)} ({reason})" for reason, names in reasons.items())
         levels = {column.name: spelled_alike(column.levels) for column in columns if isinstance(column, CategoryColumn)}
         alike = listing([f"{name} ({groups})" for name, groups in levels.items() if groups], 3)
         said: dict[str, Any] = {
@@ -284,31 +278,14 @@ class _Learner:
             f"Read as categories, since not all cells are numbers: {listing(self._odd, 5)}. If these cells mean 'not "
             f"known', say so ({option('missing')}).": self._odd,
         }
-        for column in columns:
-            if isinstance(column, TopicColumn):
-                alone = option("text_column", column.name)
-                told = (
-                    f"The text {column.name} is used by its main topics, weighted as one number; {alone} uses it alone."
-                )
-                said[told] = True
+        topics = [column.name for column in columns if isinstance(column, TopicColumn)]
+        said |= {
+            f"The text {name} is used by its main topics, weighted as one number; {option('text_column', name)} uses "
+            "it alone.": True
+            for name in topics
+        }
         said[f"Levels that differ only in capitals or spaces count as different: {alike}."] = alike
-        said |= dict.fromkeys(self._filled_in(), True)
         return [note for note, happened in said.items() if happened]
-
-    def _filled_in(self) -> list[str]:
-        """What was done about missing values, in words."""
-        said: dict[str, list[str]] = {}
-        for name, column in self.columns.items():
-            missing = self._cells(name, text=_is_text(column)).missing
-            how = "no words" if _is_text(column) else "the median of the task"
-            how = "the shares of the task" if isinstance(column, CategoryColumn) else how
-            if missing.any():
-                tasks = set(np.asarray(self._tasks)[missing])
-                unknown = sorted(tasks - set(getattr(column, "fills", tasks)))
-                nowhere = f"; none is known in {listing(unknown, 3)}: there from all rows" if unknown else ""
-                said.setdefault(how, []).append(f"{name} ({missing.sum()}{nowhere})")
-        filled = "; ".join(f"by {how}: {listing(names, 8)}" for how, names in said.items())
-        return [f"Missing values were filled in {filled}."] if said else []
 
     def _learn(self, cells: Cells) -> Column | str:
         """How a column becomes features, or in words why it is left out."""
@@ -386,10 +363,6 @@ class _Learner:
 
 def _is_text(column: Column) -> bool:
     return isinstance(column, TextColumn)
-
-
-def _with_rows(incomplete: Sequence[Cells]) -> str:
-    return ", ".join(f"{cells.name} ({counted(cells.missing.sum(), 'row')})" for cells in incomplete)
 
 
 def _repeats_words(texts: Sequence[list[str]]) -> bool:

@@ -29,8 +29,8 @@ from mtclust.util.system import require
 
 #: what can be read, for messages
 FORMATS = "CSV, TSV, Parquet or Excel"
-#: characters and lines of a file that the separator is found from
-_SNIFFED, _SNIFFED_LINES = 1 << 16, 50
+#: characters of a file that the separator is found from
+_SNIFFED = 1 << 16
 _TEXT, _PARQUET, _EXCEL = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".xlsx", ".xlsm")
 #: tables and archives of other kinds, which must not be taken for text
 _OTHERS = (".xls", ".ods", ".numbers", ".json", ".jsonl", ".ndjson", ".zip", ".feather", ".dta", ".sav", ".rds")
@@ -230,7 +230,7 @@ def sniff_separator(beginning: str) -> str:
         lines = lines[:-1]  # the last one may be cut
     best, best_score = ",", (0.0, 0)
     for separator in (",", ";", "\t", "|"):
-        counts = [len(row) for row in csv.reader(lines[:_SNIFFED_LINES], delimiter=separator) if row]
+        counts = [len(row) for row in csv.reader(lines[:50], delimiter=separator) if row]
         fields, times = Counter(counts).most_common(1)[0] if counts else (1, 0)
         if fields > 1 and counts[0] == fields:
             score = (times / len(counts), fields)

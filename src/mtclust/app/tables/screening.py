@@ -63,8 +63,6 @@ _LEAST_KNOWN, _LEAST_VALUES = 20, 10
 _GAP, _GAP_OF_FEW = 3.0, 10.0
 #: more different values far away are no codes or slips, but a kind of rows
 _MOST_FAR = 3
-#: columns that a note shows
-_NAMED = 8
 
 
 # -- identifiers -------------------------------------------------------------------------------------------------------
@@ -256,11 +254,11 @@ def far_values_doubts(columns: Mapping[str, Array]) -> list[str]:
             example = example or f"{max(counts, key=lambda value: counts[value]):.15g}"
     if not shown:
         return []
-    more = f"; and {len(shown) - _NAMED} more columns" if len(shown) > _NAMED else ""
+    more = f"; and {len(shown) - 8} more columns" if len(shown) > 8 else ""
     missing = option("missing", advice(f"[{example!r}]", example))
     return [
         f"Values lie so far from all others that hardly anything else in their column counts: "
-        f"{'; '.join(shown[:_NAMED])}{more}. If they mean 'not known', say so ({missing}); if they are errors, correct "
+        f"{'; '.join(shown[:8])}{more}. If they mean 'not known', say so ({missing}); if they are errors, correct "
         "them."
     ]
 

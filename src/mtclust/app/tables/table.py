@@ -28,8 +28,6 @@ from mtclust.util.system import require
 
 #: tasks with fewer rows on average are no tasks, from this many tasks on
 _LEAST_ROWS, _FEW_TASKS = 3, 10
-#: columns with at most so many values are proposed as task columns
-_PROPOSED_VALUES = 60
 
 
 @dataclass(frozen=True)
@@ -215,7 +213,7 @@ def refuse_rows_as_tasks(table: Table) -> None:
     if m < 2 or not (m == n or (m > _FEW_TASKS and n < _LEAST_ROWS * m)):
         return
     name = "the tasks" if table.task_column is None else f"{option('task', repr(table.task_column))}"
-    proposed = [c for c in table.frame.columns if 1 < table.frame[c].nunique() <= min(_PROPOSED_VALUES, n // 10)]
+    proposed = [c for c in table.frame.columns if 1 < table.frame[c].nunique() <= min(60, n // 10)]
     hint = f" Columns with few values are {shown_columns(proposed, 8)}." if proposed else ""
     raise TableError(
         f"{name}: {m:,} tasks in {n:,} rows; what differs in nearly every row names rows, not tasks. A task is a group "

@@ -57,54 +57,45 @@ class Cells:
     def __init__(self, column: Any, row_numbers: NDArray[np.int64], tokens: Sequence[str] = MISSING) -> None:
         pandas = require("pandas", "cli")
         self.name, self.row_numbers = str(column.name), row_numbers
-        self._column = column
         self.typed = column.dtype.kind if column.dtype.kind in "iufM" else ""
-        further = [token for token in tokens if token not in MISSING]
-        codes = pandas.to_numeric(pandas.Series(further, dtype=object), errors="coerce").dropna()
-        self._numbers: Array | None = None
+        self._codes, different = pandas.factorize(column if self.typed else column_strings(column))
+        self._different = pandas.Series(different)
+        further = pandas.Series([token for token in tokens if token not in MISSING], dtype=object)
+        numbers = np.full(len(different), np.nan)
         if self.typed == "M":
-            days = pandas.to_datetime(pandas.Series(further, dtype=object), format="ISO8601", errors="coerce", utc=True)
-            self.missing = (
-                column.isna().to_numpy() | pandas.to_datetime(column, utc=True).isin(days.dropna()).to_numpy()
-            )
-            return
-        if not self.typed:
-            if pandas.api.types.infer_dtype(column, skipna=False) != "string":
-                column = pandas.Series(column_strings(column), dtype=object)
-            self._column = column
-        first = column.iloc[:_TRIED]
-        words = pandas.to_numeric(first, errors="coerce").isna().to_numpy() & ~_absent(first, tokens)
-        if words.any() and codes.empty:  # not a column of plain numbers, whatever follows
-            numbers = np.full(len(column), np.nan)
+            days = pandas.to_datetime(further, format="ISO8601", errors="coerce", utc=True).dropna()
+            absent = pandas.to_datetime(self._different, utc=True).isin(days).to_numpy()
         else:
-            numbers = pandas.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan, copy=True)
-        declared = np.isin(numbers, codes.to_numpy(np.float64))  # -999, also where it reads -999.0
-        numbers[declared] = np.nan
-        self.missing = np.isnan(numbers)
-        if not self.typed:
-            others = np.flatnonzero(self.missing & ~declared)
-            self.missing[others] = _absent(column.iloc[others], tokens)
-        if not np.any(np.isnan(numbers) & ~self.missing) and not self.missing.all():
-            self._numbers = numbers
+            declared = pandas.to_numeric(further, errors="coerce").dropna().to_numpy(np.float64)
+            read = pandas.to_numeric(self._different, errors="coerce")
+            numbers = read.to_numpy(np.float64, na_value=np.nan, copy=True)
+            absent = np.isin(numbers, declared)  # -999, also where it reads -999.0
+            if not self.typed:
+                absent |= self._different.str.strip().isin([*tokens, ""]).to_numpy(bool)
+        numbers[absent] = np.nan
+        plain = self.typed != "M" and not absent.all() and not np.isnan(numbers[~absent]).any()
+        # missing cells have the code -1
+        self._absent, numbers = np.append(absent, True), np.append(numbers, np.nan)
+        self.missing = self._absent[self._codes]
+        self._numbers: Array | None = numbers[self._codes] if plain else None
+        self.distinct = len(np.unique(numbers[~self._absent])) if plain else len(set(self._strings) - {""})
 
     @cached_property
-    def strings(self) -> NDArray[Any]:
-        """What a person would write, without spaces around it; empty where missing."""
-        strings = np.array([value.strip() for value in column_strings(self._column)], dtype=object)
-        strings[self.missing] = ""
+    def _strings(self) -> NDArray[Any]:
+        """What a person would write for the different values, without spaces around it; empty where missing."""
+        strings = np.array([*(value.strip() for value in column_strings(self._different)), ""], dtype=object)
+        strings[self._absent] = ""
         return strings
 
-    @cached_property
-    def distinct(self) -> int:
-        """How many different values there are."""
-        return int(require("pandas", "cli").unique(self.known).size)
+    @property
+    def strings(self) -> NDArray[Any]:
+        """What a person would write, without spaces around it; empty where missing."""
+        return np.asarray(self._strings[self._codes])
 
     @property
     def known(self) -> NDArray[Any]:
         """The values that are not missing: numbers where all are, else strings."""
-        if self._numbers is not None:
-            return self._numbers[~self.missing]
-        return self.strings[~self.missing]
+        return (self.strings if self._numbers is None else self._numbers)[~self.missing]
 
     def example(self, wrong: Mask) -> str:
         """The first of some cells, for messages."""
@@ -114,12 +105,10 @@ class Cells:
     @cached_property
     def _parts(self) -> Any:
         """The parts of every cell that is a number in some form, by column; nothing where it is none."""
-        pandas = require("pandas", "cli")
-        codes, different = pandas.factorize(self.strings)
-        parts = pandas.Series(different, dtype=object).str.extract(rf"^(?:{_NUMBER})$")
+        parts = require("pandas", "cli").Series(self._strings, dtype=object).str.extract(rf"^(?:{_NUMBER})$")
         unit = parts["before"].fillna(parts["after"]).fillna("")
         parts = parts.fillna("").assign(number=parts["body"].notna(), unit=unit)
-        return parts.iloc[codes].reset_index(drop=True)
+        return parts.iloc[self._codes].reset_index(drop=True)
 
     def numbers(self, form: NumberForm | str | None = None) -> tuple[Array, NumberForm] | None:
         """The numbers of a column (NaN where missing) and how they are written; None if it does not hold numbers.
@@ -206,26 +195,27 @@ class Cells:
         """Days since 1970 (NaN where missing) and the format that was read; None if the column does not hold dates."""
         pandas = require("pandas", "cli")
         if self.typed == "M":
-            return _days(pandas.to_datetime(self._column.mask(self.missing), utc=True)), "typed"
-        known = ~self.missing
-        if self.typed or not known.any() or not any(map(str.isdigit, self.strings[np.argmax(known)])):
+            days = pandas.to_datetime(self._different.mask(self._absent[:-1]), utc=True)
+            return np.append(_days(days), np.nan)[self._codes], "typed"
+        known, different = ~self.missing, pandas.Series(self._strings, dtype=object).mask(self._absent)
+        if self.typed or not known.any() or not any(map(str.isdigit, different.dropna().iloc[0])):
             return None
-        strings = pandas.Series(self.strings, dtype=object).mask(self.missing)
         formats = _DATES if date_format in (None, "typed") else (date_format,)
         read: dict[str, Array] = {}
-        first_cells = strings[known].head(_TRIED)
+        first = different.dropna().head(100)
         for candidate in formats:
-            if pandas.to_datetime(first_cells, format=candidate, errors="coerce", utc=True).notna().any():
-                read[str(candidate)] = _days(pandas.to_datetime(strings, format=candidate, errors="coerce", utc=True))
+            if pandas.to_datetime(first, format=candidate, errors="coerce", utc=True).notna().any():
+                days = pandas.to_datetime(different, format=candidate, errors="coerce", utc=True)
+                read[str(candidate)] = _days(days)[self._codes]
         whole = {name: days for name, days in read.items() if not np.any(np.isnan(days) & known)}
-        first = next(iter(whole), "")
-        if any(not np.array_equal(whole[first], days, equal_nan=True) for days in whole.values()):
+        one = next(iter(whole), "")
+        if any(not np.array_equal(whole[one], days, equal_nan=True) for days in whole.values()):
             raise TableError(
                 f"column {self.name!r} holds dates that can be read in more than one way ({' or '.join(whole)}; first: "
                 f"{self.example(known)}). Say which with {option('date_format')}."
             )
         if whole:
-            return whole[first], first
+            return whole[one], one
         most = max(read, key=lambda name: int(np.sum(~np.isnan(read[name]))), default="")
         wrong = known & np.isnan(read[most]) if most else known
         if wrong.sum() <= (1 - MOSTLY) * known.sum():
@@ -235,14 +225,6 @@ class Cells:
                 f"give {option('date_format')}, or leave the column out ({option('keys')})."
             )
         return None
-
-
-def _absent(column: Any, tokens: Sequence[str]) -> Mask:
-    """Which cells are empty or, among strings, mean "not known"."""
-    empty = column.isna()
-    return np.asarray(
-        empty if column.dtype.kind in "iuf" else empty | column.str.strip().isin([*tokens, ""]), dtype=bool
-    )
 
 
 def column_strings(column: Any) -> NDArray[Any]:
@@ -369,8 +351,6 @@ _DATES = (
     "%d/%m/%Y", "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S", "%d/%m/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p",
     "%m/%d/%Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p",
 )  # fmt: skip
-#: cells that a format is tried on before the whole column
-_TRIED = 100
 #: days are counted from here
 _EPOCH = "1970-01-01"
 
