@@ -24,13 +24,13 @@ from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import (
     EFFORT,
     LEAST_ROWS,
+    ROWS,
     Input,
     Params,
     Sample,
     Settings,
     all_rows,
     choose_settings,
-    rows_to_choose_on,
     sample_rows,
     taken,
 )
@@ -105,7 +105,7 @@ def form_of(params: Params, X: Any) -> str:
 def prepare(params: Params, given: Input, form: str) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
-    most = rows_to_choose_on(clusters)
+    most = ROWS
     on_few = params.form == "auto" and params.by_rows and params.sizes_open and int(clusters.max()) > 1
     if on_few and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
         few = sample_rows(X, index, most)
