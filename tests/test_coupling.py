@@ -3,11 +3,10 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-import scipy.linalg as sla
 
 from mtclust import DMTRC
 from mtclust.core.coupling import COUPLINGS, Relationship, gain_matrix, trace_one_root
-from mtclust.core.kernels import centre_kernel, eigen_features, symmetric_eigen
+from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.search.descent import Accelerator, coupling_steps
 from mtclust.search.problem import Problem
@@ -124,19 +123,6 @@ def test_a_kernel_that_is_not_positive_is_refused():
     kernel = np.diag([1.0, -50.0, 1.0, 1.0])
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         Relationship(kernel, np.array([0, 4]), 0.1, 0.1).condition(np.eye(1))
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 60])
-def test_eigenvectors_of_a_coupling_are_those_of_scipy(n):
-    S = np.random.default_rng(n).normal(size=(n, n))
-    for found, expected in zip(symmetric_eigen(S @ S.T), sla.eigh(S @ S.T)):
-        np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_coupling_that_is_not_finite_is_refused(value):
-    with pytest.raises(ValueError, match="not finite"):
-        symmetric_eigen(np.array([[1.0, value], [value, 1.0]]))
 
 
 @pytest.mark.parametrize(("method", "size"), [("relationship", 3), ("features", 3), ("independent", 3)])

@@ -147,9 +147,3 @@ def test_a_member_of_an_archive_that_ends_early(tmp_path, monkeypatch):
 def test_a_module_names_the_attribute_that_it_does_not_have(module):
     with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'speed'"):
         assert module.speed
-
-
-def test_eigenvalues_that_are_not_found_are_an_error_that_says_so(monkeypatch):
-    monkeypatch.setattr(features.lapack, "dsyevr", lambda S, **_: (None, None, 0, None, 3))
-    with pytest.raises(np.linalg.LinAlgError, match=r"the eigenvalues of a coupling matrix were not found.*: 3"):
-        features.symmetric_eigen(np.eye(2))

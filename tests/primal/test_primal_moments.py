@@ -24,7 +24,6 @@ def compare(own, source, X, offsets, centre, rtol=1e-9):
         expected = part.sum(axis=0) if not centre else np.zeros(part.shape[1])
         np.testing.assert_allclose(own.total[i], expected, rtol=rtol, atol=rtol * (b - a))
         np.testing.assert_allclose(own.centred(i, source.take(i, np.arange(b - a))), part, atol=1e-7)
-        assert np.sum(part**2, axis=1).max() <= own.largest[i] * (1 + 1e-12)
     means = np.stack([X[a:b].mean(axis=0, dtype=np.longdouble) for a, b in zip(offsets[:-1], offsets[1:])])
     np.testing.assert_allclose(
         (own.mean + shift).astype(float), means.astype(float) * centre, rtol=1e-3 * rtol, atol=1e-1 * rtol
@@ -82,7 +81,6 @@ def test_constant_rows_have_no_scale(value):
     own = moments(source, True)
     assert own.scale == 0
     assert not own.gram.any()
-    assert not own.largest.any()
 
 
 def test_a_given_scale_is_used():

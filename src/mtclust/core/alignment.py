@@ -22,6 +22,8 @@ until nothing changes. With the ids fixed the similarity of two tasks is the cos
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -69,7 +71,7 @@ def allowed_permutations(bounds: SizeBounds, task: int, counts: NDArray[np.int64
     return (counts[:, None] >= bounds.lower[task]) & (counts[:, None] <= bounds.upper[task])
 
 
-def best_relabelling(profit: Array, allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
+def best_relabelling(profit: NDArray[Any], allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The one-to-one map old id → new id of highest profit among the allowed ones (the identity always is)."""
     forbidden = -(2.0 * np.abs(profit).sum() + 1.0)
     _, new_ids = linear_sum_assignment(np.where(allowed, profit, forbidden), maximize=True)
@@ -327,7 +329,7 @@ def pair_counts(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters:
 
 def names_by_agreement(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     """New ids of the clusters in the rows of ``pairs`` that agree with those in its columns as often as possible."""
-    return best_relabelling(pairs.astype(np.float64), np.ones(pairs.shape, dtype=bool))
+    return best_relabelling(pairs, np.ones(pairs.shape, dtype=bool))
 
 
 def groups_of_tasks(similarity: Array) -> list[NDArray[np.int64]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from mtclust.core.order import FIRST, SECOND, STEP
 from mtclust.util.messages import warn_user
 
 _noted = False
@@ -61,18 +62,13 @@ def njit(function: Callable[..., Any]) -> Any:
     return compiled
 
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX2 = np.uint64(0x94D049BB133111EB)
-
-
 @njit
 def _next(state):  # type: ignore[no-untyped-def]
     """One step of splitmix64: 64 random bits; ``state`` is an array of one uint64."""
-    state[0] += _GOLDEN
+    state[0] += STEP
     z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * _MIX1
-    z = (z ^ (z >> np.uint64(27))) * _MIX2
+    z = (z ^ (z >> np.uint64(30))) * FIRST
+    z = (z ^ (z >> np.uint64(27))) * SECOND
     return z ^ (z >> np.uint64(31))
 
 
@@ -384,27 +380,3 @@ def move_sums(rows, old, new, sums):  # type: ignore[no-untyped-def]
         if p >= 0:
             for k in range(r):
                 sums[p, k] -= rows[j, k]
-
-
-@njit
-def two_best(cost, prices, first, second, gaps):  # type: ignore[no-untyped-def]
-    """The two clusters of lowest cost + price of every row, and how far they are apart."""
-    n, C = cost.shape
-    for j in range(n):
-        best = cost[j, 0] + prices[0]
-        next_best = np.inf
-        winner = 0
-        rival = 0
-        for c in range(1, C):
-            value = cost[j, c] + prices[c]
-            lower = value < best
-            loser = best if lower else value
-            who = winner if lower else c
-            nearer = loser < next_best
-            rival = who if nearer else rival
-            next_best = loser if nearer else next_best
-            winner = c if lower else winner
-            best = value if lower else best
-        first[j] = winner
-        second[j] = rival
-        gaps[j] = next_best - best

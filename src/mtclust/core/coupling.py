@@ -30,6 +30,7 @@ multitask kernels (24) and (14) and of its models (25) and (15).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -44,7 +45,6 @@ from mtclust.core.kernels import (
     inverse_of_factor,
     leading_eigenvectors,
     ridge_inverse,
-    symmetric_eigen,
     upper_factor,
 )
 from mtclust.core.labels import tasks_of_rows
@@ -70,7 +70,7 @@ def trace_one_root(S: Array) -> Array:
     trace = float(np.trace(S))
     if not trace > 0:
         return np.eye(m) / m
-    eigenvalues, vectors = symmetric_eigen(S + (REVIVAL * trace / m) * np.eye(m))
+    eigenvalues, vectors = sla.eigh(S + (REVIVAL * trace / m) * np.eye(m))
     root = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T
     return root / np.trace(root)
 
@@ -189,7 +189,7 @@ class Solver:
         return self._blocks
 
 
-class BaseCoupling:
+class BaseCoupling(ABC):
     """One way of coupling tasks.
 
     To add one, inherit this class, say in ``condition`` how the problem of one Z is factorised, N × N for a kernel
@@ -242,12 +242,13 @@ class BaseCoupling:
         """Ω = I/m."""
         return np.eye(self.n_tasks) / self.n_tasks
 
+    @abstractmethod
     def condition(self, Z: Any) -> Any:
-        raise NotImplementedError
+        """The problem of one coupling matrix, factorised."""
 
+    @abstractmethod
     def closed_form(self, W: Array) -> Any:
         """The coupling matrix that is optimal for models W (m × r × C)."""
-        raise NotImplementedError
 
 
 class Relationship(BaseCoupling):

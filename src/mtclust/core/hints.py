@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 from scipy.sparse.csgraph import connected_components
 
+from mtclust.core.alignment import pair_counts
 from mtclust.core.assignment import assign
 from mtclust.core.labels import SizeBounds
 from mtclust.core.tasks import missing_ids, plain_ids
@@ -137,15 +138,14 @@ def names_after_known(labels: Labels, known: Labels, offsets: NDArray[np.int64],
     say so more than once.
     """
     m, C = len(offsets) - 1, bounds.n_clusters
-    pairs = np.zeros((m, C, C))
-    for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
-        mine = known[a:b] >= 0
-        np.add.at(pairs[i], (labels[a:b][mine], known[a:b][mine]), 1.0)
+    given = known >= 0
+    slices = [slice(a, b) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist())]
+    pairs = np.stack([pair_counts(labels[own][given[own]], known[own][given[own]], C) for own in slices])
     # where known rows say nothing names stay
     _, common = linear_sum_assignment(-(pairs.sum(axis=0) + 1e-6 * np.eye(C)))
     result = np.empty((m, C), dtype=np.int64)
     for i in range(m):
-        wish = pairs[i].copy()
+        wish = pairs[i].astype(np.float64)
         wish[np.arange(C), common] += _COMMON_NAME
         if not bounds.present[i].all():  # a cluster that the task has for every id that is known there
             wish[np.ix_(bounds.upper[i] > 0, pairs[i].any(axis=0))] += 1e6
@@ -163,8 +163,7 @@ def agreement(labels: Labels, known: Labels, n_clusters: int) -> float:
     0.6666666666666666
     """
     mine = known >= 0
-    pairs = np.zeros((n_clusters, n_clusters))
-    np.add.at(pairs, (labels[mine], known[mine]), 1.0)
+    pairs = pair_counts(labels[mine], known[mine], n_clusters)
     rows, columns = linear_sum_assignment(-pairs)
     return float(pairs[rows, columns].sum() / max(1, np.count_nonzero(mine)))
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,10 +26,9 @@ KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
 
 #: eigenvalues below this share of the largest count as zero
 _RANK_TOLERANCE = 1e-10
-#: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
-_CONSTANT = 1e-14
-#: mean diagonals below _CONSTANT times this are too near the smallest numbers there are to be divided by
-SMALLEST_LEVEL = 1e-280
+#: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks; nor is one
+#: below this share of the second divided by, so near the smallest numbers there are
+_CONSTANT, SMALLEST_LEVEL = 1e-14, 1e-280
 #: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
 _FAR = 10.0
 #: up to so many rows LAPACK finds leading eigenvectors exactly; its time grows with their cube
@@ -140,26 +138,6 @@ def ridge_inverse(K: NDArray[np.float64]) -> NDArray[np.float64]:
     return inverse_of_factor(upper_factor(K))
 
 
-def symmetric_eigen(S: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Eigenvalues and eigenvectors as :func:`scipy.linalg.eigh` gives them, without most of its checks.
-
-    For the small matrices of a coupling these take longer than LAPACK.
-    """
-    if not np.all(np.isfinite(S)):
-        raise ValueError("a coupling matrix has values that are not finite.")
-    work, int_work = _workspace(len(S))
-    eigenvalues, vectors, _, _, info = lapack.dsyevr(S, lower=1, lwork=work, liwork=int_work)
-    if info != 0:
-        raise np.linalg.LinAlgError(f"the eigenvalues of a coupling matrix were not found (dsyevr: {info}).")
-    return eigenvalues, vectors
-
-
-@lru_cache(maxsize=64)
-def _workspace(n: int) -> tuple[int, int]:
-    work, int_work, _ = lapack.dsyevr_lwork(n, lower=1)
-    return int(work), int(int_work)
-
-
 def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The k largest eigenvalues, rising, and their vectors (n × k).
 
@@ -197,7 +175,7 @@ def _far_mean(rows: NDArray[Any]) -> NDArray[np.float64] | None:
     with np.errstate(over="ignore", invalid="ignore"):
         mean = rows.mean(axis=0, dtype=np.float64)
         spread = rows.std(axis=0, dtype=np.float64)
-        far = bool(np.abs(mean).max(initial=0.0) > _FAR * spread.max(initial=0.0))
+        far = far_from_zero(mean[None], spread[None])
     return mean if far and np.all(np.isfinite(mean)) else None
 
 
@@ -220,6 +198,16 @@ def near_zero(rows: Any, offsets: NDArray[np.int64]) -> Any:
     # a constant column must become exactly 0, and its mean may be rounded
     shifts = [np.where(np.ptp(part, axis=0) == 0, part[0], part.mean(axis=0)) for part in parts]
     return np.concatenate([part - shift for part, shift in zip(parts, shifts)])
+
+
+def rows_are_equal(scale: float, raw_level: float) -> bool:
+    """Whether a mean diagonal after centring is nothing but rounding of the one before."""
+    return not scale > _CONSTANT * max(raw_level, SMALLEST_LEVEL)
+
+
+def far_from_zero(means: NDArray[np.float64], spreads: NDArray[np.float64]) -> bool:
+    """Whether the mean of any task is so far from 0 that squares would cancel; from means and deviations (m × d)."""
+    return bool(np.any(np.abs(means).max(axis=1, initial=0.0) > _FAR * spreads.max(axis=1, initial=0.0)))
 
 
 def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -292,7 +280,7 @@ def centre_kernel(
             f"kernel has a negative mean diagonal after centring ({scale:.4g}); a callable or precomputed kernel "
             "must be positive semidefinite."
         )
-    if not scale > _CONSTANT * max(raw_level, SMALLEST_LEVEL):
+    if rows_are_equal(scale, raw_level):
         return CentredKernel(np.zeros_like(matrix), offsets, task_means, 0.0, centre)
     matrix /= scale
     return CentredKernel(matrix, offsets, task_means, scale, centre)

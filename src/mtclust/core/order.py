@@ -39,7 +39,7 @@ _SMALLEST, _FARTHEST = 1e-6, 1e6
 #: steps of a rounded value in its column's spread, which is taken as a power of two
 _STEPS = 2.0**16
 #: odd constants of a mixing function (splitmix64)
-_STEP, _FIRST, _SECOND = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+STEP, FIRST, SECOND = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
 _NO_ORDER = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -119,8 +119,8 @@ class Content:
         for hashes, whole in ((coarse, np.floor(keys[:, :3] * _CELLS + 0.5)), (fine, np.rint(keys * 10.0**_DIGITS))):
             for column in whole.astype(np.int64).astype(np.uint64).T:  # numbers that look random (splitmix64)
                 hashes += column + np.uint64(1)
-                hashes *= _STEP
-                for shift, factor in ((30, _FIRST), (27, _SECOND), (31, np.uint64(1))):
+                hashes *= STEP
+                for shift, factor in ((30, FIRST), (27, SECOND), (31, np.uint64(1))):
                     hashes ^= hashes >> np.uint64(shift)
                     hashes *= factor
         return coarse, fine

@@ -163,11 +163,11 @@ def features_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, dtype: A
     return result
 
 
-def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> tuple[Array, Array, Array]:
-    """Sums, Gram matrices and largest squared norms of the tasks."""
+def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> tuple[Array, Array]:
+    """Sums and Gram matrices of the tasks."""
     source = source_of(raw, task_numbers, reading)
     require_numbers(source.table)
-    return raw_sums(source, centre=False)[:3]
+    return raw_sums(source)
 
 
 def require_numbers(rows: NDArray[Any], where: str = "") -> None:
@@ -188,11 +188,6 @@ def unusable(raw: Any, reading: Reading) -> str | None:
     if largest > _LARGEST:
         return f"values up to {largest:g}, too large to be squared"
     return None
-
-
-def merge_sums(parts: list[tuple[Array, Array, Array]]) -> tuple[Array, Array, Array]:
-    sums, grams, largest = zip(*parts)
-    return sum(sums[1:], sums[0]), sum(grams[1:], grams[0]), np.max(largest, axis=0)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.alignment import ids_by_size, names_by_agreement
-from mtclust.core.kernels import require_finite
+from mtclust.core.kernels import far_from_zero, require_finite
+from mtclust.core.order import added
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
@@ -30,7 +31,7 @@ from mtclust.rows.boundary import (
     gap_step,
     sizes_fit,
 )
-from mtclust.rows.moments import Data, Moments, RawSums, combine, far_from_zero
+from mtclust.rows.moments import Data, Moments, combine
 from mtclust.rows.passes import TaskLabels, first_prices, move_sums
 from mtclust.util.messages import phase
 from mtclust.util.system import require
@@ -94,14 +95,14 @@ class ChunkedRows:
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
         sizes, steps = self.layout.sizes, self._over_chunks(chunk.sums_of, self._part_reading)
         with phase(f"sums of {self.offsets[-1]} rows in {len(self.parts)} chunks"):
-            sums, grams, largest = self.engine.gather([self.engine.merged(steps, chunk.merge_sums)])[0]
+            sums, grams = self.engine.gather([self.engine.merged(steps, added)])[0]
         require_finite(grams)
         means = sums / sizes[:, None]
         spreads = np.sqrt(np.maximum(np.einsum("irr->ir", grams) / sizes[:, None] - means**2, 0.0))
         if centre and self.shift is None and self.parts is self.raw and far_from_zero(means, spreads):
             self._read_as(replace(self.reading, shift=means.astype(self.reading.dtype)))  # or squares would cancel
             return self.moments(centre, scale)
-        return combine(sizes, RawSums(sums, grams, largest), centre, scale)
+        return combine(sizes, sums, grams, centre, scale)
 
     def _read_as(self, reading: chunk.Reading) -> None:
         self.reading = reading

@@ -33,6 +33,8 @@ FORMAT = "mtclust model"
 FORMAT_VERSION = 4
 #: formats that are read as well: 2 knew no aligned tasks, and both nested the state
 _EARLIER = (2, 3)
+#: fields that files have and models do not any more
+_GONE = {"Moments": {"largest"}}
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 #: where scikit-learn keeps what ``set_fit_request`` and its like were told
 _ROUTING = "_metadata_request"
@@ -140,7 +142,7 @@ def _decoded(manifest: dict[str, Any], archive: ArchiveReader) -> Any:
     def unflatten(name: str) -> Any:
         if state[name] not in STATES:
             raise ValueError(f"its {name} is of unknown class {state[name]!r:.40}")
-        within = {key[len(name) + 1 :] for key in state if key.startswith(f"{name}.")}
+        within = {key[len(name) + 1 :] for key in state if key.startswith(f"{name}.")} - _GONE.get(state[name], set())
         known = {field.name for field in fields(STATES[state[name]])}
         unknown = sorted(within - known - {key for key in within if key.partition(".")[0] in known})
         if unknown:

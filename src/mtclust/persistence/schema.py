@@ -179,7 +179,6 @@ FIELDS: dict[str, Array | Number | Of] = {
     "Moments.total": Array(FLOAT, "m r"),
     "Moments.gram": Array(FLOAT, "m r r"),
     "Moments.scale": _NOT_NEGATIVE,
-    "Moments.largest": Array(FLOAT, "m", 0),
     "Moments.offset": Array(FLOAT, "m C"),
     "FeatureKept.b": Array(FLOAT, "m r C"),
     "FeatureKept.counts": Array(INT, "m C", 0),

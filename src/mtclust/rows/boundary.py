@@ -142,13 +142,15 @@ def newton_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], 
     Raising a price by ε moves about as many rows to each rival as have it second best within ε: with these numbers per
     ε as weights, sizes answer to prices like a graph Laplacian, which is solved for the rows too many or too few.
     """
-    from mtclust.core import compiled
-
     n, C = cost.shape
-    best, fewest = prices, 2 * n + 1
-    (first, second), gaps = np.empty((2, n), dtype=np.int64), np.empty(n)
+    best, fewest, rows = prices, 2 * n + 1, np.arange(n)
     for _ in range(_NEWTON_STEPS if n > _ENOUGH and C > 1 else 0):
-        compiled.two_best(cost, prices, first, second, gaps)
+        priced = cost + prices
+        first = priced.argmin(axis=1)
+        lowest = priced[rows, first]
+        priced[rows, first] = np.inf
+        second = priced.argmin(axis=1)
+        gaps = priced[rows, second] - lowest
         counts = np.bincount(first, minlength=C)
         # a price is 0 unless its cluster is held at a bound
         goal = np.where(

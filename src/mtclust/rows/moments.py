@@ -11,12 +11,12 @@ is ever applied to stored data: scores and sums are corrected instead.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.kernels import SMALLEST_LEVEL, require_finite
+from mtclust.core.kernels import require_finite, rows_are_equal
 from mtclust.core.labels import SizeBounds
 
 if TYPE_CHECKING:
@@ -28,12 +28,6 @@ Array = NDArray[np.float64]
 #: bytes of a block: it stays in the cache between its scores and its class sums
 _BLOCK_BYTES = 2**19
 _FEWEST_ROWS = 256
-#: tasks whose mean is this many standard deviations away from 0 are shifted before anything is squared or summed
-_FAR = 10.0
-#: the largest norms are bounds, also for what rows in single precision stand for
-_ROUNDED_UP = 1.0 + 1e-6
-#: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
-_CONSTANT = 1e-14
 
 
 @dataclass(frozen=True)
@@ -88,11 +82,6 @@ class RowSource(Protocol):
         """The best labels of some tasks under models W, in place; returns how many changed."""
 
 
-def far_from_zero(means: Array, spreads: Array) -> bool:
-    """Whether the mean of any task is so far from 0 that squares would cancel; from means and deviations (m × d)."""
-    return bool(np.any(np.abs(means).max(axis=1) > _FAR * spreads.max(axis=1)))
-
-
 def block_rows(n_features: int, itemsize: int) -> int:
     return max(_FEWEST_ROWS, _BLOCK_BYTES // max(1, n_features * itemsize))
 
@@ -112,8 +101,6 @@ class Moments:
         S_i = Φ_iᵀΦ_i of the centred, scaled features; (m, 0, 0) where it is not formed.
     scale : float
         s; 0 where the rows of no task differ.
-    largest : ndarray of shape (m,)
-        A bound of ‖φ‖² over the rows of the task; ∞ where none is known.
     offset : ndarray of shape (m, C), optional
         Added to the scores of every row of a task.
     """
@@ -123,7 +110,6 @@ class Moments:
     total: Array
     gram: Array
     scale: float
-    largest: Array
     offset: Array | None = None
 
     @property
@@ -151,7 +137,7 @@ class Moments:
         """These tasks and then those, with the scale of these."""
         return Moments(
             np.append(self.sizes, new.sizes), np.vstack([self.mean, new.mean]), np.vstack([self.total, new.total]),
-            np.concatenate([self.gram, new.gram]), self.scale, np.append(self.largest, new.largest),
+            np.concatenate([self.gram, new.gram]), self.scale,
         )  # fmt: skip
 
     def on_raw(self, task: int, W: Array) -> tuple[Array, Array]:
@@ -165,50 +151,32 @@ class Moments:
 
 def moments(source: LocalRows, centre: bool, scale: float | None = None) -> Moments:
     """Means, Gram matrices and the scale of the features, in one pass over the blocks."""
-    return combine(np.diff(source.offsets), raw_sums(source, centre), centre, scale)
+    return combine(np.diff(source.offsets), *raw_sums(source), centre, scale)
 
 
-class RawSums(NamedTuple):
-    """Sums (m × r) and Gram matrices (m × r × r) of raw features, the largest ‖z − z₀‖² of every task, and z₀."""
-
-    sums: Array
-    grams: Array
-    largest: Array
-    around: Array | float = 0.0
-
-
-def raw_sums(source: LocalRows, centre: bool) -> RawSums:
-    """In one pass; with centring z₀ is the mean of the first rows of the task, or else 0."""
+def raw_sums(source: LocalRows) -> tuple[Array, Array]:
+    """Sums (m × r) and Gram matrices (m × r × r) of raw features, in one pass."""
     m, r = len(source.offsets) - 1, source.n_features
-    sums, grams, largest, around = np.zeros((m, r)), np.zeros((m, r, r)), np.zeros(m), np.zeros((m, r))
+    sums, grams = np.zeros((m, r)), np.zeros((m, r, r))
     with np.errstate(over="ignore", invalid="ignore"):
         for task in range(m):
-            for begin, end, block in source.blocks(task):
+            for _, _, block in source.blocks(task):
                 rows = np.asarray(block, dtype=np.float64)
-                total = np.ones(len(rows)) @ rows  # quicker than sum(axis=0)
-                sums[task] += total
+                sums[task] += np.ones(len(rows)) @ rows  # quicker than sum(axis=0)
                 grams[task] += rows.T @ rows
-                if centre and begin == 0 and np.all(np.isfinite(total)):
-                    around[task] = total / end
-                squares = np.einsum("ij,ij->i", rows, rows)
-                if centre:  # ‖z − z₀‖², without a copy of the rows
-                    squares += around[task] @ around[task] - 2.0 * (rows @ around[task])
-                largest[task] = max(largest[task], float(squares.max()))
     require_finite(grams)
-    return RawSums(sums, grams, largest * _ROUNDED_UP, around)
+    return sums, grams
 
 
-def combine(sizes: NDArray[np.int64], raw: RawSums, centre: bool, scale: float | None = None) -> Moments:
+def combine(sizes: NDArray[np.int64], sums: Array, grams: Array, centre: bool, scale: float | None = None) -> Moments:
     """Moments of tasks of these sizes; the scale is found where it is not given."""
-    sums, grams, largest, around = raw
     raw_level = float(np.einsum("irr->", grams)) / sizes.sum()
     mean = sums / sizes[:, None] if centre else np.zeros_like(sums)
     total = np.zeros_like(sums) if centre else sums
     if centre:
         grams = grams - np.einsum("ir,is->irs", mean, mean) * sizes[:, None, None]
-        largest = (np.sqrt(largest) + np.linalg.norm(mean - around, axis=1)) ** 2
     if scale is None:
         scale = float(np.einsum("irr->", grams)) / sizes.sum()
-    if not scale > _CONSTANT * max(raw_level, SMALLEST_LEVEL):
-        return Moments(sizes, mean, total, np.zeros_like(grams), 0.0, np.zeros_like(largest))
-    return Moments(sizes, mean, total / np.sqrt(scale), grams / scale, scale, largest / scale)
+    if rows_are_equal(scale, raw_level):
+        return Moments(sizes, mean, total, np.zeros_like(grams), 0.0)
+    return Moments(sizes, mean, total / np.sqrt(scale), grams / scale, scale)

@@ -154,18 +154,11 @@ def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Arr
     free = bool(np.all(lower <= 1) and np.all(upper >= n)) and not prices.any()
     if n <= _FEW_ENOUGH or free:
         return prices
-    rows = source.take(task, first_rows(n))
+    rows = source.take(task, spread_positions(n, max(_FIRST_ROWS, round(n**_FIRST_POWER))))
     weights, constant = data.moments.on_raw(task, W)
     share = len(rows) / n
     low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
     return exact_labels(-(scores_of(rows, weights) + constant), low, high, prices, recurse=True)[1]
-
-
-def first_rows(n: int) -> NDArray[np.int64]:
-    """The rows of a task of n that first prices come from; none where the task has few."""
-    if n <= _FEW_ENOUGH:
-        return np.empty(0, dtype=np.int64)
-    return spread_positions(n, max(_FIRST_ROWS, round(n**_FIRST_POWER)))
 
 
 def scores_of(block: NDArray[Any], weights: Array) -> Array:
@@ -186,12 +179,13 @@ def exchange_candidates(
     near, wants, complete = np.arange(n), np.full(n, np.inf), True
     if n > FEW_ROWS:
         weights, constant = moments.on_raw(i, W)
-        for first, last, block in source.blocks(i):
-            scores = scores_of(block, weights) + (constant - task.prices)
-            wants[first:last] = _eagerness(scores, task.labels[first:last])
         norm = float(np.abs(factor @ factor.T).sum(axis=0).max())  # at least the largest eigenvalue of Q
-        pull = 2 * (2 * a * (2.0 / n) * float(moments.largest[i]) * norm)  # of two rows, 2a‖ψ‖² each at most
-        near = np.flatnonzero(wants + float(wants.max()) + pull > 0)
+        most = np.empty(n)
+        for first, last, block in source.blocks(i):
+            scores, Phi = scores_of(block, weights) + (constant - task.prices), moments.centred(i, block)
+            wants[first:last] = _eagerness(scores, task.labels[first:last])
+            most[first:last] = wants[first:last] + (4 * a * norm / n) * np.einsum("nr,nr->n", Phi, Phi)
+        near = np.flatnonzero(most + float(most.max()) > 0)
         near, complete = _most_eager(near, wants[near], _MOST_NEAR)
     rows = source.take(i, near)
     Psi = np.sqrt(2.0 / n) * (moments.centred(i, rows) @ factor)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.rows.moments import Data, Moments, block_rows, far_from_zero, moments
+from mtclust.core.kernels import far_from_zero
+from mtclust.rows.moments import Data, Moments, block_rows, moments
 from mtclust.rows.passes import MOST_CANDIDATES, TaskLabels, first_prices, move_sums, relabel
 
 if TYPE_CHECKING:

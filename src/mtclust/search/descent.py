@@ -13,9 +13,10 @@ too small to lower the objective, and the search would take the standstill for i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
@@ -23,7 +24,6 @@ from mtclust.core.alignment import allowed_permutations, best_relabelling
 from mtclust.core.assignment import assign
 from mtclust.core.criterion import Term
 from mtclust.core.hints import placed
-from mtclust.core.kernels import symmetric_eigen
 from mtclust.search.problem import ROUNDING, Effort, Point, Problem
 
 Array = NDArray[np.float64]
@@ -52,25 +52,15 @@ _POLISH_STEPS = 5
 _SENDERS = 4
 
 
-class LabelStep(Protocol):
-    """How labels are improved under a fixed coupling matrix."""
-
-    #: how many steps of the coupling follow at most, and the share of the value below which they end
-    steps: tuple[int, float]
-    #: a round that gains no more than this share of the value may be the last
-    least: float
-
-    def improve(self) -> bool:
-        """Improve the labels and set the value of the point, ``steps`` and ``least``; whether any label changed."""
-
-    def once_more(self, before: float) -> bool:
-        """Try what is left to try before the end; whether the descent goes on."""
-
-
 def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-    """Lower the value, in place, until one round of label and coupling steps gains less than ``tol`` (relative)."""
+    """Lower the value, in place, until one round of label and coupling steps gains less than ``tol`` (relative).
+
+    A label step improves the labels under a fixed coupling matrix and says whether any changed (``improve``), how many
+    steps of the coupling follow at most and the share of the value below which they end (``steps``), and the share that
+    a round must gain not to be the last (``least``). ``once_more`` tries what is left to try before the end.
+    """
     learn, accelerator = effort.learn and problem.coupling.learns, Accelerator()
-    labels: LabelStep = problem.label_step(point, rng, effort)
+    labels: Any = problem.label_step(point, rng, effort)
     point.converged = False
     point.record(effort.stage, "start")
     for _ in range(effort.max_iter):
@@ -79,7 +69,8 @@ def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort
             accelerator.reset()
         point.record(effort.stage, "labels")
         if learn:
-            coupling_steps(problem, point, accelerator, *labels.steps, effort.stage)
+            most, least = labels.steps
+            coupling_steps(problem, point, accelerator, most, least, effort.stage)
         point.n_iter += 1
         gain = before - point.value
         point.converged |= gain <= effort.tol * abs(before)
@@ -136,13 +127,13 @@ class Accelerator:
 
 def log_matrix(Z: Array) -> tuple[Array, float]:
     """Logarithm of a positive semidefinite matrix, eigenvalues floored; and its smallest eigenvalue."""
-    eigenvalues, vectors = symmetric_eigen(Z)
+    eigenvalues, vectors = sla.eigh(Z)
     return (vectors * np.log(np.maximum(eigenvalues, _LOG_FLOOR))) @ vectors.T, float(eigenvalues[0])
 
 
 def _exp_trace_one(L: Array, floor: float) -> Array:
     """The exponential of L with trace 1, small eigenvalues raised to ``floor``."""
-    eigenvalues, vectors = symmetric_eigen(0.5 * (L + L.T))
+    eigenvalues, vectors = sla.eigh(0.5 * (L + L.T))
     values = np.exp(eigenvalues - eigenvalues.max())
     values = np.maximum(values / values.sum(), floor)
     return (vectors * (values / values.sum())) @ vectors.T

@@ -8,6 +8,7 @@ carries to all of them. Both descend in labels and coupling by one loop (:mod:`m
 from __future__ import annotations
 
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -152,7 +153,7 @@ class SearchOptions:
         return replace(Effort(stage, self.max_iter, self.tol), **changes)
 
 
-class Coupled:
+class Coupled(ABC):
     """Rows of m tasks, sorted by task, with size bounds, λ, a coupling and a criterion."""
 
     offsets: Any  # task i holds rows offsets[i]:offsets[i + 1]
@@ -194,14 +195,17 @@ class Coupled:
 
         return descend(self, point, rng, effort)
 
+    @abstractmethod
     def class_means(self, point: Point) -> Array:
-        raise NotImplementedError
+        """Class means of all tasks: inner products (m, m, C, C) or coordinates (m, C, r)."""
 
+    @abstractmethod
     def class_counts(self, point: Point) -> NDArray[np.int64]:
-        raise NotImplementedError
+        """Cluster sizes (m × C)."""
 
-    def renamed(self, point: Point, new_ids: Labels) -> Point:
-        raise NotImplementedError
+    @abstractmethod
+    def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
+        """Other names (m × C) of the clusters of every task, the value unchanged; the point given is used up."""
 
     def proposing(self, starts: list[list[Labels]]) -> Any:
         """The same problem, whose descents try these labellings of whole tasks, if rows are exchanged one by one."""
@@ -418,15 +422,12 @@ class Problem(Coupled):
         return True
 
     def class_counts(self, point: Point) -> NDArray[np.int64]:
-        """Cluster sizes (m × C)."""
         return counts_by_task(point.labels, self.offsets, self.n_clusters)
 
     def class_means(self, point: Point) -> Array:
-        """Inner products of the class means of all tasks (m, m, C, C)."""
         return class_mean_products(self.kernel, self.offsets, point.labels, self.n_clusters)
 
     def renamed(self, point: Point, new_ids: NDArray[np.int64]) -> Point:
-        """Other names (m × C) of the clusters of every task, the value unchanged; the point given is used up."""
         labels = np.concatenate([ids[point.labels[self.rows(i)]] for i, ids in enumerate(new_ids)])
         fit = Fit(labels, point.fit.at, self.bounds.fitted(labels, self.offsets))
         return replace(point, fit=fit)
@@ -434,22 +435,23 @@ class Problem(Coupled):
     # -- what is kept --------------------------------------------------------------------------------------------
 
     def decision(self, point: Point, codes: Array | None = None) -> DecisionModel:
-        """The model that scores new rows; ``codes`` are what it is fitted to, where these are not the labels.
-
-        Labels that follow from the model, and not it from them, may be of any cluster.
-        """
+        """The model that scores new rows; ``codes`` are what it is fitted to, where these are not the labels."""
         assert self.origin is not None
-        present = self.bounds.fitted(point.labels, self.offsets).present
-        if codes is None:
-            codes = self.codes(point.labels)
-        else:
-            present = np.ones_like(present)
+        codes, present = self._fitted_to(point, codes)
         predictors = point.fit.at.predictors(codes)
         weights = self.criterion.decision_weights(point.fit.at, codes)
         if weights is not None:
             predictors = predictors * weights[0][:, None, :]
         model = build_model(self.origin, predictors, present)
         return model if weights is None else replace(model, intercept=model.intercept + weights[1])
+
+    def _fitted_to(self, point: Point, codes: Array | None) -> tuple[Array, NDArray[np.bool_]]:
+        """What models are fitted to, and which clusters every task has.
+
+        Labels that follow from the model, and not it from them, may be of any cluster.
+        """
+        present = self.bounds.fitted(point.labels, self.offsets).present
+        return (self.codes(point.labels), present) if codes is None else (codes, np.ones_like(present))
 
     def in_input_coordinates(self, D: Array) -> Array:
         """V D Vᵀ, where V holds the directions of the eigen-features in the space of X."""
@@ -469,11 +471,7 @@ class Problem(Coupled):
         ``codes`` as in :meth:`decision`.
         """
         assert self.origin is not None
-        present = self.bounds.fitted(point.labels, self.offsets).present
-        if codes is None:
-            codes = self.codes(point.labels)
-        else:
-            present = np.ones_like(present)
+        codes, present = self._fitted_to(point, codes)
         at = point.fit.at
         result = predictions_left_out(at, codes, self.offsets, self.origin.centred.centred)
         weights = self.criterion.decision_weights(at, codes)

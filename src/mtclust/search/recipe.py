@@ -23,7 +23,7 @@ import scipy.linalg as sla
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mtclust.core.alignment import allowed_permutations, best_relabelling, groups_of_tasks
+from mtclust.core.alignment import allowed_permutations, best_relabelling, groups_of_tasks, pair_counts
 from mtclust.core.kernels import EXACT_UP_TO, leading_eigenvectors
 from mtclust.core.labels import SizeBounds, free_bounds
 from mtclust.search.problem import Point, Problem, SearchOptions
@@ -50,7 +50,7 @@ _SAME_VALUE = 1e-4
 #: shares of I/r in the D under which DMTFC clusters its tasks anew
 _SMOOTHING = (0.8, 0.5, 0.2)
 #: all descents but the last stop at this multiple of ``tol``
-_ROUGH = 10.0
+ROUGH = 10.0
 
 
 @dataclass
@@ -127,10 +127,8 @@ def _with_ids_of(
 
 def _agreeing(labels: Labels, model: Labels, bounds: SizeBounds, task: int) -> Labels:
     """Labels with the names of clusters that agree best with ``model`` among those that the bounds allow."""
-    agreement = np.zeros((bounds.n_clusters, bounds.n_clusters))
-    np.add.at(agreement, (labels, model), 1)
-    counts = np.bincount(labels, minlength=bounds.n_clusters)
-    return best_relabelling(agreement, allowed_permutations(bounds, task, counts))[labels]
+    pairs = pair_counts(labels, model, bounds.n_clusters)
+    return best_relabelling(pairs, allowed_permutations(bounds, task, pairs.sum(axis=1)))[labels]
 
 
 def first_relationship(similarity: Array) -> Array:
@@ -171,7 +169,7 @@ def _rough(
     problem: Problem, point: Point, options: SearchOptions, rng: np.random.Generator, stage: str, learn: bool = True
 ) -> Point:
     """A descent that is not the last."""
-    effort = options.effort(stage, tol=options.tol * _ROUGH, learn=learn)
+    effort = options.effort(stage, tol=options.tol * ROUGH, learn=learn)
     return problem.descend(point, rng, effort)
 
 
