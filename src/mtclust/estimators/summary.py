@@ -93,6 +93,8 @@ class Facts:
     stability : Stability or None
     decided : bool
         Whether the number of clusters was given, or the data decide it.
+    column : str
+        The column that alone makes the clusters, where there is only one.
 
     Examples
     --------
@@ -110,6 +112,7 @@ class Facts:
     structure: str | None = None
     stability: Stability | None = None
     decided: bool = True
+    column: str = ""
 
     @classmethod
     def of(cls, model: AfterFit) -> Facts:
@@ -128,7 +131,7 @@ class Facts:
         if self.structure == "none" or self.separation <= 0:
             return "none"
         tested = self.structure is not None and self.stability is not None
-        if not tested or not self.decided or not self.comparable:
+        if not tested or not self.decided or not self.comparable or self.column:
             return "divided"
         return "overlapping" if self.separation < APART else "apart"
 
@@ -141,7 +144,8 @@ class Facts:
     def headline(self, rows: str, ids_differ: bool = False) -> str:
         """One sentence; with its doubt where there is one, also whether clusters look the same in all tasks."""
         differing = ", not all of which look the same in every task" if ids_differ else ""
-        divided = f"{rows} were divided into {self.n_clusters} clusters"
+        alone = f" by the column {shown_name(self.column)} alone" if self.column else ""
+        divided = f"{rows} were divided into {self.n_clusters} clusters{alone}"
         return {
             "one": f"{rows} are one cluster.",
             "none": f"{divided}, which a test does not confirm.",
