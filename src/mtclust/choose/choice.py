@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mtclust.choose import candidates, frames
 from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
-from mtclust.choose.views import KernelSpec, View, is_wide
+from mtclust.choose.views import KernelSpec, View, in_many_directions, is_wide
 from mtclust.core.alignment import align, groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
@@ -345,6 +345,8 @@ def _looked_at(question: Question) -> tuple[set[str], dict[str, KernelSpec]]:
     methods = {"E": spec, "E, linear": LINEAR, "J": spec, "J released": spec}
     if LINEAR not in question.kernels or spec == LINEAR:
         del methods["E, linear"]
+    if question.by_rows and in_many_directions(question.view.rows, question.view.offsets):
+        del methods["E"]  # which fits too well there, whatever the labels are
     return frames, methods
 
 
