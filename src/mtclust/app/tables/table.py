@@ -207,7 +207,7 @@ def _with_tasks(table: Table, column: Any, empty: str) -> Table:
     return replace(table, tasks=tasks, notes=(*table.notes, *notes * bool(joined)))
 
 
-def refuse_rows_as_tasks(table: Table) -> None:
+def refuse_ids_of_rows(table: Table) -> None:
     """Refuse tasks that are nearly as many as rows."""
     n, m = len(table), len(set(table.tasks.tolist()))
     if m < 2 or not (m == n or (m > _FEW_TASKS and n < _LEAST_ROWS * m)):
