@@ -44,24 +44,24 @@ from mtclust.core.matching import groups_of_tasks
 from mtclust.core.order import added
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
+from mtclust.rows.features import FeatureMap, feature_map, rank_of, source_of
+from mtclust.rows.moments import Data
+from mtclust.search.all_rows import AllRows
 from mtclust.search.problem import Fit, Point, Problem, SearchOptions
-from mtclust.search.recipe import Outcome, first_relationship, solve
+from mtclust.search.recipe import ROUGH, Outcome, first_relationship, solve
 from mtclust.util.messages import warn_user
 from mtclust.util.system import require_kernel_memory
 
 Array = NDArray[np.float64]
 
 #: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
-#: since its features are an approximation
+#: and more of it looked at, since its features are an approximation
 _SMALL, _SMALL_SPARSE = 700, 1500
 #: fewer rows than this multiple of a sample are not worth one
 _SPARED = 1.2
-#: rows of the search in a wide sparse table
-_WIDE_ROWS = 1500
-#: rows of a task that is not in the sample
-_ROWS_OF_OTHER_TASKS = 60
-#: turns of labels and offset of such a task
-_TURNS = 5
+#: rows of a task that is not in the sample, or that nothing couples to others; turns of labels and offset of the first,
+#: starts of the others
+_ROWS_ALONE, _TURNS, _STARTS_ALONE = 100, 5, 8
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def form_of(params: Params, X: Any) -> str:
 def prepare(params: Params, given: Input, form: str) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
-    most = _WIDE_ROWS if is_wide(X) and params.sizes_open else rows_to_choose_on(clusters)
+    most = _SMALL_SPARSE if is_wide(X) and params.sizes_open else rows_to_choose_on(clusters)
     on_few = params.form == "auto" and params.by_rows and params.sizes_open and int(clusters.max()) > 1
     if on_few and X.shape[0] > _SPARED * most:
         form = "primal"
@@ -118,8 +118,7 @@ def prepare(params: Params, given: Input, form: str) -> Prepared:
     settings = choose_settings(params, given, sample)
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
-    build = _feature_problem if form == "primal" else _kernel_problem
-    return Prepared(build(params, given, settings, sample), settings, sample, form)
+    return Prepared(_problem(params, given, settings, form), settings, sample, form)
 
 
 def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Settings:
@@ -160,7 +159,7 @@ def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: NDArra
 
 def _some_rows(given: Input, tasks: NDArray[np.int64]) -> Sample:
     """The first rows of tasks that are not in the sample."""
-    numbers = np.minimum(given.index.sizes[tasks], _ROWS_OF_OTHER_TASKS)
+    numbers = np.minimum(given.index.sizes[tasks], _ROWS_ALONE)
     return taken(given.rows, given.index, tasks, given.index.first_rows(tasks, numbers))
 
 
@@ -234,7 +233,7 @@ def _searched_on_few(
     starts = options.single_task_n_init or options.n_init
     many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
     n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
-    rough = replace(options, n_init=n_init, single_task_n_init=starts, polish=False)
+    rough = replace(options, n_init=n_init, single_task_n_init=starts, tol=ROUGH * options.tol, polish=False)
     return solve(few.with_bounds(part), rough, rng)
 
 
@@ -246,6 +245,12 @@ def _carried(
     if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
         problem = problem.alone()
     positions, labels, seen = _of_every_task(prepared, given, _labels_of(few.point))
+    small = not problem.coupling.learns and sample.index.sizes.max() < _ROWS_ALONE and not problem.bounds.movable
+    if prepared.is_searched and small:  # every task is a search of its own
+        wanted = np.minimum(index.sizes, _ROWS_ALONE)
+        positions = index.first_rows(np.arange(index.n_tasks), wanted)
+        starts = max(1, min(options.n_init, _STARTS_ALONE, int(index.sizes.max()) // problem.bounds.n_clusters))
+        labels = problem.starts(positions, starts, int(rng.integers(2**31)))
     counts = np.stack([np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels])
     if prepared.is_searched:
         problem = problem.with_bounds(problem.bounds.fitted_to(counts).fixed())
@@ -357,66 +362,41 @@ def _in_common_frame(
     )  # fmt: skip
 
 
-def _bounds_of(params: Params, settings: Settings, given: Input) -> SizeBounds:
-    index = given.index
-    if not CRITERIA[settings.criterion].exchanges:
-        return neutral_bounds(index.sizes, given.clusters)
-    return parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
-
-
-def _warn_if_constant(scale: float) -> None:
+def _problem(params: Params, given: Input, settings: Settings, form: str) -> Any:
+    """All rows as kernel matrices, or as features with moments."""
+    rank, landmarks = None, None
+    if form == "primal":
+        rank = rank_of(settings.kernel, given.rows, params.n_components)
+        landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
+        given = given if settings.frame == "task" else given.as_one_task(settings.moves)
+    X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()
+    method, lambda1 = params.method_of(index.n_tasks), settings.lambda1[: index.n_tasks]
+    bounds = neutral_bounds(index.sizes, given.clusters)
+    if criterion.exchanges:
+        bounds = parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
+    if form == "dual":
+        seen = settings.view.through(settings.spec, settings.frame)
+        scale, matrix = seen.centred.scale, seen.centred.matrix
+        weighed = eigen_features(matrix, params.n_components) if COUPLINGS[method].of_features else None
+        problem: Any = Problem(
+            matrix, index.offsets, bounds, lambda1, settings.weight, method, weighed, criterion,
+            origin=seen.origin(index.order),
+        )  # fmt: skip
+    else:
+        curved = settings.kernel.kind in KERNELS and settings.kernel.kind != "linear"
+        centres = _means_by_task(X, index) if curved and params.fit_intercept else None
+        features = feature_map(settings.kernel, X, index, landmarks, centres)
+        source = source_of(X, features, index, params.fit_intercept)
+        moments = source.moments(params.fit_intercept)
+        scale, data = moments.scale, Data(source, moments, bounds)
+        problem = AllRows(data, method, lambda1, settings.weight, features, criterion=criterion)
     if scale == 0:
         warn_user(NO_VARIATION, ConvergenceWarning)
-
-
-def _kernel_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> Problem:
-    """All rows, which settings were chosen on, as kernel matrices."""
-    seen, index = settings.view.through(settings.spec, settings.frame), given.index
-    _warn_if_constant(seen.centred.scale)
-    method = params.method_of(index.n_tasks)
-    features = eigen_features(seen.centred.matrix, params.n_components) if COUPLINGS[method].of_features else None
-    bounds = _bounds_of(params, settings, given)
-    return Problem(
-        seen.centred.matrix, index.offsets, bounds, settings.lambda1[: index.n_tasks], settings.weight, method,
-        features, CRITERIA[settings.criterion](),
-        origin=seen.origin(index.order),
-    )  # fmt: skip
-
-
-def _feature_problem(params: Params, given: Input, settings: Settings, sample: Sample) -> Any:
-    # imported where they are needed, here and below, so that "import mtclust" is quick
-    from mtclust.rows.features import feature_map, rank_of, source_of
-    from mtclust.rows.moments import Data
-    from mtclust.search.all_rows import AllRows
-
-    method, lambda1 = params.method_of(given.index.n_tasks), settings.lambda1
-    rank = rank_of(settings.kernel, given.rows, params.n_components)
-    landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
-    if settings.frame != "task":
-        given = given.as_one_task(settings.moves)
-        method, lambda1 = params.method_of(1), lambda1[:1]
-    X, index, centres = given.rows, given.index, None
-    if settings.kernel.kind in KERNELS and settings.kernel.kind != "linear" and params.fit_intercept:
-        centres = _means_by_task(X, index)
-    features = feature_map(settings.kernel, X, index, landmarks, centres)
-    source = source_of(X, features, index, params.fit_intercept)
-    own = source.moments(params.fit_intercept)
-    _warn_if_constant(own.scale)
-    data = Data(source, own, _bounds_of(params, settings, given))
-    return AllRows(
-        data,
-        method,
-        lambda1,
-        settings.weight,
-        features,
-        criterion=CRITERIA[settings.criterion](),
-    )
+    return problem
 
 
 def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
     """Mean row of every task (m × d), wherever the rows are; None for sparse rows, which are not centred."""
-    from mtclust.rows.features import FeatureMap, source_of
-
     if sp.issparse(X):
         return None
     source = source_of(X, FeatureMap(Kernel("linear")), index, True)

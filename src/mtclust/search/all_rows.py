@@ -147,6 +147,19 @@ class AllRows(Coupled):
         models, offset = self.criterion.scoring(few.point(labels, Z).fit)
         return self._point(self.data.source.best_labels(scored_by(self.data, offset), models), Z)
 
+    def starts(self, positions: list[NDArray[np.int64]], n_init: int, seed: int) -> list[Labels]:
+        """The best labels of some rows of every task that are found for it alone."""
+        few, ridge = rows_at(self.data, positions), self.ridge
+        bounds, source = few.bounds, cast(LocalRows, few.source)
+        found = []
+        for i in range(self.n_tasks):
+            Phi = np.concatenate([few.moments.centred(i, block) for _, _, block in source.blocks(i)])
+            starts = self.criterion.starts_of_task(
+                Phi @ Phi.T, float(ridge[i]), bounds.lower[i], bounds.upper[i], n_init, seed
+            )
+            found.append(starts[0])
+        return found
+
     def continued(self, point: Point, Z: Array) -> Point:
         """The labels of a point, which is not changed, under the bounds of this problem and a coupling matrix."""
         tasks = [task.copy() for task in point.fit.tasks]
@@ -292,7 +305,7 @@ class BatchLabels:
             rename(self.problem.data, self.point, self.tasks, self.effort.stage)
         exchanged = self.problem.data.source.exchanged(self.tasks)
         if exchanged:
-            ended = polish(self.problem.data, self.point, exchanged, self.rng)
+            ended = polish(self.problem.data, self.point, exchanged, self.rng, self.problem.couples_labels)
             self.point.certified = ended and len(exchanged) == len(self.tasks)
             self.point.record(self.effort.stage, "polish")
         return before - self.point.value > self.least * abs(before)
@@ -325,16 +338,23 @@ def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
         point.record(stage, "rename")
 
 
-def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator) -> bool:
+def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator, coupled: bool = True) -> bool:
     """Exchange rows near the boundaries one by one, exactly; one pass. True if no task had an exchange left."""
+    fit = point.fit
     if data.bounds.n_clusters == 1 or data.moments.scale == 0:
         return True
-    factors = whitened(point.fit.solver.blocks()[tasks])
-    ended = [_polish_task(data, point, i, factor, rng) for i, factor in zip(tasks, factors)]
-    return all(ended)
+    factors, ended, before = whitened(fit.solver.blocks()[tasks]), True, fit.b.copy()
+    for i, factor in zip(tasks, factors):
+        ended &= _polish_task(data, point, i, factor, rng)
+        if coupled and not np.array_equal(fit.b[i], before[i]):  # models of the other tasks follow
+            fit.W = fit.solver.models(fit.b)
+    fit.W = fit.solver.models(fit.b)
+    point.value = objective(fit.b, fit.W)
+    return ended
 
 
 def _polish_task(data: Data, point: Point, i: int, factor: Array, rng: np.random.Generator) -> bool:
+    """The same of one task: its labels and class vectors change."""
     from mtclust.core import compiled
 
     fit, n, C = point.fit, int(data.moments.sizes[i]), data.bounds.n_clusters
@@ -357,6 +377,4 @@ def _polish_task(data: Data, point: Point, i: int, factor: Array, rng: np.random
     if n_exchanges:
         task.put(positions, rows, labels)
         fit.b[i] = class_vectors(data.moments, [i], [task])[0]
-        fit.W = fit.solver.models(fit.b)
-        point.value = objective(fit.b, fit.W)
     return complete and n_exchanges == 0

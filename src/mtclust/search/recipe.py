@@ -50,7 +50,7 @@ _SAME_VALUE = 1e-4
 #: shares of I/r in the D under which DMTFC clusters its tasks anew
 _SMOOTHING = (0.8, 0.5, 0.2)
 #: all descents but the last stop at this multiple of ``tol``
-_ROUGH = 10.0
+ROUGH = 10.0
 
 
 @dataclass
@@ -169,7 +169,7 @@ def _rough(
     problem: Problem, point: Point, options: SearchOptions, rng: np.random.Generator, stage: str, learn: bool = True
 ) -> Point:
     """A descent that is not the last."""
-    effort = options.effort(stage, tol=options.tol * _ROUGH, learn=learn)
+    effort = options.effort(stage, tol=options.tol * ROUGH, learn=learn)
     return problem.descend(point, rng, effort)
 
 
