@@ -361,6 +361,9 @@ class RelationshipState(Conditioned):
             return self.M @ codes
         return np.ascontiguousarray(lapack.dpotrs(factor, codes, lower=0)[0])
 
+    def diagonal(self) -> Array:
+        return self.M.diagonal().copy()
+
     def pieces(self) -> list[tuple[slice, Array]]:
         return [(slice(0, len(self.M)), self.M)]
 
