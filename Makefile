@@ -106,6 +106,7 @@ bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/reference_objective.py
 	$(BIN)/python benchmarks/number_of_clusters.py
 	$(BIN)/python benchmarks/column_weights.py
+	$(BIN)/python benchmarks/text_storage.py
 	$(BIN)/python benchmarks/cutting_plane.py
 	$(BIN)/python benchmarks/everyday.py
 	$(BIN)/python benchmarks/scale.py

@@ -54,7 +54,7 @@ GIVEN = 3
 RIGHT, MATCHED = 0.5, 0.8
 KEYS = ("table", "number")
 VALUES = (
-    "classes", "rows", "tasks", "clusters", "structure", "separation", "stability", "right", "matched",
+    "classes", "rows", "tasks", "clusters", "decided", "structure", "separation", "stability", "right", "matched",
     "cells", "doubted", "exchanged", "noticed",
 )  # fmt: skip
 
@@ -133,13 +133,13 @@ def tables() -> dict[str, Callable[[], Told]]:
     }  # fmt: skip
     classes |= {name.partition(".")[0]: partial(file, name) for name in FILES}
     found = classes | {f"{name}, permuted": partial(permuted, load) for name, load in classes.items()}
-    for seed in range(20):
+    for seed in range(30):
         make = partial(
             make_related_tasks, 2 + seed % 4, n_clusters=2 + seed % 3, n_samples=(40, 80, 120)[seed % 3], n_features=16,
             separation=(3.0, 4.0, 5.0, 6.0)[seed % 4], random_state=seed,
         )  # fmt: skip
         found[f"made {seed}"] = partial(arrays, make)
-    found |= {f"{kind} {seed}": partial(without, kind, seed) for seed in range(3) for kind in NOTHING}
+    found |= {f"{kind} {seed}": partial(without, kind, seed) for seed in range(4) for kind in NOTHING}
     return found | {f"{kind} {seed}": partial(continuum, kind, seed) for seed in range(6) for kind in CONTINUA}
 
 
@@ -199,7 +199,7 @@ def measure(rows: Rows) -> None:
                 compared = ids(found) if classes else dict.fromkeys(VALUES[-4:], 0)
             rows.add(
                 table=name, number=number, classes=classes, rows=len(labels), tasks=len(found.model.tasks_),
-                clusters=found.n_clusters, structure=facts.structure == "clusters",
+                clusters=found.n_clusters, decided=facts.decided, structure=facts.structure == "clusters",
                 separation=facts.separation, stability=float("nan") if refits is None else refits.overall,
                 right=right, matched=matched, **compared,
             )  # fmt: skip
@@ -210,7 +210,13 @@ def standing(row: dict[str, str]) -> str:
     refits: Any = SimpleNamespace(overall=float(row["stability"]))
     structure = "clusters" if row["structure"] == "True" else "none"
     return Facts(
-        int(row["clusters"]), int(row["tasks"]), int(row["rows"]), float(row["separation"]), structure, refits
+        int(row["clusters"]),
+        int(row["tasks"]),
+        int(row["rows"]),
+        float(row["separation"]),
+        structure,
+        refits,
+        row["decided"] == "True",
     ).standing
 
 

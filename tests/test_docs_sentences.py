@@ -74,7 +74,7 @@ SENTENCES = [
     ("faq.md", "The estimators refuse them: impute first", estimators_refuse_missing_values_and_cluster_fills_them_in),
     ("choosing.md", "Bounds that would allow no labelling at all (C = 5, n = 39, l = .1) are widened",
      bounds_that_allow_nothing_are_widened),
-    ("new_tasks.md", "Linear models fitted at scale keep only sums", linear_models_at_scale_hold_no_rows),
+    ("getting_started.md", "Linear models fitted at scale keep only sums", linear_models_at_scale_hold_no_rows),
     ("large_data.md", "`lambda1` must then be one number", one_lambda_where_tasks_are_many),
 ]  # fmt: skip
 

@@ -14,7 +14,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 #: modules whose public names are the public interface; ``features`` and ``labels`` show only what the reference lists
 PACKAGES = (
     "mtclust",
-    *(f"mtclust.{name}" for name in ("datasets", "persistence", "plotting", "selection")),
+    *(f"mtclust.{name}" for name in ("datasets", "plotting", "selection")),
 )
 MODULES = ("mtclust.exceptions", "mtclust.metrics")
 

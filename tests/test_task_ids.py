@@ -156,8 +156,8 @@ def test_ids_of_rows_given_as_tasks_are_refused_before_any_work(monkeypatch):
     def no_work(*_, **__):
         raise AssertionError("work was begun")
 
-    for name in ("prepare", "choose_n_clusters", "solved"):
-        monkeypatch.setattr(f"mtclust.estimators.base.{name}", no_work)
+    for name in ("estimators.base.prepare", "choose.number.choose_n_clusters", "estimators.base.solved"):
+        monkeypatch.setattr(f"mtclust.{name}", no_work)
     X = np.random.default_rng(0).normal(size=(1000, 3))
     for tasks in (np.arange(1000), np.minimum(np.arange(1000), 990)):
         for n_clusters in (3, "auto"):

@@ -1,4 +1,4 @@
-"""``python -m paper reproduce complexity``: time against n, d and m (section 9.2, Fig. 6), and beyond its sizes."""
+"""``python -m paper reproduce complexity``: time against n, d and m (section 9.2, Fig. 6)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ CUTTING_DRAWS = 3
 #: rows of all tasks together in the sweep over m, as in the paper
 ROWS_IN_ALL = 3000
 _QUICK_ROWS_IN_ALL = 60
-#: above this many rows of all tasks together one draw is enough
-MANY_ROWS = 5000
 
 
 #: panel → the values that its first letter takes, those of a quick run, and those at which the paper's solver runs, too
@@ -38,8 +36,6 @@ SWEEPS: dict[str, tuple[tuple[int, ...], ...]] = {
     "n": ((25, 50, 100, 200, 400), (25, 50), (25, 50, 100, 200)),
     "d": ((3, 10, 30, 100, 300, 1000), (3, 10), (3, 10, 30, 100, 300)),
     "m": ((2, 3, 5, 10, 20, 30), (3, 5), (2, 3, 5, 10, 20, 30)),
-    # rows of each of 3 tasks; the estimators hold matrices of all rows with all rows up to 700 rows in all, none above
-    "n, beyond": ((600, 1_000, 10_000, 100_000, 300_000), (60, 80), ()),
 }
 
 
@@ -51,7 +47,7 @@ def cells(repeats: int, quick: bool) -> list[Cell]:
         for value in quick_values if quick else values:
             # as in the paper
             n, d, m = {"n": (value, 3, 3), "d": (100, value, 3), "m": (in_all // value, 10, value)}[name[0]]
-            draws = {"exchange": 1 if n * m > MANY_ROWS else repeats, "cutting-plane": min(repeats, CUTTING_DRAWS)}
+            draws = {"exchange": repeats, "cutting-plane": min(repeats, CUTTING_DRAWS)}
             for solver in SOLVERS if value in cutting[: 1 if quick else None] else SOLVERS[:1]:
                 reduced = {"reduced": "quadratic" if name == "m" else "level"} if solver == "cutting-plane" else {}
                 shape = f"{name}: n={n} d={d} m={m}"
@@ -74,7 +70,7 @@ def shape_of(dataset: str) -> dict[str, int]:
 
     Examples
     --------
-    >>> shape_of("n, beyond: n=600 d=3 m=3")
+    >>> shape_of("n: n=600 d=3 m=3")
     {'n': 600, 'd': 3, 'm': 3}
     """
     pairs = (part.split("=") for part in dataset.split(": ")[1].split())
@@ -94,17 +90,6 @@ def execute(cell: Cell) -> Sequence[Outcome]:
     return fit_ours(cell.methods[0], data, cell.seed, **options)
 
 
-def short(value: int) -> str:
-    """A number that fits under an axis.
-
-    Examples
-    --------
-    >>> short(600), short(300_000)
-    ('600', '300k')
-    """
-    return f"{value // 1000}k" if value % 1000 == 0 else str(value)
-
-
 def report(frame: Any, directory: Path) -> list[Section]:
     """The figure with fitted exponents and the table behind it."""
     named = with_sweeps(with_names(frame))
@@ -120,7 +105,7 @@ def report(frame: Any, directory: Path) -> list[Section]:
         }
         lowest = min(np.median(columns[0]) for columns in series.values() if len(columns[0]))
         dashed = [n for n in names if "cutting" in n]
-        figures.times(ax, values, series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, list(map(short, values)))
+        figures.times(ax, values, series, dashed, lowest, {2: "O(x²)", 3: "O(x³)"}, list(map(str, values)))
         ax.set_ylim(float(rows["seconds"].min()) / 2, float(rows["seconds"].max()) * 3)
         ax.set_xlabel(sweep[0])
         fixed = shape_of(rows["dataset"].iloc[0])
@@ -138,7 +123,7 @@ def report(frame: Any, directory: Path) -> list[Section]:
     figures.legend_below(figure, axes[0, 0], 6)
     picture = Picture(
         figures.save(figure, directory, "time"),
-        "CPU seconds on one core, mean over draws, with lines of slope 2 and 3. Right: more rows than the paper has.",
+        "CPU seconds on one core, mean over draws, with lines of slope 2 and 3.",
         "Fig. 6: Time complexities with respect to the data set size of each task (n), feature dimension (d), and "
         "number of tasks (m).",
     )
@@ -175,8 +160,8 @@ EXPERIMENT = Experiment(
     f"solvers: the default one (exchange) and the paper's cutting planes ({CUTS} cuts, first {CUTTING_DRAWS} draws, "
     f"small sizes). The sweep over m has {ROWS_IN_ALL} rows in all, as in the paper: there the weights of the pools "
     "are found by a quadratic program, because the level method, which is timed in the other sweeps, takes over a "
-    f"minute for one fit of DMTFC. Sizes beyond {MANY_ROWS} rows in all are run once. DMTRC is fully coupled; the "
-    "search of every task alone is part of the exchange solver's time.",
+    "minute for one fit of DMTFC. DMTRC is fully coupled; the search of every task alone is part of the exchange "
+    "solver's time.",
     5,
     cells,
     execute,

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from mtclust import __version__
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import cannot_write
-from paper.experiments.page import Page, Picture, Section, write_page
+from paper.experiments.page import Picture, Section, write_page
 from paper.experiments.runner import Cell, DataUnavailable, Execute, run_cells
 from paper.experiments.sections import draws_text
 from paper.experiments.table import RunTable, as_frame, key_of, read_rows, replace_file
@@ -90,7 +90,7 @@ def write_report(experiment: Experiment, directory: Path) -> None:
     sections = experiment.report(frame, directory)
     parts = [state(experiment, directory), experiment.intro, f"{draws_text(frame)} All rows: `{TABLE}`."]
     made_by = [command(experiment.name, repeats, run["quick"], name) for name, repeats in run["repeats"].items()]
-    write_page(Page(experiment.title, "` and `".join(made_by), "\n\n".join(parts), sections), directory)
+    write_page(directory / "page.md", experiment.title, "` and `".join(made_by), "\n\n".join(parts), sections)
     found = [vars(picture) for section in sections for picture in section.pictures]
     replace_file(directory / PICTURES, json.dumps(found, indent=1, ensure_ascii=False).encode())
 

@@ -150,12 +150,6 @@ def lines(
     ax.set_axisbelow(True)
 
 
-def guide(ax: Any, x: Sequence[float], y0: float, power: int, label: str) -> None:
-    """A dotted line y ∝ xᵖ through (x[0], y0)."""
-    at = np.asarray(x, dtype=np.float64)
-    ax.plot(at, y0 * (at / at[0]) ** power, ":" if power == 2 else "-.", color="#888888", linewidth=1, label=label)
-
-
 def times(
     ax: Any, x: Sequence[float], series: Mapping[str, Any], dashed: Sequence[str], y0: float, guides: Mapping[int, str],
     ticks: Sequence[str],
@@ -163,7 +157,8 @@ def times(
     """Seconds against x on logarithmic axes, with lines y ∝ xᵖ through (x[0], y0) for every guide p."""
     lines(ax, x, series, spread=False, dashed=dashed)
     for power, label in guides.items():
-        guide(ax, x, y0, power, label)
+        at = np.asarray(x, dtype=np.float64)
+        ax.plot(at, y0 * (at / at[0]) ** power, ":" if power == 2 else "-.", color="#888888", linewidth=1, label=label)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xticks(x, ticks, fontsize=7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from paper.experiments.table import replace_file
@@ -36,23 +36,15 @@ class Section:
         return cls(title, text, pictures=[picture for picture in found if picture is not None])
 
 
-@dataclass(frozen=True)
-class Page:
-    title: str
-    command: str
-    intro: str
-    sections: Sequence[Section] = field(default_factory=tuple)
+def write_page(path: Path, title: str, command: str, intro: str, sections: Sequence[Section]) -> None:
+    """Write a page of Markdown; figures are linked."""
+    replace_file(path, as_markdown(title, command, intro, sections).encode())
 
 
-def write_page(page: Page, directory: Path, stem: str = "page") -> None:
-    """Write ``stem.md`` into a directory."""
-    replace_file(directory / f"{stem}.md", as_markdown(page).encode())
-
-
-def as_markdown(page: Page) -> str:
-    """The page as Markdown; figures are linked."""
-    parts = [f"# {page.title}", f"Made by `{page.command}`", page.intro]
-    for section in page.sections:
+def as_markdown(title: str, command: str, intro: str, sections: Sequence[Section]) -> str:
+    """The page as Markdown."""
+    parts = [f"# {title}", f"Made by `{command}`", intro]
+    for section in sections:
         parts += [f"## {section.title}", _escape_stars(section.text)]
         if section.header:
             lines = ["| " + " | ".join(map(_cell, section.header)) + " |", "|" + "---|" * len(section.header)]

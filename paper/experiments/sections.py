@@ -19,7 +19,9 @@ def draws_text(frame: Any) -> str:
     """How many draws the rows of each data set have, and from how many starts the reference methods were run."""
     free = frame[~frame["protocol"].isin(["grid", "as printed"])]
     counts = free.groupby("dataset", sort=False)["draw"].nunique()
-    text = "Draws: " + "; ".join(f"{name}: {count}" for name, count in counts.items()) + "."
+    groups = {count: list(counts.index[counts == count]) for count in sorted(set(counts), reverse=True)}
+    parts = [f"{count} ({'; '.join(names)})" for count, names in groups.items()]
+    text = f"Draws: {', '.join(parts) if len(parts) > 1 else counts.iloc[0]}."
     for protocol, what in (("grid", "Grids of the reference methods"), ("as printed", "As printed")):
         part = frame[frame["protocol"] == protocol]
         if len(part):
@@ -54,11 +56,12 @@ def nmi_tables(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> lis
     free = without_labels(frame)
     text = "NMI (geometric, mean over tasks), no labels; reference methods by the start with the lowest objective."
     found = table("NMI of all methods", text, datasets, names, (free, "nmi"))
+    tuned = as_reported(frame)
     text = (
         "The same reference methods by the mean NMI over all starts, which is what the paper reports: at their default "
-        "setting → at the setting that is best with labels."
     )
-    columns = ((free, "nmi_of_starts"), (as_reported(frame), "nmi"))
+    text += "setting → at the setting that is best with labels." if len(tuned) else "setting."
+    columns = [(free, "nmi_of_starts"), *([(tuned, "nmi")] if len(tuned) else [])]
     return found + table("Reference methods, mean over starts", text, datasets, names, *columns)
 
 

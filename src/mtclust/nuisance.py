@@ -6,7 +6,7 @@ linear in columns Z the user names: X − [1 Z] B with the least-squares B of th
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
 
-from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.util.messages import warn_user
@@ -27,41 +27,6 @@ MAX_DENSE_BYTES = 2**30
 _RANK_TOLERANCE = 1e-10
 #: a nuisance column that varies within a task by less than this share of its size is constant but for rounding
 _CONSTANT = 1e-13
-
-
-class _Regressions(NamedTuple):
-    """Least squares of X on an intercept and Z within every task: coefficients (m × q × d) and means."""
-
-    coef: Array
-    feature_means: Array
-    nuisance_means: Array
-
-    @classmethod
-    def of(cls, X: Any, Z: Array, index: TaskIndex) -> _Regressions:
-        empty, found = [], []
-        for name, part in zip(index.names.tolist(), index.slices()):
-            rows, columns = X[index.order[part]], Z[index.order[part]]
-            U, V = _basis(columns)
-            mean = np.asarray(rows.mean(axis=0)).ravel()
-            # UᵀX of the centred rows: U is orthogonal to 1 but for rounding
-            found.append((V @ (U.T @ rows - np.outer(U.sum(axis=0), mean)), mean, columns.mean(axis=0)))
-            if U.shape[1] + 1 >= len(U):
-                empty.append(name)
-        if empty:
-            warn_user(
-                f"{len(empty)} of {len(found)} tasks have no more rows than nuisance has independent columns, the "
-                f"intercept counted (first: {empty[0]!r}): nothing is left of their rows. Give fewer nuisance columns.",
-                SmallTaskWarning,
-            )
-        return cls(*map(np.stack, zip(*found)))
-
-    def residuals(self, X: Any, Z: Array, numbers: NDArray[np.int64]) -> Array:
-        """X − [1 Z] B with the B of each row's task, by the numbers of the tasks."""
-        left = X.toarray() if sp.issparse(X) else X.copy()
-        for task in np.unique(numbers):
-            chosen = numbers == task
-            left[chosen] -= self.feature_means[task] + (Z[chosen] - self.nuisance_means[task]) @ self.coef[task]
-        return left
 
 
 def _basis(Z: Array) -> tuple[Array, Array]:
@@ -152,8 +117,7 @@ def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     """
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
     _check_dense_size(rows)
-    columns = _read_nuisance(nuisance, rows.shape[0])
-    return NuisanceRemover().fit_transform(rows, nuisance=columns, tasks=tasks)
+    return NuisanceRemover().fit_transform(rows, nuisance=_read_nuisance(nuisance, rows.shape[0]), tasks=tasks)
 
 
 class NuisanceRemover(TransformerMixin, BaseEstimator):
@@ -207,8 +171,23 @@ class NuisanceRemover(TransformerMixin, BaseEstimator):
         self.coef_: Array | None = None
         if nuisance is None:
             return self
-        self._regressions = _Regressions.of(rows, _read_nuisance(nuisance, rows.shape[0]), index)
-        self.coef_ = self._regressions.coef
+        Z = _read_nuisance(nuisance, rows.shape[0])
+        empty, found = [], []
+        for name, part in zip(index.names.tolist(), index.slices()):
+            X_i, Z_i = rows[index.order[part]], Z[index.order[part]]
+            U, V = _basis(Z_i)
+            mean = np.asarray(X_i.mean(axis=0)).ravel()
+            # UᵀX of the centred rows: U is orthogonal to 1 but for rounding
+            found.append((V @ (U.T @ X_i - np.outer(U.sum(axis=0), mean)), mean, Z_i.mean(axis=0)))
+            if U.shape[1] + 1 >= len(U):
+                empty.append(name)
+        if empty:
+            warn_user(
+                f"{len(empty)} of {len(found)} tasks have no more rows than nuisance has independent columns, the "
+                f"intercept counted (first: {empty[0]!r}): nothing is left of their rows. Give fewer nuisance columns.",
+                SmallTaskWarning,
+            )
+        self.coef_, self._feature_means, self._nuisance_means = map(np.stack, zip(*found))
         return self
 
     def transform(self, X: Any, *, nuisance: Any = None, tasks: Any = None) -> Any:
@@ -236,7 +215,12 @@ class NuisanceRemover(TransformerMixin, BaseEstimator):
             raise ValueError(f"nuisance has {columns.shape[1]} columns but had {self.coef_.shape[1]} in fit.")
         _check_dense_size(rows)
         numbers = numbers_of_known_tasks(tasks, rows.shape[0], self.tasks_)
-        return self._regressions.residuals(rows, columns, numbers)
+        left = rows.toarray() if sp.issparse(rows) else rows.copy()
+        for task in np.unique(numbers):
+            own = numbers == task
+            effect = (columns[own] - self._nuisance_means[task]) @ self.coef_[task]
+            left[own] -= self._feature_means[task] + effect
+        return left
 
     def fit_transform(self, X: Any, y: Any = None, *, nuisance: Any = None, tasks: Any = None) -> Any:
         """Fit, and transform the same rows."""

@@ -5,13 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust import DMTRC, DSTC
 from mtclust.choose import candidates, choice
 from mtclust.choose.choice import Candidate, Question, choose_labels, constant_lambdas, labelling, labellings
 from mtclust.choose.judge import Judge
-from mtclust.choose.views import KernelSpec, View, candidate_kernels
+from mtclust.choose.views import KernelSpec, View, candidate_kernels, in_many_directions
 from mtclust.core.hints import Hints
 from mtclust.exceptions import UncoupledWarning
 from mtclust.search.problem import SearchOptions
@@ -145,3 +147,17 @@ def test_one_task_alone_has_no_frames_to_choose_from():
     model = DSTC(3).fit(X)
     assert model.selection_.center == "task"
     assert adjusted_rand_score(y, model.labels_) > 0.95
+
+
+def test_documents_spread_over_many_directions_however_they_are_stored():
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(2000, 0.05), size=4)
+    counts = np.stack([rng.multinomial(80, 0.5 * topics[k % 4] + 0.5 / 2000) for k in range(200)])
+    words = np.log1p(counts) / np.linalg.norm(np.log1p(counts), axis=1, keepdims=True)
+    offsets = np.array([0, 100, 200])
+    directions = TruncatedSVD(100, random_state=0).fit_transform(words)
+    assert all(in_many_directions(X, offsets) for X in (words, sp.csr_matrix(words), directions))
+    # the same number of columns, but few directions; and shifts between tasks are not a direction
+    few = rng.normal(size=(200, 5)) @ rng.normal(size=(5, 100))
+    assert not in_many_directions(few, offsets)
+    assert in_many_directions(directions + 100.0 * (np.arange(200) >= 100)[:, None], offsets)

@@ -44,7 +44,6 @@ COMMON = ("--task-column", "shop", "--kernel", "linear", "--sizes", "balanced")
         (options.clusters_argument, "0", ["'0'", "at least 1", "2-8", "auto"]),
         (fit_command.sizes_argument, "2", ["'2'", "auto, balanced", "from 0 to 1", "LOW,HIGH"]),
         (fit_command.coupling_argument, "much", ["'much'", "auto, full, none", "from 0 to 1"]),
-        (options.decimal_argument, "dot", ["'dot'", "point nor comma"]),
         (options.separator_argument, "::", ["'::'", "one character", "comma, semicolon, tab"]),
     ],
 )
@@ -54,7 +53,7 @@ def test_values_of_options_that_are_not_understood(parse, given, words):
     assert all(word in str(caught.value) for word in words)
 
 
-@pytest.mark.parametrize(("option", "value"), [("--decimal", "dot"), ("--separator", "::"), ("--key", "a,,b")])
+@pytest.mark.parametrize(("option", "value"), [("--separator", "::"), ("--key", "a,,b")])
 def test_the_option_is_named_before_its_value(option, value, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(["fit", "x.csv", "--out", "y", option, value])

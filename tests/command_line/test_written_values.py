@@ -121,3 +121,14 @@ def test_predict_names_the_cell_that_is_no_number():
     with pytest.raises(TableError, match=r"'x' holds numbers .* not in all of these rows \(first: 'many' in row 2\)"):
         found.predict(rows)
     assert found.predict(frame.head(3).assign(x=["0.0", "1", "2.0"])).tolist() == found.labels[:3].tolist()
+
+
+def test_another_decimal_mark_than_in_fit_or_than_was_given_is_refused_and_not_read_as_thousands():
+    encoder, _ = encode(NUMBERS * 3)
+    more = table_of_frames(pd.DataFrame({"shop": "a", "x": ["2.5", "2,5"]}), "shop")
+    with pytest.raises(TableError, match=r"'x' holds numbers .* not in all of these rows \(first: '2,5' in row 2\)"):
+        encoder.transform(more)
+    with pytest.raises(TableError, match=r"column 'x' has numbers such as '0.5', which decimal=comma does not allow"):
+        encode(NUMBERS * 3, decimal=",")
+    assert values(["1,234", "5,678", "9,000"] * 5, decimal=",")[0][0] == 1.234
+    assert values(["1,234", "5,678", "9,000"] * 5, decimal=".")[0][0] == 1234

@@ -80,18 +80,19 @@ def test_parquet_is_read_pass_by_pass_and_never_held(cluster_of_two, data, whole
     frame = pd.DataFrame(X, columns=list("abcde")).assign(task=tasks)
     for k, begin in enumerate(range(0, N_ROWS, 2000)):
         frame.iloc[begin : begin + 2000].to_parquet(tmp_path / f"part-{k:02}.parquet")
-    held, say = [], ChunkedRows._say
+    held, relabel = [], ChunkedRows.relabel
 
-    def weighed(self, what, begin):
+    def weighed(self, *arguments):
+        changed = relabel(self, *arguments)
         for _ in range(200):  # workers hear a little later what is needed no more
             now = sum(cluster_of_two.run(_bytes_held).values())
             if now < X.nbytes / 2:
                 break
             time.sleep(0.05)
         held.append(now)
-        say(self, what, begin)
+        return changed
 
-    monkeypatch.setattr(ChunkedRows, "_say", weighed)
+    monkeypatch.setattr(ChunkedRows, "relabel", weighed)
     model = DMTRC(task_column="task", **COUPLED).fit(dd.read_parquet(tmp_path))
     np.testing.assert_array_equal(model.labels_.compute(), whole.labels_)
     assert len(held) > 3

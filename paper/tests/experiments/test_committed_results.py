@@ -3,12 +3,15 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mtclust import __version__
 from paper.__main__ import EXPERIMENTS
 from paper.experiments.claims import judge_claims, verdict_of
 from paper.experiments.driver import read_frame, read_pictures
+from paper.experiments.printed import in_the_middle, printed_points
+from paper.experiments.protocols import REFERENCES, by_draw, display_name, oracle, with_names, without_labels
 
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "results" / "reproduce"
@@ -48,6 +51,34 @@ def test_a_page_shows_the_rows_of_one_version_and_says_which(name):
     assert ("not of this version" in page) == (version != __version__)
 
 
-def test_pendigits_has_ten_draws_and_the_others_five():
+def test_the_table_in_the_readme_is_that_of_the_rows():
+    """The row of every method, in the order of the columns: data set, and kernel of our models."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    columns = [("pendigits", f"Job {job}", "r") for job in (1, 2, 3)]
+    columns += [("newsgroups", "5 %, PCA", "l"), ("newsgroups", "10 %, PCA", "l"), ("sentiment", "50 %, PCA", "l")]
+    named = {name: with_names(read_frame(RESULTS, name)) for name in ("pendigits", "newsgroups", "sentiment")}
+    points = printed_points(named["pendigits"])
+    chosen = {"with labels": oracle(points[points["cuts"] > 0]), "without labels": in_the_middle(points, 1)}
+
+    def means(name):
+        return [by_draw(without_labels(named[e]), d, name.format(kernel)).mean() for e, d, kernel in columns]
+
+    expected = {
+        "k-means: each task alone": means("KM"),
+        "best of the nine": np.nanmax([means(display_name(method)) for method in REFERENCES], axis=0),
+        "DSTC: each task alone": means("DSTC_{}"),
+        "DMTRC: all tasks together": means("DMTRC_{}"),
+    }
+    for how, rows in chosen.items():
+        expected[f"setting chosen {how}"] = [
+            by_draw(rows, f"Job {j}", "DMTRC_r from k-means").mean() for j in (1, 2, 3)
+        ]
+    table = readme[readme.index("| | pendigits") :]
+    for start, values in expected.items():
+        (line,) = re.findall(rf"^\| .*{start}.*$", table, flags=re.MULTILINE)
+        assert re.findall(r"\.\d\d\d", line) == [f"{value:.3f}"[1:] for value in values], start
+
+
+def test_pendigits_has_thirty_draws_and_the_others_five():
     for name in EXPERIMENTS:
         assert read_frame(RESULTS, name)["draw"].nunique() >= (30 if name == "pendigits" else 5)

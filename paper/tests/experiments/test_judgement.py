@@ -30,7 +30,7 @@ from paper.experiments.methods import (
     off_diagonal_share,
     true_sizes,
 )
-from paper.experiments.page import Page, Section, as_markdown
+from paper.experiments.page import Section, as_markdown
 from paper.experiments.printed import (
     chosen_on_other_draws,
     fit_printed,
@@ -275,9 +275,9 @@ def test_unknown_supervised_kind_is_refused():
 
 
 def test_pages_escape_the_marks_of_markdown():
-    page = Page("a", "mtclust", "`x` **y**", [Section("t", "", ("|h|",), [["*DMTRC_l", "**holds**"]])])
-    assert r"| \*DMTRC_l | **holds** |" in as_markdown(page)
-    assert r"| \|h\| |" in as_markdown(page)
+    page = as_markdown("a", "mtclust", "`x` **y**", [Section("t", "", ("|h|",), [["*DMTRC_l", "**holds**"]])])
+    assert r"| \*DMTRC_l | **holds** |" in page
+    assert r"| \|h\| |" in page
 
 
 def test_a_figure_is_the_same_file_twice(tmp_path):

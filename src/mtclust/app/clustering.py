@@ -566,7 +566,7 @@ class Assigned(NamedTuple):
 
 
 def row_margins(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How much the score of a row's own cluster exceeds the best other one; negative where sizes forced the row out."""
+    """How much the score of a row's own cluster exceeds the best other one; below 0 where the model prefers it."""
     own = scores[np.arange(len(labels)), labels]
     others = scores.copy()
     others[np.arange(len(labels)), labels] = -np.inf

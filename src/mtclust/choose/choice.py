@@ -23,7 +23,12 @@ from numpy.typing import NDArray
 from mtclust.choose import candidates, frames
 from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
+<<<<<<< HEAD
 from mtclust.choose.views import KernelSpec, View, is_wide
+=======
+from mtclust.choose.views import KernelSpec, View, in_many_directions, is_wide
+from mtclust.core.alignment import align, groups_of_tasks
+>>>>>>> main
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
@@ -345,6 +350,8 @@ def _looked_at(question: Question) -> tuple[set[str], dict[str, KernelSpec]]:
     methods = {"E": spec, "E, linear": LINEAR, "J": spec, "J released": spec}
     if LINEAR not in question.kernels or spec == LINEAR:
         del methods["E, linear"]
+    if question.by_rows and in_many_directions(question.view.rows, question.view.offsets):
+        del methods["E"]  # which fits too well there, whatever the labels are
     return frames, methods
 
 
@@ -443,7 +450,7 @@ def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[
 def _reason(tried: list[Candidate], best: Candidate | None = None) -> str:
     best = tried[0] if best is None else best
     other = next((candidate for candidate in tried if candidate is not best), None)
-    beside = "" if other is None else f" (next: {other.name}, {other.score - best.score:+.2f})"
+    beside = "" if other is None else f" (next: {other.name}, {other.score - best.score:+z.2f})".replace("-", "−")
     rest = "" if best is tried[0] else " but for tasks clustered apart, whose lead is small"
     return f"{best.name}: highest score of {len(tried)} candidates{rest}{beside}"
 

@@ -91,7 +91,9 @@ def _decision_of_candidates(choice: Choice, outcome: Outcome) -> CouplingDecisio
     apart = choice.apart if choice.apart is not None else choice.best
     lead, coupled = together.score - apart.score, outcome.few.coupling.learns
     than = "higher than" if lead >= 0 else "hardly lower than" if coupled else "clearly lower than"
-    reason = f"labels found in all tasks together score {than} those of every task alone ({lead:+.2f})"
+    reason = f"labels found in all tasks together score {than} those of every task alone ({lead:+z.2f})".replace(
+        "-", "−"
+    )
     if not coupled:
         _warn(reason)
     return CouplingDecision(

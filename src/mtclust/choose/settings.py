@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
 from mtclust.choose.frames import Frame
 from mtclust.choose.record import Selection, SizesChoice, Tried
-from mtclust.choose.views import KernelSpec, View, candidate_kernels, is_wide
+from mtclust.choose.views import KernelSpec, View, candidate_kernels, in_many_directions, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
@@ -27,10 +27,8 @@ from mtclust.search.problem import Method, SearchOptions
 
 Array = NDArray[np.float64]
 
-#: rows that settings are chosen on: so many for every cluster of every task, within these bounds; the fewest of a task
-_ROWS_PER_CLUSTER = 12
-FEWEST, MOST = 360, 600
-LEAST_ROWS = 15
+#: rows that settings are chosen on, and the fewest of a task
+ROWS, LEAST_ROWS = 500, 15
 #: tasks that a sample takes rows of, the largest first: all up to so many, of more as have the fewest rows that
 #: settings are chosen on, and so many at least
 _TASKS, _FEWEST_TASKS = 100, 60
@@ -212,18 +210,6 @@ def taken(
     return Sample(rows, own, tasks, positions, order, complete)
 
 
-def rows_to_choose_on(clusters: NDArray[np.int64]) -> int:
-    """How many rows settings are chosen on, from the number of clusters of every task.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows_to_choose_on(np.array([3, 3])), rows_to_choose_on(np.full(8, 5)), rows_to_choose_on(np.full(20, 10))
-    (360, 480, 600)
-    """
-    return int(np.clip(_ROWS_PER_CLUSTER * clusters.sum(), FEWEST, MOST))
-
-
 def sample_rows(
     X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None, *,
     most_tasks: int = _TASKS, least: int = LEAST_ROWS,
@@ -238,7 +224,7 @@ def sample_rows(
     if len(tasks) > most_tasks:
         largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
         rows = np.minimum(index.sizes[tasks[largest]], least).cumsum()
-        tasks = tasks[largest[: max(_FEWEST_TASKS, int(np.searchsorted(rows, FEWEST)) + 1)]]
+        tasks = tasks[largest[: max(_FEWEST_TASKS, int(np.searchsorted(rows, ROWS)) + 1)]]
     tasks = np.sort(tasks)
     wanted = np.minimum(index.sizes[tasks], each)
     return taken(X, index, tasks, index.first_rows(tasks, wanted))
@@ -283,6 +269,7 @@ def question_of(params: Params, given: Input, sample: Sample, lambdas: tuple[Arr
     """What the arguments leave open, on the rows of a sample; ``lambdas`` are those of all tasks."""
     rows, columns = sample.rows, given.index.columns if params.by_rows else None
     view = View(rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
+    many = params.by_rows and in_many_directions(rows, sample.index.offsets)
     hints = given.hints
     if hints.known is not None or hints.links is not None:
         hints = hints.of_rows(sample.positions_in(given.index), given.rows.shape[0])
@@ -290,7 +277,7 @@ def question_of(params: Params, given: Input, sample: Sample, lambdas: tuple[Arr
         m, few = len(lambdas[0]), len(sample.tasks)
         lambdas = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / few
     return Question(
-        view, candidate_kernels(params.kernel, params.width, is_wide(rows)), given.clusters[sample.tasks],
+        view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, _frames(params, given, sample), params.n_components, sample.index.names,

@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 
 #: columns of a sparse table that is made dense altogether; to be centred, one of ``LARGEST_DENSE`` cells is
 MOST_COLUMNS = 1000
+#: rows that spread over more directions than this are far from each other by nearly the same distance, as texts are
+MANY_DIRECTIONS = 50
 #: widths of the RBF kernels that models may have
 WIDTHS = (0.5, 1.0)
 
@@ -53,16 +55,16 @@ class KernelSpec:
         return self.kind if self.width is None else f"RBF {self.width:g}"
 
 
-def candidate_kernels(kernel: Any, width: Any, wide: bool = False) -> tuple[KernelSpec, ...]:
+def candidate_kernels(kernel: Any, width: Any, many_directions: bool = False) -> tuple[KernelSpec, ...]:
     """The kernels that the arguments ``kernel`` and ``width`` of an estimator leave to choose from.
 
-    Large sparse tables are left to the linear kernel: nearly all distances between texts are equal.
+    Where distances between rows are nearly all equal the linear one is left.
     """
     if not isinstance(kernel, str):
         return (KernelSpec("callable", function=kernel),)
     widths = WIDTHS if width == "auto" else (float(width),)
     narrow = tuple(KernelSpec("rbf", w) for w in widths)
-    if kernel == "auto" and wide:
+    if kernel == "auto" and many_directions:
         return (KernelSpec("linear"),)
     if kernel == "auto":
         return (KernelSpec("linear"), *narrow)
@@ -72,6 +74,19 @@ def candidate_kernels(kernel: Any, width: Any, wide: bool = False) -> tuple[Kern
 def is_wide(rows: Any) -> bool:
     """Whether rows are a sparse table too large to be made dense."""
     return bool(sp.issparse(rows) and np.prod(rows.shape) > LARGEST_DENSE)
+
+
+def in_many_directions(rows: Any, offsets: NDArray[np.int64]) -> bool:
+    r"""Whether the variance within tasks is spread over many directions: (Σ_k s_k)²/Σ_k s_k² of its eigenvalues.
+
+    Documents are, however they are stored: as weights of words, or of the leading directions of these.
+    """
+    if rows.shape[1] <= MANY_DIRECTIONS:
+        return False
+    K = rows @ rows.T
+    K = K.toarray() if sp.issparse(K) else K
+    K = centre_kernel(K, offsets, centre=True).matrix
+    return bool(np.trace(K) ** 2 > MANY_DIRECTIONS * np.sum(K**2))
 
 
 @dataclass(frozen=True)

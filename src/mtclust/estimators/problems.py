@@ -24,17 +24,22 @@ from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import (
     EFFORT,
     LEAST_ROWS,
+    ROWS,
     Input,
     Params,
     Sample,
     Settings,
     all_rows,
     choose_settings,
-    rows_to_choose_on,
     sample_rows,
     taken,
 )
+<<<<<<< HEAD
 from mtclust.choose.views import View, is_wide
+=======
+from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
+from mtclust.core.alignment import groups_of_tasks
+>>>>>>> main
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.hints import check_sizes, known_counts
@@ -55,7 +60,7 @@ from mtclust.util.system import require_kernel_memory
 Array = NDArray[np.float64]
 
 #: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
-#: and more of it looked at, since its features are an approximation
+#: since its features are an approximation; as many rows are looked at where they spread over many directions
 _SMALL, _SMALL_SPARSE = 700, 1500
 #: fewer rows than this multiple of a sample are not worth one
 _SPARED = 1.2
@@ -105,8 +110,11 @@ def form_of(params: Params, X: Any) -> str:
 def prepare(params: Params, given: Input, form: str) -> Prepared:
     """Choose settings and build the problem of a form."""
     X, index, clusters = given.rows, given.index, given.clusters
-    most = _SMALL_SPARSE if is_wide(X) and params.sizes_open else rows_to_choose_on(clusters)
+    most = ROWS
     on_few = params.form == "auto" and params.by_rows and params.sizes_open and int(clusters.max()) > 1
+    if on_few and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
+        few = sample_rows(X, index, most)
+        most = _SMALL_SPARSE if in_many_directions(few.rows, few.index.offsets) else most
     if on_few and X.shape[0] > _SPARED * most:
         form = "primal"
     if form == "dual":

@@ -14,7 +14,6 @@ from mtclust.app.commands.options import (
     add_flags,
     check_columns,
     clusters_argument,
-    decimal_argument,
     progress,
     read_options,
     shares_argument,
@@ -95,7 +94,7 @@ def add_parser(commands: Any) -> None:
 
     files = parser.add_argument_group("how files are read")
     add_flags(files, common_columns="of several files with different columns use those that all have")
-    files.add_argument("--decimal", type=decimal_argument, metavar="MARK", help="decimal mark: point or comma")
+    files.add_argument("--decimal", choices=("point", "comma"), help="decimal mark; recognised by default")
     files.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
     add_columns(files, "--missing", "further cells that mean 'not known', such as ?")
     written = parser.add_argument_group("what is written")
@@ -132,9 +131,10 @@ def run(options: argparse.Namespace) -> None:
             table = read_tables(
                 options.data, options.task_column, read_options(options), common_columns=options.common_columns
             )
+        decimal = {"point": ".", "comma": ","}.get(options.decimal)
         encoding = EncodingOptions(
             options.columns or None, options.text_column, options.key, options.categories, options.impute,
-            options.scale, (*MISSING, *options.missing), options.decimal, options.date_format,
+            options.scale, (*MISSING, *options.missing), decimal, options.date_format,
         )  # fmt: skip
         found = cluster_table(
             table, encoding, options.clusters, method=options.method, kernel=options.kernel, sizes=options.sizes,

@@ -13,9 +13,8 @@ from mtclust.app.tables.reading import ReadOptions, column_names, refuse_absent,
 from mtclust.util.messages import LOGGER
 
 EXIT_CODES = "exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."
-#: what words on the command line mean
+#: what names of separators mean
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
-_DECIMALS = {"point": ".", ".": ".", "comma": ",", ",": ","}
 
 
 def comma_list(text: str) -> list[str]:
@@ -72,12 +71,6 @@ def shares_argument(words: Sequence[str], most: int, allowed: str) -> Callable[[
         return shares[0] if len(shares) == 1 else shares
 
     return read
-
-
-def decimal_argument(text: str) -> str:
-    if text not in _DECIMALS:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither point nor comma")
-    return _DECIMALS[text]
 
 
 def separator_argument(text: str) -> str:

@@ -93,7 +93,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     shown = sorted(largest, key=order.index)
     drawn, places = positions(rows.X, rows.task_numbers, shown)
     careful = cautions(model, found.warned, found.names, facts)
-    verdict = [columns_in_words(found.without) if facts.standing != "none" else "", facts.separated, facts.stable]
+    verdict = [columns_in_words(found.without) if facts.standing != "none" else ""]
     if careful:
         verdict.append(f"{len(careful)} thing{'s' * (len(careful) > 1)} to know before you trust them: see below.")
     return {
@@ -142,17 +142,13 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
 
 
 def _key_figures(facts: Facts) -> list[dict[str, str]]:
-    found = [
-        {"value": f"{facts.n_rows:,}", "label": "rows"},
-        {"value": str(facts.n_tasks), "label": "task" if facts.n_tasks == 1 else "tasks"},
-        {"value": str(facts.n_clusters), "label": "clusters"},
-    ]
+    found = []
     if facts.n_clusters > 1:
         label = "separation: 1 if clusters do not touch, 0 as in data without clusters"
         found.append({"value": two(facts.separation), "label": label})
     if facts.stability is not None:
         some = f"{100 * facts.stability.share:.0f} % of the rows"
-        label = f"stability: 1 if {some} give the same clusters, 0 if they agree by chance only"
+        label = f"stability: 1 if other samples of {some} give the same clusters, 0 if they agree by chance only"
         found.append({"value": two(facts.stability.overall), "label": label})
     return found
 

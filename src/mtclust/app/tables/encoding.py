@@ -134,7 +134,7 @@ class TableEncoder:
 
     def cells(self, table: Table) -> list[Cells]:
         """The cells of the columns that are used."""
-        return [table.cells(c.name, ("",) if _is_text(c) else tuple(self.missing)) for c in self.columns]
+        return [table.cells(c.name, ("",) if isinstance(c, TextColumn) else tuple(self.missing)) for c in self.columns]
 
     def _filled_in(self, table: Table) -> list[str]:
         """What is said about missing values, which are refused where they are not to be filled in."""
@@ -151,7 +151,7 @@ class TableEncoder:
     def known(self, table: Table) -> NDArray[np.bool_] | None:
         """Which values of the matrix were in the table, of the others that were filled in; None where all were."""
         known = [
-            np.ones(len(table), dtype=bool) if _is_text(column) else ~cells.missing
+            np.ones(len(table), dtype=bool) if isinstance(column, TextColumn) else ~cells.missing
             for column, cells in zip(self.columns, self.cells(table))
         ]
         if all(own.all() for own in known):
@@ -258,7 +258,7 @@ class _Learner:
 
     def leave_out_unrelated(self) -> None:
         """Leave out what cuts every table neatly and is associated with no other column."""
-        cells = {name: self._cells(name, text=_is_text(column)) for name, column in self.columns.items()}
+        cells = {name: self._cells(name, text=isinstance(column, TextColumn)) for name, column in self.columns.items()}
         for name in unrelated(list(self.columns.values()), cells, self._tasks):
             del self.columns[name]
             self.left_out[name] = UNASSOCIATED
@@ -359,10 +359,6 @@ class _Learner:
         tasks = np.asarray(self._tasks.codes)[~cells.missing]
         owners, pairs = set(tasks.tolist()), set(zip(tasks.tolist(), cells.known.tolist()))
         return 1 < len(owners) == len(pairs) and len(tasks) >= _ROWS_TO_DIFFER * len(owners)
-
-
-def _is_text(column: Column) -> bool:
-    return isinstance(column, TextColumn)
 
 
 def _repeats_words(texts: Sequence[list[str]]) -> bool:

@@ -157,7 +157,7 @@ class Cells:
             if len(units) == 1:
                 mixed, how = f"has numbers with and without {units.pop()}", "write all of them the same way"
             raise TableError(f"column {self.name!r} {mixed}; {how}, or leave the column out ({option('keys')}).")
-        mark = decimal or _decimal_mark(self.name, list(parts["body"].unique()), bool(money))
+        mark = _decimal_mark(self.name, list(parts["body"].unique()), bool(money), decimal)
         return NumberForm(mark, units.pop() if units else "", True)
 
     def no_numbers(self, form: NumberForm) -> Mask:
@@ -281,7 +281,10 @@ _NUMBER = (
     rf"(?P<exponent>[eE][+-]?\d+)?\s*"
     rf"(?P<magnitude>(?:k|K|Mio|M|bn)(?![A-Za-z]))?\s*(?P<after>%|{_CURRENCY}|[A-Za-zµ°/²³]{{1,6}})?"
 )
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}([.,])\d{3}")
+#: numbers with each decimal mark, where the other may part thousands; 0,500 parts none
+_WITH_DECIMAL = {
+    mark: rf"(?:[1-9]\d{{0,2}}(?:[{_PARTS}{other}]\d{{3}})+|\d+)?(?:[{mark}]\d+)?" for mark, other in (".,", ",.")
+}
 
 
 @dataclass(frozen=True)
@@ -303,35 +306,37 @@ class NumberForm:
     written_out: bool = False
 
     def values(self, parts: Any) -> Array:
-        """The numbers; NaN where there is none, or one in another unit."""
+        """The numbers; NaN where there is none, or one in another unit or with another decimal mark."""
         pandas = require("pandas", "cli")
         other = "," if self.decimal == "." else "."
         body = parts["body"].str.replace(f"[{_PARTS}{other}]", "", regex=True).str.replace(self.decimal, ".")
         values = pandas.to_numeric(body + parts["exponent"], errors="coerce")  # not with more than one decimal mark
         values *= parts["magnitude"].map(_MAGNITUDES).fillna(1.0)
         negative = (parts["first_sign"] + parts["sign"]).isin(["-", "−"])
-        read = parts["number"] & parts["unit"].isin(["", self.unit])
+        read = (
+            parts["number"]
+            & parts["unit"].isin(["", self.unit])
+            & parts["body"].str.fullmatch(_WITH_DECIMAL[self.decimal])
+        )
         return np.asarray(values.where(~negative, -values).where(read), dtype=np.float64)
 
 
-def _decimal_mark(name: str, bodies: list[str], money: bool) -> str:
-    """Point or comma, from all cells of a column."""
-    last = {body[max(body.rfind("."), body.rfind(","))] for body in bodies if "." in body and "," in body}
-    repeated = {mark for mark in ".," for body in bodies if body.count(mark) > 1}
-    # a mark that parts thousands somewhere is not the decimal mark
-    marks = (last or set(".,")) - (repeated - last)
-    single = [body for body in bodies if sum(map(body.count, ".,")) == 1]
-    undecided = [body for body in single if _THOUSANDS.fullmatch(body)]
-    decided = {re.sub(r"[^.,]", "", body) for body in single if not _THOUSANDS.fullmatch(body)}
-    if len(decided) > 1 or (decided and not decided <= marks):
-        first = {mark: next(body for body in bodies if mark in body) for mark in ".,"}
+def _decimal_mark(name: str, bodies: list[str], money: bool, given: str | None) -> str:
+    """Point or comma, given or from all cells of a column: the one with which all of them are numbers."""
+    others = {mark: [body for body in bodies if not re.fullmatch(_WITH_DECIMAL[mark], body)] for mark in ".,"}
+    if given is not None:
+        if others[given]:
+            asked = option("decimal", {".": "point", ",": "comma"}[given])
+            raise TableError(f"column {name!r} has numbers such as {others[given][0]!r}, which {asked} does not allow.")
+        return given
+    if others["."] and others[","]:
         raise TableError(
-            f"column {name!r} has numbers with a decimal point and with a decimal comma ({first['.']!r}, "
-            f"{first[',']!r}); write all of them the same way, or leave the column out ({option('keys')})."
+            f"column {name!r} has numbers with a decimal point and with a decimal comma ({others[','][0]!r}, "
+            f"{others['.'][0]!r}); write all of them the same way, or leave the column out ({option('keys')})."
         )
-    if decided or len(marks) == 1:
-        return (decided or marks).pop()
-    commas = [body for body in undecided if "," in body]
+    if others["."] or others[","]:
+        return "," if others["."] else "."
+    commas = [body for body in bodies if "," in body]  # in every cell the mark may part thousands, as in 1,234
     if commas and not money:
         raise TableError(
             f"column {name!r} has numbers such as {commas[0]!r}, whose comma may part thousands or decimals. "
@@ -339,7 +344,7 @@ def _decimal_mark(name: str, bodies: list[str], money: bool) -> str:
             "thousands."
         )
     # nobody writes money with three decimals
-    return "," if money and any("." in body for body in undecided) else "."
+    return "," if money and any("." in body for body in bodies) else "."
 
 
 # -- dates -------------------------------------------------------------------------------------------------------------
