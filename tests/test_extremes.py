@@ -198,3 +198,22 @@ def test_stopping_too_early_is_a_warning_with_figures(method, form):
     with pytest.warns(ConvergenceWarning, match=r"stopped after .* with the objective at [\d.]+ and still falling"):
         model.fit(rows, tasks=tasks)
     assert not model.converged_
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"lambda1": 0}, "leaves no ridge; give lambda2 > 0"),
+        ({"kernel": "rbf", "width": 1e-200}, "overflows for σ = .*; rescale X or raise width"),
+        ({"kernel": "rbf", "width": 1e200}, "overflows for σ = .*; rescale X or lower width"),
+    ],
+)
+@pytest.mark.parametrize("method", METHODS)
+def test_settings_that_leave_nothing_to_compute_with_are_refused(method, settings, message):
+    with pytest.raises(ValueError, match=message):
+        method(3, **settings).fit(X, tasks=TASKS)
+
+
+def test_weights_that_no_memory_holds_are_an_error_that_says_so():
+    with pytest.raises(MemoryError, match="fit of rows that count 100000000000000 times ran out of memory"):
+        DSTC(2).fit(np.arange(10.0)[:, None], sample_weight=np.full(10, 10**13))

@@ -331,7 +331,10 @@ def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | Non
         values = np.full(index.n_tasks, lambda2)
     else:
         return None
-    return values, float(values.mean()) if lambda2 is None else lambda2
+    lambda2 = float(values.mean()) if lambda2 is None else lambda2
+    if lambda2 == 0:
+        raise ValueError("lambda1 is 0, and lambda2 is left to be the same, which leaves no ridge; give lambda2 > 0.")
+    return values, lambda2
 
 
 def selection_of(params: Params, settings: Settings, sample: Sample, names: NDArray[Any], **found: Any) -> Selection:

@@ -97,9 +97,11 @@ def is_precomputed(kernel: Any) -> bool:
 
 def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
     """exp(−squared/(2σ²)) of a matrix of squared distances."""
-    factor = -0.5 / sigma**2 if sigma**2 > 0 else -np.inf
-    if not np.isfinite(factor):
-        raise ValueError(f"1/σ² of the RBF kernel overflows for σ = {sigma:g}; rescale X or raise width.")
+    with np.errstate(over="ignore", divide="ignore"):
+        factor = -0.5 / np.square(np.float64(sigma))
+    if not -np.inf < factor < 0:
+        way_out = "raise" if factor else "lower"
+        raise ValueError(f"1/σ² of the RBF kernel overflows for σ = {sigma:g}; rescale X or {way_out} width.")
     return np.exp(squared * factor)
 
 

@@ -155,8 +155,10 @@ class MultitaskClusterer(AfterFit):
             raise ValueError(
                 'sample_weight needs the rows themselves; with kernel="precomputed" repeat the rows and columns of X.'
             )
-        copies, own = repeated_rows(counts, ids, hints)
-        self._fit_in_memory(rows[copies], None if ids is None else ids[copies], own)
+        with memory_named(f"fit of rows that count {counts.sum()} times"):
+            copies, own = repeated_rows(counts, ids, hints)
+            repeated, repeated_ids = rows[copies], None if ids is None else ids[copies]
+        self._fit_in_memory(repeated, repeated_ids, own)
         store_by_row(self, rows, ids, counts, hints.known)
         return self
 
