@@ -23,12 +23,7 @@ from numpy.typing import NDArray
 from mtclust.choose import candidates, frames
 from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
-<<<<<<< HEAD
-from mtclust.choose.views import KernelSpec, View, is_wide
-=======
 from mtclust.choose.views import KernelSpec, View, in_many_directions, is_wide
-from mtclust.core.alignment import align, groups_of_tasks
->>>>>>> main
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints

@@ -34,12 +34,7 @@ from mtclust.choose.settings import (
     sample_rows,
     taken,
 )
-<<<<<<< HEAD
-from mtclust.choose.views import View, is_wide
-=======
 from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
-from mtclust.core.alignment import groups_of_tasks
->>>>>>> main
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.hints import check_sizes, known_counts
