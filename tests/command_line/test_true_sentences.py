@@ -268,6 +268,20 @@ def test_a_cluster_of_one_task_is_not_said_to_be_absent_in_every_other():
     assert about == [f"Cluster {own} is found only in z (50 % of the rows there)."]
 
 
+def test_one_column_that_is_left_is_named_and_words_alone_are_no_column():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"shop": rng.choice(["a", "b"], 200), "weight": 9.0 * rng.integers(2, size=200)})
+    frame["weight"] += rng.normal(size=200)
+    assert mtclust.cluster(frame, "shop", 2).headline.endswith(
+        "were divided into 2 clusters by the column weight alone."
+    )
+    frame["height"] = frame["weight"] + rng.normal(size=200)
+    assert "alone" not in mtclust.cluster(frame, "shop", 2).headline
+    words = np.array([["late courier parcel", "parcel tracking late"], ["soup salt oven", "oven bread soup"]])
+    frame["note"] = [f"{words[row % 2, row // 2 % 2]} {row}" for row in range(200)]
+    assert "alone" not in mtclust.cluster(frame[["shop", "note"]], "shop", 2, text_column="note").headline
+
+
 def test_of_two_clusters_a_difference_is_told_once():
     found = mtclust.cluster(unequal_shops(), "shop", 2, kernel="linear")
     compared = report_content(found)["compared"]

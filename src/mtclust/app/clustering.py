@@ -162,7 +162,10 @@ class Clustering:
     @property
     def facts(self) -> Facts:
         """How far the clusters can be trusted: separation, stability, and whether there are any."""
-        facts = Facts.of(self.model)
+        facts, features = Facts.of(self.model), self.encoder.features
+        used = {feature.column or feature.name for feature in features if feature.kind not in ("word", "topic")}
+        if len(used) == 1 == len({feature.column or feature.name for feature in features}):
+            facts = replace(facts, column=used.pop())
         return facts if facts.structure is not None or self._rows is None else replace(facts, structure=self._structure)
 
     @cached_property

@@ -14,7 +14,7 @@ and v are taken from one origin instead. Their agreement
 is 1 for the same profile, 0 for unrelated ones, −1 for opposite ones. Were ids of rows permuted within the task, ⟨u, v⟩
 would vary about 0 as the difference of means of Xv does, which tells what chance reaches in one case of twenty. A
 cluster is said to differ in a task if its rows there are nearer to another cluster of the other tasks, beyond what
-chance reaches in one case of twenty, and its agreement is below ½ (or no case of all cells together would be chance).
+chance reaches in one case of twenty, and its agreement is no larger than chance reaches (and below ½).
 ``benchmarks/sentences.py`` measures how often that is wrong.
 """
 
@@ -322,9 +322,7 @@ def id_agreement(
             else:
                 middle, reach = 0.0, y.std() * np.sqrt(1 / counts[t, c] + 1 / left)
             chance[t, c] = np.clip(2 * (middle + _ONE_IN_TWENTY * reach) / length, -1, 1)
-    certain = norm.isf(_CHANCE / max(int(np.sum(~np.isnan(agreement))), 1))
-    with np.errstate(invalid="ignore"):
-        return agreement, chance, (nearer > _ONE_IN_TWENTY) & ((agreement < SAME) | (nearer > certain))
+    return agreement, chance, (nearer > _ONE_IN_TWENTY) & (agreement < np.fmin(chance, SAME))
 
 
 def _offsets(counts: Array, means: Array) -> Array:
