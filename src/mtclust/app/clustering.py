@@ -332,7 +332,7 @@ class Clustering:
             Return a table with task, cluster and margin instead of the clusters alone.
         """
         read = self.read(table, task)
-        found = assign(self.model, self.encoder, read, new_tasks=new_tasks)
+        found = assign_rows(self.model, self.encoder, read, new_tasks=new_tasks)
         for note in found.notes:
             warn_user(note, TableWarning)
         polars = replace(self, _polars=is_polars(table))
@@ -577,7 +577,7 @@ def row_margins(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArr
     return np.where(np.isfinite(best), own - best, np.inf)
 
 
-def assign(model: Any, encoder: TableEncoder, table: Table, *, new_tasks: bool) -> Assigned:
+def assign_rows(model: Any, encoder: TableEncoder, table: Table, *, new_tasks: bool) -> Assigned:
     """Labels and margins of all rows of a table."""
     X, notes = encoder.transform(table)
     tasks = strings_of(table.tasks)

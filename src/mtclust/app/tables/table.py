@@ -22,8 +22,7 @@ from mtclust.app.tables.reading import (
     shown_columns,
 )
 from mtclust.app.tables.values import Cells, column_strings, counted, written
-from mtclust.core.tasks import index_tasks, strings_of
-from mtclust.core.tasks import refuse_rows_as_tasks as refuse_ids_of_rows
+from mtclust.core.tasks import index_tasks, refuse_rows_as_tasks, strings_of
 from mtclust.exceptions import TableError
 from mtclust.util.messages import option
 from mtclust.util.system import require
@@ -206,10 +205,10 @@ def _with_tasks(table: Table, column: Any, empty: str) -> Table:
     return replace(table, tasks=tasks, notes=(*table.notes, *notes * bool(joined)))
 
 
-def refuse_rows_as_tasks(table: Table) -> None:
+def refuse_ids_of_rows(table: Table) -> None:
     """Refuse tasks that are nearly as many as rows, as estimators do, and say which columns may have been meant."""
     try:
-        refuse_ids_of_rows(index_tasks(strings_of(table.tasks), len(table)))
+        refuse_rows_as_tasks(index_tasks(strings_of(table.tasks), len(table)))
     except ValueError as error:
         name = "the tasks" if table.task_column is None else f"{option('task', repr(table.task_column))}"
         proposed = [c for c in table.frame.columns if 1 < table.frame[c].nunique() <= min(60, len(table) // 10)]
