@@ -12,9 +12,9 @@ TESTS = Path(__file__).parent
 #: one way through the estimators. A test of these that takes seconds and repeats what others see is marked slow.
 QUICK = (
     "test_assignment.py", "test_carried_labels.py", "test_compiled.py", "test_coupling.py",
-    "test_criterion.py",
+    "test_criterion.py", "test_matching.py",
     "test_error_messages_inside.py", "test_exchange_solver.py", "test_known.py", "test_labels.py", "test_links.py",
-    "test_matching.py", "test_membership.py", "test_new_task.py", "test_objective.py", "test_outliers.py", "test_pool.py",
+    "test_membership.py", "test_new_task.py", "test_objective.py", "test_outliers.py", "test_pool.py",
     "test_repository.py", "test_solver_steps.py", "test_tasks.py",
     "choose/test_choice.py", "choose/test_coupling_decision.py", "choose/test_judge.py",
     "cutting_plane/test_certificate.py", "cutting_plane/test_mixtures.py",
