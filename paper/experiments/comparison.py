@@ -363,7 +363,7 @@ def _text_sections(
     caption: str, classes: Sequence[Sequence[str]], named: Any, main: Any, directory: Path
 ) -> list[Section]:
     free = without_labels(named)
-    share = min(set(main["dataset"]), key=len)
+    share = min(set(main["dataset"]), key=lambda text: (len(text), text))
     draws = free[free["dataset"] == f"{share}, {UNIT_PCA}"]["draw"].unique()
     kinds = [f"{share}, {kind}" for kind in (PCA, UNIT_PCA, UNIT_COUNTS)]
     text = f"The first {len(draws)} draws, no labels. Unless it says counts, terms are weighted by tf × idf."
