@@ -100,39 +100,51 @@ class Watch:
         client.run(count_bytes)
 
     def __enter__(self) -> Watch:
-        self.say, self.overview = ChunkedRows._say, ChunkedRows._overview
-        self.begin, self.cpu, self.before, watch = time.perf_counter(), time.process_time(), self._total(), self
+        self.methods = {name: getattr(ChunkedRows, name) for name in ("moments", "relabel", "_overview", "_near")}
+        self.begin, self.cpu, self.before, self.near = time.perf_counter(), time.process_time(), self._total(), 0
+        watch, plain = self, self.methods
 
-        def said(source: ChunkedRows, what: str, begin: float) -> None:
-            watch.mark(what)
-            watch.say(source, what, begin)
+        def moments(source: ChunkedRows, *arguments: Any) -> Any:
+            found = plain["moments"](source, *arguments)
+            watch.mark("sums and Gram matrices")
+            return found
+
+        def relabel(source: ChunkedRows, *arguments: Any) -> Any:
+            changed = plain["relabel"](source, *arguments)
+            watch.mark(f"pass {source.n_passes}")
+            return changed
 
         def overview(source: ChunkedRows, *arguments: Any) -> Any:
-            if watch.kill_at and source.n_passes + 1 == int(watch.kill_at):
+            if watch.kill_at and source.n_passes == int(watch.kill_at):
                 os.kill(next(iter(watch.client.run(os.getpid).values())), signal.SIGKILL)
                 watch.kill_at = ""
-            return watch.overview(source, *arguments)
+            return plain["_overview"](source, *arguments)
 
-        ChunkedRows._say, ChunkedRows._overview = said, overview  # type: ignore[method-assign]
+        def near(source: ChunkedRows, *arguments: Any) -> Any:
+            found = plain["_near"](source, *arguments)
+            watch.near += sum(len(rows[0]) for rows in found.values())
+            return found
+
+        self._put({"moments": moments, "relabel": relabel, "_overview": overview, "_near": near})
         return self
 
     def __exit__(self, *error: Any) -> None:
-        ChunkedRows._say, ChunkedRows._overview = self.say, self.overview  # type: ignore[method-assign]
+        self._put(self.methods)
+
+    def _put(self, methods: dict[str, Any]) -> None:
+        for name, method in methods.items():
+            setattr(ChunkedRows, name, method)
 
     def _total(self) -> dict[str, int]:
         parts = self.client.run(bytes_counted).values()
         return {key: sum(part[key] for part in parts) for key in ("up", "down")}
 
-    def mark(self, what: str) -> None:
+    def mark(self, stage: str) -> None:
         seconds, cpu = time.perf_counter() - self.begin, time.process_time() - self.cpu
         total = self._total()
-        stage, _, rest = what.partition(":")
-        near = [word for word in rest.replace(",", " ").split() if word.isdigit()]
         moved = {f"{key}_mb": (total[key] - self.before[key]) / 1e6 for key in total}
-        stage = stage.split(" of ")[0]
-        sent = near[-1] if near else ""
-        self.stages.append({"stage": stage, "seconds": seconds, "driver_cpu": cpu, "near": sent, **moved})
-        self.begin, self.cpu, self.before = time.perf_counter(), time.process_time(), total
+        self.stages.append({"stage": stage, "seconds": seconds, "driver_cpu": cpu, "near": self.near or "", **moved})
+        self.begin, self.cpu, self.before, self.near = time.perf_counter(), time.process_time(), total, 0
 
 
 def two_workers(memory: str | int = 0) -> Any:

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,6 @@ import mtclust
 from _tables import Rows, made_by, markdown_table
 from _tables_read import data_home
 from mtclust.datasets import load_digits_tasks, make_related_tasks
-from mtclust.estimators.summary import Facts
 from number_of_clusters import NOTHING, nothing
 
 #: files under MTCLUST_DATA/tables, their task column, their classes, and columns that tell the classes
@@ -54,8 +52,8 @@ GIVEN = 3
 RIGHT, MATCHED = 0.5, 0.8
 KEYS = ("table", "number")
 VALUES = (
-    "classes", "rows", "tasks", "clusters", "decided", "structure", "separation", "stability", "right", "matched",
-    "cells", "doubted", "exchanged", "noticed",
+    "classes", "rows", "tasks", "clusters", "decided", "structure", "separation", "stability", "standing", "right",
+    "matched", "cells", "doubted", "exchanged", "noticed",
 )  # fmt: skip
 
 
@@ -201,23 +199,8 @@ def measure(rows: Rows) -> None:
                 table=name, number=number, classes=classes, rows=len(labels), tasks=len(found.model.tasks_),
                 clusters=found.n_clusters, decided=facts.decided, structure=facts.structure == "clusters",
                 separation=facts.separation, stability=float("nan") if refits is None else refits.overall,
-                right=right, matched=matched, **compared,
+                standing=facts.standing, right=right, matched=matched, **compared,
             )  # fmt: skip
-
-
-def standing(row: dict[str, str]) -> str:
-    """What the rules make of the figures of a table."""
-    refits: Any = SimpleNamespace(overall=float(row["stability"]))
-    structure = "clusters" if row["structure"] == "True" else "none"
-    return Facts(
-        int(row["clusters"]),
-        int(row["tasks"]),
-        int(row["rows"]),
-        float(row["separation"]),
-        structure,
-        refits,
-        row["decided"] == "True",
-    ).standing
 
 
 def rates(found: list[dict[str, str]]) -> Iterator[list[Any]]:
@@ -234,11 +217,11 @@ def rates(found: list[dict[str, str]]) -> Iterator[list[Any]]:
         none = [int(row["classes"]) == 0 for row in mine]
         right = [float(row["right"]) >= RIGHT for row in mine]
         yield line(
-            f'"fall into", number {number}', "the table has no clusters", [standing(r) == "apart" for r in mine], none
+            f'"fall into", number {number}', "the table has no clusters", [r["standing"] == "apart" for r in mine], none
         )
         yield line(
             f'"a test does not confirm", number {number}', "the clusters are the classes",
-            [standing(r) == "none" for r in mine], right,
+            [r["standing"] == "none" for r in mine], right,
         )  # fmt: skip
     good = [row for row in found if float(row["matched"]) >= MATCHED and row["number"] == "given" and int(row["cells"])]
     cells, doubted = (sum(int(row[name]) for row in good) for name in ("cells", "doubted"))

@@ -107,4 +107,5 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "getting_started": [], "api": [], "faq": [], "comparison": []}
+# pages without pages below them have nothing to list
+html_sidebars = {path.stem: [] for path in _HERE.glob("*.md")} | {"api": []}

@@ -5,9 +5,9 @@ import pytest
 from sklearn.base import clone
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.core.alignment import align
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import SizeBounds, parse_sizes
+from mtclust.core.matching import match_labels
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.metrics import match_clusters, nmi, per_task
 from tests.conftest import gaussian_tasks
@@ -73,7 +73,7 @@ def test_without_centring_clusters_are_matched_where_they_are():
     offsets = np.array([0, 60, 84])
     renamed = np.where(np.arange(84) < 60, truth, truth - 3)
     bounds = parse_sizes("balanced", [60, 24], [5, 2])
-    aligned, _ = align(centre_kernel(data @ data.T, offsets, False).matrix, offsets, renamed, bounds)
+    aligned, _ = match_labels(centre_kernel(data @ data.T, offsets, False).matrix, offsets, renamed, bounds)
     np.testing.assert_array_equal(aligned, truth)
 
 
@@ -90,7 +90,7 @@ def test_small_tasks_that_share_few_clusters_do_not_mislead_each_other():
         rows = slice(offsets[task], offsets[task + 1])
         renamed[rows] = np.searchsorted(own, renamed[rows])
     kernel = centre_kernel(data[order] @ data[order].T, offsets, True).matrix
-    aligned, similarity = align(kernel, offsets, renamed, parse_sizes("balanced", [60, 48, 36], [5, 4, 3]))
+    aligned, similarity = match_labels(kernel, offsets, renamed, parse_sizes("balanced", [60, 48, 36], [5, 4, 3]))
     np.testing.assert_array_equal(aligned, truth[order])
     assert similarity[0, 1] > 0.99
     assert similarity[0, 2] > 0.99

@@ -92,6 +92,11 @@ def test_names_that_pages_link_to_are_in_the_reference(page: str):
         assert owner in listed, f"{name} has no entry"
 
 
+def test_every_name_of_the_core_reference_is_there():
+    for name in _listed("api_core.rst"):
+        _find(name)
+
+
 @pytest.mark.parametrize("name", ["DMTRC", "DMTFC", "DSTC"])
 def test_every_parameter_of_an_estimator_is_described_in_full(name: str):
     """Texts that the estimators share stand in one docstring and are put into the others."""

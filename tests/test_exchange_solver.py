@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.core.alignment import align, groups_of_tasks
 from mtclust.core.criterion import random_labels
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
+from mtclust.core.matching import groups_of_tasks, match_labels
 from mtclust.metrics import macro_nmi
 from mtclust.search.descent import Accelerator, coupling_steps
 from mtclust.search.problem import Problem, SearchOptions
@@ -119,12 +119,12 @@ def test_alignment_undoes_any_renaming_and_respects_a_size_table():
     renamed = y.copy()
     renamed[30:60] = np.array([2, 0, 1])[y[30:60]]
     renamed[60:] = np.array([1, 0, 2])[y[60:]]
-    aligned, similarity = align(kernel, offsets, renamed, parse_sizes("balanced", [30] * 3, 3))
+    aligned, similarity = match_labels(kernel, offsets, renamed, parse_sizes("balanced", [30] * 3, 3))
     assert len({tuple(pair) for pair in zip(y, aligned)}) == 3
     assert similarity[0, 1] > 0.9
     skewed = np.concatenate([np.repeat([0, 1, 2], [20, 6, 4])] * 3)
     bounds = parse_sizes([[20, 6, 4]] * 3, [30] * 3, 3)
-    kept, _ = align(kernel, offsets, skewed, bounds)
+    kept, _ = match_labels(kernel, offsets, skewed, bounds)
     np.testing.assert_array_equal(kept, skewed)
 
 

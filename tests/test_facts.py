@@ -73,6 +73,11 @@ def test_each_headline_is_said_in_its_case_only(structure, separation, overall, 
     assert Facts(3, 2, 90, separation, structure, refits, decided).headline("90 rows") == f"90 rows {said}"
 
 
+def test_a_column_that_alone_makes_the_clusters_is_named():
+    facts = Facts(2, 2, 90, 0.9, "clusters", stability(1.0), column="weight")
+    assert facts.headline("90 rows") == "90 rows were divided into 2 clusters by the column weight alone."
+
+
 def test_every_sentence_has_the_one_figure_it_speaks_of():
     for facts in CRAFTED:
         figures = re.findall(r"separation of (−?\d\.\d\d)", facts.separated)

@@ -8,8 +8,8 @@ from mtclust.core.criterion import (
     PATH,
     PaperObjective,
     exchange_rows,
-    quadratic_forms,
     random_labels,
+    ridge_inverses,
 )
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import SizeBounds, label_codes, parse_sizes
@@ -19,7 +19,7 @@ from tests.conftest import gaussian_tasks
 
 def task_pool(kernel, ridge, lower, upper, n_init, seed):
     found = PaperObjective().starts_of_task(kernel, ridge, lower, upper, n_init, seed)
-    M = quadratic_forms(kernel, np.array([ridge]))[0]
+    M = ridge_inverses(kernel, np.array([ridge]))[0]
     return [(value(M, labels, len(lower)), labels) for labels in found]
 
 
@@ -65,13 +65,13 @@ def test_every_row_and_every_surplus_place_is_drawn_at_random():
 
 def test_quadratic_forms_are_the_inverses_for_every_ridge():
     kernel = one_task(rows=9)
-    for ridge, M in zip((0.5, 8.0), quadratic_forms(kernel, np.array([0.5, 8.0]))):
+    for ridge, M in zip((0.5, 8.0), ridge_inverses(kernel, np.array([0.5, 8.0]))):
         np.testing.assert_allclose(M, np.linalg.inv(kernel / ridge + 4.5 * np.eye(9)), atol=1e-12)
         np.testing.assert_array_equal(M, M.T)
 
 
 def test_eigenvalues_that_rounding_made_negative_count_as_zero():
-    M = quadratic_forms(np.diag([1.0, -0.9]), np.array([1.0]))[0]
+    M = ridge_inverses(np.diag([1.0, -0.9]), np.array([1.0]))[0]
     np.testing.assert_allclose(M, np.diag([0.5, 1.0]))
 
 
@@ -84,7 +84,7 @@ def test_one_cluster_has_nothing_to_exchange():
 def test_a_pool_holds_local_optima_of_the_wanted_ridge_that_are_no_renamings_of_each_other():
     kernel, (lower, upper) = one_task(), bounds_of(18)
     found = task_pool(kernel, 0.01, lower, upper, n_init=20, seed=3)
-    M = quadratic_forms(kernel, np.array([0.01]))[0]
+    M = ridge_inverses(kernel, np.array([0.01]))[0]
     assert len(found) > 2
     assert np.all(np.diff([objective for objective, _ in found]) >= 0)
     assert len({partition(labels) for _, labels in found}) == len(found)
@@ -115,7 +115,7 @@ def test_a_pool_follows_falling_ridges_down_to_the_wanted_one(monkeypatch):
 
 
 def test_the_unit_of_the_quadratic_form_does_not_matter():
-    M, (lower, upper) = quadratic_forms(one_task(), np.array([0.01]))[0], bounds_of(18)
+    M, (lower, upper) = ridge_inverses(one_task(), np.array([0.01]))[0], bounds_of(18)
     ends = []
     for unit in (1.0, 1e-8, 1e8):
         labels = np.arange(18) % 3
@@ -127,7 +127,7 @@ def test_the_unit_of_the_quadratic_form_does_not_matter():
 
 def test_forms_of_a_path_are_those_of_their_own_ridge():
     kernel, ridges = one_task(rows=24), np.array([1.0, 0.1, 0.01])
-    for M, ridge in zip(quadratic_forms(kernel, ridges), ridges, strict=True):
+    for M, ridge in zip(ridge_inverses(kernel, ridges), ridges, strict=True):
         np.testing.assert_allclose(M, np.linalg.inv(kernel / ridge + 12 * np.eye(24)), atol=1e-12)
 
 
@@ -141,7 +141,7 @@ def test_every_task_has_the_pool_of_its_own_block_ridge_and_bounds():
     assert len(pools) == 2
     for task, found in enumerate(pools):
         rows = slice(offsets[task], offsets[task + 1])
-        M = quadratic_forms(kernel[rows, rows], ridge[[task]])[0]
+        M = ridge_inverses(kernel[rows, rows], ridge[[task]])[0]
         assert 1 <= len(found) <= 5
         for start in found:
             assert bounds.respects(task, np.bincount(start, minlength=3))

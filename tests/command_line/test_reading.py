@@ -57,7 +57,7 @@ def test_the_sheet_of_an_excel_file(tmp_path):
         FRAME.to_excel(book, sheet_name="first", index=False)
         FRAME[["shop"]].to_excel(book, sheet_name="second", index=False)
     found = read(tmp_path / "t.xlsx")
-    assert found.notes == ["t.xlsx: the sheet 'first' was read, not 'second' (sheet)."]
+    assert found.notes == ["t.xlsx: the sheet 'first' was read, not 'second'; for another one read it with pandas."]
     assert list(read(tmp_path / "t.xlsx", sheet="second").frame) == ["shop"]
     with pytest.raises(TableError, match=r"sheet='third': t\.xlsx has the sheets 'first', 'second'"):
         read(tmp_path / "t.xlsx", sheet="third")
@@ -69,11 +69,13 @@ def test_what_was_guessed_is_told(tmp_path):
     found = read(path)
     assert list(found.frame) == ["Straße", "size"]
     assert found.notes == [
-        "t.csv is not UTF-8; it was read as cp1252. If letters look wrong, say encoding.",
+        "t.csv is not UTF-8; it was read as cp1252. If letters look wrong, read it with pandas.",
         "t.csv: the separator is ';'.",
     ]
     path.write_bytes(b"name,size\n\x81\x8d,1\n")  # no character of cp1252
-    with pytest.raises(TableError, match=r"t\.csv is not cp1252 text \(byte 10: 0x81\)\. Give its encoding"):
+    with pytest.raises(
+        TableError, match=r"t\.csv is not cp1252 text \(byte 10: 0x81\)\. If it is text, read it with pandas"
+    ):
         read(path)
 
 
@@ -122,7 +124,10 @@ def test_what_is_no_file_and_what_is_no_encoding(tmp_path):
     with pytest.raises(TableError, match="is a directory; give a table as CSV, TSV, Parquet or Excel"):
         read(tmp_path)
     (tmp_path / "t.csv").write_bytes("shop,size\né,1\n".encode("cp1252"))
-    with pytest.raises(TableError, match=r"t\.csv is not utf-8 text \(byte 10: 0xe9\)\. Give its encoding, for "):
+    with (
+        on_command_line(),
+        pytest.raises(TableError, match=r"\(byte 10: 0xe9\)\. If it is text, say --encoding latin-1; else"),
+    ):
         read(tmp_path / "t.csv", encoding="utf-8")
     with pytest.raises(TableError, match="encoding='utf-9' is not known; examples: utf-8, cp1252, latin-1"):
         read(tmp_path / "t.csv", encoding="utf-9")

@@ -176,7 +176,8 @@ def test_one_task_per_row_is_refused_before_anything_is_read_or_fitted(tmp_path,
     monkeypatch.setattr(TableEncoder, "fit", lambda *_: pytest.fail("the columns were looked at"))
     assert run_cli("fit", path, "--task-column", "customer", "--out", tmp_path / "out") == 1
     error = capsys.readouterr().err
-    assert "--task-column 'customer': 1,000 tasks in 1,000 rows; what differs in nearly every row names rows" in error
+    assert "--task-column 'customer': tasks has 1000 different ids for 1000 rows" in error
+    assert "they name rows, not tasks" in error
     assert "Columns with few values are 'shop'." in error
 
 

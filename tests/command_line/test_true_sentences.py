@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import mtclust
-from mtclust.app.findings import Moments, id_agreement
+from mtclust.app.findings import ClusterMoments, id_agreement
 from mtclust.app.report.content import report_content
 from mtclust.app.words import figure, percent
 from mtclust.estimators.stability import searched_anew
@@ -161,10 +161,10 @@ def test_ids_that_are_right_are_hardly_ever_doubted_and_exchanged_ones_nearly_al
     for seed in range(6):
         for rows, separation in ((20, 3.0), (50, 3.0), (50, 5.0), (200, 2.0)):
             X, tasks, labels = blobs(6, rows, separation, seed)
-            agreement, _, differs = id_agreement(X, tasks, Moments.of(X, tasks, labels, 6, 3), common=False)
+            agreement, _, differs = id_agreement(X, tasks, ClusterMoments.of(X, tasks, labels, 6, 3), common=False)
             doubted, known = doubted + differs.sum(), known + np.isfinite(agreement).sum()
             labels[tasks == 2] = (labels[tasks == 2] + 1) % 3
-            agreement, _, differs = id_agreement(X, tasks, Moments.of(X, tasks, labels, 6, 3), common=False)
+            agreement, _, differs = id_agreement(X, tasks, ClusterMoments.of(X, tasks, labels, 6, 3), common=False)
             noticed, exchanged = noticed + differs[2].sum(), exchanged + np.isfinite(agreement[2]).sum()
     assert doubted <= 0.02 * known
     assert noticed >= 0.9 * exchanged
@@ -266,6 +266,20 @@ def test_a_cluster_of_one_task_is_not_said_to_be_absent_in_every_other():
     own = int(found.labels[kind == 2].iloc[0])
     about = [sentence for sentence in report_content(found)["compared"] if f"luster {own} " in sentence]
     assert about == [f"Cluster {own} is found only in z (50 % of the rows there)."]
+
+
+def test_one_column_that_is_left_is_named_and_words_alone_are_no_column():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"shop": rng.choice(["a", "b"], 200), "weight": 9.0 * rng.integers(2, size=200)})
+    frame["weight"] += rng.normal(size=200)
+    assert mtclust.cluster(frame, "shop", 2).headline.endswith(
+        "were divided into 2 clusters by the column weight alone."
+    )
+    frame["height"] = frame["weight"] + rng.normal(size=200)
+    assert "alone" not in mtclust.cluster(frame, "shop", 2).headline
+    words = np.array([["late courier parcel", "parcel tracking late"], ["soup salt oven", "oven bread soup"]])
+    frame["note"] = [f"{words[row % 2, row // 2 % 2]} {row}" for row in range(200)]
+    assert "alone" not in mtclust.cluster(frame[["shop", "note"]], "shop", 2, text_column="note").headline
 
 
 def test_of_two_clusters_a_difference_is_told_once():

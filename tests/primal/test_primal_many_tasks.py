@@ -7,9 +7,9 @@ import pytest
 
 from mtclust.choose.settings import sample_rows
 from mtclust.core import compiled, kernels
-from mtclust.core.alignment import _align_many, align_means
 from mtclust.core.criterion import PATH, PaperObjective
 from mtclust.core.labels import SizeBounds
+from mtclust.core.matching import _match_many, match_means
 from mtclust.core.tasks import index_tasks
 from mtclust.rows.source import TableRows
 from mtclust.search import recipe
@@ -38,7 +38,7 @@ def _groups(n_groups: int, per_group: int, noise: float, seed: int) -> tuple[np.
 @pytest.mark.parametrize("seed", range(3))
 def test_clusters_of_related_tasks_get_one_id(n_groups, seed):
     means, orders = _groups(n_groups, 40 // n_groups, 0.3, seed)
-    ids, similarity = _align_many(means, np.full(orders.shape, 10), _free(*orders.shape))
+    ids, similarity = _match_many(means, np.full(orders.shape, 10), _free(*orders.shape))
     per_group = 40 // n_groups
     for g in range(n_groups):
         group = range(g * per_group, (g + 1) * per_group)
@@ -55,8 +55,8 @@ def test_it_agrees_with_the_alignment_of_all_pairs():
     counts = np.full((m, C), 7)
     flat = means.reshape(m * C, -1)
     products = (flat @ flat.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
-    pairwise, V = align_means(products, counts, _free(m, C))
-    ids, similarity = _align_many(means, counts, _free(m, C))
+    pairwise, V = match_means(products, counts, _free(m, C))
+    ids, similarity = _match_many(means, counts, _free(m, C))
     related = np.kron(np.eye(2), np.ones((6, 6))).astype(bool)
     np.testing.assert_allclose(similarity[related], V[related], atol=1e-10)
     # the same partition of all clusters within each group
@@ -69,7 +69,7 @@ def test_ids_that_would_break_the_sizes_are_not_given():
     means, _ = _groups(1, 60, 0.3, 1)
     counts = np.tile([5, 6, 7, 8], (60, 1))
     bounds = SizeBounds(counts, counts)
-    ids, _ = _align_many(means, counts, bounds)
+    ids, _ = _match_many(means, counts, bounds)
     np.testing.assert_array_equal(ids, np.tile(np.arange(4), (60, 1)))
 
 

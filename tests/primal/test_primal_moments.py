@@ -109,7 +109,7 @@ def test_sparse_rows_equal_dense_ones():
 def test_kernel_rows_in_blocks_equal_features_computed_at_once():
     X, offsets, _ = blobs((60, 3000), d=3)
     index = index_tasks(np.repeat([0, 1], (60, 3000)), len(X))
-    features = feature_map(Kernel("rbf", sigma=2.0), X, index, index.spread_rows(40, False))
+    features = feature_map(Kernel("rbf", sigma=2.0), X, index, index.even_rows(40, False))
     assert isinstance(features, FeatureMap)
     expected = features(X)
     rows = MappedRows(X, offsets, features)

@@ -21,7 +21,7 @@ KERNEL = rbf_from_distances(SQUARED, SIGMA)
 
 
 def features(n_components, seed=0):
-    return feature_map(Kernel("rbf", sigma=SIGMA), X, INDEX, INDEX.spread_rows(n_components, False))
+    return feature_map(Kernel("rbf", sigma=SIGMA), X, INDEX, INDEX.even_rows(n_components, False))
 
 
 def test_the_error_of_the_kernel_falls_with_the_number_of_landmarks():
@@ -48,7 +48,7 @@ def test_every_task_gives_landmarks_in_proportion():
 
 def test_rows_that_repeat_do_not_break_the_features():
     repeated = np.repeat(X[:10], 18, axis=0)
-    Phi = feature_map(Kernel("rbf", sigma=SIGMA), repeated, INDEX, INDEX.spread_rows(100, False))(repeated)
+    Phi = feature_map(Kernel("rbf", sigma=SIGMA), repeated, INDEX, INDEX.even_rows(100, False))(repeated)
     assert Phi.shape[1] <= 10
     np.testing.assert_allclose(Phi @ Phi.T, Kernel("rbf", sigma=SIGMA)(repeated, repeated), atol=1e-6)
 

@@ -12,12 +12,12 @@ from scipy.optimize import linear_sum_assignment
 
 import mtclust
 from mtclust import DSTC
-from mtclust.core.alignment import align, best_relabelling, groups_of_tasks
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import Independent, Relationship, SharedFeatures, gain_matrix, trace_one_root
 from mtclust.core.criterion import exchange_rows, random_labels
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds, balance_bounds, label_codes, parse_sizes
+from mtclust.core.matching import best_relabelling, groups_of_tasks, match_labels
 from mtclust.core.tasks import index_tasks, split_by_task
 from tests.persistence_helpers import assert_same
 
@@ -123,7 +123,7 @@ def test_alignment_renames_clusters_and_nothing_else(m, n_clusters, seed, d):
     labels = rng.integers(n_clusters, size=offsets[-1])
     free = SizeBounds(np.zeros((m, n_clusters), dtype=np.int64), np.tile(sizes[:, None], (1, n_clusters)))
     kernel = centre_kernel(X @ X.T, offsets, True).matrix
-    aligned, similarity = align(kernel, offsets, labels, free)
+    aligned, similarity = match_labels(kernel, offsets, labels, free)
     for a, b in zip(offsets[:-1], offsets[1:]):
         pairs = set(zip(labels[a:b].tolist(), aligned[a:b].tolist()))
         assert len(pairs) == len({old for old, _ in pairs}) == len({new for _, new in pairs})

@@ -27,7 +27,7 @@ from mtclust.app.report.page import json_for_html
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import natural_order
 from mtclust.estimators.stability import Stability
-from mtclust.estimators.summary import cautions, groups_in_words
+from mtclust.estimators.summary import cautions
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.util.messages import on_command_line
 from tests.conftest import clustering_of, gaussian_tasks
@@ -188,15 +188,6 @@ def test_long_names_of_tasks_are_told_apart_in_cautions():
     model = DSTC(3, kernel="linear", sizes=1.0, random_state=0).fit(rng.normal(size=(24, 2)), tasks=np.repeat(names, 6))
     (few,) = [caution.text for caution in cautions(model) if caution.title == "Few rows"]
     assert few.startswith("Tasks …No. 0…, …No. 1…, …No. 2… and 1 more have fewer than 5 rows per cluster")
-
-
-def test_groups_of_similar_tasks_are_named_where_there_are_several():
-    model = SimpleNamespace(tasks_=np.array(["a", "b", "c", "d"]), n_clusters=2, n_clusters_=2)
-    model.cluster_sizes_ = np.full((4, 2), 20)
-    model.task_groups_ = [["a", "b"], ["c"], ["d"]]
-    assert groups_in_words(model) == "a and b; 2 tasks without a group"
-    model.task_groups_ = [["a", "b", "c", "d"]]
-    assert groups_in_words(model) == ""
 
 
 def test_intervals_of_shares_are_as_wide_as_chance_makes_them():

@@ -15,7 +15,7 @@ import numpy as np
 from mtclust.app.clustering import Clustering, is_polars, rows_of
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
 from mtclust.app.tables.screening import spelled_alike
-from mtclust.app.tables.table import Table, read_tables, refuse_rows_as_tasks, table_of_frames
+from mtclust.app.tables.table import Table, read_tables, refuse_ids_of_rows, table_of_frames
 from mtclust.app.tables.values import MISSING
 from mtclust.choose.number import CANDIDATES
 from mtclust.core.tasks import strings_of
@@ -155,7 +155,7 @@ def cluster_table(
     **options: Any,
 ) -> Clustering:
     """Encode a table, fit the estimator and keep what both have to say."""
-    refuse_rows_as_tasks(table)
+    refuse_ids_of_rows(table)
     with phase("reading the columns"):
         encoder = TableEncoder.fit(table, encoding)
         X, _ = encoder.transform(table)

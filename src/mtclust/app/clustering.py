@@ -162,7 +162,10 @@ class Clustering:
     @property
     def facts(self) -> Facts:
         """How far the clusters can be trusted: separation, stability, and whether there are any."""
-        facts = Facts.of(self.model)
+        facts, features = Facts.of(self.model), self.encoder.features
+        used = {feature.column or feature.name for feature in features if feature.kind not in ("word", "topic")}
+        if len(used) == 1 == len({feature.column or feature.name for feature in features}):
+            facts = replace(facts, column=used.pop())
         return facts if facts.structure is not None or self._rows is None else replace(facts, structure=self._structure)
 
     @cached_property
@@ -329,7 +332,7 @@ class Clustering:
             Return a table with task, cluster and margin instead of the clusters alone.
         """
         read = self.read(table, task)
-        found = assign(self.model, self.encoder, read, new_tasks=new_tasks)
+        found = assign_rows(self.model, self.encoder, read, new_tasks=new_tasks)
         for note in found.notes:
             warn_user(note, TableWarning)
         polars = replace(self, _polars=is_polars(table))
@@ -574,7 +577,7 @@ def row_margins(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArr
     return np.where(np.isfinite(best), own - best, np.inf)
 
 
-def assign(model: Any, encoder: TableEncoder, table: Table, *, new_tasks: bool) -> Assigned:
+def assign_rows(model: Any, encoder: TableEncoder, table: Table, *, new_tasks: bool) -> Assigned:
     """Labels and margins of all rows of a table."""
     X, notes = encoder.transform(table)
     tasks = strings_of(table.tasks)

@@ -24,7 +24,6 @@ from mtclust.choose import candidates, frames
 from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
 from mtclust.choose.views import KernelSpec, View, in_many_directions, is_wide
-from mtclust.core.alignment import align, groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
@@ -39,6 +38,7 @@ from mtclust.core.labels import (
     rows_of_tasks,
     tasks_of_rows,
 )
+from mtclust.core.matching import groups_of_tasks, match_labels
 from mtclust.core.order import information, on_a_grid
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
 from mtclust.search.recipe import Outcome, first_relationship, released, solve
@@ -387,7 +387,7 @@ def _point(problem: Problem, labels: Labels) -> Point:
 
 def _similarity(problem: Problem, labels: Labels) -> Array:
     """V of the tasks by their class means."""
-    return align(problem.kernel, problem.offsets, labels, problem.bounds)[1]
+    return match_labels(problem.kernel, problem.offsets, labels, problem.bounds)[1]
 
 
 def modelled(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions) -> Outcome:

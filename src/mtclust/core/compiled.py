@@ -299,7 +299,7 @@ def move(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # 
             P[p, k] += A[j, k]
     for j in range(n):
         errors[labels[j]] += P[labels[j], j] + F[labels[j], j]
-    n_moves = 0
+    n_moved = 0
     for _ in range(sweeps if C > 1 else 0):
         moved = False
         for position in range(order.shape[0]):
@@ -322,7 +322,7 @@ def move(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # 
             if target < 0:
                 continue
             moved = True
-            n_moves += 1
+            n_moved += 1
             errors[p] = left
             errors[target] += 2.0 * P[target, j] + A[j, j]
             labels[j] = target
@@ -336,7 +336,7 @@ def move(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # 
     value = 0.0
     for c in range(C):
         value += weight[counts[c]] - unit[counts[c]] * errors[c]
-    return value, n_moves
+    return value, n_moved
 
 
 @njit

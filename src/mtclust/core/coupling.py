@@ -225,6 +225,7 @@ class BaseCoupling(ABC):
         self.slices = [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
         self.lambda1: Any = np.broadcast_to(np.asarray(lambda1, dtype=np.float64), (self.n_tasks,))
         self.lambda2 = lambda2
+        self.ridge = self.lambda1 + self.n_tasks * lambda2  # of every task alone
 
     @cached_property
     def grams(self) -> Array:
@@ -511,10 +512,6 @@ class Independent(BaseCoupling):
     """DSTC: every task alone with the ridge λ = λ₁ + mλ₂ (λ₁ may differ by task), K_i = K_ii/λ."""
 
     learns = False
-
-    @property
-    def ridge(self) -> Array:
-        return np.asarray(self.lambda1 + self.n_tasks * self.lambda2)
 
     def condition(self, Z: Array) -> Any:
         if self.kernel.ndim == 3:

@@ -135,15 +135,15 @@ def exchange_rows(
         P += linear_term.T
     counts = np.bincount(labels, minlength=n_clusters)
     tolerance = EXCHANGE_TOLERANCE * float(M.trace()) / len(M)
-    moves = 0
+    changes = 0
     if n_clusters > 1:
-        moves, _ = compiled.exchange(M, P, labels, counts, lower, upper, tolerance, seed)
+        changes, _ = compiled.exchange(M, P, labels, counts, lower, upper, tolerance, seed)
     a, rest = code_scale(n_clusters)
     rows = np.arange(len(labels))
     value = a * float(P[labels, rows].sum()) - rest * float(P.sum())
     if linear_term is not None:
         value += a * float(linear_term[rows, labels].sum()) - rest * float(linear_term.sum())
-    return 0.5 * value, moves
+    return 0.5 * value, changes
 
 
 def random_labels(
@@ -163,13 +163,13 @@ def random_labels(
     return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
 
 
-def quadratic_forms(kernel: Array, ridges: Array) -> list[Array]:
+def ridge_inverses(kernel: Array, ridges: Array) -> list[Array]:
     """M = (K/λ + (n/2)I)⁻¹ of one task for every ridge λ, from one eigendecomposition."""
     n = len(kernel)
     eigenvalues, vectors = sla.eigh(kernel)
     eigenvalues = np.maximum(eigenvalues, 0.0)
-    forms = ((vectors / (eigenvalues / ridge + 0.5 * n)) @ vectors.T for ridge in ridges)
-    return [0.5 * (M + M.T) for M in forms]
+    inverses = ((vectors / (eigenvalues / ridge + 0.5 * n)) @ vectors.T for ridge in ridges)
+    return [0.5 * (M + M.T) for M in inverses]
 
 
 def partition_key(labels: NDArray[np.int64], n_clusters: int) -> bytes:
@@ -213,9 +213,9 @@ class QuadraticTerm:
         counts = np.bincount(labels[known], minlength=self.n_clusters)
         low, high = np.maximum(lower - counts, 0), np.maximum(upper - counts, 0)
         part = np.ascontiguousarray(self.M[np.ix_(free, free)])
-        _, moves = exchange_rows(part, L, own, low, high, seed) if len(free) else (0.0, 0)
+        _, changes = exchange_rows(part, L, own, low, high, seed) if len(free) else (0.0, 0)
         labels[free] = own
-        return self.value(labels), moves
+        return self.value(labels), changes
 
     def cost_of_names(self, labels: Labels) -> Array:
         """What naming cluster c (row) as d (column) adds to the value, up to a constant."""
@@ -352,7 +352,7 @@ class PaperObjective:
     ) -> list[Labels]:
         """Distinct good labellings of one task alone, best first."""
         rng, C, ends = np.random.default_rng(seed), len(lower), dict[bytes, tuple[float, Labels]]()
-        forms, drawn = quadratic_forms(kernel, ridge * np.asarray(PATH)), set[bytes]()
+        inverses, drawn = ridge_inverses(kernel, ridge * np.asarray(PATH)), set[bytes]()
         for _ in range(n_init):
             labels = random_labels(len(kernel), lower, upper, rng)
             bits = rng.integers(2**63, size=1, dtype=np.uint64)
@@ -361,7 +361,7 @@ class PaperObjective:
                 continue
             drawn.add(key)
             value = 0.0
-            for M in forms:
+            for M in inverses:
                 value, _ = exchange_rows(M, None, labels, lower, upper, bits)
             ends.setdefault(partition_key(labels, C), (value, labels))
         return [labels for _, labels in sorted(ends.values(), key=lambda end: end[0])]
@@ -433,7 +433,7 @@ class SizeNeutral(PaperObjective):
         self, kernel: Array, ridge: float, lower: Labels, upper: Labels, n_init: int, seed: int
     ) -> list[Labels]:
         rng, n, C = np.random.default_rng(seed), len(kernel), len(lower)
-        terms = [LeaveOneOutTerm.of(M, C) for M in quadratic_forms(kernel, ridge * np.asarray(PATH_OF_E))]
+        terms = [LeaveOneOutTerm.of(M, C) for M in ridge_inverses(kernel, ridge * np.asarray(PATH_OF_E))]
         begun = [random_labels(n, lower, upper, rng) for _ in range(min(n_init, _RANDOM_STARTS))]
         begun += _k_means_starts(kernel, lower, upper)
         ends: dict[bytes, tuple[float, Labels]] = {}

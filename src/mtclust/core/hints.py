@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 from scipy.sparse.csgraph import connected_components
 
-from mtclust.core.alignment import pair_counts
 from mtclust.core.assignment import assign
 from mtclust.core.labels import SizeBounds
+from mtclust.core.matching import pair_counts
 from mtclust.core.tasks import missing_ids, plain_ids
 
 Array = NDArray[np.float64]

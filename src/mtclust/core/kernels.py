@@ -28,9 +28,9 @@ KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
 _RANK_TOLERANCE = 1e-10
 #: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks; nor is one
 #: below this share of the second divided by, so near the smallest numbers there are
-_CONSTANT, SMALLEST_LEVEL = 1e-14, 1e-280
+CONSTANT, SMALLEST_LEVEL = 1e-14, 1e-280
 #: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
-_FAR = 10.0
+FAR = 10.0
 #: up to so many rows LAPACK finds leading eigenvectors exactly; its time grows with their cube
 EXACT_UP_TO = 1000
 
@@ -177,7 +177,7 @@ def _far_mean(rows: NDArray[Any]) -> NDArray[np.float64] | None:
     with np.errstate(over="ignore", invalid="ignore"):
         mean = rows.mean(axis=0, dtype=np.float64)
         spread = rows.std(axis=0, dtype=np.float64)
-        far = far_from_zero(mean[None], spread[None])
+        far = bool(np.abs(mean).max(initial=0.0) > FAR * spread.max(initial=0.0))
     return mean if far and np.all(np.isfinite(mean)) else None
 
 
@@ -200,16 +200,6 @@ def near_zero(rows: Any, offsets: NDArray[np.int64]) -> Any:
     # a constant column must become exactly 0, and its mean may be rounded
     shifts = [np.where(np.ptp(part, axis=0) == 0, part[0], part.mean(axis=0)) for part in parts]
     return np.concatenate([part - shift for part, shift in zip(parts, shifts)])
-
-
-def rows_are_equal(scale: float, raw_level: float) -> bool:
-    """Whether a mean diagonal after centring is nothing but rounding of the one before."""
-    return not scale > _CONSTANT * max(raw_level, SMALLEST_LEVEL)
-
-
-def far_from_zero(means: NDArray[np.float64], spreads: NDArray[np.float64]) -> bool:
-    """Whether the mean of any task is so far from 0 that squares would cancel; from means and deviations (m × d)."""
-    return bool(np.any(np.abs(means).max(axis=1, initial=0.0) > _FAR * spreads.max(axis=1, initial=0.0)))
 
 
 def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -282,7 +272,7 @@ def centre_kernel(
             f"kernel has a negative mean diagonal after centring ({scale:.4g}); a callable or precomputed kernel "
             "must be positive semidefinite."
         )
-    if rows_are_equal(scale, raw_level):
+    if not scale > CONSTANT * max(raw_level, SMALLEST_LEVEL):
         return CentredKernel(np.zeros_like(matrix), offsets, task_means, 0.0, centre)
     matrix /= scale
     return CentredKernel(matrix, offsets, task_means, scale, centre)

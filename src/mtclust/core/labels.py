@@ -141,14 +141,11 @@ class SizeBounds:
         """The same bounds, not movable any more."""
         return SizeBounds(self.lower, self.upper)
 
-    def row(self, task: int, labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lower and upper bounds of a task; if movable, with its clusters where these labels of the task have them.
+    def row(self, task: int, used: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lower and upper bounds of a task; if movable, with its clusters where labels of the task use ids.
 
         Ids without rows stay as they are as far as possible.
         """
-        return self._row(task, np.bincount(labels, minlength=self.n_clusters) > 0)
-
-    def _row(self, task: int, used: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         lower, upper = self.lower[task], self.upper[task]
         present = upper > 0
         if not self.movable or np.all(present | ~used):
@@ -168,7 +165,7 @@ class SizeBounds:
         """The same from the cluster sizes (m × C) of the labels."""
         if not self.movable:
             return self
-        rows = [self._row(i, used) for i, used in enumerate(counts > 0)]
+        rows = [self.row(i, used) for i, used in enumerate(counts > 0)]
         return SizeBounds(np.stack([lower for lower, _ in rows]), np.stack([upper for _, upper in rows]), True)
 
     def respects(self, task: int, counts: NDArray[np.int64]) -> bool:

@@ -198,7 +198,7 @@ def first_by_content(hashes: Hashes, finer: Hashes, k: int) -> Integers:
     found = (first_hashes(*likely(hashes, bits), bits, k) for bits in bits_of(len(hashes), k))
     sequence = next(own for own in found if own is not None)
     rows = np.flatnonzero(np.isin(hashes, sequence))
-    return placed(hashes[rows], finer[rows], rows, sequence)
+    return in_sequence(hashes[rows], finer[rows], rows, sequence)
 
 
 def bits_of(n: int, k: int) -> range:
@@ -227,7 +227,7 @@ def first_hashes(hashes: Hashes, counts: Integers, bits: int, k: int) -> Hashes 
     return hashes[place[np.argsort(slots, kind="stable")[:k]]] if len(slots) >= k else None
 
 
-def placed(hashes: Hashes, finer: Hashes, positions: Integers, sequence: Hashes) -> Integers:
+def in_sequence(hashes: Hashes, finer: Hashes, positions: Integers, sequence: Hashes) -> Integers:
     """Positions of rows with these hashes in this order; of rows with equal ones the first by finer hash, position."""
     order = np.lexsort((positions, finer, hashes))
     turn = np.argsort(sequence, kind="stable")

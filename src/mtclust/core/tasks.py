@@ -22,8 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mtclust.core.alignment import ids_by_size, names_by_agreement, pair_counts
 from mtclust.core.labels import offsets_of, rows_of_tasks
+from mtclust.core.matching import best_relabelling, ids_by_size, pair_counts
 from mtclust.core.order import Over, content_order, first_by_content, over_blocks
 
 #: the name of the only task when no task ids are given
@@ -115,7 +115,7 @@ class TaskIndex:
         Where that is not known they are evenly spread over the task.
         """
         if self.by_rows is None:
-            return [spread_positions(int(self.sizes[task]), int(k)) for task, k in zip(tasks, numbers)]
+            return [even_positions(int(self.sizes[task]), int(k)) for task, k in zip(tasks, numbers)]
         if self.content is None:
             return [np.arange(k) for k in numbers]
         rows = [self.order[self.offsets[task] : self.offsets[task + 1]] for task in tasks]
@@ -127,7 +127,7 @@ class TaskIndex:
         numbers, one = np.zeros_like(self.task_numbers), np.zeros(1, dtype=np.int64)
         return replace(self, names=self.names[:1], task_numbers=numbers, offsets=self.offsets[[0, -1]], by_rows=one)
 
-    def spread_rows(self, k: int, by_content: bool) -> NDArray[np.int64]:
+    def even_rows(self, k: int, by_content: bool) -> NDArray[np.int64]:
         """About k positions of the sorted rows, of every task its share, those that come first by content."""
         even = ((np.arange(k) + 0.5) * (int(self.offsets[-1]) / k)).astype(np.int64)
         if not by_content or self.by_rows is None:
@@ -174,7 +174,7 @@ class TaskIndex:
             pairs += pair_counts(single[rows].astype(np.int64), labels[rows].astype(np.int64), n_clusters)
         renamed = np.empty_like(pairs)
         renamed[:, ids] = pairs
-        names = names_by_agreement(renamed)
+        names = best_relabelling(renamed)
         found, others = np.empty(len(labels), dtype=np.int64), np.empty(len(labels), dtype=np.int64)
         for rows in self.slices():
             where = rows if self.is_sorted else self.order[rows]
@@ -196,7 +196,7 @@ class TaskIndex:
 
 
 @lru_cache(maxsize=64)
-def spread_positions(n: int, k: int) -> NDArray[np.int64]:
+def even_positions(n: int, k: int) -> NDArray[np.int64]:
     """Some (k) of n positions, evenly spread with jitter: plain strides miss clusters where rows come in a pattern."""
     if n <= k:
         return np.arange(n)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.alignment import pair_counts
 from mtclust.core.labels import offsets_of, tasks_of_rows
+from mtclust.core.matching import pair_counts
 from mtclust.core.order import Content, Hashes, likely
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Moments, block_rows, raw_sums
@@ -70,7 +70,7 @@ def by_task(task_numbers: NDArray[Any], reading: Reading) -> tuple[Positions, ND
     return np.argsort(task_numbers, kind="stable"), offsets_of(counts)
 
 
-def source_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows | MappedRows:
+def source_of_chunk(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> TableRows | MappedRows:
     """The rows of a chunk by task."""
     rows, features = rows_of(raw, reading), reading.features
     if reading.moves is not None:
@@ -90,7 +90,7 @@ def pick(raw: Any, task_numbers: NDArray[Any], reading: Reading, where: Position
     return rows if reading.moves is None else rows - reading.moves[task_numbers[chosen]]
 
 
-def over_blocks(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any, merge: Any) -> Any:
+def over_rows(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any, merge: Any) -> Any:
     """What a function finds in blocks of rows and the numbers of their tasks, merged."""
     rows = rows_of(raw, reading)
     require_numbers(rows)
@@ -153,7 +153,7 @@ def rows_with_hashes(
 
 def features_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, dtype: Any) -> NDArray[Any]:
     """Features of all rows of a chunk, in the order of the input."""
-    source = source_of(raw, task_numbers, reading)
+    source = source_of_chunk(raw, task_numbers, reading)
     order = by_task(task_numbers, reading)[0]
     result = np.empty((len(task_numbers), source.n_features), dtype=dtype)
     for task in np.flatnonzero(np.diff(source.offsets)):
@@ -165,7 +165,7 @@ def features_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, dtype: A
 
 def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> tuple[Array, Array]:
     """Sums and Gram matrices of the tasks."""
-    source = source_of(raw, task_numbers, reading)
+    source = source_of_chunk(raw, task_numbers, reading)
     require_numbers(source.table)
     return raw_sums(source)
 
@@ -226,7 +226,7 @@ def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Mode
     """Give every row the cluster of highest score − price."""
     from mtclust.core import compiled
 
-    source, (m, r, C) = source_of(raw, task_numbers, reading), models.W.shape
+    source, (m, r, C) = source_of_chunk(raw, task_numbers, reading), models.W.shape
     labels, gaps = np.full(len(task_numbers), -1, dtype=np.int32), np.empty(len(task_numbers))
     counts, sums = np.zeros((m, C), dtype=np.int64), {}
     for task in np.flatnonzero(np.diff(source.offsets)).tolist():
@@ -260,7 +260,7 @@ def near(
     margins: dict[int, float],
 ) -> dict[int, NearRows]:  # fmt: skip
     """The rows of some tasks whose gap is no larger than a margin."""
-    source = source_of(raw, task_numbers, reading)
+    source = source_of_chunk(raw, task_numbers, reading)
     found = {}
     for task in set(np.flatnonzero(np.diff(source.offsets)).tolist()) & set(margins):
         part = slice(int(source.offsets[task]), int(source.offsets[task + 1]))
@@ -280,7 +280,7 @@ def finish_labels(
     sums = {task: part.copy() for task, part in proposed.sums.items()}
     tasks = np.searchsorted(offsets, changes[0], side="right") - 1
     for task in np.unique(tasks).tolist():
-        source, mine = source_of(raw, task_numbers, reading), tasks == task
+        source, mine = source_of_chunk(raw, task_numbers, reading), tasks == task
         rows, after = changes[0][mine], changes[1][mine].astype(np.int32)
         compiled.move_sums(source.take(task, rows - offsets[task]), labels[rows], after, sums[task])
         labels[rows] = after

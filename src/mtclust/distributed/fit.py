@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mtclust.choose.settings import Params, rows_by_task
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.model import DecisionModel
-from mtclust.core.order import Content, Hashes, Over, bits_of, first_hashes, placed
+from mtclust.core.order import Content, Hashes, Over, bits_of, first_hashes, in_sequence
 from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks, task_ids
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
@@ -44,7 +44,7 @@ class ChunkedTable:
     def over(self, read: Callable[..., Any], merge: Callable[[list[Any]], Any]) -> Any:
         """What a function of rows and numbers of tasks finds in all blocks of all chunks, merged on the way here."""
         reading, read = self.engine.constant(self._reading), self.engine.constant(read)
-        steps = self._steps(chunk.over_blocks, reading, read, merge)
+        steps = self._steps(chunk.over_rows, reading, read, merge)
         steps = [step for step, n in zip(steps, self.layout.lengths) if n]
         return self.engine.gather([self.engine.merged(steps, merge)])[0]
 
@@ -101,7 +101,7 @@ class ChunkedTable:
         result = {}
         for task, sequence in sequences.items():
             hashed, finer, positions = (np.concatenate([part[task][k] for part in parts]) for k in range(3))
-            result[task] = placed(hashed, finer, positions, sequence)
+            result[task] = in_sequence(hashed, finer, positions, sequence)
         return result
 
     def _steps(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:

@@ -16,8 +16,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.alignment import ids_by_size, names_by_agreement
-from mtclust.core.kernels import far_from_zero, require_finite
+from mtclust.core.kernels import require_finite
+from mtclust.core.matching import best_relabelling, ids_by_size
 from mtclust.core.order import added
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
@@ -31,8 +31,8 @@ from mtclust.rows.boundary import (
     gap_step,
     sizes_fit,
 )
-from mtclust.rows.moments import Data, Moments, combine
-from mtclust.rows.passes import TaskLabels, first_prices, move_sums
+from mtclust.rows.moments import Data, Moments, combine, far_from_zero
+from mtclust.rows.passes import TaskLabels, first_prices
 from mtclust.util.messages import phase
 from mtclust.util.system import require
 
@@ -109,9 +109,11 @@ class ChunkedRows:
         self._reading = self._part_reading = self.engine.keep([self.engine.constant(reading)])[0]
 
     def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
+        from mtclust.core import compiled
+
         rows = self.take(task, np.arange(len(labels)))
         sums = np.zeros((n_clusters, self.width))
-        move_sums(rows, np.full(len(labels), -1, dtype=np.int32), labels, sums)
+        compiled.move_sums(rows, np.full(len(labels), -1, dtype=np.int32), labels, sums)
         return sums
 
     # -- the batch step ------------------------------------------------------------------------------------------
@@ -316,7 +318,7 @@ class ChunkedLabels:
         new_ids = ids_by_size(np.sum(seen, axis=(0, 1))) if free else np.arange(n_clusters)
         pairs = np.zeros((n_clusters, n_clusters), dtype=np.int64)
         pairs[:, new_ids] = np.sum(seen, axis=0)
-        labels, others = self.in_input_order(new_ids), single.in_input_order(names_by_agreement(pairs))
+        labels, others = self.in_input_order(new_ids), single.in_input_order(best_relabelling(pairs))
         return labels, others, new_ids if free else None
 
     def _steps(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from mtclust.choose.views import is_wide
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
+from mtclust.core.kernels import is_precomputed
 from mtclust.core.labels import neutral_bounds, parse_sizes, same_for_all_clusters
 from mtclust.core.model import DecisionModel, probabilities
 from mtclust.core.order import content_order
@@ -90,7 +91,12 @@ def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator."""
     kept, params = model._kept, model._read_params()
     given: Any = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=model)
-    expected, got = kept.n_columns, given.shape[1]
+    if is_precomputed(model.kernel):
+        raise ValueError(
+            'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
+            'Fit with kernel="rbf", "linear" or a callable.'
+        )
+    expected, got = model.n_features_in_ - (model.task_column is not None), given.shape[1]
     if got != expected:
         hint = " Leave the task column out: all rows are of the new task." if got == expected + 1 else ""
         raise ValueError(f"X has {got} features, but {type(model).__name__} was fitted on {expected}.{hint}")

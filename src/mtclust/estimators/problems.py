@@ -35,12 +35,12 @@ from mtclust.choose.settings import (
     taken,
 )
 from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
-from mtclust.core.alignment import groups_of_tasks
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.hints import check_sizes, known_counts
 from mtclust.core.kernels import KERNELS, Kernel, eigen_features, is_precomputed
 from mtclust.core.labels import SizeBounds, free_bounds, neutral_bounds, one_per_task, parse_sizes, proportional
+from mtclust.core.matching import groups_of_tasks
 from mtclust.core.order import added
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
@@ -264,13 +264,13 @@ def _carried(
         Z = _coupling_of_all(few.point.Z, seen)
     begun = problem.carried_labels(positions, np.concatenate(labels), Z)
     if prepared.is_searched:
-        begun, similarity = problem.aligned(begun)
+        begun, similarity = problem.matched(begun)
         if problem.couples_labels:  # Ω of few rows hardly revives where it has collapsed: it begins anew
             begun = problem.continued(begun, first_relationship(similarity))
         point = problem.descend(begun, rng, options.effort("all rows", last=True))
         point.n_iter += few.point.n_iter
         if not problem.couples_labels:
-            point, _ = problem.aligned(point)
+            point, _ = problem.matched(point)
     else:
         point = _followed(problem, begun, options, rng)
     alone = point
@@ -370,7 +370,7 @@ def _problem(params: Params, given: Input, settings: Settings, form: str) -> Any
     rank, landmarks = None, None
     if form == "primal":
         rank = rank_of(settings.kernel, given.rows, params.n_components)
-        landmarks = None if rank is None else given.index.spread_rows(rank, params.sizes_open)
+        landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
         given = given if settings.frame == "task" else given.as_one_task(settings.moves)
     X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()
     method, lambda1 = params.method_of(index.n_tasks), settings.lambda1[: index.n_tasks]

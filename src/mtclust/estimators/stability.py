@@ -58,8 +58,8 @@ Labels = NDArray[np.int64]
 
 #: half of a 90 % interval, in standard deviations
 _REACH = 1.6449
-#: agreement from which clusters are stable, and below which they are not to be trusted
-STABLE, DOUBTFUL = 0.85, 0.7
+#: agreement below which clusters are not to be trusted
+DOUBTFUL = 0.7
 #: with this many tasks or more a refit leaves some out, and keeps this share
 _FEW_TASKS = 5
 _TASKS_KEPT = 0.8

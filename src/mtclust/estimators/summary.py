@@ -53,8 +53,8 @@ TINY_ROWS, TINY_SHARE = 5, 0.1
 FEW_ROWS = 5
 #: a cluster with this share of its rows in one task lies in that task
 CONFINED = 0.95
-#: how many tasks or clusters a sentence names, and tasks of a group
-_NAMED, _GROUP_NAMED = 3, 12
+#: how many tasks or clusters a sentence names
+_NAMED = 3
 #: columns of the terminal that are used
 _WIDTH = 100
 #: tasks and clusters that get a line or column of their own
@@ -93,6 +93,8 @@ class Facts:
     stability : Stability or None
     decided : bool
         Whether the number of clusters was given, or the data decide it.
+    column : str
+        The column that alone makes the clusters, where there is only one.
 
     Examples
     --------
@@ -110,6 +112,7 @@ class Facts:
     structure: str | None = None
     stability: Stability | None = None
     decided: bool = True
+    column: str = ""
 
     @classmethod
     def of(cls, model: AfterFit) -> Facts:
@@ -128,7 +131,7 @@ class Facts:
         if self.structure == "none" or self.separation <= 0:
             return "none"
         tested = self.structure is not None and self.stability is not None
-        if not tested or not self.decided or not self.comparable:
+        if not tested or not self.decided or not self.comparable or self.column:
             return "divided"
         return "overlapping" if self.separation < APART else "apart"
 
@@ -141,7 +144,8 @@ class Facts:
     def headline(self, rows: str, ids_differ: bool = False) -> str:
         """One sentence; with its doubt where there is one, also whether clusters look the same in all tasks."""
         differing = ", not all of which look the same in every task" if ids_differ else ""
-        divided = f"{rows} were divided into {self.n_clusters} clusters"
+        alone = f" by the column {shown_name(self.column)} alone" if self.column else ""
+        divided = f"{rows} were divided into {self.n_clusters} clusters{alone}"
         return {
             "one": f"{rows} are one cluster.",
             "none": f"{divided}, which a test does not confirm.",
@@ -217,21 +221,6 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     else:
         words = f"λ1 = λ2 = {two}" if f"{first:.3g}" == two else f"λ1 = {first:.3g}, λ2 = {two}"
     return [*found, ("smoothness", words, why)]
-
-
-def groups_in_words(model: AfterFit) -> str:
-    """Groups of similar tasks: their names, of many tasks their sizes; empty where there is one group or none."""
-    few = set(small_tasks(model))
-    groups = [group for group in model.task_groups_ if not few.issuperset(group)]
-    together = [group for group in groups if len(group) > 1]
-    alone = len(groups) - len(together)
-    if not together or len(groups) < 2:
-        return ""
-    if len(model.tasks_) > _GROUP_NAMED:
-        words = [f"{len(group)} tasks" for group in together[:_GROUP_NAMED]]
-    else:
-        words = [listing(group, _GROUP_NAMED) for group in together]
-    return "; ".join(words + ([f"{_count(alone, 'task')} without a group"] if alone else []))
 
 
 # -- what to be careful about ------------------------------------------------------------------------------------------
@@ -524,16 +513,10 @@ def summarise(model: AfterFit) -> Summary:
         ("stability", facts.stable),
         ("objective", f"{model.objective_:.6g}{rounds}"),
     ]
-    if facts.n_tasks > 1:
-        if model.selection_.get("coupling") is not None and _coupled(model):
-            moved = int(np.count_nonzero(model.labels_ != model.single_task_labels_))
-            found.append(
-                (
-                    "coupling",
-                    f"{moved} of {_count(facts.n_rows, 'row')} are in another cluster than in their task alone",
-                )
-            )
-        found.append(("similar tasks", groups_in_words(model)))
+    if facts.n_tasks > 1 and model.selection_.get("coupling") is not None and _coupled(model):
+        moved = int(np.count_nonzero(model.labels_ != model.single_task_labels_))
+        rows = _count(facts.n_rows, "row")
+        found.append(("coupling", f"{moved} of {rows} are in another cluster than in their task alone"))
     chosen = [(what, f"{value}: {why}") for what, value, why in choices(model)]
     sections = [("Chosen", chosen), ("Found", [(name, text) for name, text in found if text])]
     return Summary(title, *sizes_table(model, facts), sections, cautions(model))

@@ -151,29 +151,28 @@ STATES: dict[str, Any] = {
         DecisionModel, KernelKept, FeatureKept, CommonKept, Kernel, SizeBounds, FeatureMap, Moments, Stability,
     )
 }  # fmt: skip
+#: fields of these and of choices, by class; of these also wherever they stand
 FIELDS: dict[str, Array | Number | Of] = {
     "Kernel.kind": one_of("linear", "rbf", "precomputed"),
     "Kernel.sigma": _POSITIVE,
     "SizeBounds.lower": Array(INT, "m C", 0),
     "SizeBounds.upper": Array(INT, "m C", 0),
-    "DecisionModel.rows": Array(ROWS, "N d"),
+    "rows": Array(ROWS, "N d"),
     "DecisionModel.coefficients": Array(FLOAT, "m . ."),
     "DecisionModel.intercept": Array(FLOAT, "m C"),
     "DecisionModel.present": Array(BOOL, "m C"),
-    "DecisionModel.centres": Array(FLOAT, "m d"),
+    "centres": Array(FLOAT, "m d"),
+    "method": one_of(*COUPLINGS),
+    "lambda1": Array(FLOAT, "m", 0),
+    "lambda2": _NOT_NEGATIVE,
+    "criterion": one_of("J", "E"),
     "DecisionModel.temperature": _POSITIVE,
-    "KernelKept.rows": Array(ROWS, "N d"),
     "KernelKept.offsets": Array(INT, ".", 0),
     "KernelKept.labels": Array(INT, "N", 0, "C-1"),
     "KernelKept.scale": _NOT_NEGATIVE,
-    "KernelKept.method": one_of(*COUPLINGS),
-    "KernelKept.lambda1": Array(FLOAT, "m", 0),
-    "KernelKept.lambda2": _NOT_NEGATIVE,
     "KernelKept.rank": Number(0, whole=True),
-    "KernelKept.criterion": one_of("J", "E"),
     "FeatureMap.landmarks": Array(ROWS, "L d"),
     "FeatureMap.projection": Array(ROWS, ". r"),
-    "FeatureMap.centres": Array(FLOAT, "m d"),
     "Moments.sizes": Array(INT, "m", 1),
     "Moments.mean": Array(FLOAT, "m r"),
     "Moments.total": Array(FLOAT, "m r"),
@@ -182,10 +181,6 @@ FIELDS: dict[str, Array | Number | Of] = {
     "Moments.offset": Array(FLOAT, "m C"),
     "FeatureKept.b": Array(FLOAT, "m r C"),
     "FeatureKept.counts": Array(INT, "m C", 0),
-    "FeatureKept.method": one_of(*COUPLINGS),
-    "FeatureKept.lambda1": Array(FLOAT, "m", 0),
-    "FeatureKept.lambda2": _NOT_NEGATIVE,
-    "FeatureKept.criterion": one_of("J", "E"),
     "CommonKept.moves": Array(FLOAT, "m d"),
     "CommonKept.means": Array(FLOAT, "C d"),
     "Stability.overall": Number(),
@@ -265,7 +260,8 @@ def _check_state(name: str, value: Any, sizes: Sizes) -> None:
     annotations = get_type_hints(type(value))
     for field in (entry.name for entry in fields(value)):
         item = getattr(value, field)
-        known = FIELDS.get(f"{type(value).__name__}.{field}") if item is not None else None
+        declared = FIELDS.get(field) if type(value).__name__ in STATES else None
+        known = FIELDS.get(f"{type(value).__name__}.{field}", declared) if item is not None else None
         (known or Of(annotations[field])).check(f"{name}.{field}", item, sizes)
         # what decides for new tasks in a common frame has one task, and rows of its own
         inner = {letter: sizes[letter] for letter in "nCd"} | {"m": 1} if field == "model" else sizes

@@ -37,12 +37,12 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.core.alignment import align, groups_of_tasks
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import Conditioned, Coupling, Independent
 from mtclust.core.criterion import random_labels
 from mtclust.core.kernels import eigen_features, largest_eigenvectors
 from mtclust.core.labels import SizeBounds, counts_by_task, label_codes
+from mtclust.core.matching import groups_of_tasks, match_labels
 from mtclust.relaxation.level_method import solve_by_levels
 from mtclust.relaxation.mixtures import Pools, solve_mixture
 from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage
@@ -134,7 +134,7 @@ def solve_relaxation(problem: Problem, coupling: Coupling, labels: Labels, optio
     pool_labels = [Y.reshape(len(Y), -1, n_clusters).argmax(axis=2) for Y in pools.members]
     relaxation = Relaxation(codes, pools.split(mu), pool_labels, labels, scores, best.value, lower, n_cuts)
     found = history[n_cuts]["labels"]
-    _, similarity = align(problem.kernel, problem.offsets, found, problem.bounds)
+    _, similarity = match_labels(problem.kernel, problem.offsets, found, problem.bounds)
     point = Point(Fit(found, at, problem.bounds), best.value, list(history.values()), converged, n_cuts)
     groups = groups_of_tasks(similarity)
     return Outcome(problem, point, point, problem, point, point, similarity, groups, codes, relaxation)
@@ -181,7 +181,7 @@ def starting_labels(problem: Problem, init: Any, rng: np.random.Generator) -> La
             warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters: may be poor
             distances = np.asarray(kmeans.fit_transform(points))
         parts.append(assign(distances**2, lower, upper))
-    return align(problem.kernel, problem.offsets, np.concatenate(parts), problem.bounds)[0]
+    return match_labels(problem.kernel, problem.offsets, np.concatenate(parts), problem.bounds)[0]
 
 
 def _checked(labels: NDArray[Any], problem: Problem) -> Labels:

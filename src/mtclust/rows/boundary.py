@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
-from mtclust.core.tasks import spread_positions
+from mtclust.core.tasks import even_positions
 
 Array = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ def exact_labels(
 
     n = len(cost)
     if n > _MOST_ROWS:
-        rows = spread_positions(n, _SAMPLED_ROWS)
+        rows = even_positions(n, _SAMPLED_ROWS)
         share = len(rows) / n
         lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
         prices = newton_prices(cost[rows], lower, upper, prices)

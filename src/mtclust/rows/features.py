@@ -62,13 +62,6 @@ class FeatureMap:
         return self(rows if self.centres is None else rows - self.centres[task])
 
     @property
-    def n_columns(self) -> int | None:
-        """Columns of the rows, where the map knows them."""
-        if self.landmarks is None:
-            return None if self.projection is None else len(self.projection)
-        return int(self.landmarks.shape[1])
-
-    @property
     def described(self) -> str:
         """What the features are, with a place for their number."""
         if self.projection is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.kernels import require_finite, rows_are_equal
+from mtclust.core.kernels import CONSTANT, FAR, SMALLEST_LEVEL, require_finite
 from mtclust.core.labels import SizeBounds
 
 if TYPE_CHECKING:
@@ -80,6 +80,11 @@ class RowSource(Protocol):
 
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         """The best labels of some tasks under models W, in place; returns how many changed."""
+
+
+def far_from_zero(means: Array, spreads: Array) -> bool:
+    """Whether the mean of any task is so far from 0 that squares would cancel; from means and deviations (m × d)."""
+    return bool(np.any(np.abs(means).max(axis=1) > FAR * spreads.max(axis=1)))
 
 
 def block_rows(n_features: int, itemsize: int) -> int:
@@ -177,6 +182,6 @@ def combine(sizes: NDArray[np.int64], sums: Array, grams: Array, centre: bool, s
         grams = grams - np.einsum("ir,is->irs", mean, mean) * sizes[:, None, None]
     if scale is None:
         scale = float(np.einsum("irr->", grams)) / sizes.sum()
-    if rows_are_equal(scale, raw_level):
+    if not scale > CONSTANT * max(raw_level, SMALLEST_LEVEL):
         return Moments(sizes, mean, total, np.zeros_like(grams), 0.0)
     return Moments(sizes, mean, total / np.sqrt(scale), grams / scale, scale)

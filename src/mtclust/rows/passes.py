@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.labels import code_scale
-from mtclust.core.tasks import spread_positions
+from mtclust.core.tasks import even_positions
 from mtclust.rows.boundary import HeldBoundary, assign_near_boundary, exact_labels, sizes_fit
 from mtclust.rows.moments import Data, RowSource, block_rows
 
@@ -71,10 +71,12 @@ class TaskLabels:
 
     def put(self, positions: NDArray[np.int64], rows: NDArray[Any], labels: NDArray[Any]) -> int:
         """Give rows, whose raw features are given, other labels; returns how many of these are new."""
+        from mtclust.core import compiled
+
         after = labels.astype(np.int32)
         moved = np.flatnonzero(after != self.labels[positions])
         where = positions[moved]
-        move_sums(rows[moved], self.labels[where], after[moved], self.sums)
+        compiled.move_sums(rows[moved], self.labels[where], after[moved], self.sums)
         self.labels[where] = after[moved]
         self.recount()
         return len(moved)
@@ -109,7 +111,7 @@ def relabel(source: LocalRows, data: Data, task: int, W: Array, current: TaskLab
     for begin, end, block in source.blocks(task):
         part = current.labels[begin:end]
         compiled.choose(scores_of(block, weights), current.prices - constant, part, gaps[begin:end], counts)
-        move_sums(block, at_first[begin:end], part, current.sums)
+        compiled.move_sums(block, at_first[begin:end], part, current.sums)
     current.recount(counts)
     if not sizes_fit(current.prices, counts, lower, upper):
 
@@ -141,20 +143,13 @@ def _relabel_free(source: LocalRows, data: Data, task: int, W: Array, current: T
     return current.put(free[moved], source.take(task, free[moved]), labels[moved])
 
 
-def move_sums(block: NDArray[Any], old: NDArray[np.int32], new: NDArray[np.int32], sums: Array) -> None:
-    """Class sums after the labels of raw rows changed from ``old`` (−1: none yet) to ``new``."""
-    from mtclust.core import compiled
-
-    compiled.move_sums(block, old, new, sums)
-
-
 def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Array) -> Array:
     """Prices near those of a whole task from some thousand of its rows, so that its first pass leaves few undecided."""
     n, lower, upper = int(data.moments.sizes[task]), data.bounds.lower[task], data.bounds.upper[task]
     free = bool(np.all(lower <= 1) and np.all(upper >= n)) and not prices.any()
     if n <= _FEW_ENOUGH or free:
         return prices
-    rows = source.take(task, spread_positions(n, max(_FIRST_ROWS, round(n**_FIRST_POWER))))
+    rows = source.take(task, even_positions(n, max(_FIRST_ROWS, round(n**_FIRST_POWER))))
     weights, constant = data.moments.on_raw(task, W)
     share = len(rows) / n
     low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)

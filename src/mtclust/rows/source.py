@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.kernels import far_from_zero
-from mtclust.rows.moments import Data, Moments, block_rows, moments
-from mtclust.rows.passes import MOST_CANDIDATES, TaskLabels, first_prices, move_sums, relabel
+from mtclust.rows.moments import Data, Moments, block_rows, far_from_zero, moments
+from mtclust.rows.passes import MOST_CANDIDATES, TaskLabels, first_prices, relabel
 
 if TYPE_CHECKING:
     from mtclust.rows.features import FeatureMap
@@ -59,9 +58,11 @@ class LocalRows(ABC):
         return moments(self, centre, scale)
 
     def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
+        from mtclust.core import compiled
+
         sums, none = np.zeros((n_clusters, self.n_features)), np.full(len(labels), -1, dtype=np.int32)
         for begin, end, block in self.blocks(task):
-            move_sums(block, none[begin:end], labels[begin:end], sums)
+            compiled.move_sums(block, none[begin:end], labels[begin:end], sums)
         return sums
 
     def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:

@@ -17,10 +17,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.alignment import allowed_permutations, best_relabelling
 from mtclust.core.coupling import COUPLINGS, Solver, objective, whitened
 from mtclust.core.criterion import EXCHANGE_TOLERANCE, PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
+from mtclust.core.matching import allowed_permutations, best_relabelling
 from mtclust.core.model import DecisionModel, left_out
 from mtclust.rows.boundary import prices_agree
 from mtclust.rows.features import FeatureMap

@@ -20,10 +20,10 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from mtclust.core.alignment import allowed_permutations, best_relabelling
 from mtclust.core.assignment import assign
 from mtclust.core.criterion import Term
 from mtclust.core.hints import placed
+from mtclust.core.matching import allowed_permutations, best_relabelling
 from mtclust.search.problem import ROUNDING, Effort, Point, Problem
 
 Array = NDArray[np.float64]
@@ -199,8 +199,8 @@ def exchange_until_stable(problem: Problem, point: Point, tasks: Sequence[int], 
             labels = fit.labels[rows].copy()
             term = problem.criterion.term(fit.at, task, codes)
             lower, upper = fit.bounds.lower[task], fit.bounds.upper[task]
-            _, moves = term.refine(labels, lower, upper, seed, problem.free[task])
-            if moves:
+            _, changes = term.refine(labels, lower, upper, seed, problem.free[task])
+            if changes:
                 fit.labels[rows] = labels
                 codes[rows] = problem.codes(labels)
                 changed.append(task)
@@ -236,7 +236,7 @@ def transfer(problem: Problem, point: Point, order: NDArray[np.int64], seed: NDA
         best = term.value(fit.labels[rows]) - ROUNDING * abs(point.value)
         chosen = None
         for labels in proposals(problem, point, task, term, alpha):
-            lower, upper = fit.bounds.row(task, labels)
+            lower, upper = fit.bounds.row(task, np.bincount(labels, minlength=problem.n_clusters) > 0)
             value, _ = term.refine(labels, lower, upper, seed, problem.free[task])
             if value < best:
                 best, chosen = value, labels
@@ -260,7 +260,7 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
         if free is not None:
             known = fit.labels[rows].copy()
             known[free] = -1
-            labels = placed(labels, known, *fit.bounds.row(task, labels))
+            labels = placed(labels, known, *fit.bounds.row(task, np.bincount(labels, minlength=problem.n_clusters) > 0))
         found.setdefault(labels.tobytes(), labels)
 
     if alpha is not None and term.linear_term is not None:

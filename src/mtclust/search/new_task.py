@@ -21,7 +21,7 @@ from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, near_zero
 from mtclust.core.labels import SizeBounds
 from mtclust.core.model import DecisionModel, KernelOrigin
-from mtclust.core.tasks import spread_positions
+from mtclust.core.tasks import even_positions
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
 from mtclust.rows.source import TableRows
@@ -79,15 +79,6 @@ class KernelKept:
     rank: int | None = None
     centred_rows: bool = False
     criterion: str = "J"
-
-    @property
-    def n_columns(self) -> int:
-        if self.rows is None:
-            raise ValueError(
-                'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
-                'Fit with kernel="rbf", "linear" or a callable.'
-            )
-        return int(self.rows.shape[1])
 
     def beginning(
         self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
@@ -169,10 +160,6 @@ class FeatureKept:
     centred: bool
     criterion: str = "J"
 
-    @property
-    def n_columns(self) -> int:
-        return self.features.n_columns or self.moments.n_features
-
     def beginning(
         self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
     ) -> tuple[AllRows, list[Labels], Labels]:
@@ -185,7 +172,7 @@ class FeatureKept:
         new = source.moments(self.centred, self.moments.scale or None)
         ridge = self.lambda1.mean(keepdims=True), m * self.lambda2
         alone = AllRows(Data(source, new, bounds), "independent", *ridge, criterion=criterion)
-        positions = [spread_positions(len(table), _SEARCHED)]
+        positions = [even_positions(len(table), _SEARCHED)]
         few = rows_at(alone.data, positions)
         Phi = few.moments.centred(0, few.source.take(0, np.arange(len(positions[0]))))
         exact = Problem(Phi @ Phi.T, few.source.offsets, few.bounds, *ridge, "independent", criterion=criterion)
@@ -235,16 +222,6 @@ class CommonKept:
         z = indicators(model.clusters(rows), bounds.n_clusters)
         return cls(model, bounds, moves, z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
 
-    @property
-    def n_columns(self) -> int:
-        model = self.model
-        if model.kernel.kind == "precomputed":
-            raise ValueError(
-                'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
-                'Fit with kernel="rbf", "linear" or a callable.'
-            )
-        return int(model.coefficients.shape[2] if model.rows is None else model.rows.shape[1])
-
     def model_of_new_task(self, rows: Any) -> DecisionModel:
         """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are.
 
@@ -279,13 +256,13 @@ def rows_in_frame(kept: Any, rows: Any, task_numbers: NDArray[np.int64]) -> Any:
     return rows if moves is None else (rows.toarray() if sp.issparse(rows) else rows) - moves[task_numbers]
 
 
-def small_tasks(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def far_smaller(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Tasks with far fewer rows than the others: never most of them, and none where all are of one size.
 
     Examples
     --------
     >>> import numpy as np
-    >>> small_tasks(np.array([120, 12, 100])).tolist(), small_tasks(np.array([12, 12])).tolist()
+    >>> far_smaller(np.array([120, 12, 100])).tolist(), far_smaller(np.array([12, 12])).tolist()
     ([1], [])
     """
     return np.flatnonzero(sizes <= SMALL_SHARE * np.median(sizes))
@@ -307,7 +284,7 @@ def cluster_new_task(
     problem = problem.proposing([*([] for _ in range(m)), starts[: options.n_init]])
     point = problem.point(np.concatenate([known, new_ids[m][starts[0]]]), Z)
     point = problem.descend(point, rng, options.effort("new task", tasks=[m]))
-    if problem.couples_labels and m in small_tasks(np.diff(problem.offsets)):
+    if problem.couples_labels and m in far_smaller(np.diff(problem.offsets)):
         scores = problem.taught_scores(np.arange(len(known)), known, _RIDGE)
         if scores is not None:
             labels = assign(-scores[len(known) :], problem.bounds.lower[m], problem.bounds.upper[m])

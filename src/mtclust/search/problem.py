@@ -20,12 +20,12 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mtclust.core.alignment import align_means, class_mean_products
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import PaperObjective, indicators
 from mtclust.core.kernels import EigenFeatures, near_zero
 from mtclust.core.labels import SizeBounds, counts_by_task
+from mtclust.core.matching import class_mean_products, match_means
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
 from mtclust.util.messages import counted
 
@@ -82,11 +82,6 @@ class Point:
     @property
     def Z(self) -> Array:
         return self.fit.Z
-
-    def following(self, earlier: Point) -> Point:
-        """This point, which goes on from an earlier one: its history and rounds are taken over."""
-        self.history, self.n_iter = list(earlier.history), earlier.n_iter
-        return self
 
     def record(self, stage: str, step: str) -> None:
         self.history.append({"stage": stage, "step": step, "objective": self.value})
@@ -217,9 +212,9 @@ class Coupled(ABC):
 
     def common_ids(self, point: Point, task: int | None = None) -> tuple[Labels, Array]:
         """New ids (m × C) that mean the same in all tasks, or of one task, and the similarity of the tasks."""
-        return align_means(self.class_means(point), self.class_counts(point), self.bounds, task)
+        return match_means(self.class_means(point), self.class_counts(point), self.bounds, task)
 
-    def aligned(self, point: Point) -> tuple[Point, Array]:
+    def matched(self, point: Point) -> tuple[Point, Array]:
         """The point, renamed, with cluster ids that mean the same in all tasks, and the similarity of the tasks."""
         new_ids, similarity = self.common_ids(point)
         return self.renamed(point, new_ids), similarity

@@ -23,9 +23,9 @@ import scipy.linalg as sla
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from mtclust.core.alignment import allowed_permutations, best_relabelling, groups_of_tasks, pair_counts
 from mtclust.core.kernels import EXACT_UP_TO, leading_eigenvectors
 from mtclust.core.labels import SizeBounds, free_bounds
+from mtclust.core.matching import allowed_permutations, best_relabelling, groups_of_tasks, pair_counts
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
 
@@ -98,7 +98,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
     single = alone.point(np.concatenate([task[0] for task in starts]), alone.uncoupled())
     single.record("single tasks", "labels")
     single.converged = True
-    single, similarity = alone.aligned(single)
+    single, similarity = alone.matched(single)
     if given.movable:
         problem, starts = _with_ids_of(single, problem, starts)
     groups = groups_of_tasks(similarity)
@@ -109,7 +109,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
     with phase(stage):
         point = problem.descend(best, rng, options.effort(stage, last=options.polish))
     if not problem.couples_labels:
-        point, _ = problem.with_bounds(given).aligned(point)
+        point, _ = problem.with_bounds(given).matched(point)
         problem = problem.with_bounds(given.fitted_to(problem.class_counts(point)).fixed())
     alone_point = single if problem.coupling.learns else point
     return Outcome(problem, point, alone_point, problem, point, single, similarity, groups)
@@ -256,7 +256,8 @@ def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator)
     problem = outcome.problem
     # the search has decided which clusters a task has
     free = problem.with_bounds(free_bounds(np.diff(problem.offsets), problem.bounds.present))
-    begun = free.continued(outcome.point, outcome.point.Z).following(outcome.point)
+    begun = free.continued(outcome.point, outcome.point.Z)
+    begun.history, begun.n_iter = list(outcome.point.history), outcome.point.n_iter
     point = free.descend(begun, rng, options.effort("released from balance"))
     single = point
     if problem.coupling.learns:

@@ -31,7 +31,6 @@ from mtclust.estimators.summary import (
     Facts,
     cautions,
     choices,
-    groups_in_words,
     likeness_of_tasks,
     shares_were_given,
 )
@@ -250,10 +249,9 @@ def task_relationship(model: Any, shown: list[int], facts: Facts | None = None) 
     known: Stability | None = getattr(model, "stability_", None)
     ranges = None if known is None or kind != "correlation" else known.task_correlation
     title, meaning = _LIKENESS[kind]
-    groups = groups_in_words(model) if kind != "shares" else ""
     return {
         "title": title,
-        "meaning": meaning + (f" Groups of similar tasks: {groups}." if groups else ""),
+        "meaning": meaning,
         "shown": shown,
         "cells": [
             [

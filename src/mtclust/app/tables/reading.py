@@ -24,7 +24,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from mtclust.exceptions import TableError
-from mtclust.util.messages import option
+from mtclust.util.messages import advice, option
 from mtclust.util.system import require
 
 #: what can be read, for messages
@@ -148,8 +148,15 @@ def _read_excel(found: FileTable, content: bytes, options: ReadOptions) -> Any:
         raise TableError(f"{found.name} cannot be read as Excel: {error}. Save the sheet as CSV.") from error
     if len(sheets) > 1 and options.sheet is None:
         others = ", ".join(map(repr, sheets[1:]))
-        found.notes.append(f"{found.name}: the sheet {sheet!r} was read, not {others} ({option('sheet')}).")
+        found.notes.append(
+            f"{found.name}: the sheet {sheet!r} was read, not {others}; for another one {_otherwise('sheet')}."
+        )
     return frame
+
+
+def _otherwise(name: str, example: str = "") -> str:
+    """What to do where a file is not read as it should: commands have an option, and Python has pandas."""
+    return advice("read it with pandas", f"say --{name} {example}".rstrip())
 
 
 def _unicode(content: bytes) -> str:
@@ -167,16 +174,16 @@ def _decoded(found: FileTable, content: bytes, options: ReadOptions) -> str:
                 raise
             encoding = guessed
             text = content.decode(guessed)
-            note = f"{found.name} is not UTF-8; it was read as {guessed}. If letters look wrong, say"
-            found.notes.append(f"{note} {option('encoding')}.")
+            note = f"{found.name} is not UTF-8; it was read as {guessed}. If letters look wrong,"
+            found.notes.append(f"{note} {_otherwise('encoding')}.")
     except LookupError as error:
         asked = option("encoding", repr(encoding))
         raise TableError(f"{asked} is not known; examples: utf-8, cp1252, latin-1.") from error
     except UnicodeDecodeError as error:
         byte = f"byte {error.start}: {content[error.start]:#04x}"
         raise TableError(
-            f"{found.name} is not {encoding.removesuffix('-sig')} text ({byte}). Give its encoding, for example "
-            f"{option('encoding', 'latin-1')}, or a table as {FORMATS}."
+            f"{found.name} is not {encoding.removesuffix('-sig')} text ({byte}). If it is text, "
+            f"{_otherwise('encoding', 'latin-1')}; else give a table as {FORMATS}."
         ) from error
     if "\x00" in text[:_SNIFFED]:
         raise TableError(f"{found.name} is no text; give a table as {FORMATS}.")
@@ -197,14 +204,14 @@ def _read_text(found: FileTable, text: str, suffix: str, options: ReadOptions) -
     except pandas.errors.ParserWarning as error:
         raise TableError(
             f"{found.name}: rows have more fields than the first line, which should name the columns and reads "
-            f"{text.splitlines()[0][:60]!r}. Remove what stands above the header, correct the rows, or give another "
-            f"{option('separator')}."
+            f"{text.splitlines()[0][:60]!r}. Remove what stands above the header, correct the rows, or "
+            f"{_otherwise('separator')}."
         ) from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error, StopIteration) as error:
         reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
         raise TableError(
             f"{found.name} cannot be read as a table with separator {separator!r}: {reason}. "
-            f"Correct the file or give another {option('separator')}."
+            f"Correct the file, or {_otherwise('separator')}."
         ) from error
     if options.separator is None and separator not in (",", "\t"):
         found.notes.append(f"{found.name}: the separator is {separator!r}.")

@@ -22,12 +22,10 @@ from mtclust.app.tables.reading import (
     shown_columns,
 )
 from mtclust.app.tables.values import Cells, column_strings, counted, written
+from mtclust.core.tasks import index_tasks, refuse_rows_as_tasks, strings_of
 from mtclust.exceptions import TableError
 from mtclust.util.messages import option
 from mtclust.util.system import require
-
-#: tasks with fewer rows on average are no tasks, from this many tasks on
-_LEAST_ROWS, _FEW_TASKS = 3, 10
 
 
 @dataclass(frozen=True)
@@ -207,18 +205,15 @@ def _with_tasks(table: Table, column: Any, empty: str) -> Table:
     return replace(table, tasks=tasks, notes=(*table.notes, *notes * bool(joined)))
 
 
-def refuse_rows_as_tasks(table: Table) -> None:
-    """Refuse tasks that are nearly as many as rows."""
-    n, m = len(table), len(set(table.tasks.tolist()))
-    if m < 2 or not (m == n or (m > _FEW_TASKS and n < _LEAST_ROWS * m)):
-        return
-    name = "the tasks" if table.task_column is None else f"{option('task', repr(table.task_column))}"
-    proposed = [c for c in table.frame.columns if 1 < table.frame[c].nunique() <= min(60, n // 10)]
-    hint = f" Columns with few values are {shown_columns(proposed, 8)}." if proposed else ""
-    raise TableError(
-        f"{name}: {m:,} tasks in {n:,} rows; what differs in nearly every row names rows, not tasks. A task is a group "
-        f"of rows that is clustered together, such as a shop or a hospital.{hint}"
-    )
+def refuse_ids_of_rows(table: Table) -> None:
+    """Refuse tasks that are nearly as many as rows, as estimators do, and say which columns may have been meant."""
+    try:
+        refuse_rows_as_tasks(index_tasks(strings_of(table.tasks), len(table)))
+    except ValueError as error:
+        name = "the tasks" if table.task_column is None else f"{option('task', repr(table.task_column))}"
+        proposed = [c for c in table.frame.columns if 1 < table.frame[c].nunique() <= min(60, len(table) // 10)]
+        hint = f" Columns with few values are {shown_columns(proposed, 8)}." if proposed else ""
+        raise TableError(f"{name}: {error}{hint}") from error
 
 
 def _aligned(task: Any, index: Any) -> Any:

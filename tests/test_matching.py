@@ -6,20 +6,19 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
-from mtclust.core.alignment import (
+from mtclust.core.labels import SizeBounds, counts_by_task
+from mtclust.core.matching import (
     _nearest_subset,
     _shifted_products,
-    align,
-    align_means,
     allowed_permutations,
     best_relabelling,
     class_mean_products,
     groups_of_tasks,
     ids_by_size,
-    names_by_agreement,
+    match_labels,
+    match_means,
     pair_counts,
 )
-from mtclust.core.labels import SizeBounds, counts_by_task
 
 
 def test_a_task_whose_class_means_coincide_up_to_rounding_resembles_no_other():
@@ -30,7 +29,7 @@ def test_a_task_whose_class_means_coincide_up_to_rounding_resembles_no_other():
         Phi[rows] -= Phi[rows].mean(axis=0)
     labels = np.concatenate([np.arange(10) % 2, np.zeros(10, dtype=int)])  # the mean of the second task is 0, rounded
     free = SizeBounds(np.zeros((2, 2), dtype=np.int64), np.full((2, 2), 10))
-    _, similarity = align(Phi @ Phi.T, offsets, labels, free)
+    _, similarity = match_labels(Phi @ Phi.T, offsets, labels, free)
     np.testing.assert_array_equal(similarity, np.eye(2))
 
 
@@ -73,7 +72,7 @@ def one_to_one(first, second):
 @pytest.mark.parametrize("m", [1, 2, 3, 6, 55])
 def test_equal_clusters_get_equal_ids_in_all_tasks(m, n_clusters):
     Phi, offsets, labels, classes = named_apart(m, n_clusters, seed=m)
-    found, similarity = align(Phi @ Phi.T, offsets, labels, free(np.diff(offsets), n_clusters))
+    found, similarity = match_labels(Phi @ Phi.T, offsets, labels, free(np.diff(offsets), n_clusters))
     assert one_to_one(found, classes)
     assert similarity.shape == (m, m)
     assert similarity.min() > 0.95
@@ -84,7 +83,7 @@ def test_equal_clusters_get_equal_ids_in_all_tasks(m, n_clusters):
 def test_similarity_is_the_cosine_under_the_best_of_all_matchings(m):
     """By trying all permutations; with many tasks all pairs are matched at once."""
     Phi, offsets, labels, _ = named_apart(m, 3, seed=1, noise=1.5)
-    _, similarity = align(Phi @ Phi.T, offsets, labels, free(np.diff(offsets), 3))
+    _, similarity = match_labels(Phi @ Phi.T, offsets, labels, free(np.diff(offsets), 3))
     parts = list(zip(offsets[:-1], offsets[1:]))
     means = np.stack([[Phi[a:b][labels[a:b] == c].mean(axis=0) for c in range(3)] for a, b in parts])
     for i, k in ((0, 1), (2, 0), (1, m - 1), (m - 1, m - 2)):
@@ -106,7 +105,7 @@ def test_a_task_that_lacks_a_cluster_is_matched_whatever_the_scale(centre, scale
         Phi[12:] -= Phi[12:].mean(axis=0)
     labels = np.concatenate([np.repeat([0, 1, 2], 4), np.repeat([0, 1], 4)])
     bounds = free(np.array([12, 8]), 3, movable=True)
-    found, similarity = align(scale * Phi @ Phi.T, np.array([0, 12, 20]), labels, bounds)
+    found, similarity = match_labels(scale * Phi @ Phi.T, np.array([0, 12, 20]), labels, bounds)
     first, second = found[[0, 4, 8]], found[[12, 16]]
     np.testing.assert_array_equal(second, first[1:])
     assert similarity[0, 1] == pytest.approx(1.0)
@@ -115,11 +114,11 @@ def test_a_task_that_lacks_a_cluster_is_matched_whatever_the_scale(centre, scale
 def test_one_task_is_renamed_to_fit_the_others():
     Phi, offsets, labels, classes = named_apart(4, 3, seed=5)
     bounds = free(np.diff(offsets), 3)
-    aligned, _ = align(Phi @ Phi.T, offsets, labels, bounds)
+    aligned, _ = match_labels(Phi @ Phi.T, offsets, labels, bounds)
     shuffled = aligned.copy()
     shuffled[18:36] = np.array([2, 0, 1])[aligned[18:36]]
     products = class_mean_products(Phi @ Phi.T, offsets, shuffled, 3)
-    new_ids, similarity = align_means(products, counts_by_task(shuffled, offsets, 3), bounds, 1)
+    new_ids, similarity = match_means(products, counts_by_task(shuffled, offsets, 3), bounds, 1)
     found = shuffled.copy()
     found[18:36] = new_ids[1][shuffled[18:36]]
     np.testing.assert_array_equal(found, aligned)
@@ -142,11 +141,11 @@ def test_names_that_agree_most_are_given_however_many_rows_are_counted_at_once(m
     model = rng.integers(4, size=101)
     labels = np.where(rng.random(101) < 0.8, np.array([2, 3, 1, 0])[model], rng.integers(4, size=101))
     plain = pair_counts(labels, model, 4)
-    monkeypatch.setattr("mtclust.core.alignment._COUNTED_AT_ONCE", 10)
+    monkeypatch.setattr("mtclust.core.matching._COUNTED_AT_ONCE", 10)
     np.testing.assert_array_equal(pair_counts(labels, model, 4), plain)
     for c, d in itertools.product(range(4), range(4)):
         assert plain[c, d] == np.count_nonzero((labels == c) & (model == d))
-    renamed = names_by_agreement(plain)[labels]
+    renamed = best_relabelling(plain)[labels]
     assert one_to_one(renamed, labels)
     best = max(np.mean(np.array(order)[labels] == model) for order in itertools.permutations(range(4)))
     assert np.mean(renamed == model) == best

@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 #: with more tasks than this, whose class means are known in coordinates, pairs of tasks are not matched one by one
 _MANY_TASKS = 50
-#: sweeps that match each task again to all others, after the first alignment: of few tasks and of many
+#: sweeps that match each task again to all others, after the first matching: of few tasks and of many
 _SWEEPS, _SWEEPS_OF_MANY = 3, 5
 #: squared lengths of class means below this share of the longest are rounding
 _ZERO_SQUARE = 1e-12
@@ -71,19 +71,20 @@ def allowed_permutations(bounds: SizeBounds, task: int, counts: NDArray[np.int64
     return (counts[:, None] >= bounds.lower[task]) & (counts[:, None] <= bounds.upper[task])
 
 
-def best_relabelling(profit: NDArray[Any], allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The one-to-one map old id → new id of highest profit among the allowed ones (the identity always is)."""
-    forbidden = -(2.0 * np.abs(profit).sum() + 1.0)
-    _, new_ids = linear_sum_assignment(np.where(allowed, profit, forbidden), maximize=True)
+def best_relabelling(profit: NDArray[Any], allowed: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """The one-to-one map old id → new id of highest profit, among the allowed ones (the identity always is)."""
+    if allowed is not None:
+        profit = np.where(allowed, profit, -(2.0 * np.abs(profit).sum() + 1.0))
+    _, new_ids = linear_sum_assignment(profit, maximize=True)
     return new_ids.astype(np.int64)
 
 
-def align(
+def match_labels(
     kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds
 ) -> tuple[NDArray[np.int64], Array]:
     """Relabel the clusters of every task so that equal ids have similar class means in all tasks.
 
-    Strongest pair of tasks first; every further task is matched to those already aligned, weighted by V².
+    Strongest pair of tasks first; every further task is matched to those before it, weighted by V².
 
     Returns
     -------
@@ -93,11 +94,11 @@ def align(
     """
     C = bounds.n_clusters
     products = class_mean_products(kernel, offsets, labels, C)
-    new_ids, similarity = align_means(products, counts_by_task(labels, offsets, C), bounds)
+    new_ids, similarity = match_means(products, counts_by_task(labels, offsets, C), bounds)
     return np.concatenate([ids[labels[a:b]] for ids, a, b in zip(new_ids, offsets[:-1], offsets[1:])]), similarity
 
 
-def align_means(
+def match_means(
     means: Array, sizes: NDArray[np.int64], bounds: SizeBounds, task: int | None = None
 ) -> tuple[NDArray[np.int64], Array]:
     """New ids (m × C) from the class means of all tasks and the cluster sizes, and the similarity V of the tasks.
@@ -107,7 +108,7 @@ def align_means(
     """
     m, C = sizes.shape
     if means.ndim == 3 and m > _MANY_TASKS and not bounds.movable and task is None:
-        return _align_many(means, sizes, bounds)
+        return _match_many(means, sizes, bounds)
     if means.ndim == 3:
         flat = means.reshape(m * C, -1)
         means = (flat @ flat.T).reshape(m, C, m, C).transpose(0, 2, 1, 3)
@@ -234,19 +235,19 @@ def _new_ids(
     def match(task: int, others: list[int]) -> None:
         new_ids[task] = best_relabelling(_profit(task, others, new_ids, weights, products, offered), allowed[task])
 
-    aligned: list[int] = []
+    done: list[int] = []
     if m > 1:
         # one of the tasks with most clusters, for the others are matched to some of them
         n_offered = offered.sum(axis=1)
         largest = np.flatnonzero(n_offered == n_offered.max())
-        aligned.append(int(largest[np.argmax(weights[largest].max(axis=1))]))
-    nearest = np.full(m, -np.inf)  # how similar each task is to the most similar aligned one
-    while 0 < len(aligned) < m:
-        np.maximum(nearest, weights[:, aligned[-1]], out=nearest)
-        nearest[aligned] = -np.inf
+        done.append(int(largest[np.argmax(weights[largest].max(axis=1))]))
+    nearest = np.full(m, -np.inf)  # how similar each task is to the most similar of these
+    while 0 < len(done) < m:
+        np.maximum(nearest, weights[:, done[-1]], out=nearest)
+        nearest[done] = -np.inf
         task = int(np.argmax(nearest))
-        match(task, aligned)
-        aligned.append(task)
+        match(task, done)
+        done.append(task)
     for _ in range(_SWEEPS if m > 2 else 0):
         before = new_ids.copy()
         for task in range(m):
@@ -256,7 +257,7 @@ def _new_ids(
     return new_ids
 
 
-def _align_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
+def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> tuple[NDArray[np.int64], Array]:
     """New ids (m × C) from the class means (m × C × r) of every task, and the similarity V of the tasks."""
     m, C, _ = means.shape
     norms = np.linalg.norm(means.reshape(m, -1), axis=1)
@@ -325,11 +326,6 @@ def pair_counts(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters:
         part = slice(begin, begin + _COUNTED_AT_ONCE)
         pairs += np.bincount(labels[part] * n_clusters + model[part], minlength=n_clusters**2)
     return pairs.reshape(n_clusters, n_clusters)
-
-
-def names_by_agreement(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """New ids of the clusters in the rows of ``pairs`` that agree with those in its columns as often as possible."""
-    return best_relabelling(pairs, np.ones(pairs.shape, dtype=bool))
 
 
 def groups_of_tasks(similarity: Array) -> list[NDArray[np.int64]]:
