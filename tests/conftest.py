@@ -11,8 +11,8 @@ TESTS = Path(__file__).parent
 #: run by ``make quick``: the formulas, loops and solvers against oracles, which notice most changes of the core, and
 #: one way through the estimators. A test of these that takes seconds and repeats what others see is marked slow.
 QUICK = (
-    "test_alignment.py", "test_assignment.py", "test_carried_labels.py", "test_compiled.py", "test_coupling.py",
-    "test_criterion.py",
+    "test_assignment.py", "test_carried_labels.py", "test_compiled.py", "test_coupling.py",
+    "test_criterion.py", "test_matching.py",
     "test_error_messages_inside.py", "test_exchange_solver.py", "test_known.py", "test_labels.py", "test_links.py",
     "test_membership.py", "test_new_task.py", "test_objective.py", "test_outliers.py", "test_pool.py",
     "test_repository.py", "test_solver_steps.py", "test_tasks.py",

@@ -63,9 +63,9 @@ def test_the_table_of_tasks(found):
 
 def test_unequal_shares_are_compared_in_words():
     rng = np.random.default_rng(0)
-    rows = [(task, c) for task, share in (("Oslo", 0.6), ("Rome", 0.2), ("Bonn", 0.2)) for c in rng.random(200) < share]
+    rows = [(task, c) for task, share in (("Oslo", 0.6), ("Rome", 0.2), ("Bonn", 0.2)) for c in rng.random(70) < share]
     frame = pd.DataFrame(rows, columns=["town", "big"])
-    frame["size"] = 6.0 * frame.pop("big") + rng.normal(size=600)
+    frame["size"] = 6.0 * frame.pop("big") + rng.normal(size=210)
     found = mtclust.cluster(frame, "town", 2, **QUICK | {"sizes": 1.0})
     assert found.tasks["particular"].tolist() == ["", "", ""], "sizes that were given say nothing"
 

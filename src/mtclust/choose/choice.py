@@ -41,7 +41,7 @@ from mtclust.core.labels import (
 from mtclust.core.matching import groups_of_tasks, match_labels
 from mtclust.core.order import information, on_a_grid
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
-from mtclust.search.recipe import Outcome, first_relationship, released, solve
+from mtclust.search.recipe import ROUGH, Outcome, first_relationship, released, solve
 from mtclust.util.messages import phase
 
 Array = NDArray[np.float64]
@@ -356,7 +356,7 @@ def _descents(
 ) -> dict[str, Labels]:  # fmt: skip
     """What E makes of labels in tasks' own frames, and what J finds there; of all methods or one."""
     weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
-    rough = replace(options, n_init=1, single_task_n_init=8, n_seeds=1, polish=False)
+    rough = replace(options, n_init=1, single_task_n_init=8, n_seeds=1, tol=ROUGH * options.tol, polish=False)
     ends: dict[str, Labels] = {}
     for method, spec in methods.items():
         if start is not None and method.startswith("E") and only in (None, method):

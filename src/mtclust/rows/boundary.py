@@ -142,16 +142,14 @@ def newton_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], 
     Raising a price by ε moves about as many rows to each rival as have it second best within ε: with these numbers per
     ε as weights, sizes answer to prices like a graph Laplacian, which is solved for the rows too many or too few.
     """
+    from mtclust.core import compiled
+
     n, C = cost.shape
-    best, fewest, rows = prices, 2 * n + 1, np.arange(n)
+    best, fewest = prices, 2 * n + 1
+    scores, first, gaps = -cost, np.full(n, -1, dtype=np.int32), np.empty(n)
     for _ in range(_NEWTON_STEPS if n > _ENOUGH and C > 1 else 0):
-        priced = cost + prices
-        first = priced.argmin(axis=1)
-        lowest = priced[rows, first]
-        priced[rows, first] = np.inf
-        second = priced.argmin(axis=1)
-        gaps = priced[rows, second] - lowest
-        counts = np.bincount(first, minlength=C)
+        counts = np.zeros(C, dtype=np.int64)
+        compiled.choose(scores, prices, first, gaps, counts)
         # a price is 0 unless its cluster is held at a bound
         goal = np.where(
             (prices > 0) | (counts > high), high, np.where((prices < 0) | (counts < low), low, counts)
@@ -166,8 +164,10 @@ def newton_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], 
         delta = float(np.partition(gaps, rank)[rank])
         if not delta > 0:
             break
-        near = gaps <= delta
-        pairs = np.bincount(first[near] * C + second[near], minlength=C * C).reshape(C, C)
+        near = np.flatnonzero(gaps <= delta)
+        priced, winner = cost[near] + prices, first[near].astype(np.int64)
+        priced[np.arange(len(near)), winner] = np.inf
+        pairs = np.bincount(winner * C + priced.argmin(axis=1), minlength=C * C).reshape(C, C)
         laplacian = (-0.5 / delta) * (pairs + pairs.T)
         laplacian.flat[:: C + 1] = -laplacian.sum(axis=1)
         largest = float(laplacian.diagonal().max())
