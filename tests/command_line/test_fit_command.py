@@ -39,8 +39,9 @@ def test_labels_model_and_report_are_written(shops, tmp_path, capsys):
     assert model.labels.tolist() == [int(row["cluster"]) for row in rows]
     printed = capsys.readouterr().out
     kernel = model.model.selection_.kernel
-    assert f"60 rows in 2 tasks (shop), by 2 numbers, 1 category: 3 clusters with DMTRC, {kernel} kernel" in printed
-    assert re.search(r"Paris +30 +10 +10 +10 ", printed)
+    said = f"3 clusters. They were clustered by 2 numbers, 1 category with DMTRC ({kernel} kernel)."
+    assert said in " ".join(printed.split())
+    assert re.search(r"Paris +30 +10 +10 +10\n", printed)
     assert f"Written to {out}" in printed
 
 
@@ -99,7 +100,8 @@ def test_text_is_clustered_by_its_words(tmp_path, capsys):
     assert fit(path, tmp_path / "out", "--text-column", "review", "--key", "truth", task_column="site", clusters=2) == 0
     labels = read_table(tmp_path / "out" / "labels.csv")
     assert nmi([row["truth"] for row in labels], [row["cluster"] for row in labels]) == pytest.approx(1.0)
-    assert "1 text column: 2 clusters with DMTRC, linear kernel" in capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "2 clusters. They were clustered by 1 text column with DMTRC (linear kernel)." in printed
 
 
 @pytest.mark.parametrize("method", ["dmtfc", "dstc"])
@@ -107,7 +109,7 @@ def test_the_other_methods(shops, tmp_path, capsys, method):
     assert fit(shops, tmp_path / "out", "--method", method, "--key", "customer,truth", "--kernel", "linear") == 0
     labels = read_table(tmp_path / "out" / "labels.csv")
     assert nmi([row["truth"] for row in labels], [row["cluster"] for row in labels]) == pytest.approx(1.0)
-    assert f"with {method.upper()}, linear kernel" in capsys.readouterr().out
+    assert f"with {method.upper()} (linear kernel)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_number_of_clusters_is_chosen_from_a_range(shops, tmp_path, capsys):
@@ -282,7 +284,7 @@ def test_sixty_thousand_rows_for_which_no_kernel_matrix_could_be_held(tmp_path, 
     table = pd.DataFrame((rng.normal(size=(60_000, 3)) + 5 * np.eye(3)[truth]).round(3), columns=["a", "b", "c"])
     table.assign(shop=rng.integers(0, 4, 60_000)).to_csv(tmp_path / "big.csv", index=False)
     assert fit(tmp_path / "big.csv", tmp_path / "out", "--sizes", "balanced") == 0
-    assert "3 clusters with DMTRC" in capsys.readouterr().out
+    assert "fall into 3 clusters" in capsys.readouterr().out
     labels = pd.read_csv(tmp_path / "out" / "labels.csv")
     assert macro_nmi(truth, labels["cluster"], labels["task"]) > 0.95
     report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

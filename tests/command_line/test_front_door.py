@@ -161,7 +161,7 @@ def test_both_doors_read_say_and_find_the_same(make, tmp_path, monkeypatch, caps
     printed = " ".join(capsys.readouterr().out.split())
     found = mtclust.cluster(files, n_clusters=3, **options, **QUICK)
     assert found.encoder.describe() == columns
-    assert f"by {columns}: 3 clusters" in printed
+    assert f"clustered by {columns} with DMTRC" in printed
     notes = " ".join(found.notes)
     for words in said:
         assert words in notes

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, erfc
 
-from mtclust.app.tables.columns import CategoryColumn, Column, NumberColumn, TextColumn, centred
+from mtclust.app.tables.columns import CategoryColumn, Column, NumberColumn, centred
 from mtclust.app.tables.values import Cells, counted
 from mtclust.util.messages import advice, option
 
@@ -136,7 +136,7 @@ def last_word(name: str) -> str:
 
 def unrelated(columns: Sequence[Column], cells: Mapping[str, Cells], tasks: Any) -> list[str]:
     """Names of the columns that need to be associated with another one and are not; none where all would be."""
-    if len(columns) < 2 or len(tasks) < _LEAST_ROWS or any(isinstance(column, TextColumn) for column in columns):
+    if len(columns) < 2 or len(tasks) < _LEAST_ROWS:
         return []
     blocks = []
     for column in columns:
