@@ -36,7 +36,7 @@ class InputWarning(UserWarning):
     ...     warnings.simplefilter("always")
     ...     _ = DSTC(2, random_state=0).fit([[0.0], [0.1], [5.0], [5.1]], ["a", "b", "a", "b"])
     >>> str(caught[0].message)
-    'y holds text or categories and is ignored, ... write fit(X, tasks=...).'
+    'y holds text or categories and is ignored, ... The task of a row is given by fit(X, tasks=...), ...'
     """
 
 

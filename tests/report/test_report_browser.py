@@ -19,7 +19,7 @@ def test_names_that_are_scripts_are_shown_and_do_nothing(visit, shop_report):
     seen = visit(shop_report)
     chips = seen.page.locator(".sizes .chip.task").all()
     assert {chip.get_attribute("title") for chip in chips} == {SCRIPT, "Zürich", CLOSING}
-    assert {chip.inner_text() for chip in chips} == {"<script>alert(1)<…", "Zürich", "</script><script>…"}
+    assert {chip.inner_text() for chip in chips} == {"<script>a…/script>", "Zürich", "</script>…ipt><!--"}
     for chip in chips:  # also when the script of the page handles them
         seen.page.locator("#task-select").select_option(value=chip.get_attribute("data-t"))
         assert chip.get_attribute("title") in seen.page.locator("#said").text_content()

@@ -28,7 +28,7 @@ from mtclust.search.problem import Method, SearchOptions
 Array = NDArray[np.float64]
 
 #: rows that settings are chosen on, and the fewest of a task
-ROWS, LEAST_ROWS = 500, 15
+ROWS, LEAST_ROWS = 600, 15
 #: tasks that a sample takes rows of, the largest first: all up to so many, of more as have the fewest rows that
 #: settings are chosen on, and so many at least
 _TASKS, _FEWEST_TASKS = 100, 60
