@@ -264,7 +264,7 @@ def choose_kernel(question: Question, options: SearchOptions) -> Choice:
             found.append((f"task:J, {spec.name}", spec, solve(question.problem(spec, "J"), options, _rng())))
     names = [name for name, _, _ in found]
     judge = Judge(question.X, question.tasks, question.n_clusters)
-    tried = _judged(question, judge, {name: _labels(outcome.point) for name, _, outcome in found})
+    tried = _judged(question, judge, {name: labels_of(outcome.point) for name, _, outcome in found})
     best = tried[0]
     _, spec, outcome = found[names.index(best.name)]
     return Choice(best, tried, "task", spec, outcome, _reason(tried), question)
@@ -366,9 +366,9 @@ def _descents(
         if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
             lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
         outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
-        ends[f"{frame}:J"] = _labels(outcome.point)
+        ends[f"{frame}:J"] = labels_of(outcome.point)
         if only != "J":
-            ends[f"{frame}:J released"] = _labels(released(outcome, rough, _rng()).point)
+            ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()).point)
     return ends
 
 
@@ -376,7 +376,7 @@ def _descended(question: Question, spec: KernelSpec, labels: Labels, options: Se
     """Where labels end under E, with the coupling that they lead to."""
     problem = question.problem(spec, "E", labels)
     point = _point(problem, labels)
-    return _labels(problem.descend(point, _rng(), options.effort("from candidates")))
+    return labels_of(problem.descend(point, _rng(), options.effort("from candidates")))
 
 
 def _point(problem: Problem, labels: Labels) -> Point:
@@ -454,5 +454,5 @@ def _rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-def _labels(point: Point) -> Labels:
+def labels_of(point: Point) -> Labels:
     return np.asarray(point.labels, dtype=np.int64)

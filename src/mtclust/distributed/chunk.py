@@ -265,7 +265,8 @@ def near(
     for task in set(np.flatnonzero(np.diff(source.offsets)).tolist()) & set(margins):
         part = slice(int(source.offsets[task]), int(source.offsets[task + 1]))
         rows = np.flatnonzero(proposed.gaps[part] <= margins[task])
-        scores = scores_of(source.take(task, rows), models.moments.on_raw(task, models.W[task])[0])
+        features = source.take(task, rows) if len(rows) else np.empty((0, source.n_features))  # no kernel of no rows
+        scores = scores_of(features, models.moments.on_raw(task, models.W[task])[0])
         found[task] = base[task] + rows, proposed.labels[part][rows], proposed.gaps[part][rows], scores
     return found
 

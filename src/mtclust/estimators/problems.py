@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.choice import bounds_of_labels, modelled
+from mtclust.choose.choice import bounds_of_labels, labels_of, modelled
 from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
 from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.record import CouplingDecision
@@ -136,7 +136,7 @@ def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Sett
     moves, sampled = settings.moves.copy(), settings.view.rows
     others = np.setdiff1d(np.arange(index.n_tasks), sample.tasks)
     if len(others):
-        z = indicators(_labels_of(outcome.point), C)
+        z = indicators(labels_of(outcome.point), C)
         means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
         few = _some_rows(given, others)
         for task, part in zip(others, few.index.slices()):
@@ -247,7 +247,7 @@ def _carried(
     sample, problem, index = prepared.sample, prepared.problem, given.index
     if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
         problem = problem.alone()
-    positions, labels, seen = _of_every_task(prepared, given, _labels_of(few.point))
+    positions, labels, seen = _of_every_task(prepared, given, labels_of(few.point))
     small = not problem.coupling.learns and sample.index.sizes.max() < _ROWS_ALONE and not problem.bounds.movable
     if prepared.is_searched and small:  # every task is a search of its own
         wanted = np.minimum(index.sizes, _ROWS_ALONE)
@@ -275,7 +275,7 @@ def _carried(
         point = _followed(problem, begun, options, rng)
     alone = point
     if problem.coupling.learns:
-        single = _of_every_task(prepared, given, _labels_of(few.single))[1]
+        single = _of_every_task(prepared, given, labels_of(few.single))[1]
         apart = problem.alone()
         alone = apart.carried_labels(positions, np.concatenate(single), apart.uncoupled())
         if prepared.is_searched:
@@ -293,10 +293,6 @@ def _followed(problem: Any, begun: Point, options: SearchOptions, rng: np.random
     point: Point = problem.descend(begun, rng, options.effort("all rows", last=True, max_iter=1))
     point.converged = True
     return point
-
-
-def _labels_of(point: Point) -> NDArray[np.int64]:
-    return np.asarray(point.labels, dtype=np.int64)
 
 
 def _of_every_task(
@@ -357,7 +353,7 @@ def _in_common_frame(
         pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
         positions = sample.positions_in(index)
         first = np.argsort(positions)
-        carried = pooled.carried_labels([positions[first]], _labels_of(few.point)[first], pooled.uncoupled())
+        carried = pooled.carried_labels([positions[first]], labels_of(few.point)[first], pooled.uncoupled())
         point = _followed(pooled, carried, options, rng)
     single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
     return Outcome(
