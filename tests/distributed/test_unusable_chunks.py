@@ -1,6 +1,5 @@
 """Chunks that are damaged or do not fit are named; a model fitted on a Dask collection can be saved."""
 
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
