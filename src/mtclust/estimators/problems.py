@@ -84,7 +84,7 @@ def prepare(params: Params, given: Input) -> Prepared:
     if params.by_rows and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
         few = sample_rows(X, index, most)
         most = _ROWS_IN_MANY if in_many_directions(few.rows, few.index.offsets) else most
-    form = _form_of(params, given, most)
+    form = form_of(params, given, most)
     if form == "dual":
         sample = all_rows(X, index)
     elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
@@ -97,8 +97,8 @@ def prepare(params: Params, given: Input) -> Prepared:
     return Prepared(_problem(params, given, settings, form), settings, sample, form)
 
 
-def _form_of(params: Params, given: Input, most: int) -> str:
-    """Kernel matrices ("dual") or features ("primal") where ``most`` rows are looked at; checks memory for the first."""
+def form_of(params: Params, given: Input, most: int) -> str:
+    """Kernel matrices ("dual", if memory holds them) or features ("primal"), where ``most`` rows are looked at."""
     n, form = given.rows.shape[0], params.form
     dual_only = is_precomputed(params.kernel) or params.solver == "cutting-plane"
     if form == "primal" and dual_only:
