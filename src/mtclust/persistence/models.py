@@ -171,6 +171,7 @@ def _as_of_now(selection: Any) -> Any:
     """``selection_`` of a file without what choices of version 0.2 have said and those of this do not."""
     if not isinstance(selection, dict):
         return selection
+    selection = _without(selection, "certified")
     sizes, tried = selection.get("sizes"), selection.get("candidates")
     if isinstance(sizes, dict) and "chosen" in sizes:
         selection = selection | {"sizes": _without(sizes, "scores")}
