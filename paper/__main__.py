@@ -68,24 +68,19 @@ def run(options: argparse.Namespace) -> None:
 
     out = options.out or Path("results") / ("quick" if options.quick else "reproduce")
     names = EXPERIMENTS if options.experiment == "all" else (options.experiment,)
+    pictures = {}
     for name in names:
         experiment = load_experiment(name)
         if options.page_only:
-            write_report(experiment, out / name)
+            pictures[name] = write_report(experiment, out / name)
         else:
-            run_experiment(
-                experiment,
-                out,
-                repeats=options.repeats,
-                quick=options.quick,
-                protocol=options.protocol,
-                n_jobs=options.jobs,
-            )
+            how = {"quick": options.quick, "protocol": options.protocol, "n_jobs": options.jobs}
+            pictures[name] = run_experiment(experiment, out, repeats=options.repeats, **how)
         print(f"{name}: {out / name / 'page.md'}")
     if options.experiment == "all":
         from paper.experiments.claims import write_claims
 
-        print(f"claims: {write_claims(out, quick=options.quick)}")
+        print(f"claims: {write_claims(out, pictures, quick=options.quick)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
