@@ -149,11 +149,9 @@ class Comparison:
         datasets = sorted(set(main["dataset"]), key=lambda text: (len(text), text))
         names = (*(display_name(method) for method in REFERENCES), *self.names)
         tasks = {dataset: self.tasks(dataset) for dataset in datasets}
-        wanted = {
-            array_name("D", row.dataset, row.kernel): f"{row.dataset}, {row.name_}"
-            for row in without_labels(named).rename(columns={"name": "name_"}).itertuples()
-            if row.method == "DMTFC"
-        }
+        drawn = without_labels(named)[["method", "kernel", "dataset"]].drop_duplicates()
+        order = sorted(drawn[drawn["method"] == "DMTFC"].values.tolist(), key=lambda row: (row[1], len(row[2]), row[2]))
+        wanted = {array_name("D", d, kernel): f"{d}, {display_name(name, kernel)}" for name, kernel, d in order}
         heat = sections.heat_figure(frame, directory, wanted, self.figures["features"], self.figures["D"])
         diagrams = [
             sections.hinton_figure(
