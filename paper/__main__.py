@@ -10,9 +10,7 @@ from typing import Any
 
 from mtclust.app.cli import run_command
 from mtclust.exceptions import CommandError
-
-#: in the order of the paper
-EXPERIMENTS = ("pendigits", "balance", "complexity", "newsgroups", "sentiment", "transfer")
+from paper.experiments import EXPERIMENTS, load_experiment
 
 _EXAMPLES = """\
 examples:
@@ -33,12 +31,8 @@ def add_parser(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "experiment",
-        choices=(*EXPERIMENTS, "all"),
-        metavar="EXPERIMENT",
-        help=", ".join(EXPERIMENTS) + " or all",
-    )
+    known = ", ".join(EXPERIMENTS)
+    parser.add_argument("experiment", choices=(*EXPERIMENTS, "all"), metavar="EXPERIMENT", help=f"{known} or all")
     parser.add_argument("--repeats", type=int, metavar="N", help="draws of the data (default: the experiment's own)")
     parser.add_argument("--quick", action="store_true", help="one tiny draw, few methods: to see that it works")
     protocols = parser.add_mutually_exclusive_group()
@@ -63,7 +57,6 @@ def run(options: argparse.Namespace) -> None:
     for name, value in (("--repeats", options.repeats), ("--jobs", options.jobs)):
         if value is not None and value < 1:
             raise CommandError(f"{name} must be at least 1; got {value}.")
-    from paper.experiments import load_experiment
     from paper.experiments.driver import run_experiment, write_report
 
     out = options.out or Path("results") / ("quick" if options.quick else "reproduce")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from mtclust import __version__
 from mtclust.exceptions import CommandError
@@ -157,7 +157,12 @@ def _alone_in(directory: Path) -> Iterator[None]:
     except ImportError:  # not on Windows
         yield
         return
-    with _opened(directory / ".lock") as file:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = (directory / ".lock").open("w")
+    except OSError as error:
+        raise CommandError(f"--out {directory.parent} cannot be written: {cannot_write(error)}") from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -165,14 +170,6 @@ def _alone_in(directory: Path) -> Iterator[None]:
                 f"another command is writing into {directory}; wait for it or choose another --out."
             ) from error
         yield
-
-
-def _opened(lock: Path) -> TextIO:
-    try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        return lock.open("w")
-    except OSError as error:
-        raise CommandError(f"--out {lock.parents[1]} cannot be written: {cannot_write(error)}") from error
 
 
 def _claim(directory: Path, name: str, quick: bool, protocol: str, repeats: int) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mtclust import __version__
-from paper.__main__ import EXPERIMENTS
+from paper.experiments import EXPERIMENTS
 from paper.experiments.claims import judge_claims, verdict_of
 from paper.experiments.driver import read_frame
 from paper.experiments.printed import in_the_middle, printed_points

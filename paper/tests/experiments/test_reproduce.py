@@ -11,9 +11,8 @@ import pytest
 from mtclust import __version__
 from mtclust.datasets import load_digits_tasks
 from mtclust.exceptions import CommandError
-from paper.__main__ import EXPERIMENTS
 from paper.__main__ import main as reproduce_main
-from paper.experiments import load_experiment
+from paper.experiments import EXPERIMENTS, load_experiment
 from paper.experiments.claims import DIFFERS, FAILS, HOLDS, UNDECIDED, write_claims
 from paper.experiments.driver import AS_PRINTED, OURS, Experiment, read_frame, run_experiment, write_report
 from paper.experiments.methods import load
