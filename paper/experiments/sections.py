@@ -143,7 +143,7 @@ def hinton_figure(
     shown = [(dataset, name, np.array(omegas[0])) for dataset, name, omegas in found if omegas]
     if not shown:
         return None
-    figure, axes = figures.panels(len(shown), width=2.2, height=2.4)
+    figure, axes = figures.panels(len(shown), width=2.2, height=2.8)
     for ax, (dataset, name, omega) in zip(axes[0], shown):
         figures.hinton(ax, omega, tasks[dataset], f"{dataset}\n{name}")
     caption = "Ω of draw 0, always coupled; green: related, red: reverse, area: size."

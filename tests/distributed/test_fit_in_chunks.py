@@ -83,8 +83,7 @@ def test_rows_fetched_for_a_pass_may_turn_out_too_few(data, monkeypatch):
     assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks)), whole)
 
 
-def test_tasks_small_and_large_in_many_chunks(monkeypatch):
-    monkeypatch.setattr("mtclust.rows.source.MOST_CANDIDATES", 0)  # memory exchanges rows of small tasks, Dask does not
+def test_tasks_small_and_large_in_many_chunks():
     X, tasks = overlapping_tasks(n_tasks=2)
     tasks[::300] = 7  # a task of 120 rows
     tasks[5:8] = 9  # a task of three rows, in one chunk only
@@ -157,7 +156,7 @@ def test_few_rows_are_fitted_in_memory():
 def test_labels_are_judged_on_the_same_rows_as_in_memory_where_some_tasks_are_left_out():
     """Settings are chosen, and labels judged, on 60 tasks where there are more than a hundred."""
     rng = np.random.default_rng(0)
-    tasks = rng.permutation(np.repeat(np.arange(105), np.arange(105) + 1001))  # small ones are exchanged in memory
+    tasks = rng.permutation(np.repeat(np.arange(105), np.arange(105) + 1001))
     X = rng.normal(size=(len(tasks), 2)) + 5 * np.eye(2)[rng.integers(2, size=len(tasks))]
     whole, chunked = (fitted(DSTC, *rows, n_clusters=2, n_init=1) for rows in ((X, tasks), in_chunks(X, tasks)))
     assert whole.selection_.chosen_on == chunked.selection_.chosen_on

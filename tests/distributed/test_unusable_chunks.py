@@ -1,15 +1,10 @@
 """Chunks that are damaged or do not fit are named; a model fitted on a Dask collection can be saved."""
 
-import logging
-import time
-
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from dask.distributed import Client, LocalCluster
 
 import mtclust
 from mtclust import DMTRC, DSTC
@@ -17,7 +12,6 @@ from mtclust.core.kernels import Kernel
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.fit import ChunkedTable
 from mtclust.distributed.inputs import lay_out, read
-from mtclust.exceptions import ClusterLostError
 from mtclust.rows.features import FeatureMap
 
 from .conftest import SETTINGS
@@ -132,20 +126,3 @@ def test_an_error_that_is_not_of_the_rows_is_left_as_it_is(data):
     chunked = da.from_array(data[0], chunks=(9000, 5))
     with pytest.raises(ValueError, match=r"^n_clusters must have one entry per task"):
         DSTC({0: 2}, **SETTINGS).fit(chunked, tasks=data[1])
-
-
-def test_workers_that_are_gone_are_spoken_of_with_their_memory():
-    """Those above their limit are ended, and most of the time not there."""
-    with (
-        dask.config.set({"mtclust.patience": "2s"}),
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0", memory_limit="400MB",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster),
-    ):  # fmt: skip
-        engine = Engine()
-        assert engine.gather([engine.step(abs, -1)]) == [1]
-        cluster.scale(0)
-        with pytest.raises(ClusterLostError, match=r"no worker, and 1 workers are gone.*memory, of which each had 400"):
-            engine.gather([engine.step(time.sleep, 60)])

@@ -174,7 +174,7 @@ def fit_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
                 return _fit_gathered(estimator, engine, X, tasks, layout.lengths)
             rows, none = ChunkedTable(engine, table, layout), np.empty(0, dtype=np.int64)
             index = ChunkedIndex(layout.names, none, none, layout.offsets, table=rows)
-            return estimator._fit_rows(params, rows, rows_by_task(params, rows, index), "primal")
+            return estimator._fit_rows(params, rows, rows_by_task(params, rows, index))
 
 
 def _check_possible(params: Params) -> None:

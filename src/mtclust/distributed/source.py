@@ -54,9 +54,6 @@ class ChunkedRows:
     offsets: NDArray[np.int64] = field(init=False)
     n_passes: int = 0
 
-    def exchanged(self, tasks: list[int]) -> list[int]:
-        return []
-
     def __post_init__(self) -> None:
         self.offsets = self.layout.offsets
         self.parts = self.parts or self.raw

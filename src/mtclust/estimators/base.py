@@ -34,7 +34,7 @@ from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_confidence
 from mtclust.estimators.mistakes import check_index, check_input, check_spreads
-from mtclust.estimators.problems import check_known, clusters_per_task, form_of, prepare, solved, tasks_of_few
+from mtclust.estimators.problems import check_known, clusters_per_task, prepare, solved, tasks_of_few
 from mtclust.estimators.repeated import read_counts, repeated_rows, store_by_row
 from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
@@ -168,9 +168,9 @@ class MultitaskClusterer(AfterFit):
             rows = rows.toarray()
         params = self._read_params()
         index = rows_by_task(params, rows, index_tasks(ids, rows.shape[0]))
-        return self._fit_rows(params, rows, index, form_of(params, rows), hints.of_rows(index.order, rows.shape[0]))
+        return self._fit_rows(params, rows, index, hints.of_rows(index.order, rows.shape[0]))
 
-    def _fit_rows(self, params: Params, rows: Any, index: TaskIndex, form: str, hints: Hints = NO_HINTS) -> Any:
+    def _fit_rows(self, params: Params, rows: Any, index: TaskIndex, hints: Hints = NO_HINTS) -> Any:
         """Choose what is left open, search, decide, store.
 
         ``rows`` is a table that numbers of rows index, ``hints`` are those of rows sorted by task.
@@ -187,7 +187,7 @@ class MultitaskClusterer(AfterFit):
         self.n_clusters_ = int(clusters.max())
         rng = generator_of(self.random_state)
         with one_blas_thread(), reporting(self), memory_named(what):
-            prepared = prepare(params, given, form)
+            prepared = prepare(params, given)
             outcome, decision = solved(params, prepared, given, rng)
             few_tasks = tasks_of_few(prepared, index)
             if known is not None:

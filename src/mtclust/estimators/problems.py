@@ -54,10 +54,9 @@ from mtclust.util.system import require_kernel_memory
 
 Array = NDArray[np.float64]
 
-#: up to this many rows kernel matrices are used, if the form is left open; sparse text is clustered exactly for longer,
-#: since its features are an approximation; as many rows are looked at where they spread over many directions
-_SMALL, _SMALL_SPARSE = 700, 1500
-#: fewer rows than this multiple of a sample are not worth one
+#: rows that are looked at where they spread over many directions
+_ROWS_IN_MANY = 1500
+#: fewer rows than this multiple of a sample are not worth one: kernel matrices of all of them are used
 _SPARED = 1.2
 #: rows of a task that is not in the sample, or that nothing couples to others; turns of labels and offset of the first,
 #: starts of the others
@@ -79,39 +78,13 @@ class Prepared:
         return self.settings.choice is None or not self.settings.question.sizes_open
 
 
-def form_of(params: Params, X: Any) -> str:
-    """The form to use, "dual" or "primal"; checks that the dual one has the memory it needs."""
-    n, form = X.shape[0], params.form
-    dual_only = is_precomputed(params.kernel) or params.solver == "cutting-plane"
-    if form == "primal":
-        if dual_only:
-            raise ValueError(
-                'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
-                f"got kernel={params.kernel!r} and solver={params.solver!r}."
-            )
-        return "primal"
-    limit = _SMALL_SPARSE if sp.issparse(X) else _SMALL
-    if form == "auto" and n > limit and not dual_only:
-        return "primal"
-    way_out = (
-        "Use fewer rows."
-        if dual_only
-        else 'Leave solver_options["form"] at "auto" or set it to "primal", which forms no kernel matrix.'
-    )
-    require_kernel_memory(n, way_out)
-    return "dual"
-
-
-def prepare(params: Params, given: Input, form: str) -> Prepared:
-    """Choose settings and build the problem of a form."""
-    X, index, clusters = given.rows, given.index, given.clusters
-    most = ROWS
-    on_few = params.form == "auto" and params.by_rows and params.sizes_open and int(clusters.max()) > 1
-    if on_few and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
+def prepare(params: Params, given: Input) -> Prepared:
+    """Choose settings and build the problem in the form that suits the rows."""
+    X, index, most = given.rows, given.index, ROWS
+    if params.by_rows and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
         few = sample_rows(X, index, most)
-        most = _SMALL_SPARSE if in_many_directions(few.rows, few.index.offsets) else most
-    if on_few and X.shape[0] > _SPARED * most:
-        form = "primal"
+        most = _ROWS_IN_MANY if in_many_directions(few.rows, few.index.offsets) else most
+    form = form_of(params, given, most)
     if form == "dual":
         sample = all_rows(X, index)
     elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
@@ -122,6 +95,26 @@ def prepare(params: Params, given: Input, form: str) -> Prepared:
     if settings.moves is not None and not sample.complete:
         settings = _moved_by_all_rows(settings, given, sample)
     return Prepared(_problem(params, given, settings, form), settings, sample, form)
+
+
+def form_of(params: Params, given: Input, most: int) -> str:
+    """Kernel matrices ("dual", if memory holds them) or features ("primal"), where ``most`` rows are looked at."""
+    n, form = given.rows.shape[0], params.form
+    dual_only = is_precomputed(params.kernel) or params.solver == "cutting-plane"
+    if form == "primal" and dual_only:
+        raise ValueError(
+            'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
+            f"got kernel={params.kernel!r} and solver={params.solver!r}."
+        )
+    if not given.index.in_memory or form == "primal" or (form == "auto" and n > _SPARED * most and not dual_only):
+        return "primal"
+    way_out = (
+        "Use fewer rows."
+        if dual_only
+        else 'Leave solver_options["form"] at "auto" or set it to "primal", which forms no kernel matrix.'
+    )
+    require_kernel_memory(n, way_out)
+    return "dual"
 
 
 def _moved_by_all_rows(settings: Settings, given: Input, sample: Sample) -> Settings:

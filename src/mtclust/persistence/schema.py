@@ -27,12 +27,13 @@ from mtclust.core.labels import SizeBounds, one_per_task, parse_sizes
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import keys, missing_ids
 from mtclust.estimators.stability import Stability
-from mtclust.persistence.format import check_hashes
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Moments
 from mtclust.search.new_task import CommonKept, FeatureKept, KernelKept
 
 Sizes = dict[str, int]
+#: so many values that Python cannot tell apart by their hash make a dictionary slow; by chance there are one or two
+_SAME_HASH = 16
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,13 @@ def _check_tasks(tasks: Any) -> None:
     ((_, count),) = Counter(found).most_common(1)
     if count > 1:
         raise ValueError("tasks_ has an id twice")
+
+
+def check_hashes(keys: list[Any]) -> None:
+    """Refuse keys made so that a dictionary of them takes quadratic time."""
+    _, counts = np.unique(np.array([hash(key) for key in keys], dtype=np.int64), return_counts=True)
+    if counts.max(initial=0) > _SAME_HASH:
+        raise ValueError(f"it holds {counts.max()} keys of a dictionary with the same hash")
 
 
 def _check_within(name: str, value: Any, sizes: Sizes) -> None:

@@ -18,7 +18,6 @@ from mtclust.app.tables.reading import (
     checked_columns,
     read_file,
     refuse_absent,
-    refuse_single,
     shown_columns,
 )
 from mtclust.app.tables.values import Cells, column_strings, counted, written
@@ -87,7 +86,11 @@ def read_tables(
     """
     read = [read_file(path, options or ReadOptions()) for path in paths]
     if task_column is None and len(read) == 1 and not file_is_task:
-        refuse_single(read[0].name, list(read[0].frame.columns), read[0].notes)
+        raise TableError(
+            f"{option('task')} is needed with a single file: the column that says which task a row belongs to. "
+            f"{read[0].name} has {shown_columns(list(read[0].frame.columns))}. Or give several files, one per task."
+            f"{''.join(f' ({note})' for note in read[0].notes)}"
+        )
     table = _stacked(read, common_columns, list(paths) if task_column is None else None)
     return table if task_column is None else _with_task_column(table, task_column)
 
