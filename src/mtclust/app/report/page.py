@@ -32,16 +32,7 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
     Everything that comes from the data is escaped, by the template or, for the points, as JSON that cannot end its
     element; and the page's content security policy lets no other script than the report's own run.
     """
-    jinja = require("jinja2", "report")
-    environment = jinja.Environment(
-        loader=jinja.PackageLoader("mtclust.app.report", "templates"),
-        autoescape=True,
-        undefined=jinja.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["breakable"] = _breakable
-    content = report_content(found, row_names, command)
+    template, content = _template(), report_content(found, row_names, command)
     script = _asset("report.js")
     data = {
         "tasks": content["tasks"],
@@ -51,7 +42,7 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
         "shapes": SHAPES,
     }
     markup = require("markupsafe", "report").Markup
-    return environment.get_template("report.html.jinja").render(
+    return template.render(
         content,
         colours=COLOURS,
         shapes=SHAPES,
@@ -60,6 +51,20 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=markup(json_for_html(data)),
     )
+
+
+@cache
+def _template() -> Any:
+    jinja = require("jinja2", "report")
+    environment = jinja.Environment(
+        loader=jinja.PackageLoader("mtclust.app.report", "templates"),
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = _breakable
+    return environment.get_template("report.html.jinja")
 
 
 def json_for_html(data: Any) -> str:
