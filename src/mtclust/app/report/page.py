@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
@@ -41,7 +40,7 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
         "colours": COLOURS,
         "shapes": SHAPES,
     }
-    markup = require("markupsafe", "report").Markup
+    markup, as_json = require("markupsafe", "report").Markup, require("jinja2", "report").utils.htmlsafe_json_dumps
     return template.render(
         content,
         colours=COLOURS,
@@ -49,7 +48,7 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
         style=markup(_asset("report.css")),
         script=markup(script),
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=markup(json_for_html(data)),
+        data=as_json(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False),
     )
 
 
@@ -65,20 +64,6 @@ def _template() -> Any:
     )
     environment.filters["breakable"] = _breakable
     return environment.get_template("report.html.jinja")
-
-
-def json_for_html(data: Any) -> str:
-    r"""JSON that can stand inside a script element: no character in it can end the element or begin a comment.
-
-    Examples
-    --------
-    >>> json_for_html(["</script>"])
-    '["\\u003c/script\\u003e"]'
-    """
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def _breakable(text: str) -> Any:
