@@ -340,10 +340,10 @@ def _descents(
     """What E makes of labels in tasks' own frames, and what J finds there."""
     weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
     rough = replace(options, n_init=1, single_task_n_init=8, n_seeds=1, tol=ROUGH * options.tol, polish=False)
-    ends = {
-        f"{frame}:{method}": _descended(weighed, spec, start, rough)
-        for method, spec in methods.items() if method.startswith("E")
-    }  # fmt: skip
+    ends: dict[str, Labels] = {}
+    for method, spec in methods.items():
+        if method.startswith("E"):
+            ends[f"{frame}:{method}"] = _descended(weighed, spec, start, rough)
     spec, lambdas = methods["J"], weighed.lambdas
     if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
         lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
