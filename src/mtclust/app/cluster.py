@@ -164,9 +164,9 @@ def cluster_table(
     alike = spelled_alike(tasks)
     alike = f"Tasks whose names differ only in capitals or spaces count as different tasks: {alike}." if alike else ""
     notes = [*table.notes, *alone, *[alike] * bool(alike), *encoder.notes]
-    methods = {"dmtrc": mtclust.DMTRC, "dmtfc": mtclust.DMTFC, "dstc": mtclust.DSTC}
-    estimator: Any = methods[_one_of("method", method.lower(), list(methods))]
-    estimator = estimator(n_clusters, kernel=kernel, **options)
+    methods: dict[str, Any] = {"dmtrc": mtclust.DMTRC, "dmtfc": mtclust.DMTFC, "dstc": mtclust.DSTC}
+    kind = methods[_one_of("method", method.lower(), list(methods))]
+    estimator = kind(n_clusters, kernel=kernel, **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
