@@ -269,11 +269,11 @@ def test_an_id_that_is_recognised_stands_in_the_labels_beside_the_number_of_the_
     assert list(read_table(tmp_path / "keyed" / "labels.csv")[0])[:2] == ["truth", "task"]
 
 
-def test_sixty_thousand_rows_for_which_no_kernel_matrix_could_be_held(tmp_path, capsys):
+def test_twenty_five_thousand_rows_for_which_no_kernel_matrix_could_be_held(tmp_path, capsys):
     rng = np.random.default_rng(0)
-    truth = rng.integers(0, 3, 60_000)
-    table = pd.DataFrame((rng.normal(size=(60_000, 3)) + 5 * np.eye(3)[truth]).round(3), columns=["a", "b", "c"])
-    table.assign(shop=rng.integers(0, 4, 60_000)).to_csv(tmp_path / "big.csv", index=False)
+    truth = rng.integers(0, 3, 25_000)
+    table = pd.DataFrame((rng.normal(size=(25_000, 3)) + 5 * np.eye(3)[truth]).round(3), columns=["a", "b", "c"])
+    table.assign(shop=rng.integers(0, 4, 25_000)).to_csv(tmp_path / "big.csv", index=False)
     assert fit(tmp_path / "big.csv", tmp_path / "out", "--sizes", "balanced") == 0
     assert "fall into 3 clusters" in capsys.readouterr().out
     labels = pd.read_csv(tmp_path / "out" / "labels.csv")

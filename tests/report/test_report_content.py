@@ -1,6 +1,7 @@
 """What the report says, against what can be computed by hand or by scikit-learn."""
 
 import copy
+import json
 import re
 import warnings
 from dataclasses import replace
@@ -23,7 +24,6 @@ from mtclust.app.report.content import (
     share_intervals,
     task_relationship,
 )
-from mtclust.app.report.page import json_for_html
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import natural_order
 from mtclust.estimators.stability import Stability
@@ -312,9 +312,12 @@ def test_shared_features_of_dmtfc_are_listed():
     assert "Which features the tasks share" in render_report(clustering_of(model, X, tasks))
 
 
-def test_json_in_the_page_cannot_end_its_element():
-    text = json_for_html({"name": "</script><!-- \u2028 &"})
-    assert not re.search(r"[<>&\u2028]", text)
+def test_json_in_the_page_cannot_end_its_element(fitted):
+    model, X, tasks = fitted
+    page = render_report(clustering_of(model, X, tasks).rename({0: "</script><!-- &"}))
+    text = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1]
+    assert not re.search(r"[<>&]", text)
+    assert json.loads(text)["clusters"][0] == "</script><!-- &"
 
 
 def test_the_page_refers_to_nothing_outside(fitted):
