@@ -20,7 +20,7 @@ from paper.experiments.methods import OURS, fit_ours, fit_reference, load, rows_
 from paper.experiments.page import Picture, Section
 from paper.experiments.protocols import by_draw, estimate, with_names
 from paper.experiments.runner import Cell, Outcome
-from paper.experiments.sections import failures, table
+from paper.experiments.sections import bar_figure, failures, table
 from paper.experiments.supervised import KINDS, SupervisedLinear
 
 NAME = "transfer"
@@ -254,9 +254,6 @@ def _supervised_section(named: Any, directory: Path) -> list[Section]:
     if not datasets:
         return []
     names = ("STL_l", "MTFL_l", "MTRL_l", "DSTC_l", "DMTFC_l", "DMTRC_l")
-    figure, axes = figures.panels(len(datasets), width=3.0, height=2.3)
-    for ax, d in zip(axes[0], datasets):
-        figures.nmi_bars(ax, {name: by_draw(named, d, name).to_numpy() for name in names}, {}, d)
     caption = (
         "NMI on rows that were held out: with the labels of the drawn rows (STL, MTFL, MTRL) and without any (DSTC, "
         "DMTFC, DMTRC)."
@@ -268,7 +265,7 @@ def _supervised_section(named: Any, directory: Path) -> list[Section]:
     )
     scored = named.assign(accuracy=[details.get("accuracy", float("nan")) for details in named["details"]])
     (section,) = table("Supervised counterparts", text, datasets, names, (scored, "nmi"), (scored, "accuracy"))
-    return [replace(section, pictures=[Picture(figures.save(figure, directory, "supervised"), caption)])]
+    return [replace(section, pictures=[Picture(bar_figure(directory, "supervised", datasets, names, named), caption)])]
 
 
 def _stability_section(named: Any) -> list[Section]:
