@@ -15,6 +15,7 @@ import numpy as np
 from mtclust.datasets import TaskData, make_related_tasks
 from paper.datasets import fetch_pendigits_tasks, fetch_sentiment_tasks
 from paper.experiments import figures
+from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import OURS, fit_ours, fit_reference, load, rows_of_ours, scores, warm_up
 from paper.experiments.page import Picture, Section
@@ -42,7 +43,7 @@ COMPONENTS = 200
 #: stability: draws of Jobs 1 and 2, seeds of each
 STABILITY_DRAWS, SEEDS = 5, 10
 STABILITY_REFERENCES, STABILITY_STARTS = ("KM", "NC", "MBC"), 10
-FIXED = {"width": 0.5, "lambda1": 2.0**-10, "lambda2": 2.0**-10}
+FIXED = {"width": 0.5, "lambda": 2.0**-10}
 
 
 def cells(repeats: int, quick: bool) -> list[Cell]:
@@ -145,12 +146,8 @@ def execute(cell: Cell) -> Sequence[Outcome]:
     data = _data(cell.dataset, cell.draw)
     if name in STABILITY_REFERENCES:
         return fit_reference(name, data, cell.seed, STABILITY_STARTS)
-    options: dict[str, Any] = {"kernel": cell.kernel, "sizes": "balanced"}
-    if cell.protocol == "given":
-        options |= {**FIXED, **({"coupling": "full"} if name == "DMTRC" else {})}
-    if name == "DMTFC" and cell.kernel == "rbf":
-        options["n_components"] = 100
-    return fit_ours(name, data, cell.seed, **options)
+    options = our_options(name, cell.kernel, FIXED if cell.protocol == "given" else {})
+    return fit_ours(name, data, cell.seed, sizes="balanced", **options)
 
 
 def _held_out(cell: Cell) -> Outcome:
