@@ -11,7 +11,7 @@ import mtclust
 from mtclust.app.findings import ClusterMoments, id_agreement
 from mtclust.app.report.content import report_content
 from mtclust.app.words import figure, percent
-from mtclust.estimators.stability import searched_anew
+from mtclust.estimators.stability import refitted
 
 NUMBER = re.compile(r"(?:higher|lower) (\w+) \(([^;]+); others ([^)]+)\)")
 SHARE = re.compile(r"(\w+) = (\w+) \(([^;]+); others ([^)]+)\)")
@@ -118,13 +118,11 @@ def test_a_column_that_decides_is_named_before_separation_is_spoken_of():
     assert report_content(found)["verdict"].startswith("Leaving out one column changes the clusters")
 
 
-@pytest.mark.parametrize("sizes", ["auto", "balanced"])
-def test_columns_are_left_out_by_the_method_that_found_the_clusters(sizes):
-    frame = unequal_shops()
-    found = mtclust.cluster(frame, "shop", 2, sizes=sizes)
+def test_a_refit_to_all_rows_and_columns_finds_the_same_clusters():
+    found = mtclust.cluster(unequal_shops(), "shop", 2)
     rows = found.rows("test")
-    anew = searched_anew(found.model, rows.X, found.model.tasks_[rows.task_numbers])
-    assert adjusted_rand_score(anew, found.model.labels_) == 1.0, "with all columns it finds the same"
+    anew = refitted(found.model, rows.X, found.model.tasks_[rows.task_numbers]).labels_
+    assert adjusted_rand_score(anew, found.model.labels_) == 1.0
 
 
 def test_cars_weigh_as_many_as_they_are(data_home):

@@ -90,7 +90,8 @@ class ChunkedRows:
         ]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
-        sizes, steps = self.layout.sizes, self._over_chunks(chunk.sums_of, self._part_reading)
+        sizes, names = self.layout.sizes, chunk.names_of(self.parts)
+        steps = self._over_chunks(chunk.sums_of, self._part_reading, names)
         with phase(f"sums of {self.offsets[-1]} rows in {len(self.parts)} chunks"):
             sums, grams = self.engine.gather([self.engine.merged(steps, added)])[0]
         require_finite(grams)
