@@ -136,7 +136,7 @@ def test_tiny_and_huge_penalties(method, kernel, form, weight):
 
 
 def test_an_objective_below_zero_is_reported_with_its_figure_and_a_way_out():
-    model = estimator(DMTFC, "rbf", "primal", lambda1=0.0, lambda2=1e-13)
+    model = estimator(DSTC, "rbf", "primal", lambda1=0.0, lambda2=1e-13)
     with pytest.warns(ConvergenceWarning, match=r"came out as -.*lambda2=.*Raise them, or set solver_options"):
         model.fit(rng().normal(size=(72, 4)), tasks=TASKS)
 
