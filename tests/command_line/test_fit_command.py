@@ -101,7 +101,7 @@ def test_text_is_clustered_by_its_words(tmp_path, capsys):
     labels = read_table(tmp_path / "out" / "labels.csv")
     assert nmi([row["truth"] for row in labels], [row["cluster"] for row in labels]) == pytest.approx(1.0)
     printed = " ".join(capsys.readouterr().out.split())
-    assert "2 clusters. They were clustered by 1 text column with DMTRC (linear kernel)." in printed
+    assert "2 clusters. They were clustered by 1 text column with DMTRC (kernel: linear)." in printed
 
 
 @pytest.mark.parametrize("method", ["dmtfc", "dstc"])
@@ -109,7 +109,7 @@ def test_the_other_methods(shops, tmp_path, capsys, method):
     assert fit(shops, tmp_path / "out", "--method", method, "--key", "customer,truth", "--kernel", "linear") == 0
     labels = read_table(tmp_path / "out" / "labels.csv")
     assert nmi([row["truth"] for row in labels], [row["cluster"] for row in labels]) == pytest.approx(1.0)
-    assert f"with {method.upper()} (linear kernel)" in " ".join(capsys.readouterr().out.split())
+    assert f"with {method.upper()} (kernel: linear)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_number_of_clusters_is_chosen_from_a_range(shops, tmp_path, capsys):

@@ -173,8 +173,11 @@ class Layout:
     def offsets(self) -> NDArray[np.int64]:
         return offsets_of(self.sizes)
 
-    def locate(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Chunks of rows at positions of all rows sorted by task, and where they are in their chunk sorted by task."""
+    def by_chunk(self, positions: NDArray[np.int64]) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """For every chunk that has some rows, at positions of all rows sorted by task, which of them and where.
+
+        Places within a chunk are those of its rows sorted by task.
+        """
         tasks = np.searchsorted(self.offsets, positions, side="right") - 1
         within = positions - self.offsets[tasks]
         chunks = np.empty(len(positions), dtype=np.int64)
@@ -182,11 +185,7 @@ class Layout:
             mine = tasks == task
             chunks[mine] = np.searchsorted(self.base[:, task], within[mine], side="right") - 1
         before = np.cumsum(self.counts, axis=1) - self.counts
-        return chunks, before[chunks, tasks] + within - self.base[chunks, tasks]
-
-    def by_chunk(self, positions: NDArray[np.int64]) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """For every chunk that has some of these rows which of them they are, and where they are in the chunk."""
-        chunks, rows = self.locate(positions)
+        rows = before[chunks, tasks] + within - self.base[chunks, tasks]
         order = np.argsort(chunks, kind="stable")
         found, begins = np.unique(chunks[order], return_index=True)
         return {int(k): (which, rows[which]) for k, which in zip(found, np.split(order, begins[1:]))}
