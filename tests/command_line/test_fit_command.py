@@ -238,7 +238,7 @@ def test_help_has_examples_and_exit_codes(command, capsys):
     assert exit_info.value.code == 0
     printed = capsys.readouterr().out
     assert f"mtclust {command} " in printed.partition("examples:")[2]
-    assert "exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted" in printed
+    assert "exit codes: 0 done, 1 an error, which the message explains, 2 wrong usage, 130 interrupted" in printed
 
 
 def test_the_report_gives_the_exact_command(shops, tmp_path):
