@@ -368,7 +368,7 @@ def _descents(
         outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
         ends[f"{frame}:J"] = labels_of(outcome.point)
         if only != "J":
-            ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()).point)
+            ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()))
     return ends
 
 
