@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import mtclust
 from mtclust.app.clustering import Clustering, is_polars, rows_of
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
 from mtclust.app.tables.screening import spelled_alike
@@ -22,7 +23,7 @@ from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.models import load as load_model
 from mtclust.util.messages import option, phase, warn_user
 
-_METHODS, _SCALES = ("dmtrc", "dmtfc", "dstc"), ("standard", "range", "none")
+_SCALES = ("standard", "range", "none")
 
 
 def cluster(
@@ -163,8 +164,9 @@ def cluster_table(
     alike = spelled_alike(tasks)
     alike = f"Tasks whose names differ only in capitals or spaces count as different tasks: {alike}." if alike else ""
     notes = [*table.notes, *alone, *[alike] * bool(alike), *encoder.notes]
-    estimator = _estimator(_one_of("method", method.lower(), _METHODS), options)
-    estimator.set_params(kernel=kernel, n_clusters=n_clusters)
+    methods: dict[str, Any] = {"dmtrc": mtclust.DMTRC, "dmtfc": mtclust.DMTFC, "dstc": mtclust.DSTC}
+    kind = methods[_one_of("method", method.lower(), list(methods))]
+    estimator = kind(n_clusters, kernel=kernel, **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -176,19 +178,6 @@ def cluster_table(
     warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
     warned = [*map(TableWarning, encoder.doubts), *warned]
     return Clustering(model, encoder, {}, notes, warned, _rows=rows)
-
-
-def _estimator(method: str, options: Mapping[str, Any]) -> Any:
-    from mtclust import DMTFC, DMTRC, DSTC
-
-    known = {"dmtrc": DMTRC, "dmtfc": DMTFC, "dstc": DSTC}[method]
-    allowed = set(known().get_params(deep=False)) - {"task_column", "n_clusters", "kernel"}
-    unknown = sorted(set(options) - allowed)
-    if unknown:
-        raise TypeError(
-            f"{unknown[0]!r} is no option of cluster() with method={method!r}; those are {sorted(allowed)}."
-        )
-    return known(**options)
 
 
 def _names(argument: str, given: Any) -> tuple[str, ...]:

@@ -350,7 +350,7 @@ class Clustering:
         model, facts = self.model, self.facts
         title = (
             f"{self.headline} They were clustered by {self.encoder.describe()} with {type(model).__name__} "
-            f"({model.selection_.kernel} kernel)."
+            f"(kernel: {model.selection_.kernel})."
         )
         header, table = sizes_table(model, facts)
         kept = self._rows is not None or "clusters" in self._kept
@@ -367,7 +367,7 @@ class Clustering:
             ("stability", facts.stable),
         ]
         found += [("tasks", text) for text in compared]
-        said = {"number of clusters"} if any("uncertain" in caution.title for caution in careful) else set()
+        said = {caution.title.lower() for caution in careful}
         chosen = [
             (what, f"{why[0].upper()}{why[1:]}.")
             for what, _, why in choices(model)

@@ -36,7 +36,7 @@ _OTHERS = (".xls", ".ods", ".numbers", ".json", ".jsonl", ".ndjson", ".zip", ".f
 #: endings of compressed files
 COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 #: what to do where the first line of a table does not name its columns
-_ABOVE = " If the header is not in the first line, remove what stands above it."
+ABOVE = " If the header is not in the first line, remove what stands above it."
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def refuse_duplicates(name: str, columns: Sequence[str]) -> None:
     twice = sorted(column for column, times in Counter(column.strip() for column in columns).items() if times > 1)
     if twice:
         shown = ", ".join(repr(column) if column else "'' (no name)" for column in twice)
-        above = _ABOVE if "" in twice else ""
+        above = ABOVE if "" in twice else ""
         raise TableError(f"{name} has more than one column named {shown}; rename them in the header.{above}")
 
 
@@ -231,16 +231,6 @@ def checked_columns(name: str, frame: Any) -> Any:
             if kinds & {"ndarray", "list", "dict"}:
                 raise TableError(f"{name}: column {column!r} holds lists or records; only plain columns can be used.")
     return frame
-
-
-def refuse_absent(names: Sequence[str], asked: str, columns: Sequence[str], task_column: str | None = None) -> None:
-    """Refuse names that are no columns, with the columns there are."""
-    if task_column is not None and task_column in names:
-        raise TableError(f"{asked} names {task_column!r}, which is the task column; leave it out.")
-    absent = ", ".join(repr(name) for name in names if name not in columns)
-    if absent:
-        above = _ABOVE if sum(column.startswith("Unnamed: ") for column in columns) > 1 else ""
-        raise TableError(f"{asked}: there is no column {absent}. The columns are {shown_columns(columns)}.{above}")
 
 
 def shown_columns(columns: Sequence[str], most: int = 30) -> str:
