@@ -96,7 +96,7 @@ def sentences(frame, labels, found, refits):
             ratio, low, high = (two_digits(value) for value in ((a / n_a) / (b / n_b), low, high))
             yield (
                 f"Cluster {c} is {'more' if a / n_a > b / n_b else 'less'} common in {name}: {percent(a / n_a)} of the "
-                f"rows, elsewhere {percent(b / n_b)} (ratio {ratio}, interval {low} to {high})."
+                f"rows, {percent(b / n_b)} elsewhere; ratio {ratio} ({low} to {high})."
             )
     yield f"a separation of {found.model.loo_score_:.2f} (0: as in data without clusters, 1: they do not touch)"
     share = min(0.5, stability.MOST_ROWS / n)

@@ -78,7 +78,7 @@ def test_differences_between_tasks_are_those_of_the_rows():
     frame = unequal_shops()
     found = mtclust.cluster(frame, "shop", 2, kernel="linear")
     said = report_content(found)["compared"]
-    pattern = r"Cluster (\d) is (?:more|less) common in (\w): (.+?) of the rows, elsewhere (.+? %)"
+    pattern = r"Cluster (\d) is (?:more|less) common in (\w): (.+?) of the rows, (.+? %) elsewhere"
     told = [match.groups() for match in (re.match(pattern, sentence) for sentence in said) if match]
     assert told
     for cluster, shop, here, elsewhere in told:

@@ -277,7 +277,7 @@ def difference_in_words(difference: Difference, task: str, cluster: str) -> str:
     Examples
     --------
     >>> difference_in_words(Difference(0, 1, 0.5, 0.11, 2.5, 8.2), "a", "cluster 1")
-    'cluster 1 is more common in a: 50 % of the rows, elsewhere 11 % (ratio 4.5, interval 2.5 to 8.2)'
+    'cluster 1 is more common in a: 50 % of the rows, 11 % elsewhere; ratio 4.5 (2.5 to 8.2)'
     """
     here, elsewhere = difference.share, difference.elsewhere
     if here == 0:
@@ -287,7 +287,7 @@ def difference_in_words(difference: Difference, task: str, cluster: str) -> str:
     ratio, low, high = (figure(float(f"{value:.2g}")) for value in (here / elsewhere, difference.low, difference.high))
     return (
         f"{cluster} is {'more' if here > elsewhere else 'less'} common in {task}: {percent(here)} of the rows, "
-        f"elsewhere {percent(elsewhere)} (ratio {ratio}, interval {low} to {high})"
+        f"{percent(elsewhere)} elsewhere; ratio {ratio} ({low} to {high})"
     )
 
 
