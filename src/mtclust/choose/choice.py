@@ -339,7 +339,7 @@ def _descents(
 ) -> dict[str, Labels]:  # fmt: skip
     """What E makes of labels in tasks' own frames, and what J finds there."""
     weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
-    rough = replace(options, n_init=1, single_task_n_init=8, n_seeds=1, tol=ROUGH * options.tol, polish=False)
+    rough = replace(options, n_init=1, single_task_n_init=4, n_seeds=1, tol=ROUGH * options.tol, polish=False)
     ends: dict[str, Labels] = {}
     for method, spec in methods.items():
         if method.startswith("E"):
