@@ -339,7 +339,7 @@ def _descents(
 ) -> dict[str, Labels]:  # fmt: skip
     """What E makes of labels in tasks' own frames, and what J finds there."""
     weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
-    rough = replace(options, n_init=1, single_task_n_init=8, n_seeds=1, tol=ROUGH * options.tol, polish=False)
+    rough = replace(options, n_init=1, single_task_n_init=4, n_seeds=1, tol=ROUGH * options.tol, polish=False)
     ends: dict[str, Labels] = {}
     for method, spec in methods.items():
         if method.startswith("E"):
@@ -349,7 +349,7 @@ def _descents(
         lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
     outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
     ends[f"{frame}:J"] = labels_of(outcome.point)
-    ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()).point)
+    ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()))
     return ends
 
 
