@@ -39,7 +39,7 @@ def test_labels_model_and_report_are_written(shops, tmp_path, capsys):
     assert model.labels.tolist() == [int(row["cluster"]) for row in rows]
     printed = capsys.readouterr().out
     kernel = model.model.selection_.kernel
-    said = f"3 clusters. They were clustered by 2 numbers and 1 category with DMTRC ({kernel} kernel)."
+    said = f"3 clusters. They were clustered by 2 numbers and 1 category with DMTRC (kernel: {kernel})."
     assert said in " ".join(printed.split())
     assert re.search(r"Paris +30 +10 +10 +10\n", printed)
     assert f"Written to {out}" in printed
