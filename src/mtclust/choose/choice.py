@@ -349,7 +349,7 @@ def _descents(
         lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
     outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
     ends[f"{frame}:J"] = labels_of(outcome.point)
-    ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()).point)
+    ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()))
     return ends
 
 
