@@ -281,7 +281,7 @@ def main() -> int:
     parser.add_argument("--quick", type=int, metavar="N", help="draw N that were noticed; does `make quick`?")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--module", action="append", choices=TESTS, help="e.g. core/labels.py; all of the core by default")
+    parser.add_argument("--module", action="append", choices=TESTS, help="core/labels.py, say; all by default")
     parser.add_argument("--again", action="store_true", help="ask again about survivors without a reason, nothing else")
     given = parser.parse_args()
     os.chdir(ROOT)
