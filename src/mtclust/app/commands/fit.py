@@ -26,6 +26,7 @@ from mtclust.app.commands.output import (
     labels_csv,
     staged_directory,
 )
+from mtclust.app.tables.reading import refuse_typos
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import atomic_write
 from mtclust.util.messages import phase
@@ -109,7 +110,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, cluster, write; what is heavy is imported after the arguments were checked."""
+    """Read, cluster, write; what is heavy is imported after the arguments were checked: a typo is answered at once."""
     check_keys(options.key)
     further = {}
     for name, methods in (("coupling", ("dmtrc",)), ("center", ("dmtrc", "dmtfc"))):
@@ -118,6 +119,11 @@ def run(options: argparse.Namespace) -> None:
             if options.method not in methods:
                 allowed = " or ".join(methods)
                 raise CommandError(f"--{name} is for --method {allowed}; got --method {options.method}. Leave it out.")
+    named = {"--task-column": options.task_column, "--text-column": options.text_column}
+    refuse_typos(
+        options.data, read_options(options), {name: [column] for name, column in named.items() if column is not None}
+        | {"--key": options.key, "--columns": options.columns, "--categories": options.categories},
+    )  # fmt: skip
     with progress(quiet=options.quiet), staged_directory(options.out, overwrite=options.overwrite) as stage:
         require("pandas", "cli")
         require("jinja2", "report")

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.app.tables.reading import (
-    ABOVE,
     COMPRESSED,
     FileTable,
     ReadOptions,
     checked_columns,
     read_file,
+    refuse_absent,
     shown_columns,
 )
 from mtclust.app.tables.values import Cells, column_strings, counted, written
@@ -68,13 +68,9 @@ class Table:
 
     def require_columns(self, names: Sequence[str], asked: str) -> None:
         """Refuse names that are no columns, with the columns there are."""
-        columns = list(self.frame.columns)
         if self.task_column is not None and self.task_column in names:
             raise TableError(f"{asked} names {self.task_column!r}, which is the task column; leave it out.")
-        absent = ", ".join(repr(name) for name in names if name not in columns)
-        if absent:
-            above = ABOVE if sum(column.startswith("Unnamed: ") for column in columns) > 1 else ""
-            raise TableError(f"{asked}: there is no column {absent}. The columns are {shown_columns(columns)}.{above}")
+        refuse_absent(names, asked, list(self.frame.columns))
 
 
 def read_tables(
