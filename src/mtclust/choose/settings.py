@@ -245,11 +245,13 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
         and question.n_clusters > 1
         and any(question.view.through(own, question.frames[0]).centred.scale > 0 for own in question.kernels)
     ):
-        rough = replace(params.options, n_init=max(1, params.options.n_init // EFFORT))
         if question.sizes_open:
-            choice = choose_labels(question, rough, sample.index.by_rows)
+            choice = choose_labels(question, params.options, sample.index.by_rows)
         else:
-            choice = choose_kernel(question, rough)
+            # where tasks are many and small, restarts would cost more than they gain
+            once = not sample.complete and sample.index.sizes.max() <= LEAST_ROWS
+            n_init = 1 if once else max(1, params.options.n_init // EFFORT)
+            choice = choose_kernel(question, replace(params.options, n_init=n_init, polish=False))
         spec, frame = choice.spec, choice.frame
     share = params.lambda2_share(m)
     if choice is not None and frame != "task":  # then all rows are one task

@@ -55,6 +55,8 @@ Array = NDArray[np.float64]
 REVIVAL = 1e-8
 #: full Ω up to this many unknowns m·r; above, leading eigenvectors and one level for the rest
 FULL_SIZE = 1000
+#: eigenvalues below this share of the largest are rounding
+_ROUNDING = 1e-12
 #: size ρr of the system of a spiked Ω
 _SPIKED_SIZE = 400
 #: products of weights that are held at once
@@ -215,6 +217,8 @@ class BaseCoupling(ABC):
     learns = True
     #: whether Z is in the coordinates of features, so that a kernel matrix comes as its eigen-features
     of_features = False
+    #: leading eigenvectors of a Z that is not held in full
+    rank: int | None = None
 
     def __init__(
         self, rows: Any, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0,
@@ -262,7 +266,7 @@ class Relationship(BaseCoupling):
     couples_labels = True
 
     @cached_property
-    def rank(self) -> int | None:
+    def rank(self) -> int | None:  # type: ignore[override]
         """Leading eigenvectors of a spiked Ω; None in full."""
         m, r = self.grams.shape[:2]
         if self.grams.ndim == 2 or self.table is not None or m * r <= FULL_SIZE or m <= 2:
@@ -273,6 +277,12 @@ class Relationship(BaseCoupling):
                 f"{FULL_SIZE} unknowns) one value for all tasks is supported. Give lambda1 as a number."
             )
         return max(1, min(m - 1, _SPIKED_SIZE // r))
+
+    @cached_property
+    def spectra(self) -> tuple[Array, Array]:
+        """Eigenvalues (m × r) and vectors (m × r × r) of the Gram matrices."""
+        values, vectors = np.linalg.eigh(self.grams)
+        return np.maximum(values, 0.0), vectors
 
     def condition(self, Z: Any) -> Any:
         if self.kernel.ndim == 2:
@@ -287,18 +297,22 @@ class Relationship(BaseCoupling):
         if self.rank is None:
             flat = W.reshape(m, -1)
             return trace_one_root(flat @ flat.T)
-        vectors, singular, _ = sla.svd(W.reshape(m, -1), full_matrices=False, check_finite=False)
-        squares = np.zeros(m)
-        squares[: len(singular)] = singular**2
-        trace = float(squares.sum())
+        flat = W.reshape(m, -1)
+        values, vectors = sla.eigh(flat.T @ flat if flat.shape[1] < m else flat @ flat.T, check_finite=False)
+        trace = float(values.sum())
         if not trace > 0:
             return Spiked.of(self.uncoupled(), self.rank)
-        rank = min(self.rank, vectors.shape[1])
+        rank = min(self.rank, int(np.count_nonzero(values > _ROUNDING * values[-1])))
+        squares = np.zeros(m)
+        squares[: len(values)] = np.maximum(values[::-1], 0.0)
+        vectors = vectors[:, ::-1][:, :rank]
+        if len(vectors) < m:  # from the right singular vectors of W to the left
+            vectors = (flat @ vectors) / np.sqrt(squares[:rank])
         squares += REVIVAL * trace / m
         level = float(np.sqrt(squares[rank:].mean()))
         roots = np.sqrt(squares[:rank])
         norm = float(roots.sum()) + (m - rank) * level
-        return Spiked(level / norm, vectors[:, :rank], (roots - level) / norm)
+        return Spiked(level / norm, vectors, (roots - level) / norm)
 
     def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
         """From Σ_c W_cᵀW_c = GBG with B_ik = Σ_c αⁱ_cᵀ K_ik αᵏ_c (m × m)."""
@@ -466,12 +480,16 @@ class TaskSolver(Solver):
             gains = omega / (lambda1[0] * omega + lambda2)
             self._flat_gain, self._V = gains[-1], Z.vectors * np.sqrt(np.maximum(gains[:-1] - gains[-1], 0.0))
             self._Vt = self._V.T
-            self._T = np.asarray(np.linalg.inv(np.eye(r) + self._flat_gain * grams), dtype=np.float64)
+            s, U = coupling.spectra
+            self._T = (U / (1.0 + self._flat_gain * s)[:, None, :]) @ U.transpose(0, 2, 1)
         rho = len(self._Vt)
-        reduced, sums = (grams @ self._T).reshape(m, r * r), np.zeros((rho * rho, r * r))
-        for tasks, products in _products(self._Vt.T):
+        reduced, (k, l) = (grams @ self._T).reshape(m, r * r), np.triu_indices(rho)
+        sums = np.zeros((len(k), r * r))
+        for tasks, products in _products(self._Vt.T, k, l):
             sums += products.T @ reduced[tasks]
-        H = sums.reshape(rho, rho, r, r).transpose(0, 2, 1, 3).reshape(rho * r, rho * r)
+        H = np.empty((rho, r, rho, r))
+        H[k, :, l], H[l, :, k] = (sums.reshape(-1, r, r),) * 2
+        H = H.reshape(rho * r, rho * r)
         H = H if coupling.rank is None else 0.5 * (H + H.T)
         H.flat[:: rho * r + 1] += 1.0
         super().__init__(Z, sla.cho_factor(H, lower=True, check_finite=False)[0], self._V)
@@ -490,9 +508,10 @@ class TaskSolver(Solver):
             lower, info = lapack.dpotri(self._inner, lower=1)
             if info != 0:
                 raise np.linalg.LinAlgError("the system of the models is singular; raise lambda1 and lambda2.")
-            inverse = np.tril(lower) + np.tril(lower, -1).T
-            parts = inverse.reshape(rho, r, rho, r).transpose(0, 2, 1, 3).reshape(rho * rho, r * r)
-            Q = np.concatenate([products @ parts for _, products in _products(self._V)]).reshape(m, r, r)
+            parts = (np.tril(lower) + np.tril(lower, -1).T).reshape(rho, r, rho, r).transpose(0, 2, 1, 3)
+            k, l = np.indices((rho, rho)).reshape(2, -1)
+            parts = parts.reshape(rho * rho, r * r)
+            Q = np.concatenate([products @ parts for _, products in _products(self._V, k, l)]).reshape(m, r, r)
             if self._flat_gain:
                 Q = self._flat_gain * self._T + self._T @ Q @ self._T.transpose(0, 2, 1)
                 Q = 0.5 * (Q + Q.transpose(0, 2, 1))
@@ -500,12 +519,12 @@ class TaskSolver(Solver):
         return self._blocks
 
 
-def _products(V: Array) -> Iterator[tuple[slice, Array]]:
-    """v_ik v_il (tasks × ρ²) of as many tasks as are held at once, and which these are."""
-    step = max(1, _WEIGHTED_AT_ONCE // V.shape[1] ** 2)
+def _products(V: Array, k: NDArray[np.int64], l: NDArray[np.int64]) -> Iterator[tuple[slice, Array]]:
+    """v_ik v_il (tasks × pairs) of as many tasks as are held at once, and which these are."""
+    step = max(1, _WEIGHTED_AT_ONCE // len(k))
     for first in range(0, len(V), step):
         part = V[first : first + step]
-        yield slice(first, first + step), (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
+        yield slice(first, first + step), part[:, k] * part[:, l]
 
 
 class Independent(BaseCoupling):

@@ -39,6 +39,8 @@ _STALLED = 1e-3
 #: steps of the coupling between two passes, once the labels have settled and before
 _COUPLING_STEPS = 8
 _EARLY_STEPS = 2
+#: where no label changes any more, a spiked Ω takes so many times the steps, and ends at so many times the tolerance
+_ROUGH = 10
 
 
 @dataclass
@@ -293,8 +295,11 @@ class BatchLabels:
         fit.W = fit.solver.models(fit.b)
         self.point.value = criterion.value_of_models(fit)
         steady = changed <= FEW_CHANGES * self.n_rows
-        self.steps = (_COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS), self.effort.tol
-        self.least = self.effort.tol * (_STALLED if criterion.exchanges and not steady else 1.0)
+        tol, most = self.effort.tol, _COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS
+        if changed == 0 and self.problem.coupling.rank is not None:  # Ω alone is left to learn, an approximation
+            tol, most = _ROUGH * tol, _ROUGH * most
+        self.steps = most, tol
+        self.least = tol * (_STALLED if criterion.exchanges and not steady else 1.0)
         return changed > 0
 
     def once_more(self, before: float) -> bool:

@@ -251,20 +251,14 @@ def _restarts_under_shared_features(
     return best
 
 
-def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """Rows free to move from a solution with bounded sizes; those of the tasks alone likewise."""
+def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Point:
+    """Where rows end that are free to move from a solution with bounded sizes."""
     problem = outcome.problem
     # the search has decided which clusters a task has
     free = problem.with_bounds(free_bounds(np.diff(problem.offsets), problem.bounds.present))
     begun = free.continued(outcome.point, outcome.point.Z)
-    begun.history, begun.n_iter = list(outcome.point.history), outcome.point.n_iter
-    point = free.descend(begun, rng, options.effort("released from balance"))
-    single = point
-    if problem.coupling.learns:
-        alone = free.alone()
-        begun = alone.continued(outcome.single, alone.uncoupled())
-        single = alone.descend(begun, rng, options.effort("single tasks released", learn=False))
-    return _with_points(outcome, free, point, single)
+    point: Point = free.descend(begun, rng, options.effort("released from balance"))
+    return point
 
 
 def uncoupled(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
