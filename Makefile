@@ -9,6 +9,9 @@ LOWEST_STAMP := $(LOWEST)/.installed
 TABLES := .venv-tables
 TABLES_STAMP := $(TABLES)/.installed
 
+# two workers with half of the files each: what a file has made ready once serves all of its tests
+TWO := -n 2 --dist worksteal
+
 WORKFLOWS := $(wildcard .github/workflows/*.yml)
 
 .PHONY: help demo quick test test-lowest fuzz kill messages coverage mutation lint reproduce bench bench-tables learn-judge bench-quick docs clean
@@ -47,10 +50,10 @@ demo: $(DEMO_STAMP)
 	$(BIN)/python -m mtclust demo --out demo-output
 
 quick: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n 2 -q -m quick tests
+	$(BIN)/python -m pytest $(TWO) -q -m quick tests
 
 test: $(DEV_STAMP)
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest $(TWO) -q
 
 $(LOWEST_STAMP): pyproject.toml tools/lowest_versions.py
 	$(PYTHON) -m venv $(LOWEST)
@@ -60,7 +63,7 @@ $(LOWEST_STAMP): pyproject.toml tools/lowest_versions.py
 
 # the oldest versions we support, on the oldest Python: PYTHON=python3.11
 test-lowest: $(LOWEST_STAMP)
-	$(LOWEST)/bin/python -m pytest -n 2 -q
+	$(LOWEST)/bin/python -m pytest $(TWO) -q
 
 fuzz: $(DEV_STAMP)
 	MTCLUST_FUZZ=$${MTCLUST_FUZZ:-165000} $(BIN)/python -m pytest tests/properties -n 2 -q -o faulthandler_timeout=0

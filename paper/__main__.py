@@ -10,9 +10,7 @@ from typing import Any
 
 from mtclust.app.cli import run_command
 from mtclust.exceptions import CommandError
-
-#: in the order of the paper
-EXPERIMENTS = ("pendigits", "balance", "complexity", "newsgroups", "sentiment", "transfer")
+from paper.experiments import EXPERIMENTS, load_experiment
 
 _EXAMPLES = """\
 examples:
@@ -33,12 +31,8 @@ def add_parser(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "experiment",
-        choices=(*EXPERIMENTS, "all"),
-        metavar="EXPERIMENT",
-        help=", ".join(EXPERIMENTS) + " or all",
-    )
+    known = ", ".join(EXPERIMENTS)
+    parser.add_argument("experiment", choices=(*EXPERIMENTS, "all"), metavar="EXPERIMENT", help=f"{known} or all")
     parser.add_argument("--repeats", type=int, metavar="N", help="draws of the data (default: the experiment's own)")
     parser.add_argument("--quick", action="store_true", help="one tiny draw, few methods: to see that it works")
     protocols = parser.add_mutually_exclusive_group()
@@ -63,29 +57,23 @@ def run(options: argparse.Namespace) -> None:
     for name, value in (("--repeats", options.repeats), ("--jobs", options.jobs)):
         if value is not None and value < 1:
             raise CommandError(f"{name} must be at least 1; got {value}.")
-    from paper.experiments import load_experiment
     from paper.experiments.driver import run_experiment, write_report
 
     out = options.out or Path("results") / ("quick" if options.quick else "reproduce")
     names = EXPERIMENTS if options.experiment == "all" else (options.experiment,)
+    pictures = {}
     for name in names:
         experiment = load_experiment(name)
         if options.page_only:
-            write_report(experiment, out / name)
+            pictures[name] = write_report(experiment, out / name)
         else:
-            run_experiment(
-                experiment,
-                out,
-                repeats=options.repeats,
-                quick=options.quick,
-                protocol=options.protocol,
-                n_jobs=options.jobs,
-            )
+            how = {"quick": options.quick, "protocol": options.protocol, "n_jobs": options.jobs}
+            pictures[name] = run_experiment(experiment, out, repeats=options.repeats, **how)
         print(f"{name}: {out / name / 'page.md'}")
     if options.experiment == "all":
         from paper.experiments.claims import write_claims
 
-        print(f"claims: {write_claims(out, quick=options.quick)}")
+        print(f"claims: {write_claims(out, pictures, quick=options.quick)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

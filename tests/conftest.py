@@ -19,7 +19,7 @@ QUICK = (
     "choose/test_choice.py", "choose/test_coupling_decision.py", "choose/test_judge.py",
     "cutting_plane/test_certificate.py", "cutting_plane/test_mixtures.py",
     "cutting_plane/test_relaxation.py",
-    "primal/test_primal_labelling.py", "primal/test_primal_moments.py", "primal/test_primal_polish.py",
+    "primal/test_primal_labelling.py", "primal/test_primal_moments.py", "primal/test_primal_descent.py",
     "primal/test_primal_predictability.py", "primal/test_primal_systems.py",
     "properties/test_property_core.py",
 )  # fmt: skip

@@ -25,6 +25,8 @@ ATTRIBUTES = {
 }  # fmt: skip
 COUPLING = {DMTRC: {"task_covariance_", "task_correlation_"}, DMTFC: {"feature_covariance_"}, DSTC: set()}
 
+FITTED = {}
+
 
 @dataclass(frozen=True)
 class Form:
@@ -43,6 +45,12 @@ class Form:
 
     def fitted(self, method=DMTRC, n_clusters=3, **changes):
         return self.model(method, n_clusters, **changes).fit(self.rows, tasks=self.tasks)
+
+    def once(self, method=DMTRC):
+        """The fit without changes, made once for all tests that only look at it."""
+        if (self.name, method) not in FITTED:
+            FITTED[self.name, method] = self.fitted(method)
+        return FITTED[self.name, method]
 
 
 def wide(rows):
@@ -77,7 +85,7 @@ def form(request, monkeypatch):
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 def test_attributes_and_what_they_hold(form, method):
-    model = form.fitted(method)
+    model = form.once(method)
     promised = ATTRIBUTES | COUPLING[method]
     own = {name for name in set(dir(model)) - set(dir(method)) if name.endswith("_")}
     assert own == promised
@@ -96,7 +104,7 @@ def test_attributes_and_what_they_hold(form, method):
 
 
 def test_clusters_are_numbered_by_their_sizes(form):
-    model = form.fitted()
+    model = form.once()
     assert np.all(np.diff(model.cluster_sizes_.sum(axis=0)) <= 0)
 
 
@@ -172,7 +180,7 @@ def test_coupling_that_the_tasks_contradict_is_refused_with_a_warning(form, monk
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 def test_predict_agrees_with_the_labels_and_knows_its_tasks(form, method):
-    model = form.fitted(method)
+    model = form.once(method)
     rows = np.asarray(DATA) if form.name != "text" else form.rows
     assert np.mean(model.predict(rows, tasks=TASKS) == np.asarray(model.labels_)) > 0.95
     with pytest.raises(ValueError, match="not in fit"):
@@ -181,7 +189,7 @@ def test_predict_agrees_with_the_labels_and_knows_its_tasks(form, method):
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 def test_a_new_task_is_clustered_like_the_known_ones(form, method):
-    model = form.fitted(method)
+    model = form.once(method)
     rows = DATA[TASKS == 1] + 0.5
     new = model.fit_task(wide(rows) if form.name == "text" else rows)
     assert adjusted_rand_score(CLASSES[TASKS == 1], new.labels_) > 0.9
@@ -193,7 +201,7 @@ def test_a_new_task_is_clustered_like_the_known_ones(form, method):
 def test_a_saved_model_predicts_and_clusters_new_tasks_as_before(form, method, tmp_path):
     if form.name == "dask":
         pytest.skip("labels that lie elsewhere are not saved")
-    model = form.fitted(method)
+    model = form.once(method)
     model.save(tmp_path / "model")
     loaded = mtclust.load(tmp_path / "model")
     rows = form.rows[:9]

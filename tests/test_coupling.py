@@ -4,8 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from mtclust import DMTRC
-from mtclust.core.coupling import COUPLINGS, Relationship, gain_matrix, trace_one_root
+from mtclust.core.coupling import COUPLINGS, Relationship, gain_matrix, objective, trace_one_root
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
 from mtclust.search.descent import Accelerator, coupling_steps
@@ -148,34 +147,15 @@ def test_both_factorisations_answer_alike(method, lambda1, smallest):
     if smallest is not None:
         values[0] = smallest
     Z = (vectors * (values / values.sum())) @ vectors.T
-    kind = COUPLINGS[method]
-    rows, columns = (kind(kernel, offsets, np.array(lambda1), 0.1, part).condition(Z) for part in (None, table))
-    alpha, change = rows.alpha(codes), rng.normal(size=(18, 3))
-    assert columns.objective(codes) == pytest.approx(rows.objective(codes), rel=1e-10)
-    pairs = [
-        (rows.alpha(codes), columns.alpha(codes)),
-        (rows.diagonal(), columns.diagonal()),
-        (rows.closed_form(codes), columns.closed_form(codes)),
-        (rows.predictors(codes), columns.predictors(codes)),
-        (rows.alpha_after(alpha, 1, change), columns.alpha_after(alpha, 1, change)),
-    ]
-    for task in range(3):
-        pairs.append((rows.block(task), columns.block(task)))
-        pairs.append((rows.linear_term(task, codes), columns.linear_term(task, codes)))
-        pairs.append((rows.linear_term(task, codes, alpha), columns.linear_term(task, codes, alpha)))
+    rows = COUPLINGS[method](kernel, offsets, np.array(lambda1), 0.1).condition(Z)
+    Phi = table.reshape(3, 18, -1)
+    coupling = COUPLINGS[method](Phi.transpose(0, 2, 1) @ Phi / 9, offsets, np.array(lambda1), 0.1)
+    columns, b = coupling.condition(Z), Phi.transpose(0, 2, 1) @ codes.reshape(3, 18, 3) / 9
+    W, Q = columns.models(b), columns.blocks()
+    assert objective(b, W) == pytest.approx(rows.objective(codes), rel=1e-10)
+    pairs = [(rows.alpha(codes), (codes - (Phi @ W).reshape(54, 3)) / 9)]
+    pairs += [(rows.block(i), (np.eye(18) - Phi[i] @ Q[i] @ Phi[i].T / 9) / 9) for i in range(3)]
+    if method == "relationship":
+        pairs.append((rows.closed_form(codes), coupling.closed_form(W)))
     for one, other in pairs:
         np.testing.assert_allclose(other, one, atol=1e-7 * max(1.0, np.abs(one).max()))
-    if method == "relationship":
-        np.testing.assert_allclose(columns.M, rows.M, atol=1e-9)
-
-
-def test_fits_find_the_same_with_either_factorisation(monkeypatch):
-    X, _, tasks = gaussian_tasks(rows=90)
-    settings = {"kernel": "linear", "sizes": "balanced", "n_init": 2, "random_state": 0}
-    found = []
-    for least in (0, 10**6):
-        monkeypatch.setattr("mtclust.search.problem._FACTORISED", least)
-        found.append(DMTRC(3, **settings).fit(X, tasks=tasks))
-    np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
-    assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-9)
-    np.testing.assert_allclose(found[0].task_covariance_, found[1].task_covariance_, atol=1e-6)

@@ -154,6 +154,12 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
     "option by number": (
         fit(DMTRC, solver_options={"n_seeds": 0}), ValueError, ["solver_options['n_seeds']=0", "whole number >= 1"],
     ),
+    "True for a number of starts": (
+        fit(DMTRC, solver_options={"n_seeds": True}), ValueError, ["['n_seeds']=True", "whole number >= 1"],
+    ),
+    "True for a number of cuts": (
+        fit(solver="cutting-plane", solver_options={"max_cuts": True}), ValueError, ["=True", "whole number"],
+    ),
     "form": (fit(solver_options={"form": "both"}), ValueError, ["form", "'both'", "allowed are ['auto', 'dual'"]),
     "primal kernel": (
         fit(X=X @ X.T, kernel="precomputed", solver_options={"form": "primal"}), ValueError,
@@ -217,12 +223,16 @@ def test_message_names_the_argument_what_was_given_what_is_allowed_and_the_way_o
         ("n_clusters", 0), ("n_clusters", 2.5), ("kernel", "cosine"), ("width", -1.0), ("lambda1", -1.0),
         ("lambda2", 0.0), ("solver", "simplex"), ("solver_options", 3), ("n_components", 0), ("fit_intercept", "yes"),
         ("n_init", 0), ("task_column", 1.5), ("random_state", "x"), ("n_jobs", 0.5),
+        # True is no number
+        *((name, True) for name in ("n_clusters", "n_init", "max_iter", "n_components", "n_jobs", "tol", "lambda1")),
+        ("coupling", True),
     ],
 )  # fmt: skip
 def test_arguments_out_of_range_are_named_with_their_range_and_what_was_given(method, argument, value):
     if argument not in method().get_params():
         pytest.skip(f"{method.__name__} has no {argument}")
-    with pytest.raises(ValueError, match=rf"The {argument!r} parameter of {method.__name__} must be .* Got .* instead"):
+    said = rf"The {argument!r} parameter of {method.__name__} must (not )?be .* Got .* instead"
+    with pytest.raises(ValueError, match=said):
         method(**{"n_clusters": 3, argument: value}).fit(X, tasks=TASKS)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-QUICK = ("plot_helps_and_hurts.py", "plot_new_task.py", "plot_text_by_domain.py")
+QUICK = ("plot_new_task.py", "plot_text_by_domain.py")
 
 
 @pytest.mark.parametrize("script", QUICK)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mtclust import DMTFC, DMTRC, DSTC
+from mtclust import DMTRC
 from mtclust.core.criterion import random_labels
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes, parse_sizes
@@ -76,25 +76,6 @@ def test_single_tasks_find_the_global_optimum_of_tiny_problems(n_clusters):
     result = solve(problem.alone(), SearchOptions(), np.random.default_rng(0))
     optimum = min(result.point.fit.at.objective(label_codes(labels, n_clusters)) for labels in all_labellings(problem))
     assert result.point.value == pytest.approx(optimum, rel=1e-9)
-
-
-@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_history_never_rises_and_ends_at_the_objective(method, kernel):
-    X, _, tasks = gaussian_tasks(spread=1.5, seed=3)
-    model = method(3, kernel=kernel, sizes=0.3, random_state=0).fit(X, tasks=tasks)
-    values = [entry["objective"] for entry in model.history_]
-    assert np.all(np.diff(values) <= 1e-12 * values[0])
-    assert values[-1] == pytest.approx(model.objective_, rel=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [DMTRC, DMTFC])
-def test_labels_do_not_depend_on_the_number_of_jobs(method):
-    X, _, tasks = gaussian_tasks(spread=1.5, seed=4)
-    one, two = (method(3, random_state=7, n_jobs=jobs).fit(X, tasks=tasks) for jobs in (1, 2))
-    np.testing.assert_array_equal(one.labels_, two.labels_)
-    assert one.objective_ == two.objective_
 
 
 @pytest.mark.parametrize("n_others", [3, 1])

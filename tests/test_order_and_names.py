@@ -54,18 +54,10 @@ def _changed(X, tasks, seed=1):
     """The same data in other words: rows, tasks, the rows of the input that these are, and parameters."""
     rng, same, (n, d) = np.random.default_rng(seed), np.arange(len(X)), X.shape
     rows, columns, names = rng.permutation(n), rng.permutation(d), rng.permutation(tasks.max() + 1)[tasks]
-    by_task = np.argsort(-tasks, kind="stable")
-    frame = pd.DataFrame(X, columns=[f"column {j}" for j in range(d)])
     return {
-        "rows": (X[rows], tasks[rows], rows, {}),
-        "columns": (X[:, columns], tasks, same, {}),
-        "tasks": (X[by_task], tasks[by_task], by_task, {}),
-        "names": (X, np.array([f"task {name}" for name in names]), same, {}),
-        "all of these": (X[rows][:, columns], names[rows], rows, {}),
+        "rows, columns, tasks, names": (X[rows][:, columns], np.array([f"task {k}" for k in names[rows]]), rows, {}),
         "sparse": (sp.csr_matrix(X), tasks, same, {}),
         "float32": (X.astype(np.float32), tasks, same, {}),
-        "pandas": (frame, tasks, same, {}),
-        "polars": (pl.from_pandas(frame), tasks, same, {}),
         "seed": (X, tasks, same, {"random_state": 7}),
         "threads": (X, tasks, same, {"n_jobs": 2}),
     }
@@ -106,7 +98,7 @@ def test_scores_are_of_the_labels_that_are_given_back():
 
 
 @pytest.mark.filterwarnings("ignore::mtclust.exceptions.SmallTaskWarning")
-@pytest.mark.parametrize("tasks", [100, 101, 120])
+@pytest.mark.parametrize("tasks", [100, 101])
 def test_one_more_small_task_changes_no_frame(tasks):
     rng = np.random.default_rng(0)
     ids = np.r_[np.zeros(500, int), np.repeat(np.arange(1, tasks), 5)]

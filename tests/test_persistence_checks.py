@@ -100,12 +100,23 @@ def test_arrays_with_other_types_shapes_or_values_are_refused_or_change_nothing_
 
 
 def fit(**values):
-    return lambda manifest: manifest["fitted"].update(values)
+    return lambda manifest: manifest["model"]["fitted"].update(values)
 
 
-def state(**values):
-    """Fields of the state, with __ for the dots of their names."""
-    return lambda manifest: manifest["state"].update({name.replace("__", "."): v for name, v in values.items()})
+def state(value, *names):
+    """Another value in the place of ``decision``, ``kept`` or one of their fields."""
+
+    def change(manifest):
+        place = manifest["model"]
+        for name in names[:-1]:
+            place = place[name]["fields"]
+        place[names[-1]] = value
+
+    return change
+
+
+def parameters(**values):
+    return lambda manifest: manifest["model"]["parameters"].update(values)
 
 
 def objects(*items):
@@ -116,7 +127,7 @@ def selected(key, value):
     """Another entry of ``selection_``."""
 
     def change(manifest):
-        items = manifest["fitted"]["selection_"]["items"]
+        items = manifest["model"]["fitted"]["selection_"]["items"]
         items[:] = [*([name, item] for name, item in items if name != key), [key, value]]
 
     return change
@@ -129,29 +140,28 @@ REFUSED = {
     "task missing": ("alone", fit(tasks_=objects("a", None, "b")), "no task ids"),
     "no clusters": ("alone", fit(n_clusters_=0), "n_clusters_ is 0"),
     "clusters in words": ("alone", fit(n_clusters_="3"), "n_clusters_ is '3'"),
-    "objective in words": ("alone", fit(objective_="low"), "objective_ is 'low', not a number"),
+    "objective in words": ("alone", fit(objective_="low"), "objective_ is 'low', which is no"),
     "converged in words": ("alone", fit(converged_="yes"), "converged_ is 'yes'"),
     "history in words": ("alone", fit(history_=["a"]), "history_ is"),
     "groups in words": ("alone", fit(task_groups_=["a"]), "task_groups_ is"),
-    "no decision": ("alone", state(decision=5), "decision is of unknown class 5"),
-    "temperature of nothing": ("alone", state(decision__temperature=0.0), "decision.temperature is 0"),
+    "no decision": ("alone", state(5, "decision"), "decision is a int in the place of"),
+    "temperature of nothing": ("alone", state(0.0, "decision", "temperature"), "decision.temperature is 0"),
     "probabilities in words": ("alone", fit(probabilities_="high"), "probabilities_ is a str"),
     "outliers of other rows": (
-        "alone", lambda m: m["fitted"].update(outlier_scores_=m["fitted"]["probabilities_"]),
+        "alone", lambda m: fit(outlier_scores_=m["model"]["fitted"]["probabilities_"])(m),
         "outlier_scores_ has the shape",
     ),
-    "unknown kernel": ("alone", state(decision__kernel__kind="cosine"), "decision.kernel.kind is 'cosine'"),
-    "no width": ("kernel", state(decision__kernel__sigma=-1.0), "decision.kernel.sigma is -1.0"),
-    "no rows to decide by": ("kernel", state(decision__rows=None), "decision has no rows"),
-    "no rows": ("kernel", state(kept__rows=None), "it has no rows"),
-    "nothing kept": ("alone", state(kept=None), "kept is of unknown class None"),
+    "unknown kernel": ("alone", state("cosine", "decision", "kernel", "kind"), "decision.kernel.kind is 'cosine'"),
+    "no width": ("kernel", state(-1.0, "decision", "kernel", "sigma"), "decision.kernel.sigma is -1.0"),
+    "no rows to decide by": ("kernel", state(None, "decision", "rows"), "decision has no rows"),
+    "no rows": ("kernel", state(None, "kept", "rows"), "it has no rows"),
+    "nothing kept": ("alone", state(None, "kept"), "no state for new tasks but a NoneType"),
     "another thing kept": (
-        "alone", lambda m: m["state"].update({k.replace("decision", "kept"): v for k, v in m["state"].items()}),
-        "unknown fields",
+        "alone", lambda m: state(m["model"]["decision"], "kept")(m), "no state for new tasks but a DecisionModel",
     ),
-    "unknown method": ("features", state(kept__method="magic"), "kept.method is 'magic'"),
-    "movable in words": ("features", state(kept__bounds__movable="no"), "kept.bounds.movable is 'no'"),
-    "sizes of tasks": ("features", state(kept__moments__sizes=ARRAY), "sizes has the shape"),
+    "unknown method": ("features", state("magic", "kept", "method"), "kept.method is 'magic'"),
+    "movable in words": ("features", state("no", "kept", "bounds", "movable"), "kept.bounds.movable is 'no'"),
+    "sizes of tasks": ("features", state(ARRAY, "kept", "moments", "sizes"), "sizes has the shape"),
     "fewer rows": ("features", fit(labels_=objects()), "labels_ is an array of object"),
     "scores in words": (
         "alone", selected("candidates", [{"type": "dict", "items": TRIED}]), "score is 'best'",
@@ -160,15 +170,15 @@ REFUSED = {
     "a reason that is none": ("alone", selected("reason", 5), "selection_.reason is 5"),
     "an unknown choice": ("alone", selected("magic", 5), "has no fields"),
     "names of other columns": ("alone", fit(feature_names_in_=objects("a")), "feature_names_in_ are not the names"),
-    "no landmarks": ("Nyström", state(kept__features__landmarks=None), "it has no landmarks"),
-    "half aligned": ("aligned", state(kept__means=None), "aligned by half of what that takes"),
-    "means off sparse rows": ("sparse", state(kept__centred_rows=True), "rows are sparse but have their means"),
-    "rounds without end": ("linear", lambda m: m["parameters"].update(max_iter=1e308), "max_iter"),
-    "sizes in words": ("alone", lambda m: m["parameters"].update(sizes="even"), "sizes='even' is not known"),
+    "no landmarks": ("Nyström", state(None, "kept", "features", "landmarks"), "it has no landmarks"),
+    "half aligned": ("aligned", state(None, "kept", "means"), "aligned by half of what that takes"),
+    "means off sparse rows": ("sparse", state(True, "kept", "centred_rows"), "rows are sparse but have their means"),
+    "rounds without end": ("linear", parameters(max_iter=1e308), "max_iter"),
+    "sizes in words": ("alone", parameters(sizes="even"), "sizes='even' is not known"),
     "clusters of other tasks": (
-        "alone", lambda m: m["parameters"].update(n_clusters={"type": "dict", "items": [["a", 3]]}), "n_clusters",
+        "alone", parameters(n_clusters={"type": "dict", "items": [["a", 3]]}), "n_clusters",
     ),
-    "options in words": ("alone", lambda m: m["parameters"].update(solver_options="x"), "solver_options"),
+    "options in words": ("alone", parameters(solver_options="x"), "solver_options"),
 }  # fmt: skip
 
 
@@ -241,7 +251,7 @@ def test_keys_made_to_collide_are_refused(where, tmp_path):
         if where == "extra":
             manifest["extra"] = {"type": "dict", "items": [[i, 0] for i in colliding]}
         else:
-            manifest["fitted"]["tasks_"] = objects(*colliding)
+            manifest["model"]["fitted"]["tasks_"] = objects(*colliding)
 
     rewrite_manifest(path, change)
     with pytest.raises(ModelFileError, match=r"30000 keys of a dictionary with the same hash"):
@@ -252,7 +262,7 @@ def test_keys_made_to_collide_are_refused(where, tmp_path):
 def test_a_range_of_clusters_without_end_is_no_work(candidates, tmp_path):
     path = fitted("alone", tmp_path)
     wanted = {"type": "range", "range": [candidates.start, candidates.stop, candidates.step]}
-    rewrite_manifest(path, lambda manifest: manifest["parameters"].update(n_clusters=wanted))
+    rewrite_manifest(path, parameters(n_clusters=wanted))
     model = mtclust.load(path)
     assert model.predict(X, tasks=TASKS).shape == (36,)
     model.set_params(sizes="balanced")

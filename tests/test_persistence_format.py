@@ -174,14 +174,14 @@ def test_a_newer_format_is_named_with_the_version_that_wrote_it(saved, tmp_path)
     def newer(manifest):
         manifest.update(version=5, mtclust="9.9")
 
-    with pytest.raises(ModelFileError, match=r"saved by mtclust 9.9 in format 5; this is mtclust .* formats up to 4"):
+    with pytest.raises(ModelFileError, match=r"saved by mtclust 9.9 in format 5; this is mtclust .* formats 2 to 4"):
         load_bytes(rewritten(saved, newer), tmp_path)
     with pytest.raises(ModelFileError, match="is not a model saved by mtclust"):
         load_bytes(rewritten(saved, lambda manifest: manifest.update(format="other")), tmp_path)
 
 
 def test_a_file_of_the_first_format_must_be_fitted_again(saved, tmp_path):
-    with pytest.raises(ModelFileError, match=r"saved by an earlier version of mtclust.*; fit the model again"):
+    with pytest.raises(ModelFileError, match=r"saved by mtclust 0.1.0 in format 1.*, or fit the model again"):
         load_bytes(rewritten(saved, lambda manifest: manifest.update(version=1, mtclust="0.1.0")), tmp_path)
 
 
@@ -209,7 +209,8 @@ def put(value, *keys):
     return change
 
 
-LABELS = "arrays/labels_.npy"
+LABELS, KEPT = "arrays/labels_.npy", ("model", "kept")
+STATE = (*KEPT, "fields")
 HOSTILE = {
     "pickled array": (None, {LABELS: npy(np.array([_Explosive()], dtype=object))}, "array of object"),
     "array larger than its bytes": (None, {LABELS: npy(np.zeros(3), "(9,)")}, "bytes for an array"),
@@ -217,23 +218,23 @@ HOSTILE = {
     "negative shape": (None, {LABELS: npy(np.zeros(30), "(-3,)")}, "bytes for an array"),
     "structured array": (None, {LABELS: npy(np.zeros(3, "i4,f8"))}, "is an array of"),
     "other content": (None, {LABELS: npy(np.zeros(3))}, "labels_ is an array of float64"),
-    "unknown class": (put("Popen", "class"), None, "model of unknown class 'Popen'"),
-    "no model": (put({"type": "dict", "items": []}, "class"), None, "unhashable"),
-    "unknown parameter": (put(1, "parameters", "shell"), None, "shell"),
-    "method replaced": (put(1, "fitted", "predict"), None, "'predict' is no attribute of a fitted DSTC"),
-    "private method replaced": (put(1, "fitted", "_solve"), None, "'_solve' is no attribute"),
-    "class replaced": (put(1, "fitted", "__class__"), None, "'__class__' is no attribute"),
-    "state replaced": (put("Stability", "state", "kept"), None, "its Stability has unknown fields"),
-    "state of an unknown class": (put("Popen", "state", "kept"), None, "its kept is of unknown class 'Popen'"),
-    "model replaced": (put(1, "state", "decision"), None, "its decision is of unknown class 1"),
-    "unknown field": (put(1, "state", "decision.x"), None, r"its DecisionModel has unknown fields \['x'\]"),
+    "unknown class": (put("Popen", "model", "class"), None, "model of unknown class 'Popen'"),
+    "no model": (put({"type": "dict", "items": []}, "model", "class"), None, "unhashable"),
+    "unknown parameter": (put(1, "model", "parameters", "shell"), None, "shell"),
+    "method replaced": (put(1, "model", "fitted", "predict"), None, "'predict' is no attribute of a fitted DSTC"),
+    "private method replaced": (put(1, "model", "fitted", "_solve"), None, "'_solve' is no attribute"),
+    "class replaced": (put(1, "model", "fitted", "__class__"), None, "'__class__' is no attribute"),
+    "state replaced": (put("Stability", *KEPT, "name"), None, "unexpected keyword"),
+    "state of an unknown class": (put("Popen", *KEPT, "name"), None, "a record of unknown class 'Popen'"),
+    "model replaced": (put(1, "model", "decision"), None, "decision is a int in the place of"),
+    "unknown field": (put(1, "model", "decision", "fields", "x"), None, "unexpected keyword argument 'x'"),
     "unknown type": (put({"type": "call", "name": "os.system"}, "extra"), None, "unknown type 'call'"),
     "no type": (put({"x": 1}, "extra"), None, "'type' is missing"),
     "object number": (put({"type": "number", "dtype": "O", "hex": "00" * 8}, "extra"), None, "number of type object"),
     "unhashable key": (put({"type": "dict", "items": [[[], 1]]}, "extra"), None, "unhashable"),
     "missing array": (put({"type": "array", "name": "arrays/999.npy"}, "extra"), None, "arrays/999.npy' is missing"),
     "manifest as array": (put({"type": "array", "name": "model.json"}, "extra"), None, "'model.json' is missing"),
-    "wrong clusters": (put(2, "fitted", "n_clusters_"), None, "labels_ holds values outside of 0 to 1"),
+    "wrong clusters": (put(2, "model", "fitted", "n_clusters_"), None, "labels_ holds values outside of 0 to 1"),
     "no array": (
         put({"type": "csr", "container": "csr_array", "shape": [1, 1], "data": 5, "indices": 5, "indptr": 5}, "extra"),
         None, "not made of arrays",
@@ -241,16 +242,16 @@ HOSTILE = {
     "objects that are too few": (
         put({"type": "objects", "shape": [2], "items": [1]}, "extra"), None, r"shape \[2\] with 1 items",
     ),
-    "tasks that overlap": (put(array("kept.labels"), "state", "kept.offsets"), None, "rows are not those of 1 tasks"),
+    "tasks that overlap": (put(array("kept.labels"), *STATE, "offsets"), None, "rows are not those of 1 tasks"),
     "labels of other clusters": (
-        put(array("kept.offsets"), "state", "kept.labels"), None, "kept.labels (has the shape|holds values)",
+        put(array("kept.offsets"), *STATE, "labels"), None, "kept.labels (has the shape|holds values)",
     ),
     "sizes of other clusters": (
-        put(array("kept.labels"), "state", "kept.bounds.lower"), None, "kept.bounds.lower has the shape",
+        put(array("kept.labels"), *STATE, "bounds", "fields", "lower"), None, "kept.bounds.lower has the shape",
     ),
-    "rows that are too few": (put(array("cluster_sizes_"), "state", "kept.rows"), None, "rows is an array of int64"),
-    "lost attribute": (lambda manifest: manifest["fitted"].pop("labels_"), None, "labels_ is missing"),
-    "lost state": (lambda manifest: manifest["state"].pop("kept.labels"), None, "labels"),
+    "rows that are too few": (put(array("cluster_sizes_"), *STATE, "rows"), None, "rows is an array of int64"),
+    "lost attribute": (lambda manifest: manifest["model"]["fitted"].pop("labels_"), None, "labels_ is missing"),
+    "lost state": (lambda manifest: manifest["model"]["kept"]["fields"].pop("labels"), None, "labels"),
 }  # fmt: skip
 
 

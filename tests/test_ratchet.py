@@ -16,15 +16,15 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 23_113,
+    "lines": 22_396,
     "files": 106,
     "modules at the root": 8,
     "modules below 45 lines": 1,
-    "numeric constants": 329,
-    "numeric constants in files of a default fit": 146,
+    "numeric constants": 315,
+    "numeric constants in files of a default fit": 144,
     "files of a small dense fit": 33,
-    "functions of a small dense fit": 332,
-    "calls of a small dense fit": 5_953,
+    "functions of a small dense fit": 331,
+    "calls of a small dense fit": 5_084,
     "parameters annotated estimator: Any": 0,
 }
 

@@ -28,7 +28,7 @@ def not_for_clusterers(estimator):
 
 
 @parametrize_with_checks(
-    [DMTRC(), DMTFC(), DSTC(), DMTRC(kernel="linear"), DMTFC(kernel="linear")],
+    [DMTRC(), DMTFC(kernel="linear"), DSTC()],
     expected_failed_checks=not_for_clusterers,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -19,7 +19,7 @@ from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.metrics import macro_nmi
 from mtclust.nuisance import NuisanceRemover, remove_nuisance
-from mtclust.text import TaskTfidf, fit_weights, kept_terms, log_length
+from mtclust.text import TaskTfidf, log_length
 from paper.datasets import fetch_sentiment_tasks
 
 N, D = 60, 25
@@ -359,8 +359,7 @@ def shared_direction_and_length(kernel, length, tasks):
 def test_reviews_share_length_until_it_is_removed(data_home):
     reviews = fetch_sentiment_tasks(0.1, 0, weighting="counts")
     length, tasks = log_length(reviews.data), reviews.tasks
-    counts = reviews.data[:, kept_terms(reviews.data, 1, 0.3, tasks)]
-    X = fit_weights(counts, sublinear_tf=True, idf_power=1.0, norm="l2").transform(counts)
+    X = TaskTfidf(max_df=0.3, in_every_task=True).fit_transform(reviews.data, tasks=tasks)
     assert (tasks[:-1] <= tasks[1:]).all()
     left = remove_nuisance(X, length, tasks=tasks)
     assert shared_direction_and_length((X @ X.T).toarray(), length, tasks) > 0.5

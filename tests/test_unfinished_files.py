@@ -1,5 +1,7 @@
 """What is being written has a name that says so, and disturbs neither another writer nor what is there."""
 
+import os
+
 import pytest
 
 from mtclust.app.commands import output
@@ -47,15 +49,15 @@ def test_an_interrupt_between_two_files_lets_the_others_follow(tmp_path, monkeyp
     """Old and new results are not mixed where that can be helped."""
     out = tmp_path / "out"
     out.mkdir()
-    calls, put_in_place = [], output._put_in_place
+    calls, replace = [], os.replace
 
     def interrupted(fresh, target):
         calls.append(target.name)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        put_in_place(fresh, target)
+        replace(fresh, target)
 
-    monkeypatch.setattr(output, "_put_in_place", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
 
     def write():
         with staged_directory(out, overwrite=False) as stage:

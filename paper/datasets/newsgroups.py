@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -48,11 +47,7 @@ _ENCODING = "latin-1"
 _LETTERS = re.compile(r"[a-z]{2,}")
 
 
-def fetch_newsgroups_tasks(
-    fraction: float = 0.05,
-    seed: int = 0,
-    **features: Any,
-) -> TaskData:
+def fetch_newsgroups_tasks(fraction: float = 0.05, seed: int = 0, **features: Any) -> TaskData:
     """The paper's job on 20 Newsgroups: six tasks of three newsgroups each.
 
     ====  =========================================================================
@@ -94,17 +89,17 @@ def fetch_newsgroups_tasks(
     a fraction of a second.
     """
     options = TextOptions(**features)
-    corpus = newsgroup_counts()
+    counts, terms, groups = newsgroup_counts()
     names = tuple(group for task in NEWSGROUP_TASKS for group in task)
     position = {group: number for number, group in enumerate(names)}
-    classes = np.array([position.get(group, -1) for group in corpus.group_names])[corpus.groups]
+    classes = np.array([position.get(group, -1) for group in groups])
 
     used = np.flatnonzero(classes >= 0)
     rows = used[draw_fraction(classes[used], fraction, np.random.default_rng(seed))]
     rows = rows[np.argsort(classes[rows], kind="stable")]
     target = classes[rows].astype(np.int64)
     tasks = target // len(NEWSGROUP_TASKS[0]) + 1
-    data, feature_names = text_features(corpus.counts[rows], corpus.terms, options)
+    data, feature_names = text_features(counts[rows], terms, options)
     return TaskData(
         data=data,
         target=target,
@@ -120,22 +115,11 @@ def fetch_newsgroups_tasks(
     )
 
 
-@dataclass(frozen=True)
-class NewsgroupCounts:
-    """Counts of terms in every message."""
-
-    counts: Any  # CSR, 18846 × terms
-    terms: NDArray[Any]
-    groups: NDArray[np.int64]  # position in group_names of each message's newsgroup
-    group_names: tuple[str, ...]
-
-
 @lru_cache(maxsize=1)
-def newsgroup_counts() -> NewsgroupCounts:
-    """Counts of terms in the whole collection, sorted by newsgroup and number."""
+def newsgroup_counts() -> tuple[Any, NDArray[Any], list[str]]:
+    """Counts of terms in every message, the terms, and the newsgroup of every message, by newsgroup and number."""
     # what scikit-learn's loader may have stored before is not used: it is a pickle, which could execute code
     messages = obtain(_FILES, _parse)
-    group_names, groups = np.unique([group for group, _, _ in messages], return_inverse=True)
     stem = lru_cache(maxsize=None)(porter_stem)
 
     def terms_of(text: str) -> list[str]:
@@ -148,8 +132,7 @@ def newsgroup_counts() -> NewsgroupCounts:
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     # ties in the order of the alphabet
     frequent = np.sort(np.argsort(-frequency, kind="stable")[:VOCABULARY_SIZE])
-    counts, terms = sp.csr_array(counts[:, frequent]), terms[frequent]
-    return NewsgroupCounts(counts, terms, groups.astype(np.int64), tuple(group_names.tolist()))
+    return sp.csr_array(counts[:, frequent]), terms[frequent], [group for group, _, _ in messages]
 
 
 def _parse(path: Path) -> list[tuple[str, int, bytes]]:

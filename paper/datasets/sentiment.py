@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.feature_extraction import DictVectorizer
 
 from mtclust.datasets.digits import TaskData
 from paper.datasets.files import DataFile, check_content, content_hash, draw_fraction, obtain, read_members
@@ -39,19 +40,7 @@ _MAX_BYTES = 500 * 10**6
 Review = tuple[str, str, bytes]
 
 
-@dataclass(frozen=True)
-class _Reviews:
-    counts: Any
-    terms: NDArray[Any]
-    domains: NDArray[np.int64]
-    polarities: NDArray[np.int64]
-
-
-def fetch_sentiment_tasks(
-    fraction: float = 0.1,
-    seed: int = 0,
-    **features: Any,
-) -> TaskData:
+def fetch_sentiment_tasks(fraction: float = 0.1, seed: int = 0, **features: Any) -> TaskData:
     """Product reviews of four kinds (books, dvd, electronics, kitchen), 1000 positive and 1000 negative each.
 
     Parameters
@@ -78,15 +67,13 @@ def fetch_sentiment_tasks(
     of a review.
     """
     options = TextOptions(**features)
-    reviews = _review_counts()
-    cells = reviews.domains * len(POLARITIES) + reviews.polarities
+    counts, terms, cells = _review_counts()
     rows = draw_fraction(cells, fraction, np.random.default_rng(seed))
-    tasks = np.array(DOMAINS)[reviews.domains[rows]]
-    data, feature_names = text_features(reviews.counts[rows], reviews.terms, options)
+    data, feature_names = text_features(counts[rows], terms, options)
     return TaskData(
         data=data,
-        target=reviews.polarities[rows],
-        tasks=tasks,
+        target=cells[rows] % len(POLARITIES),
+        tasks=np.array(DOMAINS)[cells[rows] // len(POLARITIES)],
         target_names=POLARITIES,
         feature_names=feature_names,
         description=(
@@ -98,35 +85,27 @@ def fetch_sentiment_tasks(
 
 
 @lru_cache(maxsize=1)
-def _review_counts() -> _Reviews:
+def _review_counts() -> tuple[Any, NDArray[Any], NDArray[np.int64]]:
+    """Counts of terms in every review, the terms, and domain × polarity of every review as one number."""
     reviews = obtain(_FILES, _parse)
-    column: dict[str, int] = {}
-    columns: list[int] = []
-    values: list[int] = []
-    starts = [0]
-    for _, polarity, line in reviews:
-        # the authors' files are UTF-8; the last token is the label
-        *tokens, label = line.decode().split(" ")
-        if label != f"#label#:{polarity}":
-            raise ValueError(f"a {polarity} review ends with {label!r} in place of its label.")
-        for token in tokens:
-            # a term may hold colons itself
-            term, _, count = token.rpartition(":")
-            columns.append(column.setdefault(term, len(column)))
-            values.append(int(count))
-        starts.append(len(columns))
-    terms = np.array(list(column), dtype=object)
-    order = np.argsort(terms)
-    place = np.empty(len(terms), dtype=np.int32)
-    place[order] = np.arange(len(terms), dtype=np.int32)
-    counts = sp.csr_array(
-        (np.array(values, dtype=np.int64), place[np.array(columns)], np.array(starts, dtype=np.int32)),
-        shape=(len(reviews), len(terms)),
-    )
-    counts.sum_duplicates()
-    domains = np.array([DOMAINS.index(domain) for domain, _, _ in reviews], dtype=np.int64)
-    polarities = np.array([POLARITIES.index(polarity) for _, polarity, _ in reviews], dtype=np.int64)
-    return _Reviews(counts, terms[order], domains, polarities)
+    vectorizer = DictVectorizer(dtype=np.int64)
+    counts = sp.csr_array(vectorizer.fit_transform(_terms_of(polarity, line) for _, polarity, line in reviews))
+    counts.sort_indices()
+    cells = [DOMAINS.index(domain) * len(POLARITIES) + POLARITIES.index(polarity) for domain, polarity, _ in reviews]
+    return counts, vectorizer.get_feature_names_out(), np.array(cells, dtype=np.int64)
+
+
+def _terms_of(polarity: str, line: bytes) -> Counter[str]:
+    # the authors' files are UTF-8; the last token is the label
+    *tokens, label = line.decode().split(" ")
+    if label != f"#label#:{polarity}":
+        raise ValueError(f"a {polarity} review ends with {label!r} in place of its label.")
+    found: Counter[str] = Counter()
+    for token in tokens:
+        # a term may hold colons itself
+        term, _, count = token.rpartition(":")
+        found[term] += int(count)
+    return found
 
 
 def _parse(path: Path) -> list[Review]:
@@ -134,12 +113,6 @@ def _parse(path: Path) -> list[Review]:
     for match, content in read_members(path, _MEMBER, max_bytes=_MAX_BYTES):
         reviews += [(match[1], match[2], line.strip()) for line in content.splitlines() if line.strip()]
     reviews.sort()
-    check_content(
-        content_hash(
-            [part for domain, polarity, line in reviews for part in (domain.encode(), polarity.encode(), line)]
-        ),
-        _CONTENT,
-        "Multi-Domain Sentiment",
-        str(path),
-    )
+    parts = [part for domain, polarity, line in reviews for part in (domain.encode(), polarity.encode(), line)]
+    check_content(content_hash(parts), _CONTENT, "Multi-Domain Sentiment", str(path))
     return reviews

@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paper.experiments.driver import Experiment
 
-#: experiment → the module that has it
-_MODULES = dict.fromkeys(("pendigits", "newsgroups", "sentiment"), "comparison") | {
-    name: name for name in ("balance", "complexity", "transfer")
+#: experiment, in the order of the paper → the module that has it
+EXPERIMENTS = {
+    "pendigits": "comparison",
+    "balance": "balance",
+    "complexity": "complexity",
+    "newsgroups": "comparison",
+    "sentiment": "comparison",
+    "transfer": "transfer",
 }
 
 
@@ -26,5 +31,5 @@ def load_experiment(name: str) -> Experiment:
     >>> load_experiment("balance").repeats
     5
     """
-    experiment: Experiment = importlib.import_module(f"paper.experiments.{_MODULES[name]}").EXPERIMENTS[name]
+    experiment: Experiment = importlib.import_module(f"paper.experiments.{EXPERIMENTS[name]}").EXPERIMENTS[name]
     return experiment

@@ -10,6 +10,7 @@ import numpy as np
 
 from mtclust.datasets import make_gaussian_tasks
 from paper.experiments import figures
+from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import fit_ours
 from paper.experiments.page import Picture, Section
@@ -81,10 +82,7 @@ def execute(cell: Cell) -> Sequence[Outcome]:
     """Run one cell."""
     shape = shape_of(cell.dataset)
     data = make_gaussian_tasks(shape["m"], n_samples=shape["n"], n_features=shape["d"], random_state=cell.draw)
-    options: dict[str, Any] = {"kernel": "linear", "lambda1": LAMBDA, "lambda2": LAMBDA, "sizes": 0.0}
-    options["solver"] = cell.solver
-    if cell.methods[0] == "DMTRC":
-        options["coupling"] = "full"
+    options = {"sizes": 0.0, "solver": cell.solver, **our_options(cell.methods[0], "linear", {"lambda": LAMBDA})}
     if cell.solver == "cutting-plane":
         options["solver_options"] = {"max_cuts": CUTS, "init": "k-means", "zero_tol": 0, **cell.setting}
     return fit_ours(cell.methods[0], data, cell.seed, **options)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from mtclust import __version__
 from mtclust.exceptions import CommandError
@@ -22,8 +22,6 @@ from paper.experiments.table import RunTable, as_frame, key_of, read_rows, repla
 TABLE = "runs.csv"
 #: which commands the directory is of
 MARK = "run.json"
-#: the figures of the page with their captions, for the page of all experiments
-PICTURES = "pictures.json"
 #: the two ways to run an experiment: nothing chosen with labels, or the letter of the paper
 OURS, AS_PRINTED = "ours", "as printed"
 #: draws of the latter, whose grids have thousands of points, if the user gives no number
@@ -57,8 +55,8 @@ def run_experiment(
     quick: bool = False,
     protocol: str = OURS,
     n_jobs: int = 1,
-) -> Path:
-    """Run what is missing, then write the page; returns the directory of the experiment."""
+) -> list[Picture]:
+    """Run what is missing, then write the page; returns the figures on it."""
     directory = out / experiment.name
     usual = min(experiment.repeats, PRINTED_REPEATS) if protocol == AS_PRINTED else experiment.repeats
     wanted = repeats if repeats is not None else (1 if quick else usual)
@@ -72,12 +70,11 @@ def run_experiment(
             raise CommandError(
                 f"the data of {experiment.name} are not at hand: {error} Finished rows are kept in {table.path}."
             ) from error
-    write_report(experiment, directory)
-    return directory
+    return write_report(experiment, directory)
 
 
-def write_report(experiment: Experiment, directory: Path) -> None:
-    """Figures and page from the table as it is; nothing is run."""
+def write_report(experiment: Experiment, directory: Path) -> list[Picture]:
+    """Figures and page from the table as it is; nothing is run. Returns the figures."""
     mark = directory / MARK
     if not mark.exists():
         raise CommandError(f"{directory} holds no results; run python -m paper reproduce {experiment.name} first.")
@@ -91,8 +88,7 @@ def write_report(experiment: Experiment, directory: Path) -> None:
     parts = [state(experiment, directory), experiment.intro, f"{draws_text(frame)} All rows: `{TABLE}`."]
     made_by = [command(experiment.name, repeats, run["quick"], name) for name, repeats in run["repeats"].items()]
     write_page(directory / "page.md", experiment.title, "` and `".join(made_by), "\n\n".join(parts), sections)
-    found = [vars(picture) for section in sections for picture in section.pictures]
-    replace_file(directory / PICTURES, json.dumps(found, indent=1, ensure_ascii=False).encode())
+    return [picture for section in sections for picture in section.pictures]
 
 
 def state(experiment: Experiment, directory: Path) -> str:
@@ -137,13 +133,6 @@ def shown_version(rows: Sequence[dict[str, str]]) -> str:
     return max(versions, key=lambda version: [int(number) for number in re.findall(r"\d+", version)])
 
 
-def read_pictures(out: Path, name: str) -> list[Picture]:
-    """The figures on the page of an experiment, as seen from ``out``."""
-    path = out / name / PICTURES
-    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    return [Picture(**(entry | {"folder": name})) for entry in found]
-
-
 def read_frame(out: Path, name: str) -> Any:
     """The rows of an experiment that a page may show, all of one version; None if it has not been run."""
     path = out / name / TABLE
@@ -168,7 +157,12 @@ def _alone_in(directory: Path) -> Iterator[None]:
     except ImportError:  # not on Windows
         yield
         return
-    with _opened(directory / ".lock") as file:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = (directory / ".lock").open("w")
+    except OSError as error:
+        raise CommandError(f"--out {directory.parent} cannot be written: {cannot_write(error)}") from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -176,14 +170,6 @@ def _alone_in(directory: Path) -> Iterator[None]:
                 f"another command is writing into {directory}; wait for it or choose another --out."
             ) from error
         yield
-
-
-def _opened(lock: Path) -> TextIO:
-    try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        return lock.open("w")
-    except OSError as error:
-        raise CommandError(f"--out {lock.parents[1]} cannot be written: {cannot_write(error)}") from error
 
 
 def _claim(directory: Path, name: str, quick: bool, protocol: str, repeats: int) -> None:

@@ -16,7 +16,6 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from mtclust.datasets import TaskData
 from mtclust.util.system import require
-from paper.experiments import figures
 from paper.experiments.methods import OURS, n_classes, scores, true_sizes, warm_up
 from paper.experiments.page import Picture, Section
 from paper.experiments.protocols import (
@@ -31,6 +30,7 @@ from paper.experiments.protocols import (
     without_labels,
 )
 from paper.experiments.runner import Outcome
+from paper.experiments.sections import bar_figure
 from paper.experiments.table import as_json
 from paper.reference.kernel_methods import mean_distance, rbf_kernel
 
@@ -190,25 +190,17 @@ def _answer(
         "setting. **0 cuts**: the models fitted to the start and nothing else, at their best setting by labels; what "
         f"is not above that is no merit of the cuts. Draws: {' to '.join(dict.fromkeys((min(draws), max(draws))))}."
     )
-    figure, axes = figures.panels(len(datasets), width=3.0, height=0.5 + 0.24 * (len(REFERENCES) + len(names)))
     shown = [display_name(method) for method in REFERENCES] + list(names)
-    both = pd.concat([reported, best])
     plain = pd.concat([free.assign(nmi=free["nmi_of_starts"]).dropna(subset="nmi"), one])
     plain = plain[plain["draw"].isin(points["draw"])]
-    for column, d in enumerate(datasets):
-        bars, diamonds = ({name: by_draw(part, d, name).to_numpy() for name in shown} for part in (both, plain))
-        figures.nmi_bars(axes[0, column], bars, diamonds, d)
-        axes[0, column].set_xlim(0, 1)
-        if column:
-            axes[0, column].set_yticklabels([])
     caption = (
         "The paper's own solver on its own grid, labels choosing (bars; line: standard deviation over draws) and "
         "without labels, after one cut (diamonds); reference methods by the mean over starts."
     )
-    picture = Picture(figures.save(figure, directory, "as_printed"), caption)
+    stem = bar_figure(directory, "as_printed", datasets, shown, pd.concat([reported, best]), plain)
     ways = ("0 cuts", "labels choose", "on other draws", "no labels, 1 cut", "no labels, all cuts")
     header = ("data set", "method", "start", *ways)
-    return Section("As printed", text, header, rows, [picture])
+    return Section("As printed", text, header, rows, [Picture(stem, caption)])
 
 
 def _by_cuts(points: Any, names: Sequence[str], datasets: Sequence[str]) -> Section:

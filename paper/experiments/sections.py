@@ -65,22 +65,32 @@ def nmi_tables(frame: Any, datasets: Sequence[str], names: Sequence[str]) -> lis
     return found + table("Reference methods, mean over starts", text, datasets, names, *columns)
 
 
-def nmi_figure(frame: Any, directory: Path, datasets: Sequence[str], names: Sequence[str], paper: str) -> Picture:
-    """Bars of all methods, one panel per data set."""
-    free = without_labels(frame)
-    shown = [name for name in names if name in set(free["name"])]
-    figure, axes = figures.panels(len(datasets), width=2.7, height=0.5 + 0.24 * len(shown))
-    for column, dataset in enumerate(datasets):
-        bars = {name: by_draw(free, dataset, name).to_numpy() for name in shown}
-        figures.nmi_bars(axes[0, column], bars, {}, dataset)
-        if column:
-            axes[0, column].set_yticklabels([])
+def bar_figure(
+    directory: Path, stem: str, datasets: Sequence[str], names: Sequence[str], frame: Any, diamonds: Any = None
+) -> str:
+    """Bars of NMI, one panel per data set, on one scale; returns the stem. ``diamonds`` are rows of a second way."""
+    figure, axes = figures.panels(len(datasets), width=2.7, height=0.5 + 0.24 * len(names))
+    for ax, dataset in zip(axes[0], datasets):
+        bars, marks = (
+            {name: by_draw(part, dataset, name).to_numpy() for name in names if part is not None}
+            for part in (frame, diamonds)
+        )
+        figures.nmi_bars(ax, bars, marks, dataset)
     right = max(ax.get_xlim()[1] for ax in axes[0])
     for ax in axes[0]:
         ax.set_xlim(0, right)
+    for ax in axes[0, 1:]:
+        ax.set_yticklabels([])
+    return figures.save(figure, directory, stem)
+
+
+def nmi_figure(frame: Any, directory: Path, datasets: Sequence[str], names: Sequence[str], paper: str) -> Picture:
+    """Bars of all methods without labels."""
+    free = without_labels(frame)
+    shown = [name for name in names if name in set(free["name"])]
     star = "; *: without PCA" if any(name.startswith("*") for name in shown) else ""
     caption = f"Mean NMI, nothing chosen with labels; line: standard deviation over draws{star}."
-    return Picture(figures.save(figure, directory, "nmi"), caption, paper)
+    return Picture(bar_figure(directory, "nmi", datasets, shown, free), caption, paper)
 
 
 def per_task(
@@ -143,7 +153,7 @@ def hinton_figure(
     shown = [(dataset, name, np.array(omegas[0])) for dataset, name, omegas in found if omegas]
     if not shown:
         return None
-    figure, axes = figures.panels(len(shown), width=2.2, height=2.4)
+    figure, axes = figures.panels(len(shown), width=2.2, height=2.8)
     for ax, (dataset, name, omega) in zip(axes[0], shown):
         figures.hinton(ax, omega, tasks[dataset], f"{dataset}\n{name}")
     caption = "Ω of draw 0, always coupled; green: related, red: reverse, area: size."

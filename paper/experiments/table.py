@@ -45,17 +45,7 @@ from mtclust.util.system import require
 pd: Any = require("pandas", "experiments")
 
 KEYS = ("experiment", "dataset", "draw", "seed", "method", "kernel", "solver", "protocol", "setting", "version")
-VALUES = (
-    "nmi",
-    "nmi_of_starts",
-    "nmi_per_task",
-    "objective",
-    "seconds",
-    "chosen",
-    "details",
-    "versions",
-    "error",
-)
+VALUES = ("nmi", "nmi_of_starts", "nmi_per_task", "objective", "seconds", "chosen", "details", "versions", "error")
 COLUMNS = KEYS + VALUES
 _NUMBERS = ("nmi", "nmi_of_starts", "objective", "seconds")
 _MAPPINGS = ("setting", "nmi_per_task", "chosen", "details")
@@ -127,10 +117,7 @@ class RunTable:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.stat().st_size == 0:
-            self._replace([])
-        else:
-            self.rewrite(self.read())
+        self.rewrite(self.read() if path.exists() else [])
 
     def read(self) -> list[Row]:
         """All finished rows."""
@@ -152,13 +139,9 @@ class RunTable:
 
     def rewrite(self, rows: Iterable[Row]) -> None:
         """Replace the content by these rows in canonical order, or leave the file as it is if nothing changes."""
-        self._replace(sorted(rows, key=_canonical))
-
-    def _replace(self, rows: Iterable[Row]) -> None:
-        text = _as_csv([dict(zip(COLUMNS, COLUMNS))]) + _as_csv(rows)
-        if self.path.exists() and self.path.read_bytes() == text.encode():
-            return
-        replace_file(self.path, text.encode())
+        text = _as_csv([dict(zip(COLUMNS, COLUMNS)), *sorted(rows, key=_canonical)])
+        if not self.path.exists() or self.path.read_bytes() != text.encode():
+            replace_file(self.path, text.encode())
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -15,12 +15,13 @@ import numpy as np
 from mtclust.datasets import TaskData, make_related_tasks
 from paper.datasets import fetch_pendigits_tasks, fetch_sentiment_tasks
 from paper.experiments import figures
+from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
 from paper.experiments.methods import OURS, fit_ours, fit_reference, load, rows_of_ours, scores, warm_up
 from paper.experiments.page import Picture, Section
 from paper.experiments.protocols import by_draw, estimate, with_names
 from paper.experiments.runner import Cell, Outcome
-from paper.experiments.sections import failures, table
+from paper.experiments.sections import bar_figure, failures, table
 from paper.experiments.supervised import KINDS, SupervisedLinear
 
 NAME = "transfer"
@@ -42,7 +43,7 @@ COMPONENTS = 200
 #: stability: draws of Jobs 1 and 2, seeds of each
 STABILITY_DRAWS, SEEDS = 5, 10
 STABILITY_REFERENCES, STABILITY_STARTS = ("KM", "NC", "MBC"), 10
-FIXED = {"width": 0.5, "lambda1": 2.0**-10, "lambda2": 2.0**-10}
+FIXED = {"width": 0.5, "lambda": 2.0**-10}
 
 
 def cells(repeats: int, quick: bool) -> list[Cell]:
@@ -145,12 +146,8 @@ def execute(cell: Cell) -> Sequence[Outcome]:
     data = _data(cell.dataset, cell.draw)
     if name in STABILITY_REFERENCES:
         return fit_reference(name, data, cell.seed, STABILITY_STARTS)
-    options: dict[str, Any] = {"kernel": cell.kernel, "sizes": "balanced"}
-    if cell.protocol == "given":
-        options |= {**FIXED, **({"coupling": "full"} if name == "DMTRC" else {})}
-    if name == "DMTFC" and cell.kernel == "rbf":
-        options["n_components"] = 100
-    return fit_ours(name, data, cell.seed, **options)
+    options = our_options(name, cell.kernel, FIXED if cell.protocol == "given" else {})
+    return fit_ours(name, data, cell.seed, sizes="balanced", **options)
 
 
 def _held_out(cell: Cell) -> Outcome:
@@ -254,9 +251,6 @@ def _supervised_section(named: Any, directory: Path) -> list[Section]:
     if not datasets:
         return []
     names = ("STL_l", "MTFL_l", "MTRL_l", "DSTC_l", "DMTFC_l", "DMTRC_l")
-    figure, axes = figures.panels(len(datasets), width=3.0, height=2.3)
-    for ax, d in zip(axes[0], datasets):
-        figures.nmi_bars(ax, {name: by_draw(named, d, name).to_numpy() for name in names}, {}, d)
     caption = (
         "NMI on rows that were held out: with the labels of the drawn rows (STL, MTFL, MTRL) and without any (DSTC, "
         "DMTFC, DMTRC)."
@@ -268,7 +262,7 @@ def _supervised_section(named: Any, directory: Path) -> list[Section]:
     )
     scored = named.assign(accuracy=[details.get("accuracy", float("nan")) for details in named["details"]])
     (section,) = table("Supervised counterparts", text, datasets, names, (scored, "nmi"), (scored, "accuracy"))
-    return [replace(section, pictures=[Picture(figures.save(figure, directory, "supervised"), caption)])]
+    return [replace(section, pictures=[Picture(bar_figure(directory, "supervised", datasets, names, named), caption)])]
 
 
 def _stability_section(named: Any) -> list[Section]:

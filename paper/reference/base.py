@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
@@ -89,3 +93,12 @@ def _labels(runs: Sequence[Run]) -> NDArray[np.int64]:
 def fell_less_than(tol: float, before: Any, after: Any) -> Any:
     """Whether an objective fell by no more than ``tol`` times its size (elementwise for arrays)."""
     return before - after <= tol * np.abs(before)
+
+
+def k_means_runs(X: Any, n_clusters: int, n_init: int, rng: RandomState) -> list[Run]:
+    """Scikit-learn's k-means of one table, from several starts."""
+    with warnings.catch_warnings():
+        # fewer distinct rows than clusters: some stay empty then
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fits = [KMeans(n_clusters, n_init=1, random_state=rng).fit(X) for _ in range(n_init)]
+    return [Run(fit.labels_.astype(np.int64), (float(fit.inertia_),)) for fit in fits]

@@ -5,7 +5,6 @@ k(x, y) = exp(−|x − y|² / (2σ²)),  σ = w·A,  A = mean Euclidean distanc
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +12,10 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.metrics.pairwise import euclidean_distances
 
-from paper.reference.base import Run
+from paper.reference.base import Run, k_means_runs
 
 #: the multiples w the paper searches
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -58,15 +55,7 @@ def rbf_kernel(X: Any, sigma: float) -> NDArray[np.float64]:
 
 def k_means(X: Any, tasks: Sequence[slice], n_clusters: int, n_init: int, rng: RandomState) -> list[list[Run]]:
     """Scikit-learn's k-means of every task by itself."""
-    return [_k_means(X[part], n_clusters, n_init, rng) for part in tasks]
-
-
-def _k_means(X: Any, n_clusters: int, n_init: int, rng: RandomState) -> list[Run]:
-    with warnings.catch_warnings():
-        # fewer distinct rows than clusters: some stay empty then
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fits = [KMeans(n_clusters, n_init=1, random_state=rng).fit(X) for _ in range(n_init)]
-    return [Run(fit.labels_.astype(np.int64), (float(fit.inertia_),)) for fit in fits]
+    return [k_means_runs(X[part], n_clusters, n_init, rng) for part in tasks]
 
 
 def kernel_k_means(
@@ -183,7 +172,7 @@ def normalised_cut(
     return [
         [
             Run(run.labels, (cut_of(K, run.labels),))
-            for run in _k_means(smooth_coordinates(K, n_clusters), n_clusters, n_init, rng)
+            for run in k_means_runs(smooth_coordinates(K, n_clusters), n_clusters, n_init, rng)
         ]
         for K in graphs
     ]

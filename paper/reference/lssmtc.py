@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 
-from paper.reference.base import Run, fell_less_than
+from paper.reference.base import Run, fell_less_than, k_means_runs
 
 Array = NDArray[np.float64]
 
@@ -56,7 +53,9 @@ def lssmtc(
     """
     coordinates = span_coordinates(X)
     problem = SharedSubspace([coordinates[part] for part in tasks], trade_off)
-    memberships = kmeans_memberships(coordinates, (n_init, X.shape[0], n_clusters), rng)
+    # indicators of the clusters, plus a little everywhere
+    labels = [run.labels for run in k_means_runs(coordinates, n_clusters, n_init, rng)]
+    memberships = np.eye(n_clusters)[np.stack(labels)] + _START_OFFSET
     return [descend(problem, start_from([memberships[:, part] for part in tasks], problem, n_components))]
 
 
@@ -105,19 +104,6 @@ class State:
             [M[restarts] for M in self.centers],
             self.shared_centers[restarts],
         )
-
-
-def kmeans_memberships(rows: Array, shape: tuple[int, int, int], rng: RandomState) -> Array:
-    """Indicators of the clusters of several k-means runs, plus a little everywhere."""
-    n_clusters = shape[2]
-    memberships = np.full(shape, _START_OFFSET)
-    for own in memberships:
-        with warnings.catch_warnings():
-            # fewer distinct rows than clusters: the start then has empty clusters, which is no harm
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            labels = KMeans(n_clusters, n_init=1, random_state=rng).fit_predict(rows)
-        own[np.arange(len(rows)), labels] += 1
-    return memberships
 
 
 def start_from(memberships: list[Array], problem: SharedSubspace, n_components: int) -> State:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import pinv
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted
 
@@ -27,20 +28,6 @@ MAX_DENSE_BYTES = 2**30
 _RANK_TOLERANCE = 1e-10
 #: a nuisance column that varies within a task by less than this share of its size is constant but for rounding
 _CONSTANT = 1e-13
-
-
-def _basis(Z: Array) -> tuple[Array, Array]:
-    """U and V for the nuisance columns of one task, centred: VUᵀX are the least-squares coefficients.
-
-    U (n_i × r) is orthonormal and orthogonal to 1; r < q where columns repeat each other or do not vary, and the
-    coefficients are then those of least norm.
-    """
-    centred = Z - Z.mean(axis=0)
-    spread = np.linalg.norm(centred, axis=0)
-    spread[spread <= _CONSTANT * np.linalg.norm(Z, axis=0)] = np.inf
-    left, singular, right = np.linalg.svd(centred / spread, full_matrices=False)
-    kept = singular > _RANK_TOLERANCE
-    return left[:, kept], right[kept].T / singular[kept] / spread[:, None]
 
 
 def _read_nuisance(nuisance: Any, n_samples: int) -> Array:
@@ -175,11 +162,15 @@ class NuisanceRemover(TransformerMixin, BaseEstimator):
         empty, found = [], []
         for name, part in zip(index.names.tolist(), index.slices()):
             X_i, Z_i = rows[index.order[part]], Z[index.order[part]]
-            U, V = _basis(Z_i)
-            mean = np.asarray(X_i.mean(axis=0)).ravel()
-            # UᵀX of the centred rows: U is orthogonal to 1 but for rounding
-            found.append((V @ (U.T @ X_i - np.outer(U.sum(axis=0), mean)), mean, Z_i.mean(axis=0)))
-            if U.shape[1] + 1 >= len(U):
+            mean, level = np.asarray(X_i.mean(axis=0)).ravel(), Z_i.mean(axis=0)
+            centred = Z_i - level
+            spread = np.linalg.norm(centred, axis=0)
+            spread[spread <= _CONSTANT * np.linalg.norm(Z_i, axis=0)] = np.inf
+            # the coefficients of least norm where columns repeat each other
+            inverse, rank = pinv(centred / spread, atol=_RANK_TOLERANCE, return_rank=True)
+            inverse = inverse / spread[:, None]
+            found.append((inverse @ X_i - np.outer(inverse.sum(axis=1), mean), mean, level))
+            if rank + 1 >= len(Z_i):
                 empty.append(name)
         if empty:
             warn_user(

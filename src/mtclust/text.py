@@ -26,29 +26,6 @@ from mtclust.core.validation import read_rows
 Array = NDArray[np.float64]
 
 
-def document_frequency(counts: Any) -> NDArray[np.int64]:
-    """Number of rows with each term; ``counts`` is CSR without stored zeros."""
-    return np.bincount(counts.indices, minlength=counts.shape[1])
-
-
-def kept_terms(counts: Any, min_df: float, max_df: float, tasks: Any = None) -> NDArray[np.int64]:
-    """Columns of the terms in ``min_df`` to ``max_df`` rows and, if ``tasks`` are given, in every task.
-
-    As in scikit-learn a whole number is a number of rows and a float a share of them.
-    """
-    frequency = document_frequency(counts)
-    low, high = (bound if isinstance(bound, Integral) else bound * counts.shape[0] for bound in (min_df, max_df))
-    kept = (frequency >= low) & (frequency <= high)
-    if tasks is not None:
-        for part in split_by_task(counts, tasks).values():
-            kept &= document_frequency(part) > 0
-    if not kept.any():
-        raise ValueError(
-            f"no term is left with min_df={min_df}, max_df={max_df}, in_every_task={tasks is not None}; loosen them."
-        )
-    return np.flatnonzero(kept)
-
-
 def fit_weights(counts: Any, *, sublinear_tf: bool, idf_power: float, norm: str | None) -> TfidfTransformer:
     """Weights fitted on the rows of all tasks together: scikit-learn's, with the smooth idf raised to a power.
 
@@ -190,8 +167,18 @@ class TaskTfidf(TransformerMixin, BaseEstimator):
             counts = self._checked(self.vectorizer_.fit_transform(documents))
         if self.in_every_task and tasks is None:
             raise ValueError("tasks is required with in_every_task=True; got None. Give one task id per document.")
-        ids = None if tasks is None else task_ids(tasks, counts.shape[0])
-        self.columns_ = kept_terms(counts, self.min_df, self.max_df, ids if self.in_every_task else None)
+        # as in scikit-learn a whole number is a number of documents and a float a share of them
+        n = counts.shape[0]
+        low, high = (bound if isinstance(bound, Integral) else bound * n for bound in (self.min_df, self.max_df))
+        ids = None if tasks is None else task_ids(tasks, n)
+        parts = split_by_task(counts, ids).values() if self.in_every_task else []
+        frequency, *of_tasks = (np.bincount(each.indices, minlength=counts.shape[1]) for each in (counts, *parts))
+        self.columns_ = np.flatnonzero((frequency >= low) & (frequency <= high) & np.all(of_tasks, axis=0))
+        if not len(self.columns_):
+            raise ValueError(
+                f"no term is left with min_df={self.min_df}, max_df={self.max_df}, in_every_task={self.in_every_task}; "
+                "loosen them."
+            )
         counts = counts[:, self.columns_]
         self._weights = fit_weights(counts, sublinear_tf=self.sublinear_tf, idf_power=self.idf_power, norm=self.norm)
         return counts

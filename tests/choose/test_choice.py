@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mtclust import DMTRC, DSTC
 from mtclust.choose import candidates, choice
-from mtclust.choose.choice import Candidate, Question, choose_labels, constant_lambdas, labelling, labellings
+from mtclust.choose.choice import Candidate, Question, choose_labels, constant_lambdas, labellings
 from mtclust.choose.judge import Judge
 from mtclust.choose.views import KernelSpec, View, candidate_kernels, in_many_directions
 from mtclust.core.hints import Hints
@@ -44,27 +44,6 @@ def test_candidates_stand_as_they_are_and_descended_in_every_frame(question):
     assert {"all:k-means", "task:k-means", "aligned:k-means", "own:k-means", "own:neighbours", "all:em"} <= names
     descents = {name for name in names if name.split(":")[1] in ("E", "J", "J released")}
     assert {"task:E", "task:J", "task:J released"} == descents
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{}, {"frames": ("task",)}, {"frames": ("aligned",)}, {"frames": ("task",), "method": "independent"},
-     {"frames": ("task",), "kernels": (LINEAR,)}, {"clusters": np.array([2, 3, 3])}],
-)  # fmt: skip
-def test_a_candidate_made_alone_is_the_one_among_all(question, changes):
-    asked = replace(question, **changes)
-    for name, labels in labellings(asked, SearchOptions())[0].items():
-        np.testing.assert_array_equal(labelling(asked, name, SearchOptions()), labels, err_msg=name)
-
-
-def test_of_one_task_a_candidate_is_made_alone_and_the_first_one_stands_for_what_is_not_there(question):
-    asked = question.in_frame("all")
-    found = labellings(asked, SearchOptions())[0]
-    for name, labels in found.items():
-        np.testing.assert_array_equal(labelling(asked, name, SearchOptions()), labels, err_msg=name)
-    np.testing.assert_array_equal(labelling(asked, "aligned:em", SearchOptions()), found["all:k-means"])
-    linear = replace(asked, kernels=(LINEAR,))
-    np.testing.assert_array_equal(labelling(linear, "task:E, linear", SearchOptions()), found["all:k-means"])
 
 
 def test_frames_that_are_asked_for_are_the_only_ones(question):

@@ -187,9 +187,10 @@ def shifted_and_skewed(n=360, d=4, seed=0, shift=1.5):
     return rng.normal(size=(n, d)) + 5.0 * np.eye(d)[y] + moved, y, tasks
 
 
-@pytest.mark.parametrize("n", [360, 2400])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("method", [DMTRC, DMTFC])
+@pytest.mark.parametrize(
+    ("method", "kernel", "n"),
+    [(DMTRC, "linear", 360), (DMTRC, "rbf", 2400), (DMTFC, "linear", 2400), (DMTFC, "rbf", 360)],
+)
 def test_tasks_that_are_shifted_and_hold_other_shares_are_aligned(method, kernel, n, tmp_path):
     X, y, tasks = shifted_and_skewed(n)
     # DMTFC finds the same clusters in own frames now and then, and keeps those
@@ -295,15 +296,12 @@ def test_where_there_is_nothing_to_choose_there_is_no_frame_to_share(center):
         assert DMTRC(2, center=center).fit(np.ones((60, 2)), tasks=tasks).selection_.center == "task"
 
 
-@pytest.mark.parametrize("moved", ["rows", "tasks", "names", "all"])
-def test_aligned_labels_do_not_depend_on_order_names_or_offset(moved):
+def test_aligned_labels_do_not_depend_on_order_names_or_offset():
     X, _, tasks = shifted_and_skewed()
     expected = DMTRC(3, kernel="linear").fit(X, tasks=tasks).labels_
-    order = np.arange(len(X))
-    if moved == "rows":
-        order = np.random.default_rng(3).permutation(len(X))
-    names = {"z": "p", "a": "q", "b": "o"} if moved == "names" else {"z": "z", "a": "a", "b": "b"}
-    shift = {"tasks": np.repeat([[1.0], [-2.0], [3.0]], 120, axis=0), "all": 100.0}.get(moved, 0.0)
+    order = np.random.default_rng(3).permutation(len(X))
+    names = {"z": "p", "a": "q", "b": "o"}
+    shift = 100 + np.repeat([[1.0], [-2.0], [3.0]], 120, axis=0)
     model = DMTRC(3, kernel="linear").fit((X + shift)[order], tasks=[names[task] for task in tasks[order]])
     assert model.selection_.center == "aligned"
     assert adjusted_rand_score(expected[order], model.labels_) == 1.0

@@ -305,8 +305,8 @@ def test_no_column_in_common(frame):
     [
         ({"method": "kmeans"}, TableError, "method='kmeans' is not known; it is one of 'dmtrc', 'dmtfc', 'dstc'"),
         ({"scale": "log"}, TableError, "scale='log' is not known"),
-        ({"shape": 3}, TypeError, "'shape' is no option of cluster"),
-        ({"n_clusters": range(70, 80)}, TableError, "n_clusters asks for 70 or more, but there are only 60 rows"),
+        ({"shape": 3}, TypeError, "unexpected keyword argument 'shape'"),
+        ({"n_clusters": range(70, 80)}, TableError, "no larger than the number of rows, 60"),
         ({"sizes": 7.0}, TableError, "sizes"),
     ],
 )

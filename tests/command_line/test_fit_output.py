@@ -156,6 +156,7 @@ def test_an_end_in_the_middle_leaves_nothing_behind(tmp_path, sent, code):
     process = subprocess.Popen(
         [*command, "--out", str(tmp_path / "out")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(sent, signal.SIG_DFL),  # a shell's background jobs ignore Ctrl-C
     )  # fmt: skip
     try:
         while len(list(tmp_path.iterdir())) == 1:  # until the results are being made beside their place

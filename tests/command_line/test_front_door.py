@@ -22,13 +22,13 @@ COIN = "not associated with any other column"
 #: of every table that came with the benchmarks: its task column, the columns in words, what is left out and why
 REAL = {
     "customers.csv": (
-        "shop", "5 numbers, 2 categories",
+        "shop", "5 numbers and 2 categories",
         f"customer_id and postcode (an identifier by its name); name and email ({ONE_NAME}); country (the same in "
         f"every row); newsletter and signup ({COIN})",
     ),
-    "penguins.csv": ("island", "4 numbers, 2 categories", f"year ({COIN})"),
+    "penguins.csv": ("island", "4 numbers and 2 categories", f"year ({COIN})"),
     "nostructure.csv": ("shop", "3 numbers", f"newsletter and gender ({COIN})"),
-    "reviews.csv": ("product", "1 category, 1 text", "id (counts the rows of each task)"),
+    "reviews.csv": ("product", "1 category and 1 text", "id (counts the rows of each task)"),
     "ids.csv": (
         "shop", "3 numbers",
         "account (a different number in nearly every row); phone (an identifier by its name)",
@@ -38,7 +38,7 @@ REAL = {
         "lab", "6 numbers", f"{', '.join(f'x{k}' for k in range(3, 15))} and 183 more ({COIN})",
     ),
     "cell_lines.csv.gz": ("batch", "21 numbers", ""),
-    "mice.csv.gz": ("task", "77 numbers, 1 category", f"Genotype and Treatment ({TASKS_APART})"),
+    "mice.csv.gz": ("task", "77 numbers and 1 category", f"Genotype and Treatment ({TASKS_APART})"),
     "gas.csv.gz": ("batch", "129 numbers", ""),
 }  # fmt: skip
 
@@ -81,7 +81,7 @@ def subscriptions(home, rng):
         }
     )
     frame.to_csv(home / "subscriptions.csv", sep=";", index=False, encoding="cp1252")
-    return ["subscriptions.csv"], {"task": "region"}, kind, "3 numbers, 1 date", [
+    return ["subscriptions.csv"], {"task": "region"}, kind, "3 numbers and 1 date", [
         "subscriptions.csv is not UTF-8; it was read as cp1252.", "the separator is ';'",
         f"subscription ({ONE_NAME}); trial ({COIN})", "fee ('€", "%' is ", "k' is ", "complained (",
     ]  # fmt: skip
@@ -127,7 +127,7 @@ def staff(home, rng):
         write(home / name, index=False)
         parts.append(kind)
     files = ["berlin.csv", "lyon.xlsx", "turin.parquet"]
-    return files, {"common_columns": True}, np.concatenate(parts), "1 number, 1 category", [
+    return files, {"common_columns": True}, np.concatenate(parts), "1 number and 1 category", [
         "Columns that only some of the tables have were left out: 'only in berlin.csv'", "number (counts the rows",
     ]  # fmt: skip
 
@@ -146,7 +146,7 @@ def tickets(home, rng):
         }
     )
     frame.to_csv(home / "tickets.tsv.gz", sep="\t", index=False)
-    return ["tickets.tsv.gz"], {"task": "product"}, kind, "1 number, 1 text", [
+    return ["tickets.tsv.gz"], {"task": "product"}, kind, "1 number and 1 text", [
         "distinct values; a name?", f"priority ({COIN})", "The text message is used by its main topics",
     ]  # fmt: skip
 
@@ -187,7 +187,7 @@ def test_the_fifth_table_is_a_polars_frame_with_gaps():
     )
     found = mtclust.cluster(frame, "shop", 3, **QUICK)
     assert isinstance(found.labels, polars.Series)
-    assert found.encoder.describe() == "2 numbers, 1 category"
+    assert found.encoder.describe() == "2 numbers and 1 category"
     notes = " ".join(found.notes)
     assert f"coin ({COIN})" in notes
     assert "filled in: spent (30 rows) and visits (43 rows)" in notes

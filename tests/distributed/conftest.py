@@ -34,7 +34,7 @@ def cluster_of_two():
     import dask
     from dask.distributed import Client, LocalCluster
 
-    quiet = {"distributed.admin.large-graph-warning-threshold": "1GB", "mtclust.patience": "5s"}
+    quiet = {"distributed.admin.large-graph-warning-threshold": "1GB"}
     with (
         dask.config.set(quiet),
         LocalCluster(

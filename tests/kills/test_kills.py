@@ -67,7 +67,7 @@ def run_until_ended_and_again(server, task, directory, fractions, signals=(signa
         yield f"not finished after the last kill: {ended.printed}"
 
 
-@pytest.mark.parametrize(("n_jobs", "share", "few"), [(1, 0.3, 12), (2, 0.03, 1)])
+@pytest.mark.parametrize(("n_jobs", "share", "few"), [(1, 0.3, 6), (2, 0.03, 1)])
 def test_experiment_loses_no_finished_row(server, tmp_path, n_jobs, share, few):
     def arguments(out):
         return str(out / "toy"), n_jobs
@@ -142,7 +142,7 @@ def test_results_of_fit_are_absent_or_whole(server, fitted, tmp_path, earlier):
 
     task = ("command", *fit_command(data, out, *(["--overwrite"] if earlier else [])))
     found = killed_at_many_moments(
-        server, f"fit {earlier}", task, place, check, prepare, 0.15, 6, next_time=["--overwrite"]
+        server, f"fit {earlier}", task, place, check, prepare, 0.15, 2, next_time=["--overwrite"]
     )
     assert defects(found) == []
 
@@ -155,7 +155,7 @@ def test_labels_of_predict_are_absent_or_whole(server, fitted, tmp_path, earlier
     place = tmp_path / "place"
     task = ("command", "predict", str(model), str(data), "--out", str(place / "clusters.csv"), "--overwrite")
     check, prepare = one_file(place, "clusters.csv", whole.read_bytes(), b"earlier" if earlier else None)
-    found = killed_at_many_moments(server, f"predict {earlier}", task, place, check, prepare, 0.12, 6)
+    found = killed_at_many_moments(server, f"predict {earlier}", task, place, check, prepare, 0.12, 2)
     assert defects(found) == []
 
 
@@ -168,7 +168,7 @@ def test_a_saved_model_is_absent_or_whole(server, tmp_path, earlier):
     task = ("save", str(place / "model"), 3)
     old = (tmp_path / "old").read_bytes() if earlier else None
     check, prepare = one_file(place, "model", (tmp_path / "new").read_bytes(), old)
-    found = killed_at_many_moments(server, f"save {earlier}", task, place, check, prepare, 0.12, 10)
+    found = killed_at_many_moments(server, f"save {earlier}", task, place, check, prepare, 0.12, 3)
     assert defects(found) == []
 
 

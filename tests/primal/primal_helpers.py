@@ -125,41 +125,6 @@ def random_coupling(m, rng, smallest=None):
     return Z / np.trace(Z)
 
 
-def gains_of_exchanges(M, codes, labels, offsets, lower, upper):
-    """Change of ½tr(YᵀMY) of the best swap and of the best allowed move inside a task, by the dense matrix M."""
-    C = codes.shape[1]
-    P = M @ codes
-    best_swap = best_move = np.inf
-    for i, (first, last) in enumerate(zip(offsets[:-1], offsets[1:])):
-        rows = np.arange(first, last)
-        y, counts = labels[rows], np.bincount(labels[rows], minlength=C)
-        for c in range(C):
-            # what a row's code changes by when it goes to c, and the first and second order change of the objective
-            change = np.eye(C)[c] * C / (C - 1) - np.eye(C)[y] * C / (C - 1)
-            linear = np.einsum("nc,nc->n", change, P[rows])
-            square = 0.5 * np.einsum("nc,nc->n", change, change) * M[rows, rows]
-            allowed = (y != c) & (counts[y] > lower[i][y]) & (counts[c] < upper[i][c])
-            best_move = min(best_move, (linear + square)[allowed].min(initial=np.inf))
-        for p in range(C):
-            for q in range(p + 1, C):
-                j, k = rows[y == p], rows[y == q]
-                step = (np.eye(C)[q] - np.eye(C)[p]) * C / (C - 1)
-                linear = (P[j] @ step)[:, None] - (P[k] @ step)[None]
-                quadratic = M[j, j][:, None] + M[k, k][None] - 2 * M[np.ix_(j, k)]
-                best_swap = min(best_swap, (linear + 0.5 * (step @ step) * quadratic).min(initial=np.inf))
-    return best_swap, best_move
-
-
-def dense_form(state, offsets):
-    """The matrix M of a dual state, block-diagonal where tasks stand alone."""
-    if hasattr(state, "M"):
-        return state.M
-    M = np.zeros((offsets[-1], offsets[-1]))
-    for i, (a, b) in enumerate(zip(offsets[:-1], offsets[1:])):
-        M[a:b, a:b] = state.block(i)
-    return M
-
-
 #: settings under which nothing is chosen
 FIXED = {"kernel": "linear", "lambda1": 0.01, "sizes": "balanced", "random_state": 0}
 

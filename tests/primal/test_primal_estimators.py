@@ -73,13 +73,6 @@ def test_single_precision_stays_single_and_little_memory_is_taken():
     assert peak < 0.4 * double_copy + kernels_of_the_sample
 
 
-def test_single_precision_finds_what_double_finds(many):
-    X, tasks = many[0].astype(np.float32), many[2]
-    single, double = primal().fit(X, tasks=tasks), primal().fit(X.astype(np.float64), tasks=tasks)
-    np.testing.assert_array_equal(single.labels_, double.labels_)
-    assert single.objective_ == pytest.approx(double.objective_, rel=1e-12)
-
-
 def test_the_order_in_which_tasks_are_mixed_does_not_matter(many):
     """Tasks interleaved, the rows of each in the same order: the same labels, row by row."""
     X, _, tasks = many
@@ -100,35 +93,12 @@ def test_the_order_of_rows_within_a_task_changes_next_to_nothing(many):
     assert a.objective_ == pytest.approx(b.objective_, rel=1e-3)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_same_seed_gives_the_same_labels_with_any_number_of_jobs(method, many):
+def test_the_same_seed_gives_the_same_labels_with_any_number_of_jobs(many):
     X, _, tasks = many
-    models = [primal(method, n_jobs=jobs, sizes="auto").fit(X, tasks=tasks) for jobs in (1, 1, 2)]
+    models = [primal(n_jobs=jobs, sizes="auto").fit(X, tasks=tasks) for jobs in (1, 2)]
     for other in models[1:]:
         np.testing.assert_array_equal(models[0].labels_, other.labels_)
         assert models[0].objective_ == other.objective_
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_inputs_are_neither_changed_nor_need_to_be_writable(kernel, few):
-    X, _, tasks = (part.copy() for part in few)
-    X += 1e3  # far from 0: shifted inside
-    before = X.copy()
-    X.flags.writeable = tasks.flags.writeable = False
-    model = primal(kernel=kernel, width=1.0).fit(X, tasks=tasks)
-    model.predict(X, tasks=tasks)
-    model.fit_task(X[:30])
-    np.testing.assert_array_equal(X, before)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_an_offset_of_the_columns_changes_nothing(method, few):
-    X, _, tasks = few
-    near, far = primal(method).fit(X, tasks=tasks), primal(method).fit(X + 1e6, tasks=tasks)
-    np.testing.assert_array_equal(near.labels_, far.labels_)
-    assert near.objective_ == pytest.approx(far.objective_, rel=1e-7)
-    scores = near.decision_function(X, tasks=tasks)
-    np.testing.assert_allclose(far.decision_function(X + 1e6, tasks=tasks), scores, atol=1e-6)
 
 
 def test_sparse_rows_with_few_columns_equal_dense_ones(few):
@@ -210,7 +180,7 @@ def test_one_task(method, few):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("value", [0.0, 0.1, 1e9])
+@pytest.mark.parametrize("value", [0.0, 1e9])
 def test_constant_rows_get_balanced_labels_and_a_warning(method, kernel, value):
     X, tasks = np.full((90, 3), value), np.repeat([0, 1], 45)
     model = primal(method, kernel=kernel, width=1.0)
@@ -236,7 +206,7 @@ def test_the_number_of_clusters_may_differ_by_task():
 # -- coupling and tasks --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("method", "n_tasks"), [(DMTRC, 100), (DMTFC, 100), (DSTC, 100), (DMTRC, 1000)])
+@pytest.mark.parametrize(("method", "n_tasks"), [(DSTC, 100), (DMTRC, 1000)])
 def test_many_small_tasks(method, n_tasks):
     X, y, tasks = stacked((12,) * n_tasks, d=4, spread=0.3, seed=5)
     model = primal(method, n_init=2).fit(X, tasks=tasks)
@@ -267,18 +237,6 @@ def test_a_copy_of_a_known_task_gets_its_labels(method, kernel, few):
 # -- extremes ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("scale", [1e-100, 1e140])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_the_unit_of_the_data_does_not_matter(method, kernel, scale, few):
-    X, _, tasks = few
-    model = primal(method, kernel=kernel, width=1.0)
-    labels, objective = model.fit(X, tasks=tasks).labels_, model.objective_
-    model.fit(X * scale, tasks=tasks)
-    np.testing.assert_array_equal(model.labels_, labels)
-    assert model.objective_ == pytest.approx(objective, rel=1e-6)
-
-
 @pytest.mark.parametrize("form", ["dual", "primal"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_values_that_cannot_be_squared_are_refused(form, kernel, few):
@@ -286,16 +244,6 @@ def test_values_that_cannot_be_squared_are_refused(form, kernel, few):
     model = DMTRC(3, **FIXED | {"kernel": kernel, "width": 1.0}, solver_options={"form": form})
     with pytest.raises(ValueError, match="too large to be squared"):
         model.fit(X * 1e300, tasks=tasks)
-
-
-@pytest.mark.parametrize("form", ["dual", "primal"])
-def test_values_whose_squares_vanish_are_reported(form, few):
-    X, _, tasks = few
-    options = FIXED | {"solver_options": {"form": form}}
-    with pytest.warns(ConvergenceWarning, match="no variation"):
-        DMTRC(3, **options).fit(X * 1e-300, tasks=tasks)
-    with pytest.warns(ConvergenceWarning, match="no variation"):
-        DMTRC(3, **options | {"kernel": "rbf", "width": 1.0}).fit(X * 1e-160, tasks=tasks)
 
 
 @pytest.mark.parametrize("n", [60, 40_000])

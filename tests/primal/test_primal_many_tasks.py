@@ -11,7 +11,6 @@ from mtclust.core.criterion import PATH, PaperObjective
 from mtclust.core.labels import SizeBounds
 from mtclust.core.matching import _match_many, match_means
 from mtclust.core.tasks import index_tasks
-from mtclust.rows.source import TableRows
 from mtclust.search import recipe
 
 
@@ -120,12 +119,3 @@ def test_tasks_that_are_all_alike_have_leading_eigenvectors(rest):
     values, vectors = kernels.leading_eigenvectors(Omega, 100)
     np.testing.assert_allclose(Omega @ vectors, vectors * values, atol=1e-10)
     np.testing.assert_allclose(values[-1], 1 + 299 * rest, rtol=1e-10)
-
-
-def test_rows_of_small_tasks_are_exchanged_however_many_rows_there_are():
-    sizes = np.array([31_000, 900, 1000, 1001])
-    source = TableRows(np.zeros((sizes.sum(), 1)), np.append(0, sizes.cumsum()))
-    assert source.exchanged([0, 1, 2, 3]) == [1, 2]
-    assert source.exchanged([0, 3]) == []
-    few = TableRows(np.zeros((2901, 1)), np.array([0, 900, 1900, 2901]))
-    assert few.exchanged([0, 1, 2]) == [0, 1, 2]

@@ -24,11 +24,10 @@ def skewed(rows=400, seed=0):
     return centres[y] + rng.normal(size=(2 * rows, 4)), y, np.repeat([0, 1], rows)
 
 
-@pytest.mark.parametrize("rows", [400, 20_000])
-def test_sizes_are_found_on_skewed_data(rows):
+def test_sizes_are_found_on_skewed_data():
     scores = []
     for seed in range(3):
-        X, y, tasks = skewed(rows, seed)
+        X, y, tasks = skewed(20_000, seed)
         model = primal(sizes="auto").fit(X, tasks=tasks)
         assert model.selection_["sizes"]["chosen"] != "balanced"
         scores.append(nmi(y, model.labels_) - nmi(y, primal(sizes="balanced").fit(X, tasks=tasks).labels_))

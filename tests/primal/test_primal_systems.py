@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from primal_helpers import case, random_coupling
 
-from mtclust.core.coupling import FULL_SIZE, Relationship, Spiked, gain_matrix, objective, trace_one_root, whitened
+from mtclust.core.coupling import FULL_SIZE, Relationship, Spiked, gain_matrix, objective, trace_one_root
 
 UNEQUAL = (0.001, 0.05, 0.4)
 
@@ -59,8 +59,6 @@ def test_blocks_are_those_of_the_inverse(method, smallest):
     for i in range(3):
         expected = inverse[i * r : (i + 1) * r, i * r : (i + 1) * r]
         np.testing.assert_allclose(solver.blocks()[i], expected, rtol=0, atol=1e-9 * np.abs(expected).max())
-        factor = whitened(solver.blocks()[i])
-        np.testing.assert_allclose(factor @ factor.T, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 
 def many_tasks(seed=0, m=8, d=4):
@@ -162,16 +160,6 @@ def test_closed_form_of_spiked_omega_does_not_depend_on_the_scale_of_the_models(
     W = np.random.default_rng(0).normal(size=(8, 4, 3)) * np.geomspace(1, 1e-6, 8)[:, None, None]
     system = many_tasks()[2](3)
     np.testing.assert_allclose(system.closed_form(scale * W).dense(), system.closed_form(W).dense(), rtol=1e-9, atol=0)
-
-
-def test_factors_of_singular_matrices_too():
-    """A Cholesky factor where there is one, else one from the eigenvalues; of a stack, a stack."""
-    A = np.random.default_rng(0).normal(size=(3, 4, 2))
-    singular = A @ A.transpose(0, 2, 1)
-    for Q in (singular[0], singular, np.diag([1.0, 0.0, 4.0])):
-        L = whitened(Q)
-        assert L.shape == Q.shape
-        np.testing.assert_allclose(L @ np.swapaxes(L, -1, -2), Q, atol=1e-7)
 
 
 @pytest.mark.parametrize(("m", "r", "rank"), [(51, 20, 20), (12, 100, 4), (3, 500, 1)])

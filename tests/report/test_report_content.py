@@ -1,6 +1,7 @@
 """What the report says, against what can be computed by hand or by scikit-learn."""
 
 import copy
+import json
 import re
 import warnings
 from dataclasses import replace
@@ -23,7 +24,6 @@ from mtclust.app.report.content import (
     share_intervals,
     task_relationship,
 )
-from mtclust.app.report.page import json_for_html
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import natural_order
 from mtclust.estimators.stability import Stability
@@ -272,8 +272,20 @@ def test_a_search_that_was_stopped_is_said_to_be(fitted):
     assert "Not converged" in titles(model, caught)
 
 
-def test_an_uncertain_number_of_clusters_is_said_to_be(fitted):
-    assert "Number of clusters uncertain" in titles(fitted[0], [ClusterNumberWarning("no number does")])
+@pytest.mark.filterwarnings("ignore::mtclust.exceptions.ClusterNumberWarning")
+def test_numbers_that_the_data_do_not_decide_between_are_one_command_away():
+    X, _, tasks = gaussian_tasks(n_tasks=3, rows=40, seed=1)
+    model = DMTRC("auto", kernel="linear", random_state=0).fit(X, tasks=tasks)
+    number = model.selection_.n_clusters
+    reason = "2, 3 or 5: the data do not decide (4 of 7 samples choose 3); shown: 3"
+    model.selection_ = replace(model.selection_, n_clusters=replace(number, chosen=3, reason=reason, shown=[2, 3, 5]))
+    (said,) = [caution for caution in cautions(model) if caution.title == "Number of clusters"]
+    assert said.text == f"{reason}. To see the others, cluster again with n_clusters=2 or n_clusters=5."
+    with on_command_line():
+        assert "with --clusters 2 or --clusters 5." in " ".join(map(str, cautions(model)))
+    model.selection_ = replace(model.selection_, n_clusters=replace(number, shown=[number.chosen]))
+    assert "Number of clusters" not in titles(model)
+    assert "Number of clusters" in titles(model, [ClusterNumberWarning("12 clusters are the end of the range")])
 
 
 def test_other_warnings_are_passed_on(fitted):
@@ -300,9 +312,12 @@ def test_shared_features_of_dmtfc_are_listed():
     assert "Which features the tasks share" in render_report(clustering_of(model, X, tasks))
 
 
-def test_json_in_the_page_cannot_end_its_element():
-    text = json_for_html({"name": "</script><!-- \u2028 &"})
-    assert not re.search(r"[<>&\u2028]", text)
+def test_json_in_the_page_cannot_end_its_element(fitted):
+    model, X, tasks = fitted
+    page = render_report(clustering_of(model, X, tasks).rename({0: "</script><!-- &"}))
+    text = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1]
+    assert not re.search(r"[<>&]", text)
+    assert json.loads(text)["clusters"][0] == "</script><!-- &"
 
 
 def test_the_page_refers_to_nothing_outside(fitted):

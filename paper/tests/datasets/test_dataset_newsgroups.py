@@ -123,7 +123,7 @@ def test_real_collection(real_data):
     assert sizes.sum() == 18846 - 973 - 628  # all but comp.graphics and talk.religion.misc
     # a change of NumPy's random stream or of the canonical order would show here
     assert news.rows[:5].tolist() == [3741, 3747, 3764, 3775, 3813]
-    assert corpus.newsgroup_counts().counts.shape == (18846, 26214)
+    assert corpus.newsgroup_counts()[0].shape == (18846, 26214)
     larger = fetch_newsgroups_tasks(0.1, seed=0, n_components=100)
     assert larger.data.shape == (1725, 100)
     assert set(news.rows.tolist()) <= set(larger.rows.tolist())

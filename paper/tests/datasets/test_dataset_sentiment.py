@@ -102,7 +102,7 @@ def test_real_reviews(real_data):
     np.testing.assert_allclose(np.sqrt(reviews.data.multiply(reviews.data).sum(axis=1)), 1)
     # a change of NumPy's random stream or of the canonical order would show here
     assert reviews.rows[:5].tolist() == [2, 8, 12, 25, 36]
-    assert sentiment._review_counts().counts.shape == (8000, 473856)
+    assert sentiment._review_counts()[0].shape == (8000, 473856)
     larger = fetch_sentiment_tasks(0.3, seed=0, n_components=10)
     assert larger.data.shape == (2400, 10)
     assert set(reviews.rows.tolist()) <= set(larger.rows.tolist())

@@ -13,7 +13,6 @@ from paper.reference import REFERENCE_METHODS
 from paper.reference.lssmtc import (
     SharedSubspace,
     descend,
-    kmeans_memberships,
     objective,
     span_coordinates,
     start_from,
@@ -150,13 +149,6 @@ def test_subspace_dimension_is_capped_by_the_rank(noise):
     X, tasks = noise
     full, capped = (REFERENCE_METHODS["LSSMTC"].fit(X, tasks, 3, n_components=l, n_init=2).labels for l in (6, 50))
     np.testing.assert_array_equal(full, capped)
-
-
-def test_kmeans_start_has_no_zeros_and_the_labels_of_kmeans(separated):
-    X, classes, _ = separated
-    memberships = kmeans_memberships(X, (3, len(X), 4), np.random.RandomState(0))
-    assert set(np.unique(memberships).tolist()) == {0.2, 1.2}
-    assert max(nmi(classes, P.argmax(axis=1)) for P in memberships) == pytest.approx(1.0)
 
 
 def test_start_decides_whether_separated_clusters_are_found():

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
+import mtclust
 from mtclust.app.clustering import Clustering, is_polars, rows_of
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
 from mtclust.app.tables.screening import spelled_alike
 from mtclust.app.tables.table import Table, read_tables, refuse_ids_of_rows, table_of_frames
 from mtclust.app.tables.values import MISSING
-from mtclust.choose.number import CANDIDATES
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.models import load as load_model
 from mtclust.util.messages import option, phase, warn_user
 
-_METHODS, _SCALES = ("dmtrc", "dmtfc", "dstc"), ("standard", "range", "none")
+_SCALES = ("standard", "range", "none")
 
 
 def cluster(
@@ -164,53 +164,20 @@ def cluster_table(
     alike = spelled_alike(tasks)
     alike = f"Tasks whose names differ only in capitals or spaces count as different tasks: {alike}." if alike else ""
     notes = [*table.notes, *alone, *[alike] * bool(alike), *encoder.notes]
-    estimator = _estimator(_one_of("method", method.lower(), _METHODS), options)
-    estimator.set_params(kernel=kernel, n_clusters=_number(n_clusters, len(tasks)))
+    methods: dict[str, Any] = {"dmtrc": mtclust.DMTRC, "dmtfc": mtclust.DMTFC, "dstc": mtclust.DSTC}
+    kind = methods[_one_of("method", method.lower(), list(methods))]
+    estimator = kind(n_clusters, kernel=kernel, **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             with phase(f"clustering {len(tasks):,} rows of {len(np.unique(tasks))} tasks"):
                 model = estimator.fit(X, tasks=tasks)
                 rows = rows_of(table, X, model)
-        except ValueError as error:  # what the library refuses, the user can mend: rows, clusters, sizes
+        except (ValueError, MemoryError) as error:  # what the user can mend: rows, clusters, sizes
             raise TableError(str(error)) from error
-        except MemoryError as error:
-            way_out = (
-                "use fewer rows or columns" if estimator.kernel == "linear" else f"try {option('kernel', 'linear')}"
-            )
-            asked = option("kernel", str(estimator.kernel))
-            raise TableError(f"there is not enough memory for {len(tasks)} rows with {asked}; {way_out}.") from error
     warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
     warned = [*map(TableWarning, encoder.doubts), *warned]
     return Clustering(model, encoder, {}, notes, warned, _rows=rows)
-
-
-def _estimator(method: str, options: Mapping[str, Any]) -> Any:
-    from mtclust import DMTFC, DMTRC, DSTC
-
-    known = {"dmtrc": DMTRC, "dmtfc": DMTFC, "dstc": DSTC}[method]
-    allowed = set(known().get_params(deep=False)) - {"task_column", "n_clusters", "kernel"}
-    unknown = sorted(set(options) - allowed)
-    if unknown:
-        raise TypeError(
-            f"{unknown[0]!r} is no option of cluster() with method={method!r}; those are {sorted(allowed)}."
-        )
-    return known(**options)
-
-
-def _number(n_clusters: Any, rows: int) -> Any:
-    """The number of clusters as the estimators take it, no candidate larger than the number of rows."""
-    if not isinstance(n_clusters, range) and n_clusters != "auto":
-        return n_clusters
-    wanted = CANDIDATES if isinstance(n_clusters, str) else n_clusters
-    if len(wanted) == 0:
-        return n_clusters  # the estimator says what is wrong
-    low, high = sorted((wanted[0], wanted[-1]))
-    if low > rows:
-        raise TableError(
-            f"{option('n_clusters')} asks for {low} or more, but there are only {rows} rows; ask for fewer clusters."
-        )
-    return n_clusters if high <= rows else range(low, rows + 1)
 
 
 def _names(argument: str, given: Any) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +31,7 @@ from mtclust.app.words import (
     tasks_in_words,
 )
 from mtclust.core.tasks import strings_of
-from mtclust.estimators.stability import Stability, searched_anew
+from mtclust.estimators.stability import MOST_ROWS, Stability, refitted
 from mtclust.estimators.summary import (
     CLUSTERS_SHOWN,
     FEW_ROWS,
@@ -54,8 +53,8 @@ from mtclust.util.system import require
 SAVED_FORMAT = 1
 #: sentences of a summary that compare tasks
 _COMPARED = 4
-#: columns that are left out one at a time to see whether one decides, of at most so many; rows that are then clustered
-_LEFT_OUT, _MOST_COLUMNS, _REFIT_ROWS = 6, 30, 600
+#: columns that are left out one at a time to see whether one decides, of at most so many
+_LEFT_OUT, _MOST_COLUMNS = 6, 30
 #: what a summary says about choices; the report says all
 _CHOSEN = ("number of clusters", "coupling of the tasks")
 #: how a user says which task rows belong to, in Python and on the command line
@@ -235,19 +234,15 @@ class Clustering:
             moments.sums.sum(axis=1) ** 2 / np.maximum(moments.counts.sum(axis=1), 1.0)[:, None], axis=0
         )
         ordered = list(dict.fromkeys(of[np.argsort(-between, kind="stable")].tolist()))
-        some = np.arange(0, len(rows.X), -(-len(rows.X) // _REFIT_ROWS))
+        some = np.arange(0, len(rows.X), -(-len(rows.X) // MOST_ROWS))
         tasks = self.model.tasks_[rows.task_numbers[some]]
 
         def labels(columns: NDArray[np.bool_]) -> Any:
-            return searched_anew(self.model, rows.X[some][:, columns], tasks)
+            return refitted(self.model, rows.X[some][:, columns], tasks).labels_
 
+        whole = labels(np.ones(len(of), dtype=bool))
         left_out = dict.fromkeys([*ordered[:_LEFT_OUT], ordered[-1]])
-        with warnings.catch_warnings(), suppress(ValueError):  # sizes that were given may fit the whole table only
-            warnings.simplefilter("ignore")
-            all_seen = len(some) == len(rows.X) and self.model.selection_.chosen_on is None
-            whole = self.model.labels_ if all_seen else labels(np.ones(len(of), dtype=bool))
-            return {column: float(adjusted_rand_score(whole, labels(of != column))) for column in left_out}
-        return {}
+        return {column: float(adjusted_rand_score(whole, labels(of != column))) for column in left_out}
 
     def least_sure(self, n: int = 10) -> Any:
         """The rows whose cluster is least clear, with their values.
@@ -355,7 +350,7 @@ class Clustering:
         model, facts = self.model, self.facts
         title = (
             f"{self.headline} They were clustered by {self.encoder.describe()} with {type(model).__name__} "
-            f"({model.selection_.kernel} kernel)."
+            f"(kernel: {model.selection_.kernel})."
         )
         header, table = sizes_table(model, facts)
         kept = self._rows is not None or "clusters" in self._kept
@@ -372,7 +367,7 @@ class Clustering:
             ("stability", facts.stable),
         ]
         found += [("tasks", text) for text in compared]
-        said = {"number of clusters"} if any("uncertain" in caution.title for caution in careful) else set()
+        said = {caution.title.lower() for caution in careful}
         chosen = [
             (what, f"{why[0].upper()}{why[1:]}.")
             for what, _, why in choices(model)

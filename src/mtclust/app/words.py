@@ -37,8 +37,6 @@ _PLACES = 3
 _NAME = 40
 #: agreement with the clusters without a column below which that column decides
 _DECIDES = 0.8
-#: a cluster that is so many times as common in a task is found almost only there
-_ALMOST_ONLY = 20
 
 
 def natural_order(names: Iterable[Any]) -> list[int]:
@@ -88,15 +86,18 @@ def two(value: Any, sign: str = "") -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent.
+    """A share in per cent; only none is 0 %, and only all is 100 %.
 
     Examples
     --------
-    >>> percent(0.254), percent(0.004), percent(0.0)
-    ('25 %', '0.4 %', '0 %')
+    >>> percent(0.254), percent(0.004), percent(0.0), percent(0.9999), percent(0.0099), percent(0.995)
+    ('25 %', '0.4 %', '0 %', '>99.9 %', '1 %', '99.5 %')
     """
     value = 100 * share
-    return f"{value:.1f} %" if 0 < value < 1 else f"{value:.0f} %"
+    if min(value, 100 - value) < 1e-9:
+        return f"{value:.0f} %"
+    text = f"{value:.1f}" if min(value, 100 - value) < 0.95 else f"{value:.0f}"
+    return {"0.0": "<0.1", "100.0": ">99.9"}.get(text, text) + " %"
 
 
 def value_in_words(feature: Feature, mean: float) -> str:
@@ -276,25 +277,18 @@ def difference_in_words(difference: Difference, task: str, cluster: str) -> str:
     Examples
     --------
     >>> difference_in_words(Difference(0, 1, 0.5, 0.11, 2.5, 8.2), "a", "cluster 1")
-    'cluster 1 is 4.5 times as common in a (50 % of the rows, elsewhere 11 %; 2.5 to 8.2 times)'
+    'cluster 1 is more common in a: 50 % of the rows, 11 % elsewhere; ratio 4.5 (2.5 to 8.2)'
     """
-    share, elsewhere = difference.share, difference.elsewhere
-    shares = f"{percent(share)} of the rows, elsewhere {percent(elsewhere)}"
-    if share == 0:
+    here, elsewhere = difference.share, difference.elsewhere
+    if here == 0:
         return f"{cluster} is absent in {task} ({percent(elsewhere)} of the rows elsewhere)"
     if elsewhere == 0:
-        return f"{cluster} is found only in {task} ({percent(share)} of the rows there)"
-    more = share > elsewhere
-    factor = max(share / elsewhere, elsewhere / share)
-    if factor >= _ALMOST_ONLY:
-        verb = "is found almost only" if more else "is hardly found"
-        return f"{cluster} {verb} in {task} ({shares})"
-    low, high = (difference.low, difference.high) if more else (1 / difference.high, 1 / difference.low)
-    interval = f"{low:.1f} to {high:.1f} times" if high < 100 else f"at least {low:.1f} times"
-    times = f"{factor:.0f} times" if factor >= 10 else f"{factor:.1f} times"
-    for number, word in ((2, "twice"), (3, "three times")):
-        times = word if abs(factor - number) < 0.15 else times
-    return f"{cluster} is {times} as {'common' if more else 'rare'} in {task} ({shares}; {interval})"
+        return f"{cluster} is found only in {task} ({percent(here)} of the rows there)"
+    ratio, low, high = (figure(float(f"{value:.2g}")) for value in (here / elsewhere, difference.low, difference.high))
+    return (
+        f"{cluster} is {'more' if here > elsewhere else 'less'} common in {task}: {percent(here)} of the rows, "
+        f"{percent(elsewhere)} elsewhere; ratio {ratio} ({low} to {high})"
+    )
 
 
 def tasks_in_words(names: Sequence[Any], task_column: str | None) -> list[str]:

@@ -41,8 +41,6 @@ _MIXTURE_PASSES, _GAIN = 100, 1e-3
 _NEIGHBOURS = 10
 #: graphs of more rows are not made dense
 _DENSE_GRAPH = 150
-#: methods of rows that are all of one task
-METHODS = ("k-means", "gaussians", "one shape", "neighbours")
 #: candidates that EM begins with
 _STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours", "own:k-means")
 #: passes of the matching of ids, and tasks that it begins with
@@ -50,8 +48,7 @@ _SWEEPS, _FIRST_MODELS = 4, 10
 
 
 def propose(
-    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, only: Iterable[str] | None = None,
-    method: str | None = None,
+    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, only: Iterable[str] | None = None
 ) -> dict[str, Labels]:  # fmt: skip
     """Labels by the name of their frame and method, such as ``"all:k-means"``.
 
@@ -64,8 +61,6 @@ def propose(
         Number of clusters, of all tasks or of each; then only the frame "own" knows them.
     only : iterable of str, optional
         Frames to look in; all by default.
-    method : str, optional
-        The only one that is asked for; others are made where it needs them.
 
     Examples
     --------
@@ -78,21 +73,17 @@ def propose(
     m, n_clusters = int(tasks.max()) + 1, int(np.max(clusters))
     wanted = {"all", "task", "aligned", "own"} if only is None else set(only)
     errors = frames.unsaid(X)
-    made = asked = None if method is None else [method]
     if m == 1:
-        return _named("all", pooled(X, n_clusters, errors, made))
-    moves = method in (None, "em") or "aligned" in wanted
-    if method is not None and moves:
-        made = ["k-means", "neighbours"]  # what EM begins with
+        return _named("all", pooled(X, n_clusters, errors))
     found: dict[str, Labels] = {}
     around = frames.around_means(X, tasks)
     if wanted & {"all", "aligned"}:
-        found |= _named("all", pooled(X, n_clusters, errors, made))
+        found |= _named("all", pooled(X, n_clusters, errors))
     if wanted & {"task", "aligned"}:
-        found |= _named("task", pooled(around, n_clusters, errors, made))
+        found |= _named("task", pooled(around, n_clusters, errors))
     if wanted & {"own", "aligned"}:
-        found |= _named("own", alone(X, tasks, clusters, made))
-    if moves and wanted & {"all", "aligned"}:
+        found |= _named("own", alone(X, tasks, clusters))
+    if wanted & {"all", "aligned"}:
         Y, E = frames.directions(X, tasks, n_clusters, errors)
         starts = [found[name] for name in _STARTS_OF_EM if name in found]
         if "all" in wanted:
@@ -100,7 +91,7 @@ def propose(
         if "aligned" in wanted:
             found["aligned:em"] = frames.described(Y, E, tasks, starts, n_clusters, moved=True)
             moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], n_clusters)[tasks]
-            found |= _named("aligned", pooled(moved, n_clusters, errors, asked))
+            found |= _named("aligned", pooled(moved, n_clusters, errors))
     return {name: labels for name, labels in found.items() if name.split(":")[0] in wanted}
 
 
@@ -108,20 +99,17 @@ def _named(frame: str, labels: dict[str, Labels]) -> dict[str, Labels]:
     return {f"{frame}:{name}": own for name, own in labels.items()}
 
 
-def pooled(X: Array, n_clusters: int, errors: Array, methods: list[str] | None = None) -> dict[str, Labels]:
-    """Labels of rows that are all of one task, by some methods or all; ``errors`` are :func:`frames.unsaid`."""
+def pooled(X: Array, n_clusters: int, errors: Array) -> dict[str, Labels]:
+    """Labels of rows that are all of one task, by name; ``errors`` are :func:`frames.unsaid`."""
     C = min(n_clusters, len(X))
     Y, E = frames.directions(X, np.zeros(len(X), dtype=np.int64), C, errors)
     start = k_means(Y, C, 1)
-    found: dict[str, Labels] = {}
-    for name in METHODS if methods is None else methods:
-        if name == "k-means":
-            found[name] = k_means(X, C)
-        elif name == "neighbours":
-            found[name] = spectral(X, C)
-        elif name != "em":
-            found[name] = mixture(Y, E, C, start, one_shape=name == "one shape")
-    return found
+    return {
+        "k-means": k_means(X, C),
+        "gaussians": mixture(Y, E, C, start, one_shape=False),
+        "one shape": mixture(Y, E, C, start, one_shape=True),
+        "neighbours": spectral(X, C),
+    }
 
 
 #: methods of a task alone, by name
@@ -131,12 +119,10 @@ ALONE: dict[str, Callable[[Array, int], Labels]] = {
 }
 
 
-def alone(
-    X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, methods: list[str] | None = None
-) -> dict[str, Labels]:  # fmt: skip
+def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> dict[str, Labels]:
     """Labels of every task alone, the ids of the clusters matched."""
     m, most = int(tasks.max()) + 1, int(np.max(clusters))
-    found = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE if methods is None or name in methods}
+    found = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE}
     for task, number in enumerate(np.broadcast_to(clusters, m).tolist()):
         rows = np.flatnonzero(tasks == task)
         C = min(number, len(rows) - 1)

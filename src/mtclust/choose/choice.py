@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mtclust.choose import candidates, frames
 from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
-from mtclust.choose.views import KernelSpec, View, in_many_directions, is_wide
+from mtclust.choose.views import KernelSpec, View, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
@@ -114,6 +114,8 @@ class Question:
         What is known of these rows.
     coupling_open : bool
         Whether labels of tasks apart compete with those of all tasks.
+    many_directions : bool
+        Whether the rows spread over many directions (:func:`mtclust.choose.views.in_many_directions`).
     """
 
     view: View
@@ -128,6 +130,7 @@ class Question:
     names: NDArray[Any] | None = None
     hints: Hints = NO_HINTS
     coupling_open: bool = True
+    many_directions: bool = False
 
     @property
     def n_tasks(self) -> int:
@@ -297,8 +300,8 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     return Choice(best, tried, frame, spec, outcome, _reason(tried, best), own, offsets, apart)
 
 
-def labellings(question: Question, options: SearchOptions, only: str | None = None) -> tuple[dict[str, Labels], Judge]:
-    """All candidates by name: cheap ones, and what descents, or one of them, make of the best; and their judge."""
+def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, Labels], Judge]:
+    """All candidates by name: cheap ones, and what descents make of the best; and their judge."""
     X, tasks, several = question.X, question.tasks, question.n_tasks > 1
     wanted, methods = _looked_at(question)
     with phase("choosing: standard methods"):
@@ -314,23 +317,7 @@ def labellings(question: Question, options: SearchOptions, only: str | None = No
     own = [name for name in ranked if not several or name.split(":")[0] in ("task", "own")]
     frame = "task" if COUPLINGS[question.method].learns or not several else "own"
     with phase("choosing: descents"):
-        return found | _descents(question, frame, methods, only, found[own[0]], options), judge
-
-
-def labelling(question: Question, name: str, options: SearchOptions) -> Labels:
-    """What the method of one candidate finds on other rows; k-means, the first one, where it is not tried there."""
-    frame, method = name.split(":")
-    wanted, methods = _looked_at(question)
-    if method in methods:
-        if method.startswith("E"):  # J needs no start
-            return list(labellings(question, options, method)[0].values())[-1]
-        return list(_descents(question, frame, methods, method, None, options).values())[-1]
-    if method in ("em", "E, linear", "E", "J", "J released"):
-        method = "em" if method == "em" and question.n_tasks > 1 and wanted & {"all", "aligned"} else "k-means"
-    else:
-        wanted = {frame}
-    found = candidates.propose(question.X, question.tasks, question.clusters, wanted, method)
-    return found.get(f"{frame}:{method}", next(iter(found.values())))
+        return found | _descents(question, frame, methods, found[own[0]], options), judge
 
 
 def _looked_at(question: Question) -> tuple[set[str], dict[str, KernelSpec]]:
@@ -341,33 +328,30 @@ def _looked_at(question: Question) -> tuple[set[str], dict[str, KernelSpec]]:
     if question.n_tasks > 1 and not frames & {"task", "own"}:
         return frames, {}
     spec = NARROW if NARROW in question.kernels else question.kernels[0]
-    methods = {"E": spec, "E, linear": LINEAR, "J": spec, "J released": spec}
+    methods = {"E": spec, "E, linear": LINEAR, "J": spec}
     if LINEAR not in question.kernels or spec == LINEAR:
         del methods["E, linear"]
-    if question.by_rows and in_many_directions(question.view.rows, question.view.offsets):
+    if question.many_directions:
         del methods["E"]  # which fits too well there, whatever the labels are
     return frames, methods
 
 
 def _descents(
-    question: Question, frame: str, methods: dict[str, KernelSpec], only: str | None, start: Labels | None,
-    options: SearchOptions,
+    question: Question, frame: str, methods: dict[str, KernelSpec], start: Labels, options: SearchOptions
 ) -> dict[str, Labels]:  # fmt: skip
-    """What E makes of labels in tasks' own frames, and what J finds there; of all methods or one."""
+    """What E makes of labels in tasks' own frames, and what J finds there."""
     weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
-    rough = replace(options, n_init=1, single_task_n_init=8, n_seeds=1, tol=ROUGH * options.tol, polish=False)
+    rough = replace(options, n_init=1, single_task_n_init=4, n_seeds=1, tol=ROUGH * options.tol, polish=False)
     ends: dict[str, Labels] = {}
     for method, spec in methods.items():
-        if start is not None and method.startswith("E") and only in (None, method):
+        if method.startswith("E"):
             ends[f"{frame}:{method}"] = _descended(weighed, spec, start, rough)
-    if only in (None, "J", "J released"):
-        spec, lambdas = methods["J"], weighed.lambdas
-        if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
-            lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
-        outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
-        ends[f"{frame}:J"] = labels_of(outcome.point)
-        if only != "J":
-            ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()))
+    spec, lambdas = methods["J"], weighed.lambdas
+    if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
+        lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
+    outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
+    ends[f"{frame}:J"] = labels_of(outcome.point)
+    ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()))
     return ends
 
 

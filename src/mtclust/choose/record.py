@@ -200,9 +200,6 @@ class Selection(Record):
         What the explicit features are.
     chosen_on : str or None
         The sample that choices were made on; None for all rows.
-    certified : bool or None
-        Whether no exchange of two rows is left that lowers the objective; None for kernel matrices, where it always is
-        so at the end of a search.
     task_similarity : ndarray of shape (m, m), or None
         V, the similarity of class means of the tasks clustered alone.
 
@@ -230,7 +227,6 @@ class Selection(Record):
     n_components: int | None = None
     features: str | None = None
     chosen_on: str | None = None
-    certified: bool | None = None
     task_similarity: NDArray[np.float64] | None = None
 
     @classmethod

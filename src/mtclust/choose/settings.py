@@ -283,7 +283,7 @@ def question_of(params: Params, given: Input, sample: Sample, lambdas: tuple[Arr
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
-        hints, params.coupling == "auto",
+        hints, params.coupling == "auto", many,
     )  # fmt: skip
 
 

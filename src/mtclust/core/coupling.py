@@ -12,10 +12,9 @@ S_i = Φ_iᵀΦ_i and b_i = 2Φ_iᵀY_i/n_i the models solve
 .. math:: (G^{-1} \otimes I + \mathrm{blkdiag}(2S_i/n_i))\, W = b, \quad
           J = m\tfrac{C}{C-1} - \tfrac12\langle b, W\rangle
 
-so that what is factorised has either as many rows as there are rows (N × N) or as there are models (mr × mr). Where
-labels are exchanged one by one both answer the same questions (:class:`Conditioned`): the second is taken where the
-rows have explicit features (``table``, N × r, of which the kernel holds the products) and mr < N. Where rows are only
-read in passes, a coupling is made of the Gram matrices 2S_i/n_i (m × r × r) and answers with models (:class:`Solver`).
+so that what is factorised has either as many rows as there are rows (N × N) or as there are models (mr × mr). The first
+serves where labels are exchanged one by one, of a kernel matrix (:class:`Conditioned`), the second where rows are only
+read in passes, of the Gram matrices 2S_i/n_i (m × r × r): it answers with models (:class:`Solver`).
 ``condition(Z)`` factorises for one Z and, from labels or models, has the closed-form step of Z:
 
 ==================  ======================================  ==============================================
@@ -55,8 +54,6 @@ Array = NDArray[np.float64]
 REVIVAL = 1e-8
 #: full Ω up to this many unknowns m·r; above, leading eigenvectors and one level for the rest
 FULL_SIZE = 1000
-#: eigenvalues below this share of the largest are rounding
-_ROUNDING = 1e-12
 #: size ρr of the system of a spiked Ω
 _SPIKED_SIZE = 400
 #: products of weights that are held at once
@@ -98,17 +95,6 @@ def objective(b: Array, W: Array) -> float:
     """J = m·C/(C−1) − ½⟨b, W⟩; the only code of a single cluster has norm 1."""
     m, _, C = b.shape
     return m * (C / (C - 1) if C > 1 else 1.0) - 0.5 * float(np.vdot(b, W))
-
-
-def whitened(Q: Array) -> Array:
-    """A factor L with LLᵀ = Q; of a stack of matrices, a stack."""
-    try:
-        return np.linalg.cholesky(Q).astype(np.float64, copy=False)
-    except np.linalg.LinAlgError:  # Q is singular where the coupling is
-        if Q.ndim > 2:
-            return np.stack([whitened(part) for part in Q])
-        eigenvalues, vectors = np.linalg.eigh(Q)
-        return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
 
 
 class Conditioned:
@@ -206,8 +192,6 @@ class BaseCoupling(ABC):
     offsets : ndarray of shape (m + 1,)
     lambda1 : float or ndarray of shape (m,)
     lambda2 : float
-    table : ndarray of shape (N, r), optional
-        Explicit features of which the kernel matrix holds the products.
     """
 
     #: whether the labels of one task enter the objective of another, given Z: ids of clusters are then common to all
@@ -220,23 +204,13 @@ class BaseCoupling(ABC):
     #: leading eigenvectors of a Z that is not held in full
     rank: int | None = None
 
-    def __init__(
-        self, rows: Any, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0,
-        table: Array | None = None,
-    ) -> None:  # fmt: skip
-        self.kernel, self.table = rows, table
+    def __init__(self, rows: Any, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0) -> None:
+        self.kernel = rows
         self.offsets, self.n_tasks = offsets, len(offsets) - 1
         self.slices = [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
         self.lambda1: Any = np.broadcast_to(np.asarray(lambda1, dtype=np.float64), (self.n_tasks,))
         self.lambda2 = lambda2
         self.ridge = self.lambda1 + self.n_tasks * lambda2  # of every task alone
-
-    @cached_property
-    def grams(self) -> Array:
-        """2S_i/n_i of all tasks (m × r × r)."""
-        if self.table is None:
-            return np.asarray(self.kernel)
-        return np.stack([(2.0 / len(Phi)) * (Phi.T @ Phi) for Phi in (self.table[rows] for rows in self.slices)])
 
     @cached_property
     def task_of(self) -> NDArray[np.int64]:
@@ -268,8 +242,8 @@ class Relationship(BaseCoupling):
     @cached_property
     def rank(self) -> int | None:  # type: ignore[override]
         """Leading eigenvectors of a spiked Ω; None in full."""
-        m, r = self.grams.shape[:2]
-        if self.grams.ndim == 2 or self.table is not None or m * r <= FULL_SIZE or m <= 2:
+        m, r = self.kernel.shape[:2]
+        if self.kernel.ndim == 2 or m * r <= FULL_SIZE or m <= 2:
             return None
         if np.ptp(self.lambda1) > 0:
             raise ValueError(
@@ -281,13 +255,11 @@ class Relationship(BaseCoupling):
     @cached_property
     def spectra(self) -> tuple[Array, Array]:
         """Eigenvalues (m × r) and vectors (m × r × r) of the Gram matrices."""
-        values, vectors = np.linalg.eigh(self.grams)
+        values, vectors = np.linalg.eigh(self.kernel)
         return np.maximum(values, 0.0), vectors
 
     def condition(self, Z: Any) -> Any:
-        if self.kernel.ndim == 2:
-            return RelationshipState(self, Z) if self.table is None else TableState(self, Z)
-        return TaskSolver(self, Z)
+        return RelationshipState(self, Z) if self.kernel.ndim == 2 else TaskSolver(self, Z)
 
     def closed_form(self, W: Array) -> Any:
         """Ω ∝ S^½; of a spiked one ω_k ∝ √s_k for the leading eigenvalues of S and √mean of the others for the rest:
@@ -302,7 +274,7 @@ class Relationship(BaseCoupling):
         trace = float(values.sum())
         if not trace > 0:
             return Spiked.of(self.uncoupled(), self.rank)
-        rank = min(self.rank, int(np.count_nonzero(values > _ROUNDING * values[-1])))
+        rank = min(self.rank, int(np.count_nonzero(values > 1e-12 * values[-1])))  # others are rounding
         squares = np.zeros(m)
         squares[: len(values)] = np.maximum(values[::-1], 0.0)
         vectors = vectors[:, ::-1][:, :rank]
@@ -382,65 +354,6 @@ class RelationshipState(Conditioned):
         return [(slice(0, len(self.M)), self.M)]
 
 
-class TableState(RelationshipState):
-    """The same from the mr × mr factorisation: M_ik = (2/n_i)(δ_ik I − (2/n_k) Φ_i Q_ik Φ_kᵀ), α = (2/n_i)(Y − ΦW)."""
-
-    def __init__(self, coupling: Relationship, Z: Array) -> None:
-        Conditioned.__init__(self, coupling, Z)
-        self._solver = TaskSolver(coupling, Z)
-        self._features = [np.asarray(coupling.table)[rows] for rows in coupling.slices]
-        self._per_row = (2.0 / np.diff(coupling.offsets))[coupling.task_of][:, None]
-        self._last: tuple[Array, Array] | None = None
-
-    @cached_property
-    def M(self) -> Array:
-        return inverse_of_factor(upper_factor(self.coupling.ridge_kernel(self.Z)))
-
-    def block(self, task: int) -> Array:
-        if task not in self._blocks:
-            self._blocks[task] = row_block(self._features[task], self._solver.blocks()[task])
-        return self._blocks[task]
-
-    def models(self, codes: Array) -> Array:
-        """W (m × r × C) of (25)."""
-        scaled = self._per_row * codes
-        b = [Phi.T @ scaled[rows] for Phi, rows in zip(self._features, self.coupling.slices)]
-        return self._solver.models(np.stack(b))
-
-    def alpha(self, codes: Array) -> Array:
-        fitted = np.concatenate([Phi @ W for Phi, W in zip(self._features, self.models(codes))])
-        return self._per_row * (codes - fitted)
-
-    def linear_term(self, task: int, codes: Array, alpha: Array | None = None) -> Array:
-        if alpha is None:
-            known = self._last  # read once: restarts in several threads share this
-            if known is None or not np.array_equal(known[0], codes):  # one task after the other asks for the same
-                self._last = known = codes.copy(), self.alpha(codes)
-            alpha = known[1]
-        return super().linear_term(task, codes, alpha)
-
-    def alpha_after(self, alpha: Array, task: int, change: Array) -> Array:
-        changes = np.zeros_like(alpha)
-        changes[self.coupling.slices[task]] = change
-        return alpha + self.alpha(changes)
-
-    def diagonal(self) -> Array:
-        leverage = [np.einsum("nr,nr->n", Phi @ Q, Phi) for Phi, Q in zip(self._features, self._solver.blocks())]
-        return self._per_row[:, 0] * (1.0 - self._per_row[:, 0] * np.concatenate(leverage))
-
-    def closed_form(self, codes: Array) -> Array:
-        return np.asarray(self.coupling.closed_form(self.models(codes)))
-
-
-def row_block(Phi: Array, Q: Array) -> Array:
-    """M_ii = (2/n)(I − ΨΨᵀ), Ψ = √(2/n) Φ Q^½."""
-    n = len(Phi)
-    Psi = (2.0 / n) * (Phi @ whitened(Q))
-    M = -(Psi @ Psi.T)
-    M.flat[:: n + 1] += 2.0 / n
-    return M
-
-
 class Spiked(NamedTuple):
     """Ω = flat·I + U diag(extra) Uᵀ: all but a few eigenvalues equal."""
 
@@ -469,7 +382,7 @@ class TaskSolver(Solver):
     """
 
     def __init__(self, coupling: Relationship, Z: Array | Spiked) -> None:
-        lambda1, lambda2, grams = coupling.lambda1, coupling.lambda2, coupling.grams
+        lambda1, lambda2, grams = coupling.lambda1, coupling.lambda2, coupling.kernel
         m, r = grams.shape[:2]
         if coupling.rank is None:
             self._flat_gain, self._T = 0.0, np.eye(r)[None]
@@ -534,19 +447,15 @@ class Independent(BaseCoupling):
 
     def condition(self, Z: Array) -> Any:
         if self.kernel.ndim == 3:
-            return Solver(Z, self.grams, self.grams, self._inverses)
-        if self.table is not None:
-            return Conditioned(
-                self, Z, (row_block(self.table[rows], Q) for Q, rows in zip(self._inverses, self.slices))
-            )
+            return Solver(Z, self.kernel, self.kernel, self._inverses)
         kernels = (self.kernel[rows, rows] / ridge for ridge, rows in zip(self.ridge, self.slices))
         return Conditioned(self, Z, (ridge_inverse(K) for K in kernels))
 
     @cached_property
     def _inverses(self) -> Array:
         """(A_i + λ_i I)⁻¹, whatever Z is."""
-        ridges = self.ridge[:, None, None] * np.eye(self.grams.shape[1])
-        return np.linalg.inv(self.grams + ridges).astype(np.float64, copy=False)
+        ridges = self.ridge[:, None, None] * np.eye(self.kernel.shape[1])
+        return np.linalg.inv(self.kernel + ridges).astype(np.float64, copy=False)
 
     def closed_form(self, W: Array) -> Array:
         return self.uncoupled()
@@ -573,9 +482,8 @@ class SharedFeatures(BaseCoupling):
     of_features = True
 
     def __init__(
-        self, rows: EigenFeatures | Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0,
-        table: Array | None = None,
-    ) -> None:  # fmt: skip
+        self, rows: EigenFeatures | Array, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0
+    ) -> None:
         super().__init__(rows, offsets, lambda1, lambda2)
         self.features: Any = rows
         self.n_features = rows.shape[1] if isinstance(rows, np.ndarray) else rows.rank

@@ -23,9 +23,6 @@ from mtclust.rows.source import MappedRows, TableRows
 Array = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: values above this overflow when many squares are added
-_LARGEST = 1e150
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -90,10 +87,10 @@ def pick(raw: Any, task_numbers: NDArray[Any], reading: Reading, where: Position
     return rows if reading.moves is None else rows - reading.moves[task_numbers[chosen]]
 
 
-def over_rows(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any, merge: Any) -> Any:
-    """What a function finds in blocks of rows and the numbers of their tasks, merged."""
+def over_rows(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any, merge: Any, where: str) -> Any:
+    """What a function finds in blocks of rows and the numbers of their tasks, merged; errors say ``where`` it is."""
     rows = rows_of(raw, reading)
-    require_numbers(rows)
+    require_numbers(rows, where)
     numbers, step = task_numbers.astype(np.int64), block_rows(rows.shape[1], rows.dtype.itemsize)
     return merge([read(rows[a : a + step], numbers[a : a + step]) for a in range(0, len(rows), step)])
 
@@ -163,11 +160,16 @@ def features_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, dtype: A
     return result
 
 
-def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> tuple[Array, Array]:
+def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, where: str) -> tuple[Array, Array]:
     """Sums and Gram matrices of the tasks."""
     source = source_of_chunk(raw, task_numbers, reading)
-    require_numbers(source.table)
+    require_numbers(source.table, where)
     return raw_sums(source)
+
+
+def names_of(parts: list[Any]) -> list[str]:
+    """Chunks as messages call them."""
+    return [f"chunk {k} of {len(parts)}" for k in range(len(parts))]
 
 
 def require_numbers(rows: NDArray[Any], where: str = "") -> None:
@@ -176,18 +178,6 @@ def require_numbers(rows: NDArray[Any], where: str = "") -> None:
     if not finite.all():
         place = f" ({where}, row {int(np.argmin(finite))} of it)" if where else ""
         raise ValueError(f"Input X contains NaN or infinity{place}; drop or fill these rows.")
-
-
-def unusable(raw: Any, reading: Reading) -> str | None:
-    """What is wrong with the rows of a chunk, None if nothing is."""
-    rows = rows_of(raw, reading)
-    wrong = int(np.count_nonzero(~np.isfinite(rows)))
-    if wrong:
-        return f"{wrong} values that are NaN or infinity"
-    largest = float(np.abs(rows).max(initial=0.0))
-    if largest > _LARGEST:
-        return f"values up to {largest:g}, too large to be squared"
-    return None
 
 
 @dataclass(frozen=True)

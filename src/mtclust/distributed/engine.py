@@ -7,26 +7,19 @@ workers (labels) can therefore be computed again from there: losing a worker cos
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mtclust.exceptions import ClusterLostError
-from mtclust.util.system import available_memory, readable, require
+from mtclust.util.system import available_memory, require
 
 T = TypeVar("T")
 
-#: seconds in which no worker does anything after which a fit gives up; ``mtclust.patience`` of Dask's configuration
-#: changes it
-PATIENCE = 60.0
-#: seconds after which what a worker said of itself is old
-_SILENCE = 10.0
-#: states of a step that is being run or whose data are on their way
-_UNDER_WAY = ("executing", "long-running", "ready", "flight")
 #: results merged at once on their way to the driver
 _FAN_IN = 16
+_MEMORY = "Most often their memory is too small: use smaller chunks (rechunk, repartition) or more memory per worker."
 
 
 class Engine:
@@ -35,8 +28,6 @@ class Engine:
     def __init__(self) -> None:
         self._dask = require("dask", "dask")
         self.client = _current_client(self._dask)
-        self._limits: dict[str, int] = {}
-        self.patience = float(self._dask.utils.parse_timedelta(self._dask.config.get("mtclust.patience", PATIENCE)))
 
     def step(self, function: Callable[..., Any], *arguments: Any, at: tuple[str, ...] = ()) -> Any:
         """A step to run later; lists of steps among the arguments become lists of their results.
@@ -71,15 +62,8 @@ class Engine:
 
     def gather(self, steps: Sequence[Any]) -> list[Any]:
         """Run steps and bring their results here."""
-        if not steps:
-            return []
         with self._explained():
-            if self.client is None:
-                return list(self._dask.compute(*steps))
-            self._workers()  # those that are there, to know later whether some are gone
-            futures = self.client.compute(list(steps))
-            self._wait(futures)
-            return list(self.client.gather(futures))
+            return list(self._dask.compute(*steps))
 
     def merged(self, steps: Sequence[T], merge: Callable[[list[Any]], Any]) -> T:
         """The results of steps merged on the way, neighbours first, always in the same order."""
@@ -92,90 +76,29 @@ class Engine:
         """Bytes the workers may use in all; None where that is not known."""
         if self.client is None:
             return available_memory()
-        limits = [worker["memory_limit"] for worker in self._workers().values()]
+        limits = [worker["memory_limit"] for worker in self.client.scheduler_info(n_workers=-1)["workers"].values()]
         return sum(limits) if limits and all(limits) else None
-
-    def _workers(self) -> dict[str, Any]:
-        """What is known of the workers by their addresses; one that was ended and started again has another."""
-        assert self.client is not None
-        workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        self._limits |= {address: worker["memory_limit"] or 0 for address, worker in workers.items()}
-        return workers
-
-    def _wait(self, futures: list[Any]) -> None:
-        """Until all are done; raises when nothing has moved on the cluster for too long."""
-        distributed = sys.modules["distributed"]
-        assert self.client is not None
-        moved, done = time.monotonic(), 0
-        while True:
-            try:
-                distributed.wait(futures, timeout=1.0)
-                return
-            except (TimeoutError, distributed.TimeoutError):
-                pass
-            finished = sum(future.done() for future in futures)
-            running = self.client.status == "running"
-            if finished > done or (running and any(self._works(worker) for worker in self._workers().values())):
-                moved, done = time.monotonic(), finished
-            elif time.monotonic() - moved > self.patience:
-                what = self._standstill() if running else f"is {self.client.status}"
-                raise ClusterLostError(
-                    f"The Dask cluster {what} for more than {self.patience:g} s. Start workers or a new cluster and "
-                    "fit again; raise mtclust.patience in Dask's configuration to wait longer."
-                )
-
-    def _works(self, worker: dict[str, Any]) -> bool:
-        """Whether a worker does something; one that is short of memory pauses, perhaps for ever, and keeps its steps.
-
-        One that has not been heard of for a while may be compiling, which leaves it no time to say so.
-        """
-        silent = time.time() - worker["last_seen"] > min(_SILENCE, 0.5 * self.patience)
-        counts = worker["metrics"].get("task_counts", {"executing": 1})  # versions that do not count are trusted
-        return worker["status"] == "running" and (silent or any(counts.get(state) for state in _UNDER_WAY))
-
-    def _standstill(self) -> str:
-        """Why a cluster that is there does nothing."""
-        workers = list(self._workers().values())
-        paused = sum(worker["status"] == "paused" for worker in workers)
-        if paused:
-            return (
-                f"has {paused} of {len(workers)} workers paused for want of memory, with steps of the fit waiting for "
-                "them (use smaller chunks or more memory per worker),"
-            )
-        still = "has done nothing" if workers else "has no worker"
-        gone = len(self._limits) - len(workers)
-        if gone <= 0:
-            return still
-        limit = max(self._limits.values())
-        had = f", of which each had {readable(limit)}" if limit else ""
-        return (
-            f"{still}, and {gone} workers are gone, most often for want of memory{had} (use smaller chunks or more "
-            "memory per worker),"
-        )
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Errors of the cluster, as opposed to those of a step, in words that say what to do."""
         try:
             yield
-        except ClusterLostError:
-            raise
         except (Exception, CancelledError) as error:
             if self.client is None:
                 raise
             distributed = sys.modules["distributed"]
-            if isinstance(error, distributed.KilledWorker):
-                raise ClusterLostError(
-                    f"Workers died again and again while they ran a step of the fit ({error}). Most often their memory "
-                    "is too small: use smaller chunks (rechunk, repartition) or more memory per worker."
-                ) from error
+            gone = (distributed.scheduler.NoWorkerError, distributed.scheduler.NoValidWorkerError)
             lost = (CancelledError, ConnectionError, distributed.CancelledError, distributed.comm.CommClosedError)
-            if isinstance(error, lost) or self.client.status != "running":
-                raise ClusterLostError(
-                    f"The connection to the Dask cluster was lost ({type(error).__name__}: {error}). Connect a new "
-                    "distributed.Client and fit again."
-                ) from error
-            raise
+            if isinstance(error, distributed.KilledWorker):
+                what, way_out = "Workers died again and again while they ran a step of the fit", _MEMORY
+            elif isinstance(error, gone):
+                what, way_out = "The Dask cluster has no worker", "Start workers or a new cluster and fit again."
+            elif isinstance(error, lost) or self.client.status != "running":
+                what, way_out = "The connection to the Dask cluster was lost", "Connect a new Client and fit again."
+            else:
+                raise
+            raise ClusterLostError(f"{what} ({type(error).__name__}: {error}). {way_out}") from error
 
 
 def _held_under(part: Any) -> list[Any]:

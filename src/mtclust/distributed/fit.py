@@ -16,7 +16,7 @@ from mtclust.core.order import Content, Hashes, Over, bits_of, first_hashes, in_
 from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks, task_ids
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
-from mtclust.distributed.inputs import Layout, Table, chunks_named, lay_out, lengths_of, read
+from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, over_chunks, picked
 from mtclust.rows.features import FeatureMap, held_as, source_of
 from mtclust.util.messages import phase, reporting
@@ -44,7 +44,7 @@ class ChunkedTable:
     def over(self, read: Callable[..., Any], merge: Callable[[list[Any]], Any]) -> Any:
         """What a function of rows and numbers of tasks finds in all blocks of all chunks, merged on the way here."""
         reading, read = self.engine.constant(self._reading), self.engine.constant(read)
-        steps = self._steps(chunk.over_rows, reading, read, merge)
+        steps = self._steps(chunk.over_rows, reading, read, merge, chunk.names_of(self.table.parts))
         steps = [step for step, n in zip(steps, self.layout.lengths) if n]
         return self.engine.gather([self.engine.merged(steps, merge)])[0]
 
@@ -166,7 +166,7 @@ def fit_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
     _check_possible(params)
     engine = Engine()
     table = read(engine, estimator, X, tasks, reset=True)
-    with reporting(estimator), chunks_named(engine, table):
+    with reporting(estimator):
         layout = lay_out(engine, table)
         n = int(layout.sizes.sum())
         with phase(f"{n} rows of {len(layout.names)} tasks in {len(table.parts)} chunks"):
@@ -218,8 +218,8 @@ def scores_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any
     da = require("dask.array", "dask")
     width = estimator._model.intercept.shape[1]
     steps = [
-        engine.step(_scores, part, own, reading, model, names, f"chunk {k} of {len(lengths)}")
-        for k, (part, own) in enumerate(zip(table.parts, ids))
+        engine.step(_scores, part, own, reading, model, names, where)
+        for part, own, where in zip(table.parts, ids, chunk.names_of(table.parts))
     ]
     return da.concatenate([da.from_delayed(step, (n, width), float) for step, n in zip(steps, lengths)])
 

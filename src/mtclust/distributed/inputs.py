@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +13,10 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features
 from mtclust.core.labels import offsets_of
 from mtclust.core.tasks import index_tasks, missing_ids, plain_ids
 from mtclust.core.validation import split_task_column
-from mtclust.distributed import chunk, is_dask
+from mtclust.distributed import is_dask
 from mtclust.distributed.engine import Engine
-from mtclust.exceptions import ClusterLostError
 
-#: what errors about rows begin with, as opposed to those about parameters
-_OF_ROWS = ("X ", "Input X")
-_WAY_OUT = "If its file is damaged, write it anew; else drop, fill or rescale these rows."
+_NO_ROWS = "X has no rows; expected at least one per cluster."
 
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
@@ -178,8 +173,11 @@ class Layout:
     def offsets(self) -> NDArray[np.int64]:
         return offsets_of(self.sizes)
 
-    def locate(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Chunks of rows at positions of all rows sorted by task, and where they are in their chunk sorted by task."""
+    def by_chunk(self, positions: NDArray[np.int64]) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """For every chunk that has some rows, at positions of all rows sorted by task, which of them and where.
+
+        Places within a chunk are those of its rows sorted by task.
+        """
         tasks = np.searchsorted(self.offsets, positions, side="right") - 1
         within = positions - self.offsets[tasks]
         chunks = np.empty(len(positions), dtype=np.int64)
@@ -187,11 +185,7 @@ class Layout:
             mine = tasks == task
             chunks[mine] = np.searchsorted(self.base[:, task], within[mine], side="right") - 1
         before = np.cumsum(self.counts, axis=1) - self.counts
-        return chunks, before[chunks, tasks] + within - self.base[chunks, tasks]
-
-    def by_chunk(self, positions: NDArray[np.int64]) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """For every chunk that has some of these rows which of them they are, and where they are in the chunk."""
-        chunks, rows = self.locate(positions)
+        rows = before[chunks, tasks] + within - self.base[chunks, tasks]
         order = np.argsort(chunks, kind="stable")
         found, begins = np.unique(chunks[order], return_index=True)
         return {int(k): (which, rows[which]) for k, which in zip(found, np.split(order, begins[1:]))}
@@ -226,8 +220,9 @@ def lay_out(engine: Engine, table: Table) -> Layout:
             f"tasks has {missing.sum()} missing values (first at row {row}, in chunk {k}); every row needs a task id."
         )
     if not sum(lengths):
-        raise ValueError("X has no rows; expected at least one per cluster.")
-    names = _distinct(np.concatenate([values for values, _, _ in found if len(values)]))[0]
+        raise ValueError(_NO_ROWS)
+    ids = np.concatenate([values for values, _, _ in found if len(values)])
+    names = index_tasks(ids, len(ids)).names
     counts = np.zeros((len(found), len(names)), dtype=np.int64)
     task_numbers = []
     for k, (values, numbers, _) in enumerate(found):
@@ -239,7 +234,7 @@ def lay_out(engine: Engine, table: Table) -> Layout:
 
 def _layout_of_given(engine: Engine, lengths: list[int], given: Any) -> Layout:
     if not sum(lengths):
-        raise ValueError("X has no rows; expected at least one per cluster.")
+        raise ValueError(_NO_ROWS)
     index = index_tasks(given, sum(lengths))
     ends = np.cumsum(lengths)
     pieces = np.split(index.task_numbers.astype(_code_type(index.n_tasks)), ends[:-1])
@@ -265,45 +260,9 @@ def _encode(part: Any) -> tuple[NDArray[Any], list[int], tuple[int, int], NDArra
     missing = missing_ids(ids)
     if missing.any():
         return ids[:0], [len(ids)], (int(missing.sum()), int(np.argmax(missing))), np.empty(0, dtype=np.uint8)
-    values, task_numbers = _distinct(ids)
-    counts = np.bincount(task_numbers, minlength=len(values)).tolist()
-    return values, counts, (0, 0), task_numbers.astype(_code_type(len(values)))
-
-
-def _distinct(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Distinct ids and the place of every id among them."""
     index = index_tasks(ids, len(ids))
-    return index.names, index.task_numbers
+    return index.names, index.sizes.tolist(), (0, 0), index.task_numbers.astype(_code_type(index.n_tasks))
 
 
 def _recode(encoded: tuple[Any, ...], places: NDArray[Any]) -> NDArray[Any]:
     return places[encoded[3]]
-
-
-@contextmanager
-def chunks_named(engine: Engine, table: Table) -> Iterator[None]:
-    """Say of an error about the rows, or of reading them, which chunk it is about; only then are all looked at."""
-    try:
-        yield
-    except (ClusterLostError, MemoryError):
-        raise
-    except Exception as error:
-        if type(error) in (ValueError, TypeError) and not str(error).startswith(_OF_ROWS):
-            raise
-        _name_chunk(engine, table, error)
-        raise
-
-
-def _name_chunk(engine: Engine, table: Table, error: Exception) -> None:
-    reading = chunk.Reading(1, table.dtype, table.columns)
-    for number, part in enumerate(table.parts):  # one by one: what cannot be read fails before it can be looked at
-        where = f"chunk {number} of {len(table.parts)} (counted from 0)"
-        try:
-            (wrong,) = engine.gather([engine.step(chunk.unusable, part, reading)])
-        except ClusterLostError:
-            raise
-        except Exception as reason:
-            said = " ".join(f"{type(reason).__name__}: {reason}".split())
-            raise OSError(f"X cannot be used: {where} cannot be read ({said}). {_WAY_OUT}") from error
-        if wrong is not None:
-            raise ValueError(f"X cannot be used: {where} has {wrong}. {_WAY_OUT}") from error

@@ -54,9 +54,6 @@ class ChunkedRows:
     offsets: NDArray[np.int64] = field(init=False)
     n_passes: int = 0
 
-    def exchanged(self, tasks: list[int]) -> list[int]:
-        return []
-
     def __post_init__(self) -> None:
         self.offsets = self.layout.offsets
         self.parts = self.parts or self.raw
@@ -93,7 +90,8 @@ class ChunkedRows:
         ]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
-        sizes, steps = self.layout.sizes, self._over_chunks(chunk.sums_of, self._part_reading)
+        sizes, names = self.layout.sizes, chunk.names_of(self.parts)
+        steps = self._over_chunks(chunk.sums_of, self._part_reading, names)
         with phase(f"sums of {self.offsets[-1]} rows in {len(self.parts)} chunks"):
             sums, grams = self.engine.gather([self.engine.merged(steps, added)])[0]
         require_finite(grams)
@@ -129,7 +127,7 @@ class ChunkedRows:
         assert len(tasks) == len(labels), "a pass over the chunks labels all tasks"
         self.n_passes += 1
         with phase(f"pass {self.n_passes}"):
-            return self._relabel(data, W, chunked(labels), tasks)
+            return self._relabel(data, W, cast(list[ChunkedTaskLabels], labels), tasks)
 
     def _relabel(self, data: Data, W: Array, own: list[ChunkedTaskLabels], tasks: list[int]) -> int:
         engine, sizes = self.engine, data.moments.sizes
@@ -172,7 +170,8 @@ class ChunkedRows:
         """Cluster sizes (m × C) and some gaps of every task."""
         parts = zip(proposed, self.layout.base)
         found = self.engine.gather([self.engine.step(chunk.overview, part, base, steps) for part, base in parts])
-        return np.sum([counts for counts, _ in found], axis=0), _joined([own for _, own in found])
+        gaps = {i: np.concatenate([own[i] for _, own in found if i in own]) for i in range(len(steps))}
+        return np.sum([counts for counts, _ in found], axis=0), gaps
 
     def _near(self, proposed: list[Any], models: Any, margins: dict[int, float]) -> dict[int, chunk.NearRows]:
         """The rows of some tasks within margins, from all chunks that have any."""
@@ -238,11 +237,6 @@ def _margin(gaps: Array, n: int, rank: int) -> float:
     return np.inf if rank >= n else gap_of_rank(gaps, n, rank)
 
 
-def _joined(parts: list[dict[int, Array]]) -> dict[int, Array]:
-    tasks = {task for part in parts for task in part}
-    return {task: np.concatenate([part[task] for part in parts if task in part]) for task in tasks}
-
-
 class ChunkedTaskLabels(TaskLabels):
     """Labels of one task over all chunks; ``by_chunk`` holds those of all tasks, chunk by chunk, before ``new_ids``."""
 
@@ -269,14 +263,9 @@ class ChunkedTaskLabels(TaskLabels):
 
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> ChunkedLabels:
-        own = chunked(tasks)
+        own = cast(list[ChunkedTaskLabels], tasks)
         assert own[0].by_chunk is not None
         return ChunkedLabels(own[0].source, own[0].by_chunk, np.stack([task.new_ids for task in own]))
-
-
-def chunked(tasks: list[TaskLabels]) -> list[ChunkedTaskLabels]:
-    """Labels that a source of rows in chunks gave are labels in chunks, which only it knows."""
-    return cast(list[ChunkedTaskLabels], tasks)
 
 
 @dataclass(frozen=True)

@@ -196,9 +196,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     ) -> Stability:
         """Cluster subsamples of the rows of ``fit`` anew and see what stays the same; sets ``stability_``.
 
-        A refit keeps the settings of the fit (kernel, λ, criterion, frame with its offsets, coupling), and finds
-        labels both by the method that found those of the fit and from the labels of the fit: whichever is better by the
-        criterion counts.
+        A refit is a fit to some of the rows, with the number of clusters, the frame and the coupling of this one.
 
         Parameters
         ----------

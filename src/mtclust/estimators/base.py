@@ -272,6 +272,11 @@ class MultitaskClusterer(AfterFit):
     def _read_params(self) -> Params:
         """The parameters in one record; refuses ``solver_options`` that the method or the solver does not know."""
         given, searching = self.get_params(deep=False), dict(self.solver_options or {})
+        for name, value in given.items():
+            if isinstance(value, bool) and name not in ("fit_intercept", "verbose", "sizes"):  # Python's True is a 1
+                raise ValueError(
+                    f"The {name!r} parameter of {type(self).__name__} must not be a bool. Got {value} instead."
+                )
         if self.solver == "cutting-plane":
             from mtclust.relaxation.options import CuttingPlaneOptions
 
@@ -287,7 +292,7 @@ class MultitaskClusterer(AfterFit):
         if unknown:
             raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {[*allowed, 'form']}.")
         for key, value in searching.items():
-            if not isinstance(value, Integral) or value < 1:
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"solver_options[{key!r}]={value!r} must be a whole number >= 1.")
         if not learns:
             searching["single_task_n_init"] = self.n_init

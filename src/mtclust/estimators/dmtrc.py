@@ -62,7 +62,7 @@ class DMTRC(MultitaskClusterer):
         ``single_task_n_init``: random starts of every task alone (40, with explicit features ``n_init``); ``n_seeds``
         (4): labellings per task that seed a restart of the others; ``form``: "dual" solves with kernel matrices,
         "primal" with explicit features, whose cost is linear in the number of rows, "auto" (default) takes the dual
-        form up to 720 rows (1800 of documents and others that spread over many directions).
+        form up to 720 rows.
         For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     n_components : int, optional
         Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),

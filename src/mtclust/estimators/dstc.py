@@ -30,8 +30,7 @@ class DSTC(MultitaskClusterer):
     {sizes solver}
     solver_options : dict, optional
         ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the
-        number of rows, "auto" (default) takes the dual form up to 720 rows (1800 of documents and others that spread
-        over many directions).
+        number of rows, "auto" (default) takes the dual form up to 720 rows.
         For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     {n_components}
     fit_intercept : bool, default=True

@@ -56,8 +56,8 @@ Array = NDArray[np.float64]
 
 #: rows that are looked at where they spread over many directions
 _ROWS_IN_MANY = 1500
-#: fewer rows than this multiple of a sample are not worth one: kernel matrices of all of them are used
-_SPARED = 1.2
+#: up to this many rows kernel matrices of all of them are used, if the form is left open
+_SMALL = 720
 #: rows of a task that is not in the sample, or that nothing couples to others; turns of labels and offset of the first,
 #: starts of the others
 _ROWS_ALONE, _TURNS, _STARTS_ALONE = 100, 5, 8
@@ -84,7 +84,7 @@ def prepare(params: Params, given: Input) -> Prepared:
     if params.by_rows and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
         few = sample_rows(X, index, most)
         most = _ROWS_IN_MANY if in_many_directions(few.rows, few.index.offsets) else most
-    form = form_of(params, given, most)
+    form = form_of(params, given)
     if form == "dual":
         sample = all_rows(X, index)
     elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
@@ -97,8 +97,8 @@ def prepare(params: Params, given: Input) -> Prepared:
     return Prepared(_problem(params, given, settings, form), settings, sample, form)
 
 
-def form_of(params: Params, given: Input, most: int) -> str:
-    """Kernel matrices ("dual", if memory holds them) or features ("primal"), where ``most`` rows are looked at."""
+def form_of(params: Params, given: Input) -> str:
+    """Kernel matrices ("dual", if memory holds them) or features ("primal")."""
     n, form = given.rows.shape[0], params.form
     dual_only = is_precomputed(params.kernel) or params.solver == "cutting-plane"
     if form == "primal" and dual_only:
@@ -106,7 +106,7 @@ def form_of(params: Params, given: Input, most: int) -> str:
             'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
             f"got kernel={params.kernel!r} and solver={params.solver!r}."
         )
-    if not given.index.in_memory or form == "primal" or (form == "auto" and n > _SPARED * most and not dual_only):
+    if not given.index.in_memory or form == "primal" or (form == "auto" and n > _SMALL and not dual_only):
         return "primal"
     way_out = (
         "Use fewer rows."

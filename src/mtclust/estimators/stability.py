@@ -1,7 +1,7 @@
 """How far labels would stay the same with other rows: what refits on subsamples say.
 
-Each refit sees some of the rows (and, of five tasks or more, some of the tasks), clusters them anew with the settings
-of the fit, and is compared with it:
+A refit is a fit: it sees some of the rows (and, of five tasks or more, some of the tasks), is told the number
+of clusters, the frame and the coupling, finds labels anew, and is compared with the fit:
 
 ======== =============================================================================================================
 rows     share of the refits that put a row in the cluster that it has, clusters matched by the rows they have in common
@@ -16,6 +16,7 @@ halves vary as much as the figures themselves. Intervals are two-sided, for 90 %
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -26,10 +27,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from mtclust.choose.choice import Question, labelling
-from mtclust.choose.settings import Input, all_rows, given_lambdas, question_of, rows_by_task
-from mtclust.choose.views import KernelSpec, View
-from mtclust.core.hints import placed
+from mtclust.core.kernels import is_precomputed
 from mtclust.core.labels import (
     counts_by_task,
     parse_sizes,
@@ -38,17 +36,12 @@ from mtclust.core.labels import (
     same_for_all_clusters,
     tasks_of_rows,
 )
-from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
+from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.mistakes import check_index
-from mtclust.estimators.problems import clusters_per_task
 from mtclust.estimators.storing import correlation
-from mtclust.search.new_task import rows_in_frame
-from mtclust.search.problem import Method, Point, Problem
-from mtclust.search.recipe import solve
 from mtclust.util.messages import counted, reporting
-from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
@@ -67,8 +60,6 @@ _TASKS_KEPT = 0.8
 _ROWS_PER_CLUSTER = 2
 #: rows that a refit sees at most
 MOST_ROWS = 400
-#: random starts of every task in a refit, and labellings that enter the coupled search
-_STARTS, _N_INIT = 6, 1
 #: below this share of the rows a refit also labels those that it has not seen
 _SMALL_SHARE = 0.5
 
@@ -252,143 +243,56 @@ def refit_on_subsamples(
     index = index_tasks(numbers, rows.shape[0])
     rng = generator_of(random_state)
     share = min(share, MOST_ROWS / rows.shape[0])
-    labels, rows = np.asarray(model.labels_)[index.order], rows_in_frame(model._kept, rows, numbers)
-    with one_blas_thread(), reporting(model):
-        refitting = _Refitting(model, rows, index, labels)
-        refits = [refitting(share, rng) for _ in counted(range(n_refits), "stability: refit", n_refits)]
-    covariance = refitting.covariance
-    found = compared(labels, index.offsets, model.n_clusters_, refits, share, covariance)
-    return replace(found, rows=index.to_input_order(found.rows))
+    labels, names = np.asarray(model.labels_)[index.order], model.tasks_[numbers[index.order]]
+    strata = None if model._read_params().sizes_open else labels
+    chosen = model.selection_
+    learned = chosen.coupling is not None and chosen.coupling.decision not in ("none", 0) and chosen.center == "task"
+    covariance = model.task_covariance_ if learned and index.n_tasks > 1 else None
+    precomputed = is_precomputed(model.kernel)
+    refits = []
+    with reporting(model):
+        for _ in counted(range(n_refits), "stability: refit", n_refits):
+            seen, where = subsample(index.offsets, share, model.n_clusters_, rng, strata)
+            own = index.order[where]
+            anew = refitted(model, rows[np.ix_(own, own)] if precomputed else rows[own], names[where])
+            found = np.asarray(anew.labels_)
+            if share < _SMALL_SHARE and not precomputed:
+                every = rows_of_tasks(index.offsets, seen)
+                given, found = found, anew.predict(rows[index.order[every]], tasks=names[every])
+                found[np.searchsorted(every, where)] = given
+                where = every
+            coupled = covariance is not None and anew.selection_.center == "task"
+            refits.append(Refit(where, found, seen, anew.task_covariance_ if coupled else None))
+    covariance = covariance if any(refit.covariance is not None for refit in refits) else None
+    compared_with = compared(labels, index.offsets, model.n_clusters_, refits, share, covariance)
+    return replace(compared_with, rows=index.to_input_order(compared_with.rows))
 
 
-def searched_anew(model: AfterFit, X: Array, tasks: Any) -> Labels:
-    """What the method, or with sizes given the kernel, that a model was chosen with finds in other rows or columns."""
-    chosen, params = model.selection_, model._read_params()
-    number = model.n_clusters if isinstance(model.n_clusters, Mapping) else model.n_clusters_
-    if not (params.sizes_open and chosen.candidates):
-        anew = clone(model).set_params(n_clusters=number)
-        if chosen.candidates:
-            anew.set_params(kernel="rbf" if chosen.width else chosen.kernel, width=chosen.width or "auto")
-        return anew.fit(X, tasks=tasks).labels_
-    name = chosen.candidates[0].name
-    index = rows_by_task(params, X, index_tasks(tasks, len(X)))
-    read = Input(X, index, clusters_per_task(number, index))
-    question = question_of(params, read, all_rows(X, index), given_lambdas(params, index))
-    if not name.endswith(":em"):  # which begins in all frames
-        question = replace(question, frames=("task",))
-    question, places = question.of_tasks(np.arange(index.n_tasks) if index.by_rows is None else index.by_rows)
-    labels = np.empty(len(X), dtype=np.int64)
-    with one_blas_thread():
-        labels[places] = labelling(question, name, params.options)
-    return index.to_input_order(labels)
-
-
-class _Refitting:
-    """Refits of one model."""
-
-    def __init__(self, model: AfterFit, rows: Any, index: TaskIndex, labels: Labels) -> None:
-        self.model, self.index, self.labels = model, index, labels
-        self.precomputed = model._model.kernel.kind == "precomputed"
-        self.rows = rows if self.precomputed else rows[index.order]
-        chosen = model.selection_
-        kind = "rbf" if chosen.width is not None else chosen.kernel
-        function = model._model.kernel.function if kind == "callable" else None
-        self.spec = KernelSpec(kind, chosen.width, function)
-        apart = chosen.coupling is not None and chosen.coupling.decision in ("none", 0)
-        self.params = model._read_params()
-        self.method: Method = "independent" if apart else self.params.method_of(index.n_tasks)
-        own = chosen.coupling is not None and not apart and chosen.center == "task"
-        self.covariance = model.task_covariance_ if own and index.n_tasks > 1 else None
-        free = getattr(chosen.sizes, "chosen", None) == "free"  # not in models of earlier versions
-        self.name = chosen.candidates[0].name if free and chosen.candidates else None
-        self.options = replace(self.params.options, n_init=_N_INIT, single_task_n_init=_STARTS, n_seeds=1)
-
-    def __call__(self, share: float, rng: np.random.Generator) -> Refit:
-        strata = None if self.params.sizes_open else self.labels
-        tasks, where = subsample(self.index.offsets, share, self.model.n_clusters_, rng, strata)
-        offsets = np.searchsorted(where, np.append(self.index.offsets[tasks], self.index.offsets[-1]))
-        common = self.model.selection_.center != "task"
-        problem = self._common(where) if common else self._own(tasks, where, offsets)
-        found, ends = self._searched(problem, rng)
-        ends.append(self._warm(found, ends[0].Z, self.labels[where], tasks, rng))
-        best = min(ends, key=lambda end: end.value)
-        covariance = best.Z if self.covariance is not None else None
-        labels = np.asarray(best.labels, dtype=np.int64)
-        if share < _SMALL_SHARE and not self.precomputed:
-            where, labels = self._predicted(found, best, tasks, where, labels, common)
-        return Refit(where, labels, tasks, covariance)
-
-    def _warm(self, problem: Problem, Z: Array, labels: Labels, tasks: Labels, rng: np.random.Generator) -> Point:
-        """Where labels of the fit end on these rows."""
-        bounds = problem.bounds.fitted(labels, problem.offsets)
-        parts = enumerate(zip(problem.offsets[:-1], problem.offsets[1:]))
-        none = np.full(len(labels), -1)
-        begun = np.concatenate(
-            [placed(labels[a:b], none[a:b], bounds.lower[i], bounds.upper[i]) for i, (a, b) in parts]
-        )
-        if self.covariance is not None:
-            Z = self.covariance[np.ix_(tasks, tasks)]
-            Z = Z / np.trace(Z)
-        return problem.descend(problem.point(begun, Z), rng, self.options.effort("warm", last=True))
-
-    def _predicted(
-        self, problem: Problem, point: Point, tasks: Labels, where: Labels, labels: Labels, common: bool
-    ) -> tuple[Labels, Labels]:
-        """All rows of the tasks, those that the refit did not see by its model."""
-        offsets = self.index.offsets
-        rows = rows_of_tasks(offsets, tasks)
-        numbers = np.repeat(np.arange(len(tasks)), np.diff(offsets)[tasks])
-        scores = problem.decision(point).scores(self.rows[rows], np.zeros_like(numbers) if common else numbers)
-        found = scores.argmax(axis=1)
-        found[np.searchsorted(rows, where)] = labels
-        return rows, found
-
-    def _searched(self, problem: Problem, rng: np.random.Generator) -> tuple[Any, list[Point]]:
-        """The problem, and where a search like that of the fit ends: the method that found its labels, or J anew."""
-        if self.name is not None:
-            return problem, [problem.point(labelling(self._question, self.name, self.options), problem.uncoupled())]
-        outcome = solve(problem, self.options, rng)
-        found: Any = outcome.problem
-        return found, [found.point(np.asarray(outcome.point.labels, dtype=np.int64), outcome.point.Z)]
-
-    def _own(self, tasks: Labels, where: Labels, offsets: NDArray[np.int64]) -> Problem:
-        """The problem of some rows, every task in its own frame."""
-        model, chosen, m = self.model, self.model.selection_, self.index.n_tasks
-        number = model.n_clusters if isinstance(model.n_clusters, Mapping) else model.n_clusters_
-        names = replace(self.index, names=model.tasks_)
-        clusters = clusters_per_task(number, names)
-        first = chosen.lambda1
-        lambda1 = np.array(
-            [first[name] for name in model.tasks_.tolist()] if isinstance(first, Mapping) else [first] * m
-        )
-        lambda2 = chosen.lambda2 * self.params.lambda2_share(m) * m / len(tasks)
-        rule = model.sizes if same_for_all_clusters(model.sizes) else "balanced"
-        method: Method = self.method if len(tasks) > 1 else "independent"
-        self._question = Question(
-            self._view(where, offsets), (self.spec,), clusters[tasks], method, rule, self.params.sizes_open,
-            (lambda1[tasks], lambda2), ("task",), model.n_components, model.tasks_[tasks],
-        )  # fmt: skip
-        problem = self._question.problem(self.spec, chosen.criterion)
-        if same_for_all_clusters(model.sizes):
-            return problem
-        table = parse_sizes(model.sizes, self.index.sizes, clusters, model.tasks_).restrict(tasks)
-        return problem.with_bounds(proportional(table, self.index.sizes[tasks], np.diff(offsets)))
-
-    def _common(self, where: Labels) -> Problem:
-        """The problem of some rows as one task, in the frame common to all."""
-        chosen = self.model.selection_
-        first = np.mean(list(chosen.lambda1.values()) if isinstance(chosen.lambda1, Mapping) else chosen.lambda1)
-        self._question = Question(
-            self._view(where, np.array([0, len(where)])), (self.spec,), np.array([self.model.n_clusters_]),
-            "independent", lambdas=(np.array([first]), chosen.lambda2), frames=("all",),
-        )  # fmt: skip
-        return self._question.problem(self.spec, chosen.criterion)
-
-    def _view(self, where: Labels, offsets: NDArray[np.int64]) -> View:
-        if self.precomputed:
-            rows = self.index.order[where]
-            part = self.rows[np.ix_(rows, rows)]
-            return View(part, offsets, None, self.model.fit_intercept)
-        part = self.rows[where]
-        part = part.astype(np.float64) if part.dtype != np.float64 else part
-        return View(part, offsets, None, self.model.fit_intercept)
+def refitted(model: AfterFit, X: Any, tasks: NDArray[Any]) -> Any:
+    """The same estimator fitted to other rows or columns, with the number of clusters and what else was chosen."""
+    chosen, params = model.selection_, model.get_params(deep=False)
+    names, rows = np.unique(tasks, return_counts=True)
+    held: dict[str, Any] = {"task_column": None, "n_init": 1, "verbose": 0}
+    for name, value in (("n_clusters", model.n_clusters), ("lambda1", model.lambda1)):
+        if isinstance(value, Mapping):
+            held[name] = {task: value[task] for task in names.tolist()}
+    held.setdefault("n_clusters", model.n_clusters_)
+    if model._read_params().sizes_open:
+        if params.get("center") == "auto" and chosen.candidates:  # the frame that the labels were found in
+            frame = chosen.candidates[0].name.partition(":")[0]
+            held["center"] = "task" if frame == "own" or len(names) == 1 else frame
+    elif chosen.candidates:
+        held |= {"kernel": "linear" if chosen.width is None else "rbf", "width": chosen.width or "auto"}
+    if params.get("coupling") == "auto" and chosen.coupling is not None:
+        held["coupling"] = "none" if chosen.coupling.decision in ("none", 0) else "full"
+    if not same_for_all_clusters(model.sizes):
+        every = np.asarray(model.cluster_sizes_).sum(axis=1)
+        number = model.n_clusters if isinstance(model.n_clusters, Mapping) else {}
+        clusters = [number.get(task, model.n_clusters_) for task in model.tasks_.tolist()]
+        table = parse_sizes(model.sizes, every, clusters, model.tasks_)
+        seen = np.searchsorted(model.tasks_, names)
+        bounds = proportional(table.restrict(seen), every[seen], rows)
+        held["sizes"] = np.stack([bounds.lower, bounds.upper], axis=-1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clone(model).set_params(**held).fit(X, tasks=tasks)

@@ -64,8 +64,7 @@ def store(
     estimator.n_iter_, estimator.converged_ = point.n_iter, point.converged
     form: dict[str, Any] = {"form": prepared.form}  # how the rows were held
     if prepared.form != "dual":
-        words = prepared.problem.features.described.format(prepared.problem.data.moments.n_features)
-        form |= {"features": words, "certified": point.certified}
+        form["features"] = prepared.problem.features.described.format(prepared.problem.data.moments.n_features)
     estimator.selection_ = selection_of(
         params, prepared.settings, prepared.sample, index.names, **form,
         n_components=_store_coupling(estimator, params, problem, point), task_similarity=outcome.similarity, **decided,

@@ -200,7 +200,9 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
     found = []
     if number is not None:
-        found.append(("number of clusters", str(number["chosen"]), number["reason"]))
+        none = "no number explains more than it does in rows without clusters"
+        reason = none if number["structure"] == "none" else number["reason"]
+        found.append(("number of clusters", str(number["chosen"]), reason))
     if coupling is not None:
         found.append(("coupling of the tasks", str(coupling["decision"]), coupling["reason"]))
     if isinstance(sizes, SizesChoice):
@@ -264,7 +266,7 @@ def cautions(
     """
     facts = facts or Facts.of(model)
     found = [
-        *_search(model), *_unclear(facts), *_stability(facts), *_apart(model), *_sizes(model),
+        *_search(model), *_unclear(facts), *_number(model, facts), *_stability(facts), *_apart(model), *_sizes(model),
         *_one_task_each(model), *_outliers(model),
         *_warnings([getattr(entry, "message", entry) for entry in warned], facts),
     ]  # fmt: skip
@@ -316,8 +318,6 @@ def _stability(facts: Facts) -> list[Caution]:
         return []
     which = listing([f"cluster {c} ({found.clusters[c]:.2f})" for c in weak], _NAMED)
     text = f"In other samples of the rows other rows are in {which}; below {DOUBTFUL} a cluster is not reliable."
-    if len(weak) == facts.n_clusters and facts.n_tasks > 1:
-        text += " Within single tasks they agree: what varies is which clusters of two tasks have the same number."
     return [Caution("Some clusters are not reproduced", text)]
 
 
@@ -395,12 +395,22 @@ def _one_task_each(model: AfterFit) -> list[Caution]:
     return [Caution("Clusters of one task", text)]
 
 
+def _number(model: AfterFit, facts: Facts) -> list[Caution]:
+    """The numbers that the data do not decide between, and how to see the others."""
+    if facts.decided or facts.standing == "none":
+        return []
+    number = model.selection_["n_clusters"]
+    others = [str(other) for other in number["shown"] if other != number["chosen"]]
+    called = advice("n_clusters=", "--clusters ")
+    see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with "
+    return [Caution("Number of clusters", f"{number['reason']}. {see}{' or '.join(called + n for n in others)}.")]
+
+
 def _warnings(raised: Sequence[Any], facts: Facts) -> list[Caution]:
     """What ``fit`` warned of and is not said in other words."""
-    uncertain = [str(warning) for warning in raised if isinstance(warning, ClusterNumberWarning)]
-    found = [
-        Caution("Number of clusters uncertain", text) for text in dict.fromkeys(uncertain) if facts.standing != "none"
-    ]
+    at_end = [str(warning) for warning in raised if isinstance(warning, ClusterNumberWarning)]
+    ended = at_end if facts.decided and facts.standing != "none" else []
+    found = [Caution("Number of clusters", text) for text in dict.fromkeys(ended)]
     found += [Caution("Odd values", str(warning)) for warning in raised if isinstance(warning, TableWarning)]
     others = [str(warning) for warning in raised if not isinstance(warning, (*_SAID_OTHERWISE, TableWarning))]
     return found + [Caution("Warning", text) for text in dict.fromkeys(others)]

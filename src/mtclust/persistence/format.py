@@ -18,6 +18,7 @@ import re
 import zipfile
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from dataclasses import fields
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import IO, Any
@@ -27,16 +28,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtclust.persistence.schema import STATES, check_hashes
+
 MANIFEST = "model.json"
 CHECKSUMS = "checksums"
 _ARRAY_NAME = re.compile(r"arrays/\w[\w.]{0,200}\.npy", flags=re.ASCII)
 #: kinds of numpy types whose bytes are the value: bool, integers, floats, complex, times, strings of one length
 PLAIN_KINDS = "biufcMmSU"
-#: so many values that Python cannot tell apart by their hash make a dictionary slow; by chance there are one or two
-_SAME_HASH = 16
 #: types of task ids that are saved as strings, and those of pandas
 _AS_STRINGS = (date, Decimal, UUID)
 _PANDAS_AS_STRINGS = ("Timestamp", "Timedelta", "Period", "Interval")
+
+#: fields of records that earlier files have and models do not any more
+_GONE = {("Moments", "largest")}
 
 Store = Callable[[NDArray[Any], str], str]
 Fetch = Callable[[str], NDArray[Any]]
@@ -155,6 +159,9 @@ def encode(value: Any, where: str, store: Store, *, ids: bool = True) -> Any:
         pairs = value.items()
         items = [[part(k, f"a key of {where}"), part(v, f"{where}[{k!r}]")] for k, v in pairs]
         return {"type": "dict", "items": items}
+    if STATES.get(kind.__name__) is kind:
+        known = {name.name: part(getattr(value, name.name), f"{where}.{name.name}") for name in fields(kind)}
+        return {"type": "dataclass", "name": kind.__name__, "fields": known}
     if kind in (np.ndarray, np.memmap):
         if value.dtype.kind == "O":
             items = [part(item, f"{where}[{i}]") for i, item in enumerate(value.ravel().tolist())]
@@ -203,6 +210,11 @@ def decode(value: Any, fetch: Fetch) -> Any:
         keys = [decode(key, fetch) for key, _ in value["items"]]
         check_hashes(keys)
         return dict(zip(keys, [decode(item, fetch) for _, item in value["items"]]))
+    if kind == "dataclass":
+        if value["name"] not in STATES:
+            raise ValueError(f"it holds a record of unknown class {value['name']!r:.40}")
+        known = {name: item for name, item in value["fields"].items() if (value["name"], name) not in _GONE}
+        return STATES[value["name"]](**{name: decode(item, fetch) for name, item in known.items()})
     if kind == "objects":
         items = decode(value["items"], fetch)
         if math.prod(value["shape"]) != len(items):
@@ -228,13 +240,6 @@ def _decode_number(value: dict[str, Any]) -> Any:
         raise ValueError(f"it holds a number of type {dtype}")
     (number,) = np.frombuffer(bytes.fromhex(value["hex"]), dtype)
     return number.item()
-
-
-def check_hashes(keys: list[Any]) -> None:
-    """Refuse keys made so that a dictionary of them takes quadratic time."""
-    _, counts = np.unique(np.array([hash(key) for key in keys], dtype=np.int64), return_counts=True)
-    if counts.max(initial=0) > _SAME_HASH:
-        raise ValueError(f"it holds {counts.max()} keys of a dictionary with the same hash")
 
 
 #: values that hold no others; the last six are written by formats 2 and 3 only

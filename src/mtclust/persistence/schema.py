@@ -10,7 +10,6 @@ stands in ``STATES``; its fields are checked by their annotations, and those wit
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from numbers import Integral, Real
@@ -27,12 +26,13 @@ from mtclust.core.labels import SizeBounds, one_per_task, parse_sizes
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import keys, missing_ids
 from mtclust.estimators.stability import Stability
-from mtclust.persistence.format import check_hashes
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Moments
 from mtclust.search.new_task import CommonKept, FeatureKept, KernelKept
 
 Sizes = dict[str, int]
+#: so many values that Python cannot tell apart by their hash make a dictionary slow; by chance there are one or two
+_SAME_HASH = 16
 
 
 @dataclass(frozen=True)
@@ -70,80 +70,64 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number within these limits."""
-
-    low: float = -np.inf
-    high: float = np.inf
-    whole: bool = False
-    nan: bool = False
-
-    def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        number = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
-        if not number or not (self.low <= float(value) <= self.high or (self.nan and value != value)):
-            kind = "whole number" if self.whole else "number"
-            raise ValueError(f"{name} is {value!r:.40}, not a {kind} from {self.low} to {self.high}")
-
-
-@dataclass(frozen=True)
-class Of:
-    """Whatever an annotation says."""
+class Value:
+    """What an annotation says; with limits a number between them."""
 
     annotation: Any
+    low: float = -np.inf
+    high: float = np.inf
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
         if not _conforms(value, self.annotation):
             raise ValueError(f"{name} is {value!r:.40}, which is no {self.annotation}")
+        if (self.low, self.high) != (-np.inf, np.inf) and not self.low <= float(value) <= self.high:
+            raise ValueError(f"{name} is {value!r:.40}, not from {self.low} to {self.high}")
 
 
-def one_of(*words: str) -> Of:
+def one_of(*words: str) -> Value:
     """One of these words."""
-    return Of(Literal[words])
+    return Value(Literal[words])
 
 
 FLOAT, INT, BOOL, ROWS = "float64", "int64", "bool", "float64 float32"
 _LABELS = Array(INT, "n", 0, "C-1")
-_POSITIVE = Number(float(np.finfo(float).tiny), float(np.finfo(float).max))
-_NOT_NEGATIVE = Number(0, float(np.finfo(float).max))
+_POSITIVE = Value(float, float(np.finfo(float).tiny), float(np.finfo(float).max))
+_NOT_NEGATIVE = Value(float, 0, float(np.finfo(float).max))
 
-#: attributes that ``fit`` sets, whose names end in an underscore
-FITTED: dict[str, Array | Number | Of] = {
-    "n_clusters_": Number(1, whole=True),
-    "n_features_in_": Number(1, whole=True),
-    "feature_names_in_": Of(np.ndarray),
-    "spread_columns_": Array(INT, ".", 0, "d-1"),
-    "tasks_": Of(np.ndarray),
+#: attributes that ``fit`` sets, whose names end in an underscore: those of every model
+ALWAYS: dict[str, Array | Value] = {
+    "n_clusters_": Value(int, 1),
+    "n_features_in_": Value(int, 1),
+    "tasks_": Value(np.ndarray),
     "labels_": _LABELS,
     "single_task_labels_": _LABELS,
-    "init_labels_": _LABELS,
     "cluster_sizes_": Array(INT, "m C", 0),
-    "objective_": Number(nan=True),
-    "loo_score_": Number(nan=True),
-    "lower_bound_": Number(nan=True),
-    "cluster_scores_": Array(FLOAT, "C", nan=True),
+    "objective_": Value(float),
+    "loo_score_": Value(float),
     "intercept_": Array(FLOAT, "m C"),
+    "task_groups_": Value(list[list]),
+    "history_": Value(list[dict[str, Any]]),
+    "n_iter_": Value(int, 0),
+    "converged_": Value(bool),
+    "selection_": Value(Selection),
+}
+#: and with those that not every model has, or that are None in some
+FITTED = ALWAYS | {
+    "feature_names_in_": Value(np.ndarray),
+    "spread_columns_": Array(INT, ".", 0, "d-1"),
+    "init_labels_": _LABELS,
+    "lower_bound_": Value(float),
+    "cluster_scores_": Array(FLOAT, "C", nan=True),
     "coef_": Array(FLOAT, "m C d"),
     "task_covariance_": Array(FLOAT, "m m"),
     "task_correlation_": Array(FLOAT, "m m"),
     "feature_covariance_": Array(FLOAT, "q q"),
     "relaxed_labels_": Array(FLOAT, "n C"),
-    "mixture_weights_": Of(list[np.ndarray]),
+    "mixture_weights_": Value(list[np.ndarray]),
     "probabilities_": Array(FLOAT, "n C", 0, 1),
     "outlier_scores_": Array(FLOAT, "n", 0, 1),
-    "task_groups_": Of(list[list]),
-    "history_": Of(list[dict[str, Any]]),
-    "n_iter_": Number(0, whole=True),
-    "converged_": Of(bool),
-    "selection_": Of(Selection),
-    "stability_": Of(Stability),
+    "stability_": Value(Stability),
 }
-#: those that not every model has, or that are None in some
-OPTIONAL = {
-    "feature_names_in_", "spread_columns_", "init_labels_", "lower_bound_", "cluster_scores_", "coef_",
-    "task_covariance_",
-    "task_correlation_", "feature_covariance_", "relaxed_labels_", "mixture_weights_", "probabilities_",
-    "outlier_scores_", "stability_",
-}  # fmt: skip
 #: what the state of a model is made of: what ``predict`` needs, what ``fit_task`` needs, and what they consist of
 STATES: dict[str, Any] = {
     cls.__name__: cls
@@ -152,7 +136,7 @@ STATES: dict[str, Any] = {
     )
 }  # fmt: skip
 #: fields of these and of choices, by class; of these also wherever they stand
-FIELDS: dict[str, Array | Number | Of] = {
+FIELDS: dict[str, Array | Value] = {
     "Kernel.kind": one_of("linear", "rbf", "precomputed"),
     "Kernel.sigma": _POSITIVE,
     "SizeBounds.lower": Array(INT, "m C", 0),
@@ -170,7 +154,7 @@ FIELDS: dict[str, Array | Number | Of] = {
     "KernelKept.offsets": Array(INT, ".", 0),
     "KernelKept.labels": Array(INT, "N", 0, "C-1"),
     "KernelKept.scale": _NOT_NEGATIVE,
-    "KernelKept.rank": Number(0, whole=True),
+    "KernelKept.rank": Value(int, 0),
     "FeatureMap.landmarks": Array(ROWS, "L d"),
     "FeatureMap.projection": Array(ROWS, ". r"),
     "Moments.sizes": Array(INT, "m", 1),
@@ -183,14 +167,14 @@ FIELDS: dict[str, Array | Number | Of] = {
     "FeatureKept.counts": Array(INT, "m C", 0),
     "CommonKept.moves": Array(FLOAT, "m d"),
     "CommonKept.means": Array(FLOAT, "C d"),
-    "Stability.overall": Number(),
+    "Stability.overall": Value(float, -1, 1),
     "Stability.rows": Array(FLOAT, "n", 0, 1, nan=True),
     "Stability.clusters": Array(FLOAT, "C", 0, 1, nan=True),
     "Stability.shares": Array(FLOAT, "m C .", 0, 1),
     "Stability.task_correlation": Array(FLOAT, "m m ."),
     "Stability.task_covariance": Array(FLOAT, "m m ."),
-    "Stability.n_refits": Number(1, whole=True),
-    "Stability.share": Number(0, 1),
+    "Stability.n_refits": Value(int, 1),
+    "Stability.share": Value(float, 0, 1),
     "Selection.criterion": one_of("J", "E"),
     "Selection.center": one_of("task", "all", "aligned"),
     "Selection.task_similarity": Array(FLOAT, "m m"),
@@ -202,17 +186,23 @@ FIELDS: dict[str, Array | Number | Of] = {
 def check_model(model: Any) -> None:
     """Refuse a loaded model that ``fit`` could not have made."""
     model._validate_params()
-    for name in FITTED:
-        if name not in OPTIONAL and not hasattr(model, name):
+    for name in ALWAYS:
+        if not hasattr(model, name):
             raise ValueError(f"{name} is missing")
     for name in ("n_clusters_", "n_features_in_"):
         FITTED[name].check(name, getattr(model, name), {})
-    _check_tasks(model.tasks_)
+    tasks = model.tasks_
+    if not isinstance(tasks, np.ndarray) or tasks.ndim != 1 or not len(tasks) or missing_ids(tasks).any():
+        raise ValueError("tasks_ are no task ids")
+    found = keys(tasks)
+    check_hashes(found)
+    if len(set(found)) < len(found):
+        raise ValueError("tasks_ has an id twice")
     d = int(model.n_features_in_) - (model.task_column is not None)
-    sizes = {"n": len(model.labels_), "m": len(model.tasks_), "C": int(model.n_clusters_), "d": d}
+    sizes = {"n": len(model.labels_), "m": len(tasks), "C": int(model.n_clusters_), "d": d}
     for name, field in FITTED.items():
         value = getattr(model, name, None)
-        if value is not None or name not in OPTIONAL:
+        if value is not None or name in ALWAYS:
             field.check(name, value, sizes)
             _check_within(name, value, sizes)
     if isinstance(model.sizes, str | Real):
@@ -223,7 +213,7 @@ def check_model(model: Any) -> None:
     if names is not None and (names.shape != (model.n_features_in_,) or not all(type(each) is str for each in names)):
         raise ValueError("feature_names_in_ are not the names of its columns")
     for entry in model.history_:
-        Of(tuple[str, str, float]).check("history_", (*map(entry.get, ("stage", "step", "objective")),), sizes)
+        Value(tuple[str, str, float]).check("history_", (*map(entry.get, ("stage", "step", "objective")),), sizes)
     if not np.array_equal(model.cluster_sizes_.sum(axis=0), np.bincount(model.labels_, minlength=sizes["C"])):
         raise ValueError("cluster_sizes_ are not those of labels_")
     if type(model._model) is not DecisionModel:
@@ -236,14 +226,11 @@ def check_model(model: Any) -> None:
     _check_kept(model, inner)
 
 
-def _check_tasks(tasks: Any) -> None:
-    if not isinstance(tasks, np.ndarray) or tasks.ndim != 1 or not len(tasks) or missing_ids(tasks).any():
-        raise ValueError("tasks_ are no task ids")
-    found = keys(tasks)
-    check_hashes(found)
-    ((_, count),) = Counter(found).most_common(1)
-    if count > 1:
-        raise ValueError("tasks_ has an id twice")
+def check_hashes(keys: list[Any]) -> None:
+    """Refuse keys made so that a dictionary of them takes quadratic time."""
+    _, counts = np.unique(np.array([hash(key) for key in keys], dtype=np.int64), return_counts=True)
+    if counts.max(initial=0) > _SAME_HASH:
+        raise ValueError(f"it holds {counts.max()} keys of a dictionary with the same hash")
 
 
 def _check_within(name: str, value: Any, sizes: Sizes) -> None:
@@ -262,7 +249,7 @@ def _check_state(name: str, value: Any, sizes: Sizes) -> None:
         item = getattr(value, field)
         declared = FIELDS.get(field) if type(value).__name__ in STATES else None
         known = FIELDS.get(f"{type(value).__name__}.{field}", declared) if item is not None else None
-        (known or Of(annotations[field])).check(f"{name}.{field}", item, sizes)
+        (known or Value(annotations[field])).check(f"{name}.{field}", item, sizes)
         # what decides for new tasks in a common frame has one task, and rows of its own
         inner = {letter: sizes[letter] for letter in "nCd"} | {"m": 1} if field == "model" else sizes
         _check_within(f"{name}.{field}", item, inner)

@@ -82,7 +82,8 @@ class CuttingPlaneOptions:
             raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {known}.")
         for key in ("max_cuts", "max_level_steps"):
             smallest = int(key == "max_level_steps")
-            if key in given and (not isinstance(given[key], Integral) or given[key] < smallest):
+            whole = isinstance(given.get(key), Integral) and not isinstance(given[key], bool)
+            if key in given and (not whole or given[key] < smallest):
                 raise ValueError(f"solver_options[{key!r}]={given[key]!r} must be a whole number >= {smallest}.")
         for key in ("gap_tol", "zero_tol", "level_tol"):
             if key in given and (not isinstance(given[key], Real) or not float(given[key]) >= 0):

@@ -30,8 +30,6 @@ from mtclust.util.system import available_memory
 
 Array = NDArray[np.float64]
 
-#: entries of the Gram matrices of all tasks, where the number of features is open
-_GRAMS = 2**22
 #: Nyström rank by default: this times √N, within these bounds
 _RANK_PER_ROOT = 2.0
 _FEWEST_RANK, _LARGEST_RANK = 100, 200
@@ -97,14 +95,14 @@ def default_rank(n_rows: int) -> int:
 def rank_of(kernel: Kernel, X: Any, n_components: int | None, n_tasks: int = 1) -> int | None:
     """How many features the rows of X get; None where its columns serve themselves.
 
-    Tasks have a Gram matrix each: of very many tasks these would take more memory than the rows.
+    Tasks have a Gram matrix each: those of very many tasks are kept below 32 MiB.
     """
     n, d = X.shape
     if kernel.kind == "linear" and n_components is None and d <= LARGEST_TABLE:
         return None
     if kernel.kind == "linear" and sp.issparse(X):
         return min(n, d, n_components or _LARGEST_RANK)
-    return min(default_rank(n), int(np.sqrt(_GRAMS / n_tasks))) if n_components is None else min(n_components, n)
+    return min(default_rank(n), int(np.sqrt(2**22 / n_tasks))) if n_components is None else min(n_components, n)
 
 
 def feature_map(

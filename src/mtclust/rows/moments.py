@@ -60,9 +60,6 @@ class RowSource(Protocol):
     def shift(self) -> NDArray[Any] | None:
         """What is taken off the raw rows of every task (m × d), None for nothing."""
 
-    def exchanged(self, tasks: list[int]) -> list[int]:
-        """Those of the tasks whose single rows are exchanged in the end: where they are at hand and not very many."""
-
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Features of some rows of a task."""
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.labels import code_scale
 from mtclust.core.tasks import even_positions
 from mtclust.rows.boundary import HeldBoundary, assign_near_boundary, exact_labels, sizes_fit
 from mtclust.rows.moments import Data, RowSource, block_rows
@@ -30,12 +29,6 @@ _FEW_ENOUGH = 20_000
 _FIRST_ROWS = 6000
 #: and from n to this power of very many: the rows that inexact prices leave undecided grow with n/√(rows of the prices)
 _FIRST_POWER = 2 / 3
-#: rows of a task that one polish takes up, those with most to gain first
-MOST_CANDIDATES = 1000
-#: tasks with fewer rows than this are polished whole
-FEW_ROWS = 150
-#: rows whose own pull is looked at to find these
-_MOST_NEAR = 20_000
 
 
 @dataclass
@@ -159,49 +152,3 @@ def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Arr
 def scores_of(block: NDArray[Any], weights: Array) -> Array:
     """Raw rows times weights; the constant of the centre is left to the prices."""
     return np.ascontiguousarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
-
-
-def exchange_candidates(
-    source: LocalRows, data: Data, i: int, W: Array, task: TaskLabels, factor: Array
-) -> tuple[NDArray[np.int64], NDArray[Any], bool]:
-    """Rows of task i that a gainful exchange could involve, their raw features, and whether these are all of them.
-
-    An exchange of j and k gains at most e_j + e_k, e = (how much better another cluster is for the row) + 2a‖ψ‖² with
-    ψ = √(2/n) φ Q^½, Q^½ the ``factor``. Since ‖ψ‖² ≤ (2/n)‖φ‖²·(largest row sum of |Q|) most rows need no second look.
-    """
-    moments, n = data.moments, int(data.moments.sizes[i])
-    a, _ = code_scale(data.bounds.n_clusters)
-    near, wants, complete = np.arange(n), np.full(n, np.inf), True
-    if n > FEW_ROWS:
-        weights, constant = moments.on_raw(i, W)
-        norm = float(np.abs(factor @ factor.T).sum(axis=0).max())  # at least the largest eigenvalue of Q
-        most = np.empty(n)
-        for first, last, block in source.blocks(i):
-            scores, Phi = scores_of(block, weights) + (constant - task.prices), moments.centred(i, block)
-            wants[first:last] = _eagerness(scores, task.labels[first:last])
-            most[first:last] = wants[first:last] + (4 * a * norm / n) * np.einsum("nr,nr->n", Phi, Phi)
-        near = np.flatnonzero(most + float(most.max()) > 0)
-        near, complete = _most_eager(near, wants[near], _MOST_NEAR)
-    rows = source.take(i, near)
-    Psi = np.sqrt(2.0 / n) * (moments.centred(i, rows) @ factor)
-    eager = wants[near] + 2 * a * np.einsum("ij,ij->i", Psi, Psi)
-    keep = np.flatnonzero(eager + eager.max(initial=-np.inf) > 0)
-    keep, all_of_them = _most_eager(keep, eager[keep], MOST_CANDIDATES)
-    if task.held is not None:
-        keep = keep[~task.held[near[keep]]]
-    return near[keep], rows[keep], complete and all_of_them
-
-
-def _most_eager(rows: NDArray[np.int64], eager: Array, most: int) -> tuple[NDArray[np.int64], bool]:
-    """The rows with most to gain, in ascending order, and whether these are all."""
-    if len(rows) <= most:
-        return rows, True
-    return np.sort(rows[np.argpartition(-eager, most)[:most]]), False
-
-
-def _eagerness(scores: Array, labels: NDArray[np.int32]) -> Array:
-    """How much better than its own the best other cluster is for every row, by scores that are overwritten."""
-    rows = np.arange(len(labels))
-    own = scores[rows, labels]
-    scores[rows, labels] = -np.inf
-    return np.asarray(scores.max(axis=1, initial=-np.inf) - own)

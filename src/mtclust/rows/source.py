@@ -15,15 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.rows.moments import Data, Moments, block_rows, far_from_zero, moments
-from mtclust.rows.passes import MOST_CANDIDATES, TaskLabels, first_prices, relabel
+from mtclust.rows.passes import TaskLabels, first_prices, relabel
 
 if TYPE_CHECKING:
     from mtclust.rows.features import FeatureMap
 
 Array = NDArray[np.float64]
-
-#: rows in all up to which single ones are exchanged in the end whatever the sizes of tasks
-_MOST_EXCHANGED = 30_000
 
 
 class LocalRows(ABC):
@@ -46,10 +43,6 @@ class LocalRows(ABC):
     @property
     def shift(self) -> NDArray[Any] | None:
         return None
-
-    def exchanged(self, tasks: list[int]) -> list[int]:
-        few = int(self.offsets[-1]) <= _MOST_EXCHANGED
-        return [i for i in tasks if few or self.offsets[i + 1] - self.offsets[i] <= MOST_CANDIDATES]
 
     def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
         return [self.take(task, where) for task, where in enumerate(positions)]

@@ -3,9 +3,8 @@ r"""All rows of a fit, read in passes from any source as explicit features: wher
 A sample is searched exactly (:class:`mtclust.search.problem.Problem`); its models label all rows, and labels and
 coupling descend from there. Models and coupling need only class sums. Under J a pass (batch step: models fixed, best
 labels within the sizes; then the models of the new labels) lowers the value: on feasible labels J is a constant minus a
-convex quadratic of the class sums. It cannot see that a row pulls its own model along; the polish can: among the few
-rows for which that could matter every exchange of two is tried exactly, and where none is left the labels are certified
-optimal for single exchanges. Of very many rows only those of small tasks are: elsewhere J would fall by some 10⁻⁵.
+convex quadratic of the class sums. It cannot see that a row pulls its own model along, as exchanges of single rows can:
+beyond a thousand rows these would lower J by a thousandth and less.
 """
 
 from __future__ import annotations
@@ -17,17 +16,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.coupling import COUPLINGS, Solver, objective, whitened
-from mtclust.core.criterion import EXCHANGE_TOLERANCE, PaperObjective
+from mtclust.core.coupling import COUPLINGS, Solver, objective
+from mtclust.core.criterion import PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
 from mtclust.core.matching import allowed_permutations, best_relabelling
 from mtclust.core.model import DecisionModel, left_out
 from mtclust.rows.boundary import prices_agree
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
-from mtclust.rows.passes import TaskLabels, exchange_candidates
+from mtclust.rows.passes import TaskLabels
 from mtclust.rows.source import LocalRows, TableRows
 from mtclust.search.problem import Coupled, Effort, Method, Point
+from mtclust.search.recipe import ROUGH
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -39,8 +39,6 @@ _STALLED = 1e-3
 #: steps of the coupling between two passes, once the labels have settled and before
 _COUPLING_STEPS = 8
 _EARLY_STEPS = 2
-#: where no label changes any more, a spiked Ω takes so many times the steps, and ends at so many times the tolerance
-_ROUGH = 10
 
 
 @dataclass
@@ -276,11 +274,11 @@ class BatchLabels:
     """One pass over the rows at a time, which finds the best labels of all of them for given models.
 
     Passes go on until fewer than ``FEW_CHANGES`` of the rows move and the value falls by less than ``tol``; then
-    clusters are renamed and, where sizes count, the polish follows.
+    clusters are renamed, where sizes count.
     """
 
     def __init__(self, problem: AllRows, point: Point, rng: np.random.Generator, effort: Effort) -> None:
-        self.problem, self.point, self.rng, self.effort = problem, point, rng, effort
+        self.problem, self.point, self.effort = problem, point, effort
         self.tasks = list(range(problem.n_tasks)) if effort.tasks is None else list(effort.tasks)
         self.n_rows = int(problem.data.moments.sizes[self.tasks].sum())
         self.steps, self.least = (_EARLY_STEPS, effort.tol), effort.tol
@@ -297,22 +295,16 @@ class BatchLabels:
         steady = changed <= FEW_CHANGES * self.n_rows
         tol, most = self.effort.tol, _COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS
         if changed == 0 and self.problem.coupling.rank is not None:  # Ω alone is left to learn, an approximation
-            tol, most = _ROUGH * tol, _ROUGH * most
+            tol, most = ROUGH * tol, int(ROUGH) * most
         self.steps = most, tol
         self.least = tol * (_STALLED if criterion.exchanges and not steady else 1.0)
         return changed > 0
 
     def once_more(self, before: float) -> bool:
-        if not (self.tasks and self.problem.criterion.exchanges):
+        if not (self.tasks and self.problem.criterion.exchanges and self.problem.couples_labels):
             return False
-        # names and polish need the blocks of an inverse: they are looked at where the search would end
-        if self.problem.couples_labels:
-            rename(self.problem.data, self.point, self.tasks, self.effort.stage)
-        exchanged = self.problem.data.source.exchanged(self.tasks)
-        if exchanged:
-            ended = polish(self.problem.data, self.point, exchanged, self.rng, self.problem.couples_labels)
-            self.point.certified = ended and len(exchanged) == len(self.tasks)
-            self.point.record(self.effort.stage, "polish")
+        # names need the blocks of an inverse: they are looked at where the search would end
+        rename(self.problem.data, self.point, self.tasks, self.effort.stage)
         return before - self.point.value > self.least * abs(before)
 
 
@@ -341,45 +333,3 @@ def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
         fit.tasks[i].rename(new_ids)
     if renamed:
         point.record(stage, "rename")
-
-
-def polish(data: Data, point: Point, tasks: list[int], rng: np.random.Generator, coupled: bool = True) -> bool:
-    """Exchange rows near the boundaries one by one, exactly; one pass. True if no task had an exchange left."""
-    fit = point.fit
-    if data.bounds.n_clusters == 1 or data.moments.scale == 0:
-        return True
-    factors, ended, before = whitened(fit.solver.blocks()[tasks]), True, fit.b.copy()
-    for i, factor in zip(tasks, factors):
-        ended &= _polish_task(data, point, i, factor, rng)
-        if coupled and not np.array_equal(fit.b[i], before[i]):  # models of the other tasks follow
-            fit.W = fit.solver.models(fit.b)
-    fit.W = fit.solver.models(fit.b)
-    point.value = objective(fit.b, fit.W)
-    return ended
-
-
-def _polish_task(data: Data, point: Point, i: int, factor: Array, rng: np.random.Generator) -> bool:
-    """The same of one task: its labels and class vectors change."""
-    from mtclust.core import compiled
-
-    fit, n, C = point.fit, int(data.moments.sizes[i]), data.bounds.n_clusters
-    task, (a, rest) = fit.tasks[i], code_scale(C)
-    positions, rows, complete = exchange_candidates(cast(LocalRows, data.source), data, i, fit.W[i], task, factor)
-    if len(positions) == 0:
-        return complete
-    Phi = data.moments.centred(i, rows)
-    Psi = np.sqrt(2.0 / n) * (Phi @ factor)
-    M = (-2.0 / n) * (Psi @ Psi.T)
-    M.flat[:: len(M) + 1] += 2.0 / n
-    labels = task.labels[positions].astype(np.int64)
-    # in the order of the other callers' arrays: for another one the exchanges would be compiled again
-    P = np.ascontiguousarray((-2.0 / n) * (Phi @ fit.W[i]).T - (2.0 / n) * rest)
-    P[labels, np.arange(len(labels))] += (2.0 / n) * a
-    seed = rng.integers(2**63, size=1, dtype=np.uint64)
-    tolerance = EXCHANGE_TOLERANCE * float(M.diagonal().mean())
-    lower, upper = data.bounds.lower[i], data.bounds.upper[i]
-    n_exchanges, _ = compiled.exchange(M, P, labels, task.counts, lower, upper, tolerance, seed)
-    if n_exchanges:
-        task.put(positions, rows, labels)
-        fit.b[i] = class_vectors(data.moments, [i], [task])[0]
-    return complete and n_exchanges == 0

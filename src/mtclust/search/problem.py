@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
-import scipy.sparse as sp
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
@@ -38,8 +37,6 @@ Method = str
 
 #: random starts of every task alone, where the options do not say how many
 SINGLE_TASK_STARTS = 40
-#: up to so many rows N × N is factorised as quickly as anything smaller
-_FACTORISED = 250
 #: digits of a kernel that tell tasks apart
 _DIGITS = 6
 #: a relative change of the value below this is rounding
@@ -64,8 +61,6 @@ class Point:
         Whether the last descent ended because a round gained less than ``tol``.
     n_iter : int
         Rounds of all descents that led here.
-    certified : bool
-        Whether no exchange of two rows is left that would improve.
     """
 
     fit: Any
@@ -73,7 +68,6 @@ class Point:
     history: list[dict[str, Any]] = field(default_factory=list)
     converged: bool = False
     n_iter: int = 0
-    certified: bool = False
 
     @property
     def labels(self) -> Any:
@@ -283,21 +277,7 @@ class Problem(Coupled):
     def coupling(self) -> Any:
         """How the tasks are coupled, for every Z."""
         kind, rows = COUPLINGS[self.method], self.kernel if self.features is None else self.features
-        table = self._table() if len(self.kernel) > _FACTORISED else None
-        return kind(rows, self.offsets, self.lambda1, self.lambda2, table)
-
-    def _table(self) -> Array | None:
-        """Explicit features of the rows of a linear kernel, where mr is far below N."""
-        origin = self.origin
-        if origin is None or origin.centred.matrix is not self.kernel or origin.kernel.kind != "linear":
-            return None
-        rows, scale = origin.rows, origin.centred.scale
-        if sp.issparse(rows) or 2 * self.n_tasks * rows.shape[1] >= len(rows) or not scale > 0:
-            return None
-        if origin.centred.centred:
-            sizes = np.diff(self.offsets)
-            rows = rows - np.repeat(np.add.reduceat(rows, self.offsets[:-1]) / sizes[:, None], sizes, axis=0)
-        return np.asarray(rows / np.sqrt(scale))
+        return kind(rows, self.offsets, self.lambda1, self.lambda2)
 
     def at(self, Z: Array) -> Conditioned:
         """The quadratic problem for one coupling matrix; the last one is kept, for restarts share it."""

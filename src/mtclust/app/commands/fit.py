@@ -12,7 +12,6 @@ from mtclust.app.commands.options import (
     add_columns,
     add_common_options,
     add_flags,
-    check_columns,
     clusters_argument,
     progress,
     read_options,
@@ -108,7 +107,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, cluster, write; what is heavy is imported after the arguments were checked: a typo is answered at once."""
+    """Read, cluster, write; what is heavy is imported after the arguments were checked."""
     check_keys(options.key)
     further = {}
     for name, methods in (("coupling", ("dmtrc",)), ("center", ("dmtrc", "dmtfc"))):
@@ -117,8 +116,6 @@ def run(options: argparse.Namespace) -> None:
             if options.method not in methods:
                 allowed = " or ".join(methods)
                 raise CommandError(f"--{name} is for --method {allowed}; got --method {options.method}. Leave it out.")
-    named = {"--key": options.key, "--columns": options.columns, "--categories": options.categories}
-    check_columns(options, named | {"--text-column": [options.text_column] * (options.text_column is not None)})
     with progress(quiet=options.quiet), staged_directory(options.out, overwrite=options.overwrite) as stage:
         require("pandas", "cli")
         require("jinja2", "report")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mtclust.app.tables.reading import ReadOptions, column_names, refuse_absent, refuse_single
+from mtclust.app.tables.reading import ReadOptions
 from mtclust.util.messages import LOGGER
 
 EXIT_CODES = "exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."
@@ -111,19 +111,6 @@ def add_common_options(parser: Any, files: Any) -> None:
 def read_options(options: argparse.Namespace) -> ReadOptions:
     """What :func:`mtclust.app.tables.table.read_tables` is told about files."""
     return ReadOptions(options.separator, options.encoding, options.sheet)
-
-
-def check_columns(options: argparse.Namespace, named: Mapping[str, Sequence[str]]) -> None:
-    """Refuse names that no file has, by the first lines of the files; ``named`` are those of each option."""
-    headers = [column_names(path, read_options(options)) for path in options.data]
-    columns = list(dict.fromkeys(name for header in headers for name in header or []))
-    if None in headers:
-        return
-    if options.task_column is None and len(headers) == 1:
-        refuse_single(options.data[0].name, columns)
-    refuse_absent([options.task_column] * (options.task_column is not None), "--task-column", columns)
-    for asked, names in named.items():
-        refuse_absent(names, asked, columns, options.task_column)
 
 
 @contextmanager

@@ -128,19 +128,15 @@ def _move_into_place(stage: Path, out: Path) -> None:
     interrupted: BaseException | None = None
     while fresh := sorted(stage.iterdir()):
         try:
-            _put_in_place(fresh[0], out / fresh[0].name)
+            target = out / fresh[0].name  # with the rights of the file it replaces, and none that the directory lacks
+            rights = stat.S_IMODE((target if target.exists() else fresh[0]).stat().st_mode)
+            fresh[0].chmod(rights & (0o600 | stat.S_IMODE(out.stat().st_mode)))
+            os.replace(fresh[0], target)
         except (KeyboardInterrupt, SystemExit) as error:  # all of the new results rather than some
             interrupted = error
     flush_directory(out)
     if interrupted is not None:
         raise interrupted
-
-
-def _put_in_place(fresh: Path, target: Path) -> None:
-    """Let a file take its place, with the rights of the one it replaces and none that the directory lacks."""
-    rights = stat.S_IMODE((target if target.exists() else fresh).stat().st_mode)
-    fresh.chmod(rights & (0o600 | stat.S_IMODE(target.parent.stat().st_mode)))
-    os.replace(fresh, target)
 
 
 def defused(cell: Any) -> Any:

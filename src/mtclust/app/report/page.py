@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
@@ -32,6 +31,29 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
     Everything that comes from the data is escaped, by the template or, for the points, as JSON that cannot end its
     element; and the page's content security policy lets no other script than the report's own run.
     """
+    template, content = _template(), report_content(found, row_names, command)
+    script = _asset("report.js")
+    data = {
+        "tasks": content["tasks"],
+        "clusters": content["cluster_names"],
+        "views": content.pop("points"),
+        "colours": COLOURS,
+        "shapes": SHAPES,
+    }
+    markup, as_json = require("markupsafe", "report").Markup, require("jinja2", "report").utils.htmlsafe_json_dumps
+    return template.render(
+        content,
+        colours=COLOURS,
+        shapes=SHAPES,
+        style=markup(_asset("report.css")),
+        script=markup(script),
+        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        data=as_json(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False),
+    )
+
+
+@cache
+def _template() -> Any:
     jinja = require("jinja2", "report")
     environment = jinja.Environment(
         loader=jinja.PackageLoader("mtclust.app.report", "templates"),
@@ -41,39 +63,7 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
         lstrip_blocks=True,
     )
     environment.filters["breakable"] = _breakable
-    content = report_content(found, row_names, command)
-    script = _asset("report.js")
-    data = {
-        "tasks": content["tasks"],
-        "clusters": content["cluster_names"],
-        "views": content.pop("points"),
-        "colours": COLOURS,
-        "shapes": SHAPES,
-    }
-    markup = require("markupsafe", "report").Markup
-    return environment.get_template("report.html.jinja").render(
-        content,
-        colours=COLOURS,
-        shapes=SHAPES,
-        style=markup(_asset("report.css")),
-        script=markup(script),
-        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=markup(json_for_html(data)),
-    )
-
-
-def json_for_html(data: Any) -> str:
-    r"""JSON that can stand inside a script element: no character in it can end the element or begin a comment.
-
-    Examples
-    --------
-    >>> json_for_html(["</script>"])
-    '["\\u003c/script\\u003e"]'
-    """
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return environment.get_template("report.html.jinja")
 
 
 def _breakable(text: str) -> Any:

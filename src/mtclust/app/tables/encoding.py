@@ -189,7 +189,7 @@ class TableEncoder:
         kinds = {"number": ("number", ""), "category": ("category", "categories"), "date": ("date", "")}
         kinds |= {"text": ("text column", ""), "topics": ("text", "")}
         counts = Counter(column.kind for column in self.columns)
-        return ", ".join(counted(counts[kind], *words) for kind, words in kinds.items() if counts[kind])
+        return listing([counted(counts[kind], *words) for kind, words in kinds.items() if counts[kind]], len(kinds))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that :meth:`transform` needs, in plain lists, numbers and strings."""

@@ -19,7 +19,6 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -31,14 +30,13 @@ from mtclust.util.system import require
 FORMATS = "CSV, TSV, Parquet or Excel"
 #: characters of a file that the separator is found from
 _SNIFFED = 1 << 16
-_TEXT, _PARQUET, _EXCEL = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".xlsx", ".xlsm")
+_PARQUET, _EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
 #: tables and archives of other kinds, which must not be taken for text
 _OTHERS = (".xls", ".ods", ".numbers", ".json", ".jsonl", ".ndjson", ".zip", ".feather", ".dta", ".sav", ".rds")
 #: endings of compressed files
 COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 #: what to do where the first line of a table does not name its columns
-_ABOVE = " If the header is not in the first line, remove what stands above it."
+ABOVE = " If the header is not in the first line, remove what stands above it."
 
 
 @dataclass(frozen=True)
@@ -66,14 +64,15 @@ def read_file(path: str | Path, options: ReadOptions) -> FileTable:
     if not path.exists() or path.is_dir():
         what = " is a directory" if path.is_dir() else ": there is no such file"
         raise TableError(f"{path}{what}; give a table as {FORMATS}.")
-    name, suffix = path.name, _suffix(path)
+    name, unpack = path.name, COMPRESSED.get(path.suffix.lower(), open)
+    suffix = PurePath(name if unpack is open else path.stem).suffix.lower()
     if suffix in _OTHERS:
         raise TableError(f"{name} is a file of another kind; save the table as {FORMATS}.")
     try:
-        with _opened(path) as stream:
+        with unpack(path, "rb") as stream:
             content = stream.read()
-    except _DAMAGED as error:
-        if path.suffix.lower() not in COMPRESSED:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        if unpack is open:
             raise
         raise TableError(f"{name} is damaged: it cannot be unpacked ({error}). Copy or download it anew.") from error
     if not content.strip():
@@ -93,32 +92,6 @@ def read_file(path: str | Path, options: ReadOptions) -> FileTable:
     if len(found.frame) == 0:
         raise TableError(f"{name} has a header but no rows; give a table with some.")
     return found
-
-
-def column_names(path: str | Path, options: ReadOptions) -> list[str] | None:
-    """The names in the first line of a text file, without reading the rest; None where they are not as they should."""
-    path = Path(path)
-    if not path.is_file() or _suffix(path) not in _TEXT:
-        return None
-    try:
-        with _opened(path) as stream:
-            beginning = stream.read(_SNIFFED)
-        text = codecs.getincrementaldecoder(options.encoding or _unicode(beginning))().decode(beginning)
-        rows = csv.reader(text.splitlines(), delimiter=_separator(text, _suffix(path), options))
-        header, row = islice(rows, 2)
-        names = [name.strip() for name in header]
-        return names if len(row) == len(names) == len({*names, ""}) - 1 else None
-    except (*_DAMAGED, ValueError, LookupError, csv.Error):
-        return None
-
-
-def _suffix(path: Path) -> str:
-    """What the name of a file ends with, without the ending of the compression."""
-    return PurePath(path.stem if path.suffix.lower() in COMPRESSED else path.name).suffix.lower()
-
-
-def _opened(path: Path) -> Any:
-    return COMPRESSED.get(path.suffix.lower(), open)(path, "rb")
 
 
 def _read_parquet(name: str, content: bytes) -> Any:
@@ -159,13 +132,10 @@ def _otherwise(name: str, example: str = "") -> str:
     return advice("read it with pandas", f"say --{name} {example}".rstrip())
 
 
-def _unicode(content: bytes) -> str:
-    return "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
-
-
 def _decoded(found: FileTable, content: bytes, options: ReadOptions) -> str:
     """The text of a file; what is no Unicode is taken for that of Windows in Western Europe and America, and said."""
-    encoding, guessed = options.encoding or _unicode(content), "cp1252"
+    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding, guessed = options.encoding or ("utf-16" if marked else "utf-8-sig"), "cp1252"
     try:
         try:
             text = content.decode(encoding)
@@ -192,7 +162,7 @@ def _decoded(found: FileTable, content: bytes, options: ReadOptions) -> str:
 
 def _read_text(found: FileTable, text: str, suffix: str, options: ReadOptions) -> Any:
     pandas = require("pandas", "cli")
-    separator = _separator(text[:_SNIFFED], suffix, options)
+    separator = options.separator or ("\t" if suffix == ".tsv" else sniff_separator(text[:_SNIFFED]))
     try:
         header = next(csv.reader(text[:_SNIFFED].splitlines(), delimiter=separator))
         refuse_duplicates(found.name, header)
@@ -216,10 +186,6 @@ def _read_text(found: FileTable, text: str, suffix: str, options: ReadOptions) -
     if options.separator is None and separator not in (",", "\t"):
         found.notes.append(f"{found.name}: the separator is {separator!r}.")
     return frame.fillna("")
-
-
-def _separator(beginning: str, suffix: str, options: ReadOptions) -> str:
-    return options.separator or ("\t" if suffix == ".tsv" else sniff_separator(beginning))
 
 
 def sniff_separator(beginning: str) -> str:
@@ -251,7 +217,7 @@ def refuse_duplicates(name: str, columns: Sequence[str]) -> None:
     twice = sorted(column for column, times in Counter(column.strip() for column in columns).items() if times > 1)
     if twice:
         shown = ", ".join(repr(column) if column else "'' (no name)" for column in twice)
-        above = _ABOVE if "" in twice else ""
+        above = ABOVE if "" in twice else ""
         raise TableError(f"{name} has more than one column named {shown}; rename them in the header.{above}")
 
 
@@ -265,25 +231,6 @@ def checked_columns(name: str, frame: Any) -> Any:
             if kinds & {"ndarray", "list", "dict"}:
                 raise TableError(f"{name}: column {column!r} holds lists or records; only plain columns can be used.")
     return frame
-
-
-def refuse_single(name: str, columns: Sequence[str], notes: Sequence[str] = ()) -> None:
-    """Refuse a single file without a task column."""
-    raise TableError(
-        f"{option('task')} is needed with a single file: the column that says which task a row belongs to. "
-        f"{name} has {shown_columns(columns)}. Or give several files, one per task."
-        f"{''.join(f' ({note})' for note in notes)}"
-    )
-
-
-def refuse_absent(names: Sequence[str], asked: str, columns: Sequence[str], task_column: str | None = None) -> None:
-    """Refuse names that are no columns, with the columns there are."""
-    if task_column is not None and task_column in names:
-        raise TableError(f"{asked} names {task_column!r}, which is the task column; leave it out.")
-    absent = ", ".join(repr(name) for name in names if name not in columns)
-    if absent:
-        above = _ABOVE if sum(column.startswith("Unnamed: ") for column in columns) > 1 else ""
-        raise TableError(f"{asked}: there is no column {absent}. The columns are {shown_columns(columns)}.{above}")
 
 
 def shown_columns(columns: Sequence[str], most: int = 30) -> str:

@@ -35,12 +35,12 @@ _NAMES = {
 }  # fmt: skip
 #: last words that say so only where nearly every row has a value of its own
 _WEAK_NAMES = {"no", "nr", "number", "code", "key", "idx", "row", "account", "reference", "ref"}
-#: counts of fewer rows in all, or rows of a task on average, can come about by chance
+#: counts of fewer rows (or different values) in all, or rows of a task on average, can come about by chance
 _LEAST_COUNT, _LEAST_OF_TASK = 10, 5
 #: numbers that begin anew (samples of a study) count at most so many times, at least so far on average, and this share
 #: of them is there
 _MOST_RUNS, _LEAST_RUN, _COMPLETE = 20, 20, 0.95
-#: fewer rows can differ from each other by chance; nearly every row is this share
+#: fewer rows can differ from each other by chance, and do not say what is far; nearly every row is this share
 _FEW, NEARLY = 20, 0.9
 #: √n times the largest distance of numbers handed out at random from even ones is larger once in a hundred times
 _EVEN = 1.63
@@ -56,8 +56,6 @@ _TWO_PEAKS = 5 / 9
 #: columns are associated if chance would make them so less often than this, over all features that were looked at
 _CHANCE = 0.05
 
-#: columns with fewer known or different values say nothing about what is far
-_LEAST_KNOWN, _LEAST_VALUES = 20, 10
 #: a gap so many times as wide as the values before it parts far values from the others; the second where a far value
 #: stands there only once or twice, as the largest of skewed columns do
 _GAP, _GAP_OF_FEW = 3.0, 10.0
@@ -221,7 +219,7 @@ def far_values(values: Array) -> Array:
     """
     known = np.sort(values[~np.isnan(values)])
     half = (len(known) + 1) // 2
-    if len(known) < _LEAST_KNOWN or np.count_nonzero(np.diff(known)) + 1 < _LEAST_VALUES:
+    if len(known) < _FEW or np.count_nonzero(np.diff(known)) + 1 < _LEAST_COUNT:
         return np.empty(0)
     first = int(np.argmin(known[half - 1 :] - known[: len(known) - half + 1]))
     low, high = known[first], known[first + half - 1]

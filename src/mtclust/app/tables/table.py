@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.app.tables.reading import (
+    ABOVE,
     COMPRESSED,
     FileTable,
     ReadOptions,
     checked_columns,
     read_file,
-    refuse_absent,
-    refuse_single,
     shown_columns,
 )
 from mtclust.app.tables.values import Cells, column_strings, counted, written
@@ -69,7 +68,13 @@ class Table:
 
     def require_columns(self, names: Sequence[str], asked: str) -> None:
         """Refuse names that are no columns, with the columns there are."""
-        refuse_absent(names, asked, list(self.frame.columns), self.task_column)
+        columns = list(self.frame.columns)
+        if self.task_column is not None and self.task_column in names:
+            raise TableError(f"{asked} names {self.task_column!r}, which is the task column; leave it out.")
+        absent = ", ".join(repr(name) for name in names if name not in columns)
+        if absent:
+            above = ABOVE if sum(column.startswith("Unnamed: ") for column in columns) > 1 else ""
+            raise TableError(f"{asked}: there is no column {absent}. The columns are {shown_columns(columns)}.{above}")
 
 
 def read_tables(
@@ -87,7 +92,11 @@ def read_tables(
     """
     read = [read_file(path, options or ReadOptions()) for path in paths]
     if task_column is None and len(read) == 1 and not file_is_task:
-        refuse_single(read[0].name, list(read[0].frame.columns), read[0].notes)
+        raise TableError(
+            f"{option('task')} is needed with a single file: the column that says which task a row belongs to. "
+            f"{read[0].name} has {shown_columns(list(read[0].frame.columns))}. Or give several files, one per task."
+            f"{''.join(f' ({note})' for note in read[0].notes)}"
+        )
     table = _stacked(read, common_columns, list(paths) if task_column is None else None)
     return table if task_column is None else _with_task_column(table, task_column)
 

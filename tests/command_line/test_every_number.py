@@ -1,0 +1,211 @@
+"""Every number that is printed is computed again from the table and ``labels.csv``, and none is left over."""
+
+import contextlib
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest, norm
+from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import NearestNeighbors
+
+import mtclust
+from mtclust.app import cli
+from mtclust.app.report.content import report_content
+from mtclust.app.words import figure, percent
+from mtclust.core.validation import generator_of
+from mtclust.estimators import stability
+from mtclust.selection import select_n_clusters
+
+NUMBERS = ("spent", "visits", "age")
+
+
+def shops():
+    """Three kinds of customers in three shops, some values missing, two rows far from all others."""
+    rng = np.random.default_rng(0)
+    shop = np.repeat(["Oslo", "Rome", "Turin"], [150, 90, 60])
+    shares = {"Oslo": [0.6, 0.3, 0.1], "Rome": [0.2, 0.4, 0.4], "Turin": [0.3, 0.1, 0.6]}
+    kind = np.array([rng.choice(3, p=shares[name]) for name in shop])
+    frame = pd.DataFrame(
+        12.0 * np.eye(3)[kind] + rng.normal(size=(300, 3)) + [100.0, 20.0, 40.0], columns=list(NUMBERS)
+    )
+    frame.loc[[5, 200], "spent"] += 60.0
+    frame["contract"] = np.array(["full", "part", "none"])[np.where(rng.random(300) < 0.9, kind, (kind + 1) % 3)]
+    frame = frame.round(2)
+    frame.loc[rng.choice(300, 20, replace=False), "age"] = np.nan
+    frame.insert(0, "shop", shop)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """The table, the labels as the command has written them, what it has printed, and the same in Python."""
+    out, frame = tmp_path_factory.mktemp("numbers"), shops()
+    frame.to_csv(out / "shops.csv", index=False)
+    with contextlib.redirect_stdout(io.StringIO()) as stream, contextlib.redirect_stderr(io.StringIO()):
+        assert cli.main(["fit", str(out / "shops.csv"), "--task-column", "shop", "--out", str(out / "result")]) == 0
+    found = mtclust.cluster(out / "shops.csv", "shop")
+    found.stability()
+    labels = pd.read_csv(out / "result" / "labels.csv")
+    text = " ".join(stream.getvalue().split()).replace(str(out), "")
+    return frame, labels, text, found
+
+
+def wilson(count, rows, z):
+    """The interval by SciPy."""
+    interval = binomtest(int(count), int(rows)).proportion_ci(2 * norm.cdf(z) - 1, method="wilson")
+    return interval.low, interval.high
+
+
+def two_digits(value):
+    return figure(float(f"{value:.2g}"))
+
+
+def sentences(frame, labels, found, refits):
+    """All that the command should print with a number in it, from the table and the labels."""
+    cluster, shop = labels["cluster"], frame["shop"]
+    table = pd.crosstab(shop, cluster)
+    n, (m, C) = len(frame), table.shape
+    yield f"{n} rows in {m} tasks (shop)"
+    yield f"into {C} clusters"
+    yield f"by {len(NUMBERS)} numbers and 1 category"
+    yield f"(kernel: {found.model.selection_.kernel})"
+    yield "task rows " + " ".join(map(str, table.columns))
+    for name, row in table.iterrows():
+        yield f"{name} {row.sum()} {' '.join(map(str, row))}"
+    for c in table.columns:
+        inside, outside = frame[cluster == c], frame[cluster != c]
+        yield f"cluster {c} {percent(len(inside) / n)}"
+        for column in NUMBERS:
+            a, b = inside[column].mean(), outside[column].mean()
+            yield f"{'higher' if a > b else 'lower'} {column} ({figure(a)}; others {figure(b)})"
+        for level in ("full", "part", "none"):
+            a, b = ((part["contract"] == level).mean() for part in (inside, outside))
+            yield f"contract = {level} ({percent(a)}; others {percent(b)})"
+    z = norm.isf(0.05 / (2 * m * C))
+    for name, row in table.iterrows():
+        rest = table.drop(index=name).sum()
+        for c in table.columns:
+            (a, n_a), (b, n_b) = (row[c], row.sum()), (rest[c], rest.sum())
+            p, q = (a + 0.5) / (n_a + 0.5), (b + 0.5) / (n_b + 0.5)
+            (p_low, p_high), (q_low, q_high) = wilson(a, n_a, z), wilson(b, n_b, z)
+            low = p / q * np.exp(-np.hypot(np.log(p / p_low), np.log(q_high / q)))
+            high = p / q * np.exp(np.hypot(np.log(p_high / p), np.log(q / q_low)))
+            ratio, low, high = (two_digits(value) for value in ((a / n_a) / (b / n_b), low, high))
+            yield (
+                f"Cluster {c} is {'more' if a / n_a > b / n_b else 'less'} common in {name}: {percent(a / n_a)} of the "
+                f"rows, {percent(b / n_b)} elsewhere; ratio {ratio} ({low} to {high})."
+            )
+    yield f"a separation of {found.model.loo_score_:.2f} (0: as in data without clusters, 1: they do not touch)"
+    share = min(0.5, stability.MOST_ROWS / n)
+    agreement = f"agree with these to {refits[0]:.2f} (1: the same clusters, 0: chance)"
+    yield f"Clusters found in 10 samples of {100 * share:.0f} % of the rows {agreement}"
+    for c in np.flatnonzero(refits[1] < 0.7):
+        yield f"cluster {c} ({refits[1][c]:.2f})"
+    yield "below 0.7 a cluster is not reliable"
+    without = [(value, column) for column, value in found.without.items() if round(value, 2) < 0.8]
+    for place, (value, column) in enumerate(sorted(without)):
+        yield f"{column} ({'agreement ' * (place == 0)}{value:.2f}{'; 1: the same clusters, 0: chance' * (place == 0)})"
+    yield f"age ({frame['age'].isna().sum()} rows)"
+    far = int((labels["outlier"] > 0.75).sum())
+    yield f"{far} row{'s lie' if far > 1 else ' lies'} far from all others of the same task"
+    yield "(outlier score above 0.75)"
+    rows = found.rows("numbers")
+    choice = select_n_clusters(found.model, rows.X, tasks=found.model.tasks_[rows.task_numbers])
+    yield f"{choice.reason[0].upper()}{choice.reason[1:]}."
+
+
+@pytest.fixture(scope="module")
+def refits(printed):
+    """Mean adjusted Rand index within tasks of refits on the same subsamples, and of every cluster the mean Jaccard."""
+    model, rows = printed[3].model, printed[3].rows("numbers")
+    order = np.argsort(rows.task_numbers, kind="stable")
+    X, tasks, labels = rows.X[order], rows.task_numbers[order], np.asarray(model.labels_)[order]
+    offsets, rng = np.searchsorted(tasks, np.arange(len(model.tasks_) + 1)), generator_of(0)
+    agreement, clusters = [], []
+    for _ in range(10):
+        _, where = stability.subsample(offsets, 0.5, model.n_clusters_, rng)
+        anew = stability.refitted(model, X[where], model.tasks_[tasks[where]]).labels_
+        own = pd.DataFrame({"task": tasks[where], "fit": labels[where], "anew": anew})
+        agreement.append(np.mean([adjusted_rand_score(part["fit"], part["anew"]) for _, part in own.groupby("task")]))
+        fit, again = (pd.get_dummies(own[column]).to_numpy() for column in ("fit", "anew"))
+        clusters.append([max((a & b).sum() / (a | b).sum() for b in again.T) for a in fit.T])
+    return float(np.mean(agreement)), np.mean(clusters, axis=0)
+
+
+def test_no_number_is_printed_that_cannot_be_computed_again(printed, refits):
+    frame, labels, text, found = printed
+    left = text
+    said = 0
+    for sentence in sentences(frame, labels, found, refits):
+        said += sentence in left
+        left = left.replace(sentence, "")
+    assert said > 20
+    left = re.sub(r"[Cc]lusters? \d( in task)?", "", left)  # names of clusters
+    assert not re.findall(r"\S* ?\S*\d\S*", left), left
+
+
+def test_python_prints_what_the_command_prints(printed):
+    _, labels, text, found = printed
+    assert found.labels.tolist() == labels["cluster"].tolist()
+    summary = " ".join(str(found.summary()).split())
+    assert re.sub(r"[\d.]+", "#", text).startswith(re.sub(r"[\d.]+", "#", summary)[:400])
+    for number in re.findall(r"\d[\d.]*\d", summary):
+        assert number in text
+
+
+def test_outlier_scores_are_those_of_the_five_nearest_rows_of_the_task(printed):
+    frame, labels, _, found = printed
+    X = found.rows("numbers").X
+    roots = np.empty(len(X))
+    for name in frame["shop"].unique():
+        own = np.flatnonzero(frame["shop"] == name)
+        distances = NearestNeighbors(n_neighbors=6).fit(X[own]).kneighbors(X[own])[0][:, 1:].mean(axis=1)
+        roots[own] = np.sqrt(distances / np.median(distances))
+    deviations = np.maximum(roots - np.median(roots), 0) / (1.4826 * np.median(np.abs(roots - np.median(roots))))
+    assert labels["outlier"].to_numpy() == pytest.approx(deviations / (deviations + 3.5), abs=6e-5)
+    assert (labels["outlier"] > 0.75)[[5, 200]].all()
+
+
+def test_intervals_of_the_report_are_wilsons_or_those_of_refits(printed):
+    frame, labels, _, found = printed
+    table = pd.crosstab(frame["shop"], labels["cluster"])
+    refits, content = found.model.stability_.shares, report_content(found)
+    for row in content["share_intervals"]["rows"]:
+        own = table.loc[content["tasks"][row["task"]]]
+        for cell in row["cells"]:
+            c = cell["cluster"]
+            low, high = wilson(own[c], own.sum(), norm.isf(0.05))
+            low, high = min(low, refits[row["task"], c, 0]), max(high, refits[row["task"], c, 1])
+            assert cell["between"].split("–") == [percent(low).removesuffix(" %"), percent(high)]
+
+
+def test_other_figures_of_the_report(printed, refits):
+    frame, labels, _, found = printed
+    content, model = report_content(found), found.model
+    table = pd.crosstab(frame["shop"], labels["cluster"])
+    shares = table.div(table.sum(axis=1), axis=0).to_numpy()
+    assert [entry["value"] for entry in content["figures"]] == [
+        f"{model.loo_score_:.2f}", f"{refits[0]:.2f}"
+    ]  # fmt: skip
+    relationship = content["relationship"]
+    if model.selection_["center"] != "task":
+        for i, cells in zip(relationship["shown"], relationship["cells"]):
+            alike = [1 - np.abs(shares[i] - shares[k]).sum() / 2 for k in relationship["shown"]]
+            assert [cell["text"] for cell in cells] == [f"{value:.2f}" for value in alike]
+    scores = model.decision_function(found.rows("numbers").X, tasks=frame["shop"].to_numpy())
+    own = scores[np.arange(300), labels["cluster"]]
+    scores[np.arange(300), labels["cluster"]] = -np.inf
+    margins, following = own - scores.max(axis=1), scores.argmax(axis=1)
+    assert labels["margin"].to_numpy() == pytest.approx(margins, abs=6e-5)
+    least = np.argsort(margins, kind="stable")[:12]
+    assert [row["margin"] for row in content["least_sure"]["rows"]] == [
+        f"{margins[row]:z.2f}".replace("-", "−") for row in least
+    ]
+    assert [row["next"] for row in content["least_sure"]["rows"]] == following[least].tolist()
+    assert [view["rows"] for view in content["views"]] == table.sum(axis=1).tolist()
+    for profile in content["profiles"]:
+        assert profile["rows"] == table[profile["cluster"]].sum()
+        assert profile["stability"] == f"{refits[1][profile['cluster']]:.2f}"
