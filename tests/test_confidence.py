@@ -68,7 +68,7 @@ def test_the_form_of_the_data_does_not_matter():
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 def test_probabilities_are_probabilities_in_every_form(form, method, tmp_path):  # noqa: F811
-    model = form.fitted(method)
+    model = form.once(method)
     new = model.predict_proba(form.rows, tasks=form.tasks)
     if form.name == "dask":
         assert hasattr(new, "dask")

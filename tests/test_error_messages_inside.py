@@ -58,14 +58,6 @@ CASES = {
     "dimensions of tasks": (
         chunks(ROWS, da.zeros((40, 2), chunks=10)), ValueError, ["tasks must be one id per row", "2 dimensions"],
     ),
-    "chunks of unknown length": (
-        chunks(unknown_lengths(ROWS), unknown_lengths(da.zeros(40, chunks=20))), ValueError,
-        ["tasks has 2 chunks but X has 4", "Give both from one data frame (task_column)", "compute_chunk_sizes()"],
-    ),
-    "partitions of other lengths": (
-        chunks(several(10, 30), several(20, 20)["a"]), ValueError,
-        ["tasks and X are cut into chunks of different lengths", "repartition one like the other"],
-    ),
     "no rows": (chunks(da.zeros((0, 3), chunks=3)), ValueError, ["X has no rows", "at least one per cluster"]),
     "no rows of a frame": (
         chunks(several(0, 0), task_column="a"), ValueError, ["X has no rows", "at least one per cluster"],
@@ -79,6 +71,19 @@ def test_chunks_that_cannot_be_used(name):
     with pytest.raises(error) as caught:
         act()
     assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "ids"),
+    [
+        (unknown_lengths(ROWS), unknown_lengths(da.arange(40, chunks=20) % 2)),
+        (several(10, 30), dd.from_pandas(pd.Series(np.arange(40) % 2), npartitions=2)),
+        (several(10, 0, 30), IDS),
+    ],
+    ids=["unknown lengths", "other partitions", "an empty partition"],
+)
+def test_chunks_of_tasks_may_be_others_than_those_of_the_rows(rows, ids):
+    np.testing.assert_array_equal(chunks(rows, ids)().labels_.compute(), chunks(X, np.arange(40) % 2)().labels_)
 
 
 def test_workers_that_die_again_and_again_are_explained_by_their_memory():

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 
-from mtclust.text import fit_weights
 from paper.datasets.files import scale_columns
 
 
@@ -45,12 +45,12 @@ class TextOptions:
 def text_features(counts: Any, names: NDArray[Any], options: TextOptions) -> tuple[Any, NDArray[Any] | None]:
     """Features and their names (None after PCA) from the counts of the drawn rows, without terms that none of them has.
 
-    Terms are weighted over the rows of all tasks together (:func:`mtclust.text.fit_weights` says why).
+    Terms are weighted over the rows of all tasks together, as :class:`mtclust.text.TaskTfidf` does.
     """
     keep = np.flatnonzero(np.bincount(counts.indices, minlength=counts.shape[1]))
     X = sp.csr_array(counts[:, keep], dtype=np.float64)
     if options.weighting == "tfidf":
-        X = sp.csr_array(fit_weights(X, sublinear_tf=True, idf_power=1.0, norm="l2").transform(X, copy=False))
+        X = sp.csr_array(TfidfTransformer(sublinear_tf=True).fit(X).transform(X, copy=False))
     if options.unit_range == "before PCA":  # a term is missing from some row: its smallest weight is 0
         X = sp.csr_array(MaxAbsScaler().fit_transform(X))
     if options.n_components is None:

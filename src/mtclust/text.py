@@ -26,17 +26,6 @@ from mtclust.core.validation import read_rows
 Array = NDArray[np.float64]
 
 
-def fit_weights(counts: Any, *, sublinear_tf: bool, idf_power: float, norm: str | None) -> TfidfTransformer:
-    """Weights fitted on the rows of all tasks together: scikit-learn's, with the smooth idf raised to a power.
-
-    With an idf of each task's own, what is common in one task and rare in another would count differently in the two,
-    and the tasks would share less than they do.
-    """
-    weights = TfidfTransformer(sublinear_tf=sublinear_tf, norm=norm).fit(counts)
-    weights.idf_ = weights.idf_**idf_power
-    return weights
-
-
 class TaskTfidf(TransformerMixin, BaseEstimator):
     """Text defaults for multitask clustering: sublinear tf × idf over all tasks, rows of length 1.
 
@@ -180,7 +169,9 @@ class TaskTfidf(TransformerMixin, BaseEstimator):
                 "loosen them."
             )
         counts = counts[:, self.columns_]
-        self._weights = fit_weights(counts, sublinear_tf=self.sublinear_tf, idf_power=self.idf_power, norm=self.norm)
+        # over all tasks: what is common in one task and rare in another must not count differently in the two
+        self._weights = TfidfTransformer(sublinear_tf=self.sublinear_tf, norm=self.norm).fit(counts)
+        self._weights.idf_ = self._weights.idf_**self.idf_power
         return counts
 
     def transform(self, X: Any) -> Any:

@@ -60,15 +60,6 @@ def test_shifts_between_tasks_are_no_clusters(shift):
     assert select_n_clusters(DMTRC(), X, tasks=tasks).n_clusters == 3
 
 
-def test_the_same_data_give_the_same_choice_whatever_random_state_is():
-    X, _, tasks = gaussian_tasks(n_tasks=2)
-    first, second = (
-        select_n_clusters(DSTC(random_state=seed), X, tasks=tasks, candidates=[2, 3, 4]) for seed in (0, 1)
-    )
-    np.testing.assert_array_equal(first.gap, second.gap)
-    assert first.votes == second.votes
-
-
 def test_the_order_of_rows_columns_and_tasks_and_their_names_have_no_effect():
     X, _, tasks = blobs([(0.5, 0.3, 0.2), (0.2, 0.5, 0.3), (0.4, 0.2, 0.4)], distance=3.0)
     expected = select_n_clusters(DMTRC(), X, tasks=tasks)

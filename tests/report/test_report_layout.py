@@ -170,8 +170,7 @@ def blank_ends(pdf, home):
     return ends
 
 
-@pytest.mark.parametrize("report", REPORTS)
-@pytest.mark.parametrize("paper", PAGES)
+@pytest.mark.parametrize(("report", "paper"), list(zip(REPORTS, [*PAGES] * 2)))
 def test_no_page_but_the_last_is_half_empty(visit, request, report, paper, tmp_path):
     seen = visit(request.getfixturevalue(report))
     ends = blank_ends(seen.page.pdf(format=paper, print_background=True), tmp_path)

@@ -39,8 +39,6 @@ class Table:
     ids : list of Delayed or None
     given : array, scalar or None
         Task ids that are at hand.
-    one_table : bool
-        Whether ids are a column of the parts, so that both have the same rows.
     """
 
     parts: list[Any]
@@ -50,7 +48,6 @@ class Table:
     lengths: list[int] | None
     ids: list[Any] | None
     given: Any = None
-    one_table: bool = False
 
 
 def read(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, *, reset: bool) -> Table:
@@ -84,7 +81,7 @@ def read(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, *, r
     lengths = None if np.isnan(X.shape[0]) else [int(n) for n in X.chunks[0]]
     parts = list(X.to_delayed().ravel())
     dtype = np.float32 if X.dtype == np.float32 else np.float64
-    return _with_tasks(Table(parts, None, X.shape[1], dtype, lengths, None), tasks)
+    return _with_tasks(engine, Table(parts, None, X.shape[1], dtype, lengths, None), tasks)
 
 
 def _read_frame(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, column: Any, reset: bool) -> Table:
@@ -109,35 +106,26 @@ def _read_frame(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: An
             else "X has no feature columns."
         )
     dtype = np.float32 if all(kind == np.float32 for kind in dtypes) else np.float64
-    table = Table(parts, columns, len(columns), dtype, None, ids, one_table=column is not None)
-    return table if column is not None else _with_tasks(table, tasks)
+    table = Table(parts, columns, len(columns), dtype, None, ids)
+    return table if column is not None else _with_tasks(engine, table, tasks)
 
 
-def _with_tasks(table: Table, tasks: Any) -> Table:
+def _with_tasks(engine: Engine, table: Table, tasks: Any) -> Table:
+    """The table with the task ids of its rows; those of a collection are cut into chunks as the rows are."""
     if not is_dask(tasks):
         return replace(table, given=tasks)
-    if getattr(tasks, "ndim", 1) == 2 and tasks.shape[1] == 1:
+    tasks = tasks.to_dask_array(lengths=True) if hasattr(tasks, "to_dask_array") else tasks.copy()
+    if np.isnan(tasks.shape[0]):
+        tasks.compute_chunk_sizes()
+    if tasks.ndim == 2 and tasks.shape[1] == 1:
         tasks = tasks[:, 0]
-    if getattr(tasks, "ndim", 1) != 1:
+    if tasks.ndim != 1:
         raise ValueError(f"tasks must be one id per row; got a Dask collection of {tasks.ndim} dimensions.")
-    if hasattr(tasks, "rechunk") and table.lengths is not None and not np.isnan(tasks.shape[0]):
-        if tasks.shape[0] != sum(table.lengths):
-            _check_lengths([int(tasks.shape[0])], table.lengths)
-        tasks = tasks.rechunk((tuple(table.lengths),))
-    ids = list(np.ravel(tasks.to_delayed()))
-    if len(ids) != len(table.parts):
-        raise ValueError(
-            f"tasks has {len(ids)} chunks but X has {len(table.parts)}, and their lengths are not known. Give both "
-            "from one data frame (task_column), or call compute_chunk_sizes() on both."
-        )
-    return replace(table, ids=ids)
-
-
-def _check_lengths(ids: list[int], rows: list[int]) -> None:
-    if sum(ids) != sum(rows):
-        raise ValueError(f"tasks has {sum(ids)} entries but X has {sum(rows)} rows; give one task id per row.")
-    if ids != rows:
-        raise ValueError("tasks and X are cut into chunks of different lengths; repartition one like the other.")
+    lengths = lengths_of(engine, table)
+    if len(tasks) != sum(lengths):
+        raise ValueError(f"tasks has {len(tasks)} entries but X has {sum(lengths)} rows; give one task id per row.")
+    ids = list(tasks.rechunk((tuple(lengths),)).to_delayed())
+    return replace(table, lengths=lengths, ids=ids)
 
 
 @dataclass(frozen=True)
@@ -210,8 +198,6 @@ def lay_out(engine: Engine, table: Table) -> Layout:
     encoded = engine.keep([engine.step(_encode, part) for part in table.ids])
     found = engine.gather([engine.step(operator.itemgetter(slice(3)), part) for part in encoded])
     lengths = [sum(counts) for _, counts, _ in found]
-    if not table.one_table and table.lengths != lengths:
-        _check_lengths(lengths, lengths_of(engine, table))
     missing = np.array([number for _, _, (number, _) in found])
     if missing.any():
         k = int(np.argmax(missing > 0))
