@@ -358,8 +358,7 @@ def _descents(
 def _descended(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions) -> Labels:
     """Where labels end under E, with the coupling that they lead to."""
     problem = question.problem(spec, "E", labels)
-    point, _ = _point(problem, labels)
-    return labels_of(problem.descend(point, _rng(), options.effort("from candidates")))
+    return labels_of(problem.descend(_point(problem, labels)[0], _rng(), options.effort("from candidates")))
 
 
 def _point(problem: Problem, labels: Labels) -> tuple[Point, Array]:
@@ -372,10 +371,7 @@ def _point(problem: Problem, labels: Labels) -> tuple[Point, Array]:
 def modelled(
     question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions, alone: Problem | None = None
 ) -> Outcome:
-    """Models of labels that stay as they are, with the coupling learned.
-
-    ``alone`` is the problem of these labels with every task by itself, where it is known.
-    """
+    """Models of labels that stay as they are, with the coupling learned; ``alone`` is :func:`_best_kernel`'s problem."""
     learns = COUPLINGS[question.method].learns
     problem = question.problem(spec, "E", labels) if learns or alone is None else alone
     point, similarity = _point(problem, labels)
@@ -405,10 +401,8 @@ def _best_kernel(question: Question, labels: Labels) -> tuple[KernelSpec, Proble
     """The kernel under which membership of left-out rows is predicted best, and its problem with tasks alone."""
     alone = replace(question, method="independent")
     problems = [alone.problem(spec, "E", labels) for spec in question.kernels]
-    best = 0
-    if len(problems) > 1:
-        values = [problem.point(labels, problem.uncoupled()).value for problem in problems]
-        best = int(np.round(values, 6).argmin())
+    values = [problem.point(labels, problem.uncoupled()).value for problem in problems]
+    best = int(np.round(values, 6).argmin())
     return question.kernels[best], problems[best]
 
 

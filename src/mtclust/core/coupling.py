@@ -266,10 +266,9 @@ class Relationship(BaseCoupling):
         the optimum of this form.
         """
         m = len(W)
-        if self.rank is None:
-            flat = W.reshape(m, -1)
-            return trace_one_root(flat @ flat.T)
         flat = W.reshape(m, -1)
+        if self.rank is None:
+            return trace_one_root(flat @ flat.T)
         values, vectors = sla.eigh(flat.T @ flat if flat.shape[1] < m else flat @ flat.T, check_finite=False)
         trace = float(values.sum())
         if not trace > 0:
@@ -396,13 +395,10 @@ class TaskSolver(Solver):
             s, U = coupling.spectra
             self._T = (U / (1.0 + self._flat_gain * s)[:, None, :]) @ U.transpose(0, 2, 1)
         rho = len(self._Vt)
-        reduced, (k, l) = (grams @ self._T).reshape(m, r * r), np.triu_indices(rho)
-        sums = np.zeros((len(k), r * r))
-        for tasks, products in _products(self._Vt.T, k, l):
+        reduced, sums = (grams @ self._T).reshape(m, r * r), np.zeros((rho * rho, r * r))
+        for tasks, products in _products(self._Vt.T):
             sums += products.T @ reduced[tasks]
-        H = np.empty((rho, r, rho, r))
-        H[k, :, l], H[l, :, k] = (sums.reshape(-1, r, r),) * 2
-        H = H.reshape(rho * r, rho * r)
+        H = sums.reshape(rho, rho, r, r).transpose(0, 2, 1, 3).reshape(rho * r, rho * r)
         H = H if coupling.rank is None else 0.5 * (H + H.T)
         H.flat[:: rho * r + 1] += 1.0
         super().__init__(Z, sla.cho_factor(H, lower=True, check_finite=False)[0], self._V)
@@ -421,10 +417,9 @@ class TaskSolver(Solver):
             lower, info = lapack.dpotri(self._inner, lower=1)
             if info != 0:
                 raise np.linalg.LinAlgError("the system of the models is singular; raise lambda1 and lambda2.")
-            parts = (np.tril(lower) + np.tril(lower, -1).T).reshape(rho, r, rho, r).transpose(0, 2, 1, 3)
-            k, l = np.indices((rho, rho)).reshape(2, -1)
-            parts = parts.reshape(rho * rho, r * r)
-            Q = np.concatenate([products @ parts for _, products in _products(self._V, k, l)]).reshape(m, r, r)
+            inverse = np.tril(lower) + np.tril(lower, -1).T
+            parts = inverse.reshape(rho, r, rho, r).transpose(0, 2, 1, 3).reshape(rho * rho, r * r)
+            Q = np.concatenate([products @ parts for _, products in _products(self._V)]).reshape(m, r, r)
             if self._flat_gain:
                 Q = self._flat_gain * self._T + self._T @ Q @ self._T.transpose(0, 2, 1)
                 Q = 0.5 * (Q + Q.transpose(0, 2, 1))
@@ -432,12 +427,12 @@ class TaskSolver(Solver):
         return self._blocks
 
 
-def _products(V: Array, k: NDArray[np.int64], l: NDArray[np.int64]) -> Iterator[tuple[slice, Array]]:
-    """v_ik v_il (tasks × pairs) of as many tasks as are held at once, and which these are."""
-    step = max(1, _WEIGHTED_AT_ONCE // len(k))
+def _products(V: Array) -> Iterator[tuple[slice, Array]]:
+    """v_ik v_il (tasks × ρ²) of as many tasks as are held at once, and which these are."""
+    step = max(1, _WEIGHTED_AT_ONCE // V.shape[1] ** 2)
     for first in range(0, len(V), step):
         part = V[first : first + step]
-        yield slice(first, first + step), part[:, k] * part[:, l]
+        yield slice(first, first + step), (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
 
 
 class Independent(BaseCoupling):

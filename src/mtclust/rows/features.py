@@ -93,10 +93,7 @@ def default_rank(n_rows: int) -> int:
 
 
 def rank_of(kernel: Kernel, X: Any, n_components: int | None, n_tasks: int = 1) -> int | None:
-    """How many features the rows of X get; None where its columns serve themselves.
-
-    Tasks have a Gram matrix each: those of very many tasks are kept below 32 MiB.
-    """
+    """How many features the rows of X get, Gram matrices of all tasks below 32 MiB; None where columns serve."""
     n, d = X.shape
     if kernel.kind == "linear" and n_components is None and d <= LARGEST_TABLE:
         return None
