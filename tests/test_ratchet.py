@@ -16,15 +16,15 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 22_371,
+    "lines": 22_272,
     "files": 106,
     "modules at the root": 8,
     "modules below 45 lines": 1,
-    "numeric constants": 315,
+    "numeric constants": 309,
     "numeric constants in files of a default fit": 144,
     "files of a small dense fit": 33,
-    "functions of a small dense fit": 331,
-    "calls of a small dense fit": 5_084,
+    "functions of a small dense fit": 330,
+    "calls of a small dense fit": 4_527,
     "parameters annotated estimator: Any": 0,
 }
 

@@ -274,14 +274,18 @@ def time_exponents(rows: Rows) -> Iterator[Case]:
     for name in part["name"].unique():
         mine = part[part["name"] == name].groupby(["draw", "dataset"])["seconds"].mean().reset_index()
         shares = mine.assign(share=[float(text.split()[0]) for text in mine["dataset"]])
-        values = [slope(draw["share"], draw["seconds"]) for _, draw in shares.groupby("draw")]
+        draws = [draw for _, draw in shares.groupby("draw")]
+        whole = [draw for draw in draws if len(draw) == max(map(len, draws))]
+        # an exponent from two small fractions says little beside one from all of them
+        values = [slope(draw["share"], draw["seconds"]) for draw in (whole if len(whole) > 1 else draws)]
         yield Case(name, estimate(values), *QUADRATIC, 0)
 
 
 def slower(rows: Rows) -> Iterator[Case]:
     """Seconds of our models over those of the slowest reference method."""
     for d in rows.datasets:
-        seconds = {name: by_draw(rows.free, d, name, "seconds") for name in rows.names}
+        columns = {name: by_draw(rows.free, d, name, "seconds") for name in rows.names}
+        seconds = {name: column for name, column in columns.items() if len(column)}
         slowest = max((n for n in seconds if n in _ALL_REFERENCES), key=lambda n: seconds[n].median(), default="")
         for name in _OUR_TEXT if slowest else ():
             ratio = (seconds[name] / seconds[slowest]).dropna()

@@ -371,7 +371,7 @@ def _point(problem: Problem, labels: Labels) -> tuple[Point, Array]:
 def modelled(
     question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions, alone: Problem | None = None
 ) -> Outcome:
-    """Models of labels that stay as they are, with the coupling learned; ``alone`` is :func:`_best_kernel`'s problem."""
+    """Models of labels that stay as they are, with the coupling learned; ``alone`` is the problem of tasks alone."""
     learns = COUPLINGS[question.method].learns
     problem = question.problem(spec, "E", labels) if learns or alone is None else alone
     point, similarity = _point(problem, labels)

@@ -244,9 +244,10 @@ def _read_pairs(pairs: Any, argument: str, n_rows: int) -> Labels:
     except ValueError:  # rows of different lengths
         found = np.empty(0)
     if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-        raise ValueError(
-            f"{argument} must hold pairs of row numbers, shape (k, 2), whole numbers; got {_described(pairs, found)}."
-        )
+        got = f"the shape {found.shape}" if found.size else f"{type(pairs).__name__} that is no table"
+        if found.ndim == 2 and found.shape[1] == 2:
+            got = f"values of type {found.dtype}"
+        raise ValueError(f"{argument} must hold pairs of row numbers, shape (k, 2), whole numbers; got {got}.")
     found = found.astype(np.int64)
     outside = found[(found < 0) | (found >= n_rows)]
     if len(outside):
@@ -255,12 +256,6 @@ def _read_pairs(pairs: Any, argument: str, n_rows: int) -> Labels:
     if len(itself):
         raise ValueError(f"{argument} pairs row {found[itself[0], 0]} with itself; give pairs of different rows.")
     return found
-
-
-def _described(pairs: Any, found: NDArray[Any]) -> str:
-    if found.ndim == 2 and found.shape[1] == 2:
-        return f"values of type {found.dtype}"
-    return f"the shape {found.shape}" if found.size else f"{type(pairs).__name__} that is no table"
 
 
 def linked_clusters(
@@ -297,10 +292,14 @@ def linked_clusters(
     for group, cluster in zip(groups[found[rows] >= 0].tolist(), found[rows[found[rows] >= 0]].tolist()):
         lower[group, cluster] = 1.0
     constraints = [LinearConstraint(sp.kron(sp.eye_array(G), np.ones((1, C))), 1, 1)]
-    if len(links.apart):
-        constraints.append(_never_both(groups[np.searchsorted(rows, links.apart)], G, C))
-    if task_of is not None and most is not None:
-        constraints.append(_within(groups, task_of[rows], most, G, C))
+    if len(links.apart):  # of two groups that are apart at most one has a cluster
+        pairs = np.unique(np.sort(groups[np.searchsorted(rows, links.apart)], axis=1), axis=0)
+        entries = np.repeat(np.arange(len(pairs)), 2)
+        either = sp.coo_array((np.ones(len(entries)), (entries, pairs.ravel())), shape=(len(pairs), G))
+        constraints.append(LinearConstraint(sp.kron(either, sp.eye_array(C)), -np.inf, 1))
+    if task_of is not None and most is not None:  # no cluster of a task holds more linked rows than it may
+        counts = sp.coo_array((np.ones(len(groups)), (task_of[rows], groups)), shape=(len(most), G))
+        constraints.append(LinearConstraint(sp.kron(counts, sp.eye_array(C)), -np.inf, most.ravel()))
     options = {"mip_rel_gap": _GAP, "time_limit": _SECONDS}
     bounds = Bounds(lower.ravel(), upper.ravel())
     solved = milp(-gain.ravel(), integrality=np.ones(G * C), bounds=bounds, constraints=constraints, options=options)
@@ -313,20 +312,6 @@ def linked_clusters(
         )
     found[rows] = solved.x.reshape(G, C).argmax(axis=1)[groups]
     return found
-
-
-def _never_both(pairs: Labels, n_groups: int, n_clusters: int) -> LinearConstraint:
-    """Of two groups that are apart at most one has a cluster."""
-    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-    entries = np.repeat(np.arange(len(pairs)), 2)
-    either = sp.coo_array((np.ones(len(entries)), (entries, pairs.ravel())), shape=(len(pairs), n_groups))
-    return LinearConstraint(sp.kron(either, sp.eye_array(n_clusters)), -np.inf, 1)
-
-
-def _within(groups: Labels, task_of: Labels, most: Labels, n_groups: int, n_clusters: int) -> LinearConstraint:
-    """No cluster of a task holds more linked rows than it may."""
-    counts = sp.coo_array((np.ones(len(groups)), (task_of, groups)), shape=(len(most), n_groups))
-    return LinearConstraint(sp.kron(counts, sp.eye_array(n_clusters)), -np.inf, most.ravel())
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
-from mtclust.core.tasks import even_positions
 
 Array = NDArray[np.float64]
 
@@ -27,15 +26,6 @@ _WIDER = 1.2
 _SAMPLED_GAPS = 4096
 #: certificates hold up to this share of the spread of the scores
 _ROUNDING = 1e-12
-#: up to so many rows paths between clusters follow the first prices at once
-_MOST_ROWS = 2000
-#: steps towards prices that fit the sizes, and the longest in units of the gap within which rows were counted; below so
-#: many rows exact paths are as quick
-_NEWTON_STEPS, _LONGEST_STEP, _ENOUGH = 8, 4.0, 64
-#: share of the largest degree that keeps clusters without rivals from making a Laplacian singular
-_SINGULAR = 1e-9
-#: many rows near a boundary get their first prices from so many of them
-_SAMPLED_ROWS = 1500
 
 
 class TooFew(Exception):
@@ -97,8 +87,7 @@ def assign_near_boundary(
         decided = counts - np.bincount(labels, minlength=len(counts))
         low, high = np.maximum(lower - decided, 0), upper - decided
         if np.all(high >= 0) and low.sum() <= len(undecided) <= high.sum():
-            fewer = len(undecided) < n
-            new_labels, new_prices = exact_labels(boundary.cost_of(undecided), low, high, prices, recurse=fewer)
+            new_labels, new_prices = exact_labels(boundary.cost_of(undecided), low, high, prices)
             span = float(np.ptp(new_prices - prices))
             if len(undecided) == n or span <= delta * (1 + _ROUNDING):
                 return undecided, new_labels, new_prices
@@ -109,76 +98,11 @@ def assign_near_boundary(
 
 
 def exact_labels(
-    cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array, recurse: bool
+    cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array
 ) -> tuple[NDArray[np.int64], Array]:
-    """Optimal labels within the bounds and prices that prove it; many rows are settled like a whole task."""
-    from mtclust.core import compiled
-
-    n = len(cost)
-    if n > _MOST_ROWS:
-        rows = even_positions(n, _SAMPLED_ROWS)
-        share = len(rows) / n
-        lower, upper = np.floor(low * share).astype(np.int64), np.ceil(high * share).astype(np.int64)
-        prices = newton_prices(cost[rows], lower, upper, prices)
-    prices = newton_prices(cost, low, high, prices)
-    if n > _MOST_ROWS and recurse:
-        labels, gaps = np.full(n, -1, dtype=np.int32), np.empty(n)
-        counts = np.zeros(len(low), dtype=np.int64)
-        compiled.choose(-cost, prices, labels, gaps, counts)
-        if sizes_fit(prices, counts, low, high):
-            return labels.astype(np.int64), prices
-        boundary = HeldBoundary(n, labels, gaps, lambda rows: cost[rows])
-        undecided, few, prices = assign_near_boundary(boundary, counts, low, high, prices)
-        result = labels.astype(np.int64)
-        result[undecided] = few
-        return result, prices
+    """Optimal labels within the bounds and prices that prove it."""
     best = assign(cost, low, high, prices=prices)
     return best, certifying_prices(cost, best, low, high, prices)
-
-
-def newton_prices(cost: Array, low: NDArray[np.int64], high: NDArray[np.int64], prices: Array) -> Array:
-    """Prices with which the cluster sizes nearly meet the bounds.
-
-    Raising a price by ε moves about as many rows to each rival as have it second best within ε: with these numbers per
-    ε as weights, sizes answer to prices like a graph Laplacian, which is solved for the rows too many or too few.
-    """
-    from mtclust.core import compiled
-
-    n, C = cost.shape
-    best, fewest = prices, 2 * n + 1
-    scores, first, gaps = -cost, np.full(n, -1, dtype=np.int32), np.empty(n)
-    for _ in range(_NEWTON_STEPS if n > _ENOUGH and C > 1 else 0):
-        counts = np.zeros(C, dtype=np.int64)
-        compiled.choose(scores, prices, first, gaps, counts)
-        # a price is 0 unless its cluster is held at a bound
-        goal = np.where(
-            (prices > 0) | (counts > high), high, np.where((prices < 0) | (counts < low), low, counts)
-        )  # fmt: skip
-        excess = counts - goal
-        misfit = int(np.abs(excess).sum())
-        if misfit < fewest:
-            best, fewest = prices, misfit
-        if misfit <= 2 * C or misfit > 2 * fewest:
-            break
-        rank = min(max(2 * misfit, _ENOUGH), n - 1)
-        delta = float(np.partition(gaps, rank)[rank])
-        if not delta > 0:
-            break
-        near = np.flatnonzero(gaps <= delta)
-        priced, winner = cost[near] + prices, first[near].astype(np.int64)
-        priced[np.arange(len(near)), winner] = np.inf
-        pairs = np.bincount(winner * C + priced.argmin(axis=1), minlength=C * C).reshape(C, C)
-        laplacian = (-0.5 / delta) * (pairs + pairs.T)
-        laplacian.flat[:: C + 1] = -laplacian.sum(axis=1)
-        largest = float(laplacian.diagonal().max())
-        moves = (excess != 0) | (prices != 0) | (low == high)
-        if moves.all():  # prices that all rise alike change nothing: that direction is made stiff
-            laplacian += largest / C
-        laplacian[~moves] = 0.0
-        laplacian.flat[:: C + 1] += np.where(moves, _SINGULAR, 1.0) * largest
-        longest = _LONGEST_STEP * delta
-        prices = prices + np.clip(np.linalg.solve(laplacian, excess), -longest, longest)
-    return best
 
 
 def certifying_prices(

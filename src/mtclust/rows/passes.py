@@ -131,7 +131,7 @@ def _relabel_free(source: LocalRows, data: Data, task: int, W: Array, current: T
     )
     taken = current.counts - np.bincount(current.labels[free], minlength=len(constant))
     low, high = np.maximum(data.bounds.lower[task] - taken, 0), np.maximum(data.bounds.upper[task] - taken, 0)
-    labels, current.prices = exact_labels(costs, low, high, current.prices, recurse=True)
+    labels, current.prices = exact_labels(costs, low, high, current.prices)
     moved = np.flatnonzero(labels != current.labels[free])
     return current.put(free[moved], source.take(task, free[moved]), labels[moved])
 
@@ -146,7 +146,7 @@ def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Arr
     weights, constant = data.moments.on_raw(task, W)
     share = len(rows) / n
     low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
-    return exact_labels(-(scores_of(rows, weights) + constant), low, high, prices, recurse=True)[1]
+    return exact_labels(-(scores_of(rows, weights) + constant), low, high, prices)[1]
 
 
 def scores_of(block: NDArray[Any], weights: Array) -> Array:

@@ -256,9 +256,7 @@ def released(outcome: Outcome, options: SearchOptions, rng: np.random.Generator)
     problem = outcome.problem
     # the search has decided which clusters a task has
     free = problem.with_bounds(free_bounds(np.diff(problem.offsets), problem.bounds.present))
-    begun = free.continued(outcome.point, outcome.point.Z)
-    point: Point = free.descend(begun, rng, options.effort("released from balance"))
-    return point
+    return free.descend(free.continued(outcome.point, outcome.point.Z), rng, options.effort("released from balance"))
 
 
 def uncoupled(outcome: Outcome, options: SearchOptions, rng: np.random.Generator) -> Outcome:
