@@ -247,9 +247,8 @@ def spectral(X: Array, n_clusters: int) -> Labels:
     np.fill_diagonal(apart, -1.0)
     k = min(_NEIGHBOURS, n - 1)
     nearest = np.argpartition(apart, k - 1, axis=1)[:, :k]
-    rows = np.repeat(np.arange(n), k)
-    others = rows != nearest.ravel()  # of itself a row is no neighbour in the graph
-    half = sp.csc_matrix((np.full(others.sum(), 0.5), (rows[others], nearest.ravel()[others])), shape=(n, n))
+    rows, columns = np.repeat(np.arange(n), k), nearest.ravel()
+    half = sp.csc_matrix((np.where(rows == columns, 0.0, 0.5), (rows, columns)), shape=(n, n))
     graph = half + half.T
     root = np.sqrt(np.maximum(np.asarray(graph.sum(axis=0))[0], 1e-12))
     graph.data *= (1.0 / root)[graph.indices] * np.repeat(1.0 / root, np.diff(graph.indptr))

@@ -248,9 +248,8 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
         if question.sizes_open:
             choice = choose_labels(question, params.options, sample.index.by_rows)
         else:
-            # where tasks are many and small, restarts would cost more than they gain
-            once = not sample.complete and sample.index.sizes.max() <= LEAST_ROWS
-            n_init = 1 if once else max(1, params.options.n_init // EFFORT)
+            many = not sample.complete and sample.index.sizes.max() <= LEAST_ROWS  # restarts cost more than they gain
+            n_init = 1 if many else max(1, params.options.n_init // EFFORT)
             choice = choose_kernel(question, replace(params.options, n_init=n_init, polish=False))
         spec, frame = choice.spec, choice.frame
     share = params.lambda2_share(m)

@@ -201,8 +201,7 @@ class BaseCoupling(ABC):
     learns = True
     #: whether Z is in the coordinates of features, so that a kernel matrix comes as its eigen-features
     of_features = False
-    #: leading eigenvectors of a Z that is not held in full
-    rank: int | None = None
+    rank: int | None = None  #: leading eigenvectors of a Z that is not held in full
 
     def __init__(self, rows: Any, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0) -> None:
         self.kernel = rows

@@ -296,8 +296,7 @@ class BatchLabels:
         tol, most = self.effort.tol, _COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS
         if changed == 0 and self.problem.coupling.rank is not None:  # Ω alone is left to learn, an approximation
             tol, most = ROUGH * tol, int(ROUGH) * most
-        self.steps = most, tol
-        self.least = tol * (_STALLED if criterion.exchanges and not steady else 1.0)
+        self.steps, self.least = (most, tol), tol * (_STALLED if criterion.exchanges and not steady else 1.0)
         return changed > 0
 
     def once_more(self, before: float) -> bool:
