@@ -11,7 +11,7 @@ PACKAGE = ROOT / "src" / "mtclust"
 #: stands for the doctests of the changed module
 DOCTESTS = "doctests"
 #: rooms whose modules are changed
-ROOMS = ("core", "rows", "problem", "search", "choose", "relaxation")
+ROOMS = ("core", "rows", "search", "choose", "relaxation")
 
 
 def tests_of(module: str) -> list[list[str]]:

@@ -1,6 +1,6 @@
 """Change the core one operator at a time and see whether a test notices: ``make mutation``.
 
-    python tools/mutation.py [--mutants 120 | --each 16 | --again] [--seed 0] [--jobs 2] [--module labels.py ...]
+    python tools/mutation.py [--mutants 120 | --each 16 | --again] [--seed 0] [--jobs 2] [--module core/labels.py ...]
     python tools/mutation.py --quick 60 [--seed 0] [--jobs 2]
 
 Every mutant is a copy of the package with one change; the tests of its module run in a forked process, which has the
@@ -281,7 +281,7 @@ def main() -> int:
     parser.add_argument("--quick", type=int, metavar="N", help="draw N that were noticed; does `make quick`?")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--module", action="append", choices=TESTS, help="e.g. labels.py; all of the core by default")
+    parser.add_argument("--module", action="append", choices=TESTS, help="core/labels.py, say; all by default")
     parser.add_argument("--again", action="store_true", help="ask again about survivors without a reason, nothing else")
     given = parser.parse_args()
     os.chdir(ROOT)

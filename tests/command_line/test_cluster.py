@@ -71,7 +71,7 @@ def test_unequal_shares_are_compared_in_words():
 
 
 def test_tasks_are_compared_as_people_would():
-    """A bare number says what it counts, and nobody wants to hear of 1546 times."""
+    """A bare number says what it counts."""
     rng = np.random.default_rng(0)
     size = {"1": 3, "2": 60, "3": 195}
     rows = [(task, k < big) for task, big in size.items() for k in range(200)]
@@ -79,9 +79,7 @@ def test_tasks_are_compared_as_people_would():
     frame["size"] = 30.0 * frame.pop("big") + rng.normal(size=600)
     found = mtclust.cluster(frame, "batch", 2, kernel="linear", center="all")
     compared = " ".join(compared_in_words(found, 10))
-    assert " in batch 1 (" in compared
-    assert "is hardly found in batch 1 (2 % of the rows, elsewhere 64 %)" in compared
-    assert "is found almost only in" not in compared
+    assert "is less common in batch 1: 2 % of the rows, 64 % elsewhere; ratio 0.024 (" in compared
 
 
 def test_levels_that_a_cluster_has_are_named_before_those_it_lacks():
@@ -330,14 +328,6 @@ def test_summary_and_notebook_escape_names(frame):
     assert "<script>" not in got._repr_html_()
     assert "<script>" not in got.summary()._repr_html_()
     assert "60 rows in 2 tasks (shop)" in str(got.summary())
-
-
-def test_pictures(found):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    assert found.plot_tasks() is not None
-    assert found.plot_task_relationship() is not None
-    matplotlib.pyplot.close("all")
 
 
 def test_the_input_is_not_changed_and_the_result_can_be_pickled(frame):

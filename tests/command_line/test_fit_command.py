@@ -39,7 +39,7 @@ def test_labels_model_and_report_are_written(shops, tmp_path, capsys):
     assert model.labels.tolist() == [int(row["cluster"]) for row in rows]
     printed = capsys.readouterr().out
     kernel = model.model.selection_.kernel
-    said = f"3 clusters. They were clustered by 2 numbers, 1 category with DMTRC ({kernel} kernel)."
+    said = f"3 clusters. They were clustered by 2 numbers and 1 category with DMTRC (kernel: {kernel})."
     assert said in " ".join(printed.split())
     assert re.search(r"Paris +30 +10 +10 +10\n", printed)
     assert f"Written to {out}" in printed
@@ -238,7 +238,7 @@ def test_help_has_examples_and_exit_codes(command, capsys):
     assert exit_info.value.code == 0
     printed = capsys.readouterr().out
     assert f"mtclust {command} " in printed.partition("examples:")[2]
-    assert "exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted" in printed
+    assert "exit codes: 0 done, 1 an error, which the message explains, 2 wrong usage, 130 interrupted" in printed
 
 
 def test_the_report_gives_the_exact_command(shops, tmp_path):

@@ -147,7 +147,7 @@ def tickets(home, rng):
     )
     frame.to_csv(home / "tickets.tsv.gz", sep="\t", index=False)
     return ["tickets.tsv.gz"], {"task": "product"}, kind, "1 number and 1 text", [
-        "distinct values; a name?", f"priority ({COIN})", "The text message is used by its main topics",
+        "distinct values; give", f"priority ({COIN})", "The text message is used by its main topics",
     ]  # fmt: skip
 
 

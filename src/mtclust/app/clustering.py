@@ -435,19 +435,6 @@ class Clustering:
         encoder = TableEncoder.from_dict(extra.get("table"))
         return cls(model, encoder, names, list(kept["notes"]), _kept=dict(kept["tables"]))
 
-    def plot_tasks(self, **options: Any) -> Any:
-        """Scatter of every task (:func:`mtclust.plotting.plot_tasks`); returns the axes."""
-        from mtclust.plotting import plot_tasks
-
-        rows = self.rows("plot_tasks")
-        return plot_tasks(self.model, rows.X, self.model.tasks_[rows.task_numbers], **options)
-
-    def plot_task_relationship(self, **options: Any) -> Any:
-        """How the tasks are related (:func:`mtclust.plotting.plot_task_relationship`); returns the axes."""
-        from mtclust.plotting import plot_task_relationship
-
-        return plot_task_relationship(self.model, **options)
-
     def __repr__(self) -> str:
         sizes = np.asarray(self.model.cluster_sizes_)
         n, m, C = int(sizes.sum()), len(self.model.tasks_), self.n_clusters

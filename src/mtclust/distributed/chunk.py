@@ -182,12 +182,11 @@ def require_numbers(rows: NDArray[Any], where: str = "") -> None:
 
 @dataclass(frozen=True)
 class Models:
-    """What a pass sends down: models W (m × r × C), prices (m × C), and every how many rows a gap is sent up."""
+    """What a pass sends down: models W (m × r × C) and prices (m × C)."""
 
     moments: Moments
     W: Array
     prices: Array
-    steps: NDArray[np.int64]
 
 
 def features_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]:

@@ -134,7 +134,7 @@ class ChunkedRows:
         prices = np.stack([task.prices for task in own])
         steps = np.array([gap_step(int(n)) for n in sizes])
         light = replace(data.moments, gram=np.zeros((data.n_tasks, 0, 0)))  # which no row needs
-        models = engine.constant(chunk.Models(light, W, prices.copy(), steps))
+        models = engine.constant(chunk.Models(light, W, prices.copy()))
         proposed = engine.keep(self._over_chunks(chunk.propose, self._part_reading, models))
         counts, gaps = self._overview(proposed, steps)
         lower, upper = data.bounds.lower, data.bounds.upper

@@ -351,28 +351,13 @@ def _sizes(model: AfterFit) -> list[Caution]:
         text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], _NAMED)}: too few to say "
         fewer = advice('Try fewer clusters or sizes="balanced".', "Try fewer --clusters or --sizes balanced.")
         found.append(Caution("Tiny clusters", f"{text}much about. {fewer}"))
-    small = small_tasks(model)
+    names, number = model.tasks_.tolist(), model.n_clusters if isinstance(model.n_clusters, Mapping) else {}
+    rows = np.asarray(model.cluster_sizes_).sum(axis=1)
+    small = [name for name, n in zip(names, rows) if n < FEW_ROWS * number.get(name, model.n_clusters_)]
     if small:
         text = f"{_tasks(model, small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows"
         found.append(Caution("Few rows", f"{text} per cluster; clusters there rest on very little."))
     return found
-
-
-def small_tasks(model: AfterFit) -> list[Any]:
-    """Tasks with too few rows to tell clusters by themselves.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mtclust import DSTC
-    >>> X, tasks = np.random.default_rng(0).normal(size=(26, 2)), ["large"] * 20 + ["small"] * 6
-    >>> small_tasks(DSTC(2, kernel="linear", lambda1=0.1, sizes="balanced", random_state=0).fit(X, tasks=tasks))
-    ['small']
-    """
-    names, number = model.tasks_.tolist(), model.n_clusters
-    clusters = [number[name] if isinstance(number, Mapping) else model.n_clusters_ for name in names]
-    rows = np.asarray(model.cluster_sizes_).sum(axis=1)
-    return [name for name, n, c in zip(names, rows, clusters) if n < FEW_ROWS * c]
 
 
 def _one_task_each(model: AfterFit) -> list[Caution]:

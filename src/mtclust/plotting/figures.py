@@ -45,11 +45,9 @@ def cluster_style(cluster: int) -> dict[str, str]:
 def column_names(estimator: AfterFit) -> list[Any]:
     """Names of the columns of X without the task column; their numbers where they have no names."""
     names = list(getattr(estimator, "feature_names_in_", range(estimator.n_features_in_)))
-    task_column = estimator.task_column
-    if task_column in names:
-        names.remove(task_column)
-    elif task_column is not None:  # a place counted from the end
-        names.pop(task_column)
+    column = estimator.task_column
+    if column is not None:
+        names.pop(names.index(column) if column in names else column)  # or a place, perhaps counted from the end
     return names
 
 

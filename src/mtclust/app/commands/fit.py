@@ -45,7 +45,9 @@ _CENTER = (
     "offset of its own (aligned), or what fits best (auto, default)"
 )
 _SIZES = "cluster sizes: auto (default), balanced, a number l from 0 (balanced) to 1 (free), or LOW,HIGH shares"
-_KEY = "columns that name a row: copied to labels.csv, not used for clustering; by default an id that is recognised"
+_KEY = (
+    "columns that name a row: copied to labels.csv and not used for clustering (default: an id, if one is recognised)"
+)
 #: how --sizes and --coupling are read
 sizes_argument = shares_argument(["auto", "balanced"], 2, "a number from 0 to 1, nor LOW,HIGH shares")
 coupling_argument = shares_argument(["auto", "full", "none"], 1, "nor a number from 0 to 1")
@@ -54,7 +56,7 @@ coupling_argument = shares_argument(["auto", "full", "none"], 1, "nor a number f
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "fit",
-        help="cluster the tables of several tasks: labels, model, report",
+        help="cluster the tables of several tasks; writes labels, a model and a report",
         description="Cluster the rows of several related tables (tasks) at once. Cluster ids are matched between\n"
         "tasks as well as the data allow; the summary says where they may not mean the same. Numbers\n"
         "are standardised, categories and dates encoded, text weighted by tf-idf.",
@@ -87,9 +89,9 @@ def add_parser(commands: Any) -> None:
     coupling = "dmtrc only: auto (default), full, none, or a strength from 0 to 1"
     how.add_argument("--coupling", type=coupling_argument, metavar="S", help=coupling)
     how.add_argument("--center", choices=("auto", "task", "all", "aligned"), help=_CENTER)
-    stability = "cluster halves of the rows anew to see what stays the same (default), or spare the time"
+    stability = "cluster samples of the rows again to see what stays the same (default), or save the time"
     how.add_argument("--stability", action=switch, default=True, help=stability)
-    how.add_argument("--seed", type=int, default=0, metavar="N", help="random numbers; same seed, same result (0)")
+    how.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random numbers (default 0)")
 
     files = parser.add_argument_group("how files are read")
     add_flags(files, common_columns="of several files with different columns use those that all have")
@@ -100,7 +102,7 @@ def add_parser(commands: Any) -> None:
     add_flags(
         written,
         overwrite="replace the results of an earlier run in DIR",
-        show_keys="show the key columns in the report; without, it knows rows by their numbers only",
+        show_keys="show the key columns in the report; otherwise it shows row numbers only",
     )
     add_common_options(written, files)
     parser.set_defaults(run=run)
@@ -138,7 +140,7 @@ def run(options: argparse.Namespace) -> None:
             random_state=options.seed, **further,
         )  # fmt: skip
         if options.stability:
-            with phase("clustering halves of the rows anew"):
+            with phase("clustering samples of the rows"):
                 found.stability()
         with phase("writing"):
             _write(stage, found, table, options)

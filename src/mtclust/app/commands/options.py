@@ -12,7 +12,7 @@ from typing import Any
 from mtclust.app.tables.reading import ReadOptions
 from mtclust.util.messages import LOGGER
 
-EXIT_CODES = "exit codes: 0 done, 1 an error that is named, 2 wrong usage, 130 interrupted with Ctrl-C."
+EXIT_CODES = "exit codes: 0 done, 1 an error, which the message explains, 2 wrong usage, 130 interrupted with Ctrl-C."
 #: what names of separators mean
 _SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 

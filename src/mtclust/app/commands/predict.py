@@ -32,7 +32,7 @@ The result has the columns of labels.csv and goes to the standard output unless 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "predict",
-        help="clusters of further rows, also of a new task",
+        help="assign further rows, or the rows of a new task, to the clusters",
         description="Give further rows the clusters of a fitted model. Columns are encoded exactly as in fit.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

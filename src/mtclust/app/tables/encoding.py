@@ -323,11 +323,11 @@ class _Learner:
         """Why a column of strings that is no category is left out; free text is used later."""
         texts = [value.split() for value in cells.strings[~cells.missing]]
         words = sum(map(len, texts)) / n_known
-        hint = f"a name? {option('keys')}; a category? {option('categories')}"
+        hint = f"give {option('keys')} if it is a name, {option('categories')} if it is a category"
         if words < _TEXT_WORDS and cells.distinct > NEARLY * n_known and not self._asked_for:
             return self._identified(cells, "a name or code, different in nearly every row")
         if words >= _TEXT_WORDS:
-            hint = f"free text? {option('text_column', cells.name)}"
+            hint = f"give {option('text_column', cells.name)} if it is free text"
             if _repeats_words(texts):
                 self._texts.append(cells.name)
         reason = f"{cells.distinct} distinct values; {hint}"
