@@ -34,7 +34,7 @@ from _judge_problems import Problem, problems
 from _tables import made_by, markdown_table
 from mtclust.choose import choice
 from mtclust.choose.judge import WEIGHTS
-from mtclust.choose.views import View, candidate_kernels
+from mtclust.choose.views import View, candidate_kernels, in_many_directions
 from mtclust.metrics import macro_nmi
 from mtclust.search.problem import SearchOptions
 
@@ -66,7 +66,10 @@ def describe_problem(X: Floats, tasks: Ints, C: int) -> tuple[list[str], Ints, d
     """Names, labels (K × n) and terms of the candidates of a fit; rows are sorted by task."""
     offsets = np.searchsorted(tasks, np.arange(tasks.max() + 2))
     way = "relationship" if tasks.max() > 0 else "independent"
-    question = choice.Question(View(X, offsets), candidate_kernels("auto", "auto"), np.full(tasks.max() + 1, C), way)
+    question = choice.Question(
+        View(X, offsets), candidate_kernels("auto", "auto"), np.full(tasks.max() + 1, C), way,
+        many_directions=in_many_directions(X, offsets),
+    )  # fmt: skip
     found, judge = choice.labellings(question, SearchOptions())
     labels = np.stack(list(found.values()))
     return list(found), labels, judge.terms(labels)

@@ -247,15 +247,14 @@ def spectral(X: Array, n_clusters: int) -> Labels:
     np.fill_diagonal(apart, -1.0)
     k = min(_NEIGHBOURS, n - 1)
     nearest = np.argpartition(apart, k - 1, axis=1)[:, :k]
-    graph = np.zeros((n, n))
-    np.put_along_axis(graph, nearest, 0.5, axis=1)
-    graph = graph + graph.T
-    np.fill_diagonal(graph, 0.0)
-    root = np.sqrt(np.maximum(graph.sum(axis=0), 1e-12))
-    scaled = (1.0 / root)[:, None] * graph * (1.0 / root)
+    rows, columns = np.repeat(np.arange(n), k), nearest.ravel()
+    half = sp.csc_matrix((np.where(rows == columns, 0.0, 0.5), (rows, columns)), shape=(n, n))
+    graph = half + half.T
+    root = np.sqrt(np.maximum(np.asarray(graph.sum(axis=0))[0], 1e-12))
+    graph.data *= (1.0 / root)[graph.indices] * np.repeat(1.0 / root, np.diff(graph.indptr))
     if n <= _DENSE_GRAPH or n_clusters >= n - 1:
-        vectors = largest_eigenvectors(scaled, n_clusters)[1]
+        vectors = largest_eigenvectors(graph.toarray(), n_clusters)[1]
     else:
         begin = np.random.default_rng(0).uniform(-1, 1, n)
-        vectors = eigsh(sp.csc_matrix(scaled), k=n_clusters, sigma=1.0 + 1e-5, which="LM", v0=begin, tol=1e-4)[1]
+        vectors = eigsh(graph, k=n_clusters, sigma=1.0 + 1e-5, which="LM", v0=begin, tol=1e-4)[1]
     return k_means(np.asarray(vectors / root[:, None]), n_clusters)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mtclust.choose import candidates, frames
 from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
-from mtclust.choose.views import KernelSpec, View, in_many_directions, is_wide
+from mtclust.choose.views import KernelSpec, View, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.hints import NO_HINTS, Hints
@@ -114,6 +114,8 @@ class Question:
         What is known of these rows.
     coupling_open : bool
         Whether labels of tasks apart compete with those of all tasks.
+    many_directions : bool
+        Whether the rows spread over many directions (:func:`mtclust.choose.views.in_many_directions`).
     """
 
     view: View
@@ -128,6 +130,7 @@ class Question:
     names: NDArray[Any] | None = None
     hints: Hints = NO_HINTS
     coupling_open: bool = True
+    many_directions: bool = False
 
     @property
     def n_tasks(self) -> int:
@@ -289,11 +292,10 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     own = question.in_frame(frame, offsets)
     if best.is_apart and open_to_both:
         own = replace(own, method="independent")
-    spec = _best_kernel(own, best.labels)
-    outcome = modelled(own, spec, best.labels, options)
+    spec, alone = _best_kernel(own, best.labels)
+    outcome = modelled(own, spec, best.labels, options, alone)
     if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
-        alone = replace(question, method="independent")
-        single = modelled(alone, spec, apart.labels, options)
+        single = modelled(replace(question, method="independent"), spec, apart.labels, options)
         outcome = replace(outcome, single=single.point, few_single=single.point)
     return Choice(best, tried, frame, spec, outcome, _reason(tried, best), own, offsets, apart)
 
@@ -329,7 +331,7 @@ def _looked_at(question: Question) -> tuple[set[str], dict[str, KernelSpec]]:
     methods = {"E": spec, "E, linear": LINEAR, "J": spec}
     if LINEAR not in question.kernels or spec == LINEAR:
         del methods["E, linear"]
-    if question.by_rows and in_many_directions(question.view.rows, question.view.offsets):
+    if question.many_directions:
         del methods["E"]  # which fits too well there, whatever the labels are
     return frames, methods
 
@@ -356,29 +358,26 @@ def _descents(
 def _descended(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions) -> Labels:
     """Where labels end under E, with the coupling that they lead to."""
     problem = question.problem(spec, "E", labels)
-    point = _point(problem, labels)
-    return labels_of(problem.descend(point, _rng(), options.effort("from candidates")))
+    return labels_of(problem.descend(_point(problem, labels)[0], _rng(), options.effort("from candidates")))
 
 
-def _point(problem: Problem, labels: Labels) -> Point:
-    """Labels under the coupling that their class means suggest."""
-    Z = first_relationship(_similarity(problem, labels)) if problem.couples_labels else problem.uncoupled()
-    return problem.point(labels, Z)
+def _point(problem: Problem, labels: Labels) -> tuple[Point, Array]:
+    """Labels under the coupling that their class means suggest, and the similarity V of the tasks by these."""
+    similarity = match_labels(problem.kernel, problem.offsets, labels, problem.bounds)[1]
+    Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
+    return problem.point(labels, Z), similarity
 
 
-def _similarity(problem: Problem, labels: Labels) -> Array:
-    """V of the tasks by their class means."""
-    return match_labels(problem.kernel, problem.offsets, labels, problem.bounds)[1]
-
-
-def modelled(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions) -> Outcome:
-    """Models of labels that stay as they are, with the coupling learned."""
-    problem = question.problem(spec, "E", labels)
-    point, similarity = _point(problem, labels), _similarity(problem, labels)
-    effort = options.effort("models of the labels", tasks=())
-    point = problem.descend(point, _rng(), effort)
-    alone = problem.alone()
-    single = alone.point(labels, alone.uncoupled()) if problem.coupling.learns else point
+def modelled(
+    question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions, alone: Problem | None = None
+) -> Outcome:
+    """Models of labels that stay as they are, with the coupling learned; ``alone`` is the problem of tasks alone."""
+    learns = COUPLINGS[question.method].learns
+    problem = question.problem(spec, "E", labels) if learns or alone is None else alone
+    point, similarity = _point(problem, labels)
+    point = problem.descend(point, _rng(), options.effort("models of the labels", tasks=()))
+    alone = problem.alone() if alone is None else alone
+    single = alone.point(labels, alone.uncoupled()) if learns else point
     return Outcome(problem, point, single, problem, point, single, similarity, groups_of_tasks(similarity))
 
 
@@ -398,16 +397,13 @@ def _frame(question: Question, best: Candidate) -> tuple[Frame, Array | None]:
     return frame, frames.offsets_of_tasks(rows, tasks, best.labels, C)
 
 
-def _best_kernel(question: Question, labels: Labels) -> KernelSpec:
-    """The kernel under which membership is predicted best for rows that are left out."""
-    if len(question.kernels) == 1:
-        return question.kernels[0]
-    values = []
-    for spec in question.kernels:
-        alone = replace(question, method="independent")
-        problem = alone.problem(spec, "E", labels)
-        values.append(problem.point(labels, problem.uncoupled()).value)
-    return question.kernels[int(np.round(values, 6).argmin())]
+def _best_kernel(question: Question, labels: Labels) -> tuple[KernelSpec, Problem]:
+    """The kernel under which membership of left-out rows is predicted best, and its problem with tasks alone."""
+    alone = replace(question, method="independent")
+    problems = [alone.problem(spec, "E", labels) for spec in question.kernels]
+    values = [problem.point(labels, problem.uncoupled()).value for problem in problems]
+    best = int(np.round(values, 6).argmin())
+    return question.kernels[best], problems[best]
 
 
 def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[Candidate]:

@@ -245,11 +245,12 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
         and question.n_clusters > 1
         and any(question.view.through(own, question.frames[0]).centred.scale > 0 for own in question.kernels)
     ):
-        rough = replace(params.options, n_init=max(1, params.options.n_init // EFFORT))
         if question.sizes_open:
-            choice = choose_labels(question, rough, sample.index.by_rows)
+            choice = choose_labels(question, params.options, sample.index.by_rows)
         else:
-            choice = choose_kernel(question, rough)
+            many = not sample.complete and sample.index.sizes.max() <= LEAST_ROWS  # restarts cost more than they gain
+            n_init = 1 if many else max(1, params.options.n_init // EFFORT)
+            choice = choose_kernel(question, replace(params.options, n_init=n_init, polish=False))
         spec, frame = choice.spec, choice.frame
     share = params.lambda2_share(m)
     if choice is not None and frame != "task":  # then all rows are one task
@@ -281,7 +282,7 @@ def question_of(params: Params, given: Input, sample: Sample, lambdas: tuple[Arr
         params.method_of(sample.index.n_tasks),
         params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
         lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
-        hints, params.coupling == "auto",
+        hints, params.coupling == "auto", many,
     )  # fmt: skip
 
 

@@ -201,6 +201,7 @@ class BaseCoupling(ABC):
     learns = True
     #: whether Z is in the coordinates of features, so that a kernel matrix comes as its eigen-features
     of_features = False
+    rank: int | None = None  #: leading eigenvectors of a Z that is not held in full
 
     def __init__(self, rows: Any, offsets: NDArray[np.int64], lambda1: Array | float, lambda2: float = 0.0) -> None:
         self.kernel = rows
@@ -238,7 +239,7 @@ class Relationship(BaseCoupling):
     couples_labels = True
 
     @cached_property
-    def rank(self) -> int | None:
+    def rank(self) -> int | None:  # type: ignore[override]
         """Leading eigenvectors of a spiked Ω; None in full."""
         m, r = self.kernel.shape[:2]
         if self.kernel.ndim == 2 or m * r <= FULL_SIZE or m <= 2:
@@ -250,6 +251,12 @@ class Relationship(BaseCoupling):
             )
         return max(1, min(m - 1, _SPIKED_SIZE // r))
 
+    @cached_property
+    def spectra(self) -> tuple[Array, Array]:
+        """Eigenvalues (m × r) and vectors (m × r × r) of the Gram matrices."""
+        values, vectors = np.linalg.eigh(self.kernel)
+        return np.maximum(values, 0.0), vectors
+
     def condition(self, Z: Any) -> Any:
         return RelationshipState(self, Z) if self.kernel.ndim == 2 else TaskSolver(self, Z)
 
@@ -258,21 +265,24 @@ class Relationship(BaseCoupling):
         the optimum of this form.
         """
         m = len(W)
+        flat = W.reshape(m, -1)
         if self.rank is None:
-            flat = W.reshape(m, -1)
             return trace_one_root(flat @ flat.T)
-        vectors, singular, _ = sla.svd(W.reshape(m, -1), full_matrices=False, check_finite=False)
-        squares = np.zeros(m)
-        squares[: len(singular)] = singular**2
-        trace = float(squares.sum())
+        values, vectors = sla.eigh(flat.T @ flat if flat.shape[1] < m else flat @ flat.T, check_finite=False)
+        trace = float(values.sum())
         if not trace > 0:
             return Spiked.of(self.uncoupled(), self.rank)
-        rank = min(self.rank, vectors.shape[1])
+        rank = min(self.rank, int(np.count_nonzero(values > 1e-12 * values[-1])))  # others are rounding
+        squares = np.zeros(m)
+        squares[: len(values)] = np.maximum(values[::-1], 0.0)
+        vectors = vectors[:, ::-1][:, :rank]
+        if len(vectors) < m:  # from the right singular vectors of W to the left
+            vectors = (flat @ vectors) / np.sqrt(squares[:rank])
         squares += REVIVAL * trace / m
         level = float(np.sqrt(squares[rank:].mean()))
         roots = np.sqrt(squares[:rank])
         norm = float(roots.sum()) + (m - rank) * level
-        return Spiked(level / norm, vectors[:, :rank], (roots - level) / norm)
+        return Spiked(level / norm, vectors, (roots - level) / norm)
 
     def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
         """From Σ_c W_cᵀW_c = GBG with B_ik = Σ_c αⁱ_cᵀ K_ik αᵏ_c (m × m)."""
@@ -381,7 +391,8 @@ class TaskSolver(Solver):
             gains = omega / (lambda1[0] * omega + lambda2)
             self._flat_gain, self._V = gains[-1], Z.vectors * np.sqrt(np.maximum(gains[:-1] - gains[-1], 0.0))
             self._Vt = self._V.T
-            self._T = np.asarray(np.linalg.inv(np.eye(r) + self._flat_gain * grams), dtype=np.float64)
+            s, U = coupling.spectra
+            self._T = (U / (1.0 + self._flat_gain * s)[:, None, :]) @ U.transpose(0, 2, 1)
         rho = len(self._Vt)
         reduced, sums = (grams @ self._T).reshape(m, r * r), np.zeros((rho * rho, r * r))
         for tasks, products in _products(self._Vt.T):

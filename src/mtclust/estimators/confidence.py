@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mtclust.choose.choice import Question
 from mtclust.choose.judge import Predictability
 from mtclust.choose.settings import Sample, all_rows, rows_by_task, sample_rows
-from mtclust.choose.views import View, candidate_kernels, in_many_directions
+from mtclust.choose.views import View, candidate_kernels
 from mtclust.core.kernels import Kernel, is_precomputed
 from mtclust.core.model import best_temperature, probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
@@ -105,7 +105,7 @@ def judged_rows(
     few = int(index.sizes.sum()) <= _JUDGED_ROWS
     sample = all_rows(rows, index) if few else sample_rows(rows, index, _SAMPLED_ROWS)
     view = View(sample.rows, sample.index.offsets, sample.order, columns=index.columns)
-    kernels = candidate_kernels(model.kernel, "auto", in_many_directions(sample.rows, sample.index.offsets))
+    kernels = candidate_kernels(model.kernel, "auto")
     clusters = np.full(sample.index.n_tasks, model.n_clusters_)
     question, labels = Question(view, kernels, clusters, "independent"), labels_of(sample)
     tasks = task_numbers[sample.tasks[sample.index.task_numbers]]

@@ -358,7 +358,8 @@ def _problem(params: Params, given: Input, settings: Settings, form: str) -> Any
     """All rows as kernel matrices, or as features with moments."""
     rank, landmarks = None, None
     if form == "primal":
-        rank = rank_of(settings.kernel, given.rows, params.n_components)
+        tasks = given.index.n_tasks if settings.frame == "task" else 1
+        rank = rank_of(settings.kernel, given.rows, params.n_components, tasks)
         landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
         given = given if settings.frame == "task" else given.as_one_task(settings.moves)
     X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()

@@ -19,13 +19,7 @@ Labels = NDArray[np.int64]
 
 
 def read_counts(sample_weight: Any, n_rows: int) -> Labels | None:
-    """How often every row counts; None where each counts once.
-
-    Examples
-    --------
-    >>> read_counts([2, 0, 1], 3).tolist()
-    [2, 0, 1]
-    """
+    """How often every row counts; None where each counts once."""
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):

@@ -88,16 +88,11 @@ def _store_coupling(estimator: AfterFit, params: Params, problem: Any, point: Po
 
 def _renamed(outcome: Outcome, new_ids: NDArray[np.int64]) -> Outcome:
     """The same new ids in all tasks, on all rows and on the few of the search."""
-    problem, point = _renamed_point(outcome.problem, outcome.point, new_ids)
-    if outcome.few is outcome.problem:
-        return replace(outcome, problem=problem, point=point, few=problem, few_point=point)
-    few, few_point = _renamed_point(outcome.few, outcome.few_point, new_ids)
-    return replace(outcome, problem=problem, point=point, few=few, few_point=few_point)
-
-
-def _renamed_point(problem: Any, point: Point, new_ids: NDArray[np.int64]) -> tuple[Any, Point]:
-    problem = problem.with_bounds(problem.bounds.renamed(new_ids))
-    return problem, problem.renamed(point, np.tile(new_ids, (problem.n_tasks, 1)))
+    both = [(outcome.problem, outcome.point)]
+    both += [] if outcome.few is outcome.problem else [(outcome.few, outcome.few_point)]
+    both = [(problem.with_bounds(problem.bounds.renamed(new_ids)), point) for problem, point in both]
+    both = [(problem, problem.renamed(point, np.tile(new_ids, (problem.n_tasks, 1)))) for problem, point in both]
+    return replace(outcome, problem=both[0][0], point=both[0][1], few=both[-1][0], few_point=both[-1][1])
 
 
 def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) -> None:

@@ -92,14 +92,14 @@ def default_rank(n_rows: int) -> int:
     return int(min(n_rows, max(_FEWEST_RANK, min(_LARGEST_RANK, round(_RANK_PER_ROOT * np.sqrt(n_rows))))))
 
 
-def rank_of(kernel: Kernel, X: Any, n_components: int | None) -> int | None:
-    """How many features the rows of X get; None where its columns serve themselves."""
+def rank_of(kernel: Kernel, X: Any, n_components: int | None, n_tasks: int = 1) -> int | None:
+    """How many features the rows of X get, Gram matrices of all tasks below 32 MiB; None where columns serve."""
     n, d = X.shape
     if kernel.kind == "linear" and n_components is None and d <= LARGEST_TABLE:
         return None
     if kernel.kind == "linear" and sp.issparse(X):
         return min(n, d, n_components or _LARGEST_RANK)
-    return default_rank(n) if n_components is None else min(n_components, n)
+    return min(default_rank(n), int(np.sqrt(2**22 / n_tasks))) if n_components is None else min(n_components, n)
 
 
 def feature_map(

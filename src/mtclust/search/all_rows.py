@@ -27,6 +27,7 @@ from mtclust.rows.moments import Data, Moments
 from mtclust.rows.passes import TaskLabels
 from mtclust.rows.source import LocalRows, TableRows
 from mtclust.search.problem import Coupled, Effort, Method, Point
+from mtclust.search.recipe import ROUGH
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -292,8 +293,10 @@ class BatchLabels:
         fit.W = fit.solver.models(fit.b)
         self.point.value = criterion.value_of_models(fit)
         steady = changed <= FEW_CHANGES * self.n_rows
-        self.steps = (_COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS), self.effort.tol
-        self.least = self.effort.tol * (_STALLED if criterion.exchanges and not steady else 1.0)
+        tol, most = self.effort.tol, _COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS
+        if changed == 0 and self.problem.coupling.rank is not None:  # Ω alone is left to learn, an approximation
+            tol, most = ROUGH * tol, int(ROUGH) * most
+        self.steps, self.least = (most, tol), tol * (_STALLED if criterion.exchanges and not steady else 1.0)
         return changed > 0
 
     def once_more(self, before: float) -> bool:
