@@ -71,11 +71,11 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         ConvergenceWarning, STOPPED,
     ),
     "below 0": (
-        lambda: quick(DMTFC, form="primal", kernel="rbf", width=1.0, lambda1=0.0, lambda2=1e-13, n_init=2).fit(
-            np.random.default_rng(0).normal(size=(72, 4)), tasks=TASKS
+        lambda: quick(DSTC, form="primal", kernel="linear", lambda1=0.0, lambda2=1e-16, n_init=2).fit(
+            np.random.default_rng(0).normal(size=(72, 40)), tasks=TASKS
         ),
         ConvergenceWarning,
-        ["the objective came out as -", "lambda1=0", "lambda2=1e-13", "Raise them", 'solver_options={"form": "dual"}'],
+        ["the objective came out as -", "lambda1=0", "lambda2=1e-16", "Raise them", 'solver_options={"form": "dual"}'],
     ),
     "uncoupled": (
         lambda: quick(DMTRC, lambda1=2.0**-4).fit(APART[::4], tasks=APART_TASKS[::4]), UncoupledWarning, REFUSED,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.choose.record import Record
-from mtclust.choose.settings import Input, Params, selection_of
+from mtclust.choose.settings import Input, Params, Settings, selection_of
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.labels import counts_by_task, free_bounds
@@ -41,7 +41,7 @@ def store(
     if new_ids is not None:
         outcome = _renamed(outcome, new_ids)
     problem, point = outcome.problem, outcome.point
-    _warn_of_search(params.options, outcome, prepared.settings.criterion)
+    _warn_of_search(params.options, outcome, prepared.settings)
     codes = () if outcome.model_codes is None else (outcome.model_codes,)
     model, moves, counts = problem.decision(point, *codes), prepared.settings.moves, problem.class_counts(point)
     if prepared.settings.frame == "task":
@@ -95,19 +95,19 @@ def _renamed(outcome: Outcome, new_ids: NDArray[np.int64]) -> Outcome:
     return replace(outcome, problem=both[0][0], point=both[0][1], few=both[-1][0], few_point=both[-1][1])
 
 
-def _warn_of_search(options: SearchOptions, outcome: Outcome, criterion: str) -> None:
+def _warn_of_search(options: SearchOptions, outcome: Outcome, settings: Settings) -> None:
     """Say that a search did not converge, or that its objective cannot be right."""
-    point, problem = outcome.point, outcome.problem
+    point = outcome.point
     if not point.converged and outcome.model_codes is None:  # max_cuts is no shortcoming but part of the model
         warn_user(
             f"fit stopped after max_iter={options.max_iter} rounds with the objective at {point.value:.6g} and still "
             f"falling by more than tol={options.tol:g} a round; raise max_iter or tol.",
             ConvergenceWarning,
         )
-    if point.value < 0 and CRITERIA[criterion].exchanges:
+    if point.value < 0 and CRITERIA[settings.criterion].exchanges:
         warn_user(
             f"the objective came out as {point.value:.3g}, below its lowest possible value 0: lambda1="
-            f"{problem.lambda1.mean():g} and lambda2={problem.lambda2:g} are too small for double precision with "
+            f"{settings.lambda1.mean():g} and lambda2={settings.lambda2:g} are too small for double precision with "
             'these features. Raise them, or set solver_options={"form": "dual"}.',
             ConvergenceWarning,
         )
