@@ -73,7 +73,7 @@ def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort
             coupling_steps(problem, point, accelerator, most, least, effort.stage)
         point.n_iter += 1
         gain = before - point.value
-        point.converged |= gain <= effort.tol * abs(before)
+        point.converged |= gain <= max(effort.tol, labels.least) * abs(before)
         if gain <= labels.least * abs(before) and not labels.once_more(before):
             break
     return point
