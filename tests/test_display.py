@@ -171,7 +171,7 @@ def test_tasks_that_were_clustered_apart_are_said_to_be():
 def test_labels_that_differ_from_those_of_a_task_alone_are_no_accusation():
     """Shared labels may differ from those of a task alone because they are better: nothing tells which."""
     fitted = DMTRC(3, kernel="linear", coupling="auto", random_state=0).fit(X, tasks=TASKS)
-    noted(fitted, coupling=CouplingDecision("full", "", per_task={0: 2.0, 1: 0.1, 2: 3.5}))
+    noted(fitted, coupling=CouplingDecision("full", "", statistic=2.0))
     assert cautions(fitted) == []
 
 
@@ -179,7 +179,7 @@ def test_labels_that_differ_from_those_of_a_task_alone_are_no_accusation():
 def test_a_task_with_hardly_any_rows_gets_one_caution_not_three():
     kept = np.r_[0:60, 60:66, 89]  # 30, 30, 6 and 1 rows
     fitted = DMTRC(3, kernel="linear", coupling="auto", random_state=0).fit(X[kept], tasks=np.r_[TASKS[kept[:-1]], 3])
-    noted(fitted, coupling=CouplingDecision("full", "", per_task={0: 0.0, 1: 0.0, 2: 0.9, 3: 0.9}))
+    noted(fitted, coupling=CouplingDecision("full", "", statistic=0.9))
     (found,) = cautions(fitted)  # six rows cannot contradict, and one row is in one cluster
     assert found.text == "Tasks 2 and 3 have fewer than 5 rows per cluster; clusters there rest on very little."
 

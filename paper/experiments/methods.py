@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.choose.record import SizesChoice
 from mtclust.datasets import TaskData
 from mtclust.metrics import nmi, per_task
 from paper.experiments.runner import DataUnavailable, Outcome
@@ -76,8 +75,8 @@ def fit_ours(name: str, data: TaskData, seed: int, *, keep_as: str | None = None
     seconds = time.process_time() - begin
     selection = model.selection_
     chosen = {key: selection[key] for key in ("width", "lambda1", "lambda2", "n_components") if key in selection}
-    if isinstance(selection.sizes, SizesChoice):
-        chosen["sizes"] = selection.sizes.chosen
+    if isinstance(selection.sizes, str) and selection.sizes == "free":
+        chosen["sizes"] = selection.sizes
     common: dict[str, Any] = {"seconds": seconds, "chosen": chosen}
     details: dict[str, Any] = {"nmi_alone": scores(data, model.single_task_labels_)["nmi"]}
     arrays = {}

@@ -4,9 +4,9 @@ What else is left open is chosen by :mod:`mtclust.choose`.
 """
 
 from mtclust.choose.number import ClusterNumberChoice, select_n_clusters
-from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection, SizesChoice, Tried
+from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection, Tried
 
 __all__ = [
-    "ClusterNumberChoice", "CouplingDecision", "NumberOfClusters", "Selection", "SizesChoice", "Tried",
+    "ClusterNumberChoice", "CouplingDecision", "NumberOfClusters", "Selection", "Tried",
     "select_n_clusters",
 ]  # fmt: skip

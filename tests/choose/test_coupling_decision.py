@@ -53,7 +53,6 @@ def test_labels_that_the_tasks_contradict_are_refused(solved):
         kept, decision = decide_coupling("auto", wrong, X, None, sample, index, SearchOptions())
     assert decision["decision"] == "none"
     assert decision["statistic"] > LARGEST_LOSS
-    assert max(decision["per_task"].values()) > LARGEST_LOSS
     np.testing.assert_array_equal(kept.point.labels, outcome.single.labels)
 
 
@@ -65,7 +64,6 @@ def test_one_task_has_nothing_to_be_coupled_with_and_two_have():
     outcome, X, sample, index = solution(40, 40)
     _, decision = decide_coupling("auto", outcome, X, None, sample, index, SearchOptions())
     assert decision["decision"] == "full"
-    assert sorted(decision["per_task"]) == [0, 1]
 
 
 @pytest.mark.parametrize("coupling", ["none", 0, 0.0, "full", 1, 1.0])

@@ -6,12 +6,12 @@ import pickle
 import numpy as np
 import pytest
 
-from mtclust.selection import CouplingDecision, NumberOfClusters, Selection, SizesChoice, Tried
+from mtclust.selection import CouplingDecision, NumberOfClusters, Selection, Tried
 
 CANDIDATE = {"name": "task:k-means", "score": 0.6, "separation": 0.5}
 ENTRIES = {
     "kernel": "linear", "criterion": "J", "center": "task", "lambda1": 0.1, "lambda2": 0.2, "form": "dual",
-    "sizes": {"chosen": "balanced", "reason": "equal sizes separate best"},
+    "sizes": "free",
     "coupling": {"decision": "full", "reason": "they agree", "statistic": 0.0},
     "n_clusters": {"chosen": 3, "reason": "3 separate best", "gaps": {2: 0.1, 3: 0.4}},
     "candidates": [CANDIDATE], "task_similarity": np.eye(2), "width": None,
@@ -21,7 +21,6 @@ ENTRIES = {
 def test_parts_become_records_and_plain_dictionaries_again():
     found = Selection.of(ENTRIES)
     assert isinstance(found.coupling, CouplingDecision)
-    assert isinstance(found.sizes, SizesChoice)
     assert isinstance(found.n_clusters, NumberOfClusters)
     assert isinstance(found.candidates[0], Tried)
     plain = found.to_dict()

@@ -8,8 +8,6 @@ not fall clearly behind.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,8 +50,7 @@ def decide_coupling(
     C = outcome.problem.bounds.n_clusters
     where = sample.positions_in(index)
     both = np.stack([index.labels_at(point.labels, where) for point in (outcome.point, outcome.single)])
-    tasks = sample.index.task_numbers
-    together, apart = Predictability(X, tasks).of(both, C).mean(axis=(0, 2))
+    together, apart = Predictability(X, sample.index.task_numbers).of(both, C).mean(axis=(0, 2))
     loss = float(apart - together)
     kept = loss <= LARGEST_LOSS
     decision = CouplingDecision(
@@ -62,7 +59,6 @@ def decide_coupling(
         + ("as well by coupled labels as by" if kept else "clearly worse by coupled labels than by")
         + " those of every task alone",
         loss,
-        _by_task(X, tasks, both, C, index.names[sample.tasks].tolist()),
         _similarity_of_nearest(outcome),
         index.to_input_order(outcome.point.labels).astype(np.int64),
         outcome.point.Z,
@@ -108,18 +104,6 @@ def _warn(reason: str) -> None:
         'Use coupling="full" to couple them all the same; selection_["coupling"] has the figures.',
         UncoupledWarning,
     )
-
-
-def _by_task(X: Array, tasks: NDArray[np.int64], both: NDArray[np.int64], n_clusters: int, names: list[Any]) -> Any:
-    """By how much coupled labels fall behind within every task."""
-    found = {}
-    for task, name in enumerate(names):
-        rows = np.flatnonzero(tasks == task)
-        if len(rows) > 1:
-            of_task = Predictability(X[rows], np.zeros(len(rows), dtype=np.int64)).of(both[:, rows], n_clusters)
-            together, apart = of_task.mean(axis=(0, 2))
-            found[name] = float(apart - together)
-    return found
 
 
 def _similarity_of_nearest(outcome: Outcome) -> float:

@@ -75,8 +75,6 @@ class CouplingDecision(Record):
     statistic : float or None
         By how much coupled labels fall behind those of every task alone: in score where sizes are open, in separation
         within tasks where they are given; None where the user decided.
-    per_task : dict or None
-        The same by task.
     similarity : float or None
         Mean similarity V of the tasks to the one most similar to each.
     coupled_labels : ndarray of shape (n,), or None
@@ -93,29 +91,9 @@ class CouplingDecision(Record):
     decision: str | float
     reason: str
     statistic: float | None = None
-    per_task: dict[Any, float] | None = None
     similarity: float | None = None
     coupled_labels: Any = None
     task_covariance: NDArray[np.float64] | None = None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SizesChoice(Record):
-    """Cluster sizes that were left open.
-
-    Attributes
-    ----------
-    chosen : {"free"}
-    reason : str
-
-    Examples
-    --------
-    >>> SizesChoice("free", "found with sizes left free").chosen
-    'free'
-    """
-
-    chosen: str
-    reason: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,7 +157,7 @@ class Selection(Record):
     lambda1 : float or dict
         By task where it was given so.
     lambda2 : float
-    sizes : SizesChoice, or what the user gave
+    sizes : "free", or what the user gave
     form : {"dual", "primal"}
         How the rows were held: kernel matrices or explicit features.
     width : float or None
@@ -236,9 +214,6 @@ class Selection(Record):
         for name, kind in (("coupling", CouplingDecision), ("n_clusters", NumberOfClusters)):
             if parts.get(name) is not None:
                 parts[name] = kind.of(parts[name])
-        sizes = parts.get("sizes")
-        if isinstance(sizes, Mapping) and "chosen" in sizes:  # or else a table that the user gave
-            parts["sizes"] = SizesChoice.of(sizes)
         if isinstance(parts.get("candidates"), list):
             parts["candidates"] = [Tried.of(tried) for tried in parts["candidates"]]
         return super().of(parts)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
 from mtclust.choose.frames import Frame
-from mtclust.choose.record import Selection, SizesChoice, Tried
+from mtclust.choose.record import Selection, Tried
 from mtclust.choose.views import KernelSpec, View, candidate_kernels, in_many_directions, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
@@ -353,7 +353,7 @@ def selection_of(params: Params, settings: Settings, sample: Sample, names: NDAr
         frame=_FRAME_IN_WORDS[settings.frame] if frame_open else None,
         lambda1=dict(zip(names.tolist(), lambda1)) if isinstance(params.lambda1, Mapping) else lambda1[0],
         lambda2=settings.lambda2,
-        sizes=_FREE_SIZES if params.sizes_open else params.sizes,
+        sizes="free" if params.sizes_open else params.sizes,
         reason=None if choice is None else choice.reason,
         candidates=candidates,
         chosen_on=None if sample.complete else f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks",
@@ -361,7 +361,6 @@ def selection_of(params: Params, settings: Settings, sample: Sample, names: NDAr
     )
 
 
-_FREE_SIZES = SizesChoice("free", "they follow from the labels that were chosen")
 _FRAME_IN_WORDS = {
     "task": "every task around its own centre: tasks may be shifted against each other, and have all clusters",
     "all": "all tasks in one frame: the levels of the tasks count, and a task may lack clusters",

@@ -33,7 +33,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.record import SizesChoice
 from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
 from mtclust.util.messages import advice, columns, distinct_names, listing, padded, shown_name
@@ -205,8 +204,8 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
         found.append(("number of clusters", str(number["chosen"]), reason))
     if coupling is not None:
         found.append(("coupling of the tasks", str(coupling["decision"]), coupling["reason"]))
-    if isinstance(sizes, SizesChoice):
-        found.append(("cluster sizes", sizes["chosen"], sizes["reason"]))
+    if isinstance(sizes, str) and sizes == "free":
+        found.append(("cluster sizes", sizes, "they follow from the labels that were chosen"))
     elif model.n_clusters_ > 1:
         value = repr(model.sizes) if isinstance(model.sizes, str | float | int | tuple) else "a table"
         value, why = (value, "set by the user") if value != "'auto'" else ("balanced", "within a tenth")

@@ -131,9 +131,11 @@ def _decoded(saved: dict[str, Any], fetch: Fetch, earlier: bool) -> Any:
 def _as_of_now(selection: dict[str, Any]) -> dict[str, Any]:
     """``selection_`` of an earlier format without what its choices said and those of this version do not."""
     selection = {name: value for name, value in selection.items() if name != "certified"}
-    sizes, tried = selection["sizes"], selection.get("candidates")
+    sizes, tried, coupling = selection["sizes"], selection.get("candidates"), selection.get("coupling")
+    if coupling is not None:
+        coupling.pop("per_task", None)
     if isinstance(sizes, dict) and "chosen" in sizes:
-        selection = selection | {"sizes": {name: sizes[name] for name in ("chosen", "reason")}}
+        selection = selection | {"sizes": sizes["chosen"]}
     if tried is not None:
         known = ("name", "score", "separation")
         selection = selection | {"candidates": [{name: one[name] for name in known} for one in tried]}
