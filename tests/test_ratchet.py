@@ -23,8 +23,8 @@ LIMITS = {
     "numeric constants": 309,
     "numeric constants in files of a default fit": 144,
     "files of a small dense fit": 33,
-    "functions of a small dense fit": 330,
-    "calls of a small dense fit": 4_527,
+    "functions of a small dense fit": 328,
+    "calls of a small dense fit": 4_498,
     "parameters annotated estimator: Any": 0,
 }
 
