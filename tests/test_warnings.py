@@ -71,8 +71,10 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         ConvergenceWarning, STOPPED,
     ),
     "below 0": (
-        lambda: quick(DSTC, form="primal", kernel="linear", lambda1=0.0, lambda2=1e-16, n_init=2).fit(
-            np.random.default_rng(0).normal(size=(72, 40)), tasks=TASKS
+        lambda: any(  # rounding decides which
+            quick(DSTC, form="primal", kernel="linear", lambda1=0.0, lambda2=1e-16, n_init=2).fit(
+                np.random.default_rng(seed).normal(size=(72, 40)), tasks=TASKS
+            ).objective_ < 0 for seed in range(20)
         ),
         ConvergenceWarning,
         ["the objective came out as -", "lambda1=0", "lambda2=1e-16", "Raise them", 'solver_options={"form": "dual"}'],

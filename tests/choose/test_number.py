@@ -41,7 +41,7 @@ def test_number_of_separated_clusters_is_found(method):
     X, _, tasks = make_related_tasks(2, n_clusters=3, separation=8.0, n_samples=60, random_state=0).X_y_tasks
     choice = select_n_clusters(method(), X, tasks=tasks, candidates=range(2, 6))
     assert choice.n_clusters == 3
-    assert choice.supported
+    assert choice.structure == "clusters"
     assert choice.decided
     assert choice.gap.shape == (4,)
     assert choice.plot().get_title() == "3 clusters"
@@ -181,7 +181,7 @@ def test_tables_without_clusters_are_doubted(kind):
     X, tasks = nothing(kind, 1)
     choice = select_n_clusters(DMTRC(), X, tasks=tasks, candidates=range(2, 6))
     assert choice.structure == "none"
-    assert not choice.supported
+    assert choice.structure == "none"
     assert choice.answer.startswith("no structure beyond the columns")
     with pytest.warns(ClusterNumberWarning, match="no structure beyond the columns .* are a weak choice"):
         warn_of_choice(choice)
@@ -190,7 +190,7 @@ def test_tables_without_clusters_are_doubted(kind):
 def test_a_column_with_two_humps_is_no_structure_beside_noise_and_one_by_itself():
     x = np.repeat([0.0, 5.0], 60)[:, None] + np.random.default_rng(0).normal(size=(120, 1))
     noise = np.random.default_rng(1).normal(size=(120, 2))
-    assert not select_n_clusters(DSTC(), np.hstack([x, noise]), candidates=[2, 3, 4]).supported
+    assert select_n_clusters(DSTC(), np.hstack([x, noise]), candidates=[2, 3, 4]).structure == "none"
     for X in (x, np.hstack([x, 2 * x])):
         choice = select_n_clusters(DSTC(), X, candidates=[2, 3, 4])
         assert (choice.n_clusters, choice.structure) == (2, "clusters")

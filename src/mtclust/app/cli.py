@@ -88,16 +88,26 @@ def _in_words(error: Exception) -> str:
 
 @contextmanager
 def _tidy_termination() -> Iterator[None]:
-    """Let a request to end (SIGTERM) clear up as Ctrl-C does."""
+    """Let a request to end (SIGTERM) clear up as Ctrl-C does; both end a command whatever a library makes of them."""
     if threading.current_thread() is not threading.main_thread():  # only there signals can be handled
         yield
         return
 
-    def end(*_: Any) -> None:
-        raise SystemExit(143)  # not sys.exit, whose bare number pandas' reader raises as if it were an exception
+    # not sys.exit, whose bare number pandas' reader raises as if it were an exception
+    ends: dict[int, BaseException] = {signal.SIGTERM: SystemExit(143), signal.SIGINT: KeyboardInterrupt()}
+    received: list[int] = []
 
-    before = signal.signal(signal.SIGTERM, end)
+    def end(number: int, _: Any) -> None:
+        received.append(number)
+        raise ends[number]
+
+    before = {number: signal.signal(number, end) for number in ends if signal.getsignal(number) != signal.SIG_IGN}
     try:
         yield
+    except Exception as error:
+        if received:  # a module that was being imported took it for a fault of its own
+            raise ends[received[0]] from error
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

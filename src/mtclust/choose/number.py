@@ -111,11 +111,6 @@ class ClusterNumberChoice:
         return _score(self.gap, self.candidates)
 
     @property
-    def supported(self) -> bool:
-        """Whether there are clusters."""
-        return self.structure == "clusters"
-
-    @property
     def decided(self) -> bool:
         """Whether the samples and the silhouette agree on the number."""
         agreed = not self.votes or self.votes.get(self.n_clusters, 0) >= AGREEING
@@ -143,7 +138,7 @@ class ClusterNumberChoice:
     @property
     def answer(self) -> str:
         """Whether there are clusters, in words."""
-        if self.supported:
+        if self.structure == "clusters":
             return "clusters: they explain clearly more than in rows of the same columns without clusters"
         return "no structure beyond the columns and their correlations: clusters explain no more than they always do"
 
@@ -420,7 +415,7 @@ def _variables(rows: Array) -> tuple[list[NDArray[np.int64]], Array]:
 def warn_of_choice(choice: ClusterNumberChoice) -> None:
     """Say it when there may be no clusters, when the data do not decide, and when the range may be too narrow."""
     tried = f"from {choice.candidates[0]} to {choice.candidates[-1]}"
-    if not choice.supported:
+    if choice.structure == "none":
         message = (
             f"No number of clusters {tried} explains more than it does in rows without clusters (no structure beyond "
             f"the columns and their correlations); {choice.n_clusters} clusters are a weak choice."

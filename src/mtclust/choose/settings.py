@@ -185,11 +185,6 @@ class Settings:
     question: Question
     moves: Array | None = None
 
-    @property
-    def X(self) -> Array:
-        """The rows of the sample in coordinates."""
-        return self.question.X
-
 
 def all_rows(X: Any, index: TaskIndex) -> Sample:
     """Every row, as float64."""

@@ -187,7 +187,7 @@ def solved(
         moved = "tasks moved by an offset each" if settings.moves is not None else "rows compared as they are"
         return outcome, CouplingDecision("full", f"one model serves all tasks, with {moved}")
     return decide_coupling(
-        params.coupling, outcome, settings.X, settings.choice, prepared.sample, given.index, params.options
+        params.coupling, outcome, settings.question.X, settings.choice, prepared.sample, given.index, params.options
     )
 
 
