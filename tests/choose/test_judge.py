@@ -124,3 +124,10 @@ def test_agreement_is_one_for_the_same_clusters_under_other_names_and_zero_for_u
     np.testing.assert_allclose(judge._agreement(tasks, np.stack([y, unrelated]), 3), 0.0, atol=1e-9)
     np.testing.assert_allclose(judge._agreement(tasks, np.stack([y, names, unrelated]), 3), [0.5, 0.5, 0.0], atol=1e-9)
     assert judge._agreement(tasks, y[None], 3).tolist() == [0.0]
+
+
+def test_labels_of_one_cluster_agree_with_nothing_whatever_rounding_makes_of_their_entropy():
+    tasks = np.repeat([0, 1, 2, 3], [3, 5, 10, 11])
+    several = np.arange(29) % 2
+    one = np.ones(29, dtype=np.int64)
+    assert judge._agreement(tasks, np.stack([several, 0 * one, one]), 2).tolist() == [0.0, 0.0, 0.0]

@@ -204,7 +204,7 @@ def _agreement(tasks: Labels, labels: Labels, n_clusters: int) -> Array:
     m, C, K = int(tasks.max()) + 1, n_clusters, len(labels)
     of_tasks = float(_entropy(np.bincount(tasks) / len(tasks)))
     counts = np.stack([np.bincount(tasks * C + own, minlength=m * C) for own in labels])
-    entropy = _entropy(counts / len(tasks)) - of_tasks
+    entropy = np.maximum(_entropy(counts / len(tasks)) - of_tasks, 0.0)  # of one cluster, 0 but for rounding
     found = np.zeros((K, K))
     for i in range(1, K):
         cells = ((tasks * C + labels[i]) * C + labels[:i]) + (np.arange(i) * m * C * C)[:, None]
