@@ -80,11 +80,10 @@ class Prepared:
 
 def prepare(params: Params, given: Input) -> Prepared:
     """Choose settings and build the problem in the form that suits the rows."""
-    X, index, most = given.rows, given.index, ROWS
-    if params.by_rows and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
+    X, index, most, form = given.rows, given.index, ROWS, form_of(params, given)
+    if form == "primal" and params.by_rows and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
         few = sample_rows(X, index, most)
         most = _ROWS_IN_MANY if in_many_directions(few.rows, few.index.offsets) else most
-    form = form_of(params, given)
     if form == "dual":
         sample = all_rows(X, index)
     elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at

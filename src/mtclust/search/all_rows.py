@@ -3,8 +3,8 @@ r"""All rows of a fit, read in passes from any source as explicit features: wher
 A sample is searched exactly (:class:`mtclust.search.problem.Problem`); its models label all rows, and labels and
 coupling descend from there. Models and coupling need only class sums. Under J a pass (batch step: models fixed, best
 labels within the sizes; then the models of the new labels) lowers the value: on feasible labels J is a constant minus a
-convex quadratic of the class sums. It cannot see that a row pulls its own model along, as exchanges of single rows can:
-beyond a thousand rows these would lower J by a thousandth and less.
+convex quadratic of the class sums. It cannot see that a row pulls its own model along, as exchanges of single rows can;
+the more rows a task has, the less that is.
 """
 
 from __future__ import annotations
