@@ -1,6 +1,7 @@
 """What refits on subsamples say of a model."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 import mtclust
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.datasets import load_digits_tasks, make_related_tasks
-from mtclust.estimators.stability import DOUBTFUL, Refit, Stability, compared, subsample
+from mtclust.estimators.stability import DOUBTFUL, Refit, Stability, compared, refitted, subsample
 from tests.test_contract import CLASSES, DATA, FORMS, TASKS
 
 QUICK = {"kernel": "linear", "lambda1": 0.05, "lambda2": 0.02, "random_state": 0, "n_init": 3}
@@ -56,6 +57,15 @@ def test_settings_of_any_kind_are_kept(options):
     found = model.stability(DATA, tasks=TASKS, n_refits=3)
     assert 0.5 < found.overall <= 1
     assert found.n_refits == 3
+
+
+@pytest.mark.parametrize("labels_frame", ["task", "all", "aligned", None])
+def test_a_refit_has_the_frame_of_the_labels_whatever_candidates_are_called(labels_frame):
+    model = DMTRC(3, random_state=0).fit(DATA, tasks=TASKS)
+    assert model.selection_.labels_frame in ("task", "all", "aligned")
+    renamed = [replace(tried, name="x") for tried in model.selection_.candidates]
+    model.selection_ = replace(model.selection_, candidates=renamed, labels_frame=labels_frame)
+    assert refitted(model, DATA, TASKS).get_params()["center"] == (labels_frame or model.selection_.center)
 
 
 def test_many_rows_are_labelled_by_the_models_of_refits(monkeypatch):

@@ -84,7 +84,12 @@ class Candidate:
     @property
     def is_apart(self) -> bool:
         """Whether every task was clustered alone."""
-        return self.name.startswith("own:")
+        return self.frame == "own"
+
+    @property
+    def frame(self) -> str:
+        """The frame that the labels were found in: "own" where every task was clustered alone."""
+        return self.name.partition(":")[0]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +168,8 @@ class Selection(Record):
         All that was tried: the one taken, then the others by falling score.
     frame : str or None
         The centre in words, where it was chosen.
+    labels_frame : {"task", "all", "aligned"} or None
+        The frame that the labels were found in, before ``center`` was chosen for them; None where they were searched.
     coupling : CouplingDecision or None
         None for methods that do not decide.
     n_clusters : NumberOfClusters or None
@@ -200,6 +202,7 @@ class Selection(Record):
     reason: str | None = None
     candidates: list[Tried] | None = None
     frame: str | None = None
+    labels_frame: Literal["task", "all", "aligned"] | None = None
     coupling: CouplingDecision | None = None
     n_clusters: NumberOfClusters | None = None
     n_components: int | None = None

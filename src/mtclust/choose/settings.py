@@ -335,8 +335,9 @@ def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | Non
 
 def selection_of(params: Params, settings: Settings, sample: Sample, names: NDArray[Any], **found: Any) -> Selection:
     """``selection_``: what the settings are and why, and what a fit has ``found`` with them; tasks have these names."""
-    choice, lambda1, candidates = settings.choice, settings.lambda1.tolist(), None
+    choice, lambda1, candidates, labels_frame = settings.choice, settings.lambda1.tolist(), None, None
     if choice is not None:
+        labels_frame = "task" if choice.best.is_apart or len(names) == 1 else choice.best.frame
         ranked = sorted(choice.tried, key=lambda own: own is not choice.best)
         candidates = [Tried(own.name, own.score, own.separation) for own in ranked]
     frame_open = choice is not None and (len(choice.question.frames) > 1 or settings.frame != "task")
@@ -346,6 +347,7 @@ def selection_of(params: Params, settings: Settings, sample: Sample, names: NDAr
         criterion=settings.criterion,
         center=settings.frame,
         frame=_FRAME_IN_WORDS[settings.frame] if frame_open else None,
+        labels_frame=labels_frame,
         lambda1=dict(zip(names.tolist(), lambda1)) if isinstance(params.lambda1, Mapping) else lambda1[0],
         lambda2=settings.lambda2,
         sizes="free" if params.sizes_open else params.sizes,

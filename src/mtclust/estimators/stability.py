@@ -278,9 +278,8 @@ def refitted(model: AfterFit, X: Any, tasks: NDArray[Any]) -> Any:
             held[name] = {task: value[task] for task in names.tolist()}
     held.setdefault("n_clusters", model.n_clusters_)
     if model._read_params().sizes_open:
-        if params.get("center") == "auto" and chosen.candidates:  # the frame that the labels were found in
-            frame = chosen.candidates[0].name.partition(":")[0]
-            held["center"] = "task" if frame == "own" or len(names) == 1 else frame
+        if params.get("center") == "auto" and chosen.candidates:
+            held["center"] = chosen.labels_frame or chosen.center
     elif chosen.candidates:
         held |= {"kernel": "linear" if chosen.width is None else "rbf", "width": chosen.width or "auto"}
     if params.get("coupling") == "auto" and chosen.coupling is not None:
