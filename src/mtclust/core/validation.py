@@ -1,11 +1,14 @@
-"""Checks of X that every estimator of the library shares.
+"""Checks of X and of what is given with it, which every estimator of the library shares.
 
 ``read_rows`` accepts what scikit-learn accepts (arrays, sparse matrices, pandas and polars frames) and separates the
-task column, if one was named, from the features.
+task column, if one was named, from the features. Common mistakes in the arguments of ``fit``, ``predict`` and ``score``
+are explained before anything else goes wrong.
 """
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,27 +17,33 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array
 
-from mtclust.core.tasks import task_ids
+from mtclust.core.tasks import numbers_of_known_tasks, task_ids
+from mtclust.exceptions import InputWarning
+from mtclust.util.messages import listing, warn_user
 
+#: whole names of columns that hold task ids more often than measurements
+_LIKE_TASKS = re.compile(
+    r"(task|group|site|batch|domain|subject|patient|hospital|shop|store|school|country|region|plant|lab|study|cohort)"
+    r"s?([ _-]?(id|no|nr|number|code|name))?",
+    re.IGNORECASE,
+)
 #: columns that a message names
 _LISTED = 3
+#: columns whose standard deviations differ by this factor, and rows that these are taken of
+_FAR_APART = 1e3
+_SPREAD_ROWS = 10_000
 
 
-def read_rows(
-    estimator: BaseEstimator,
-    X: Any,
-    tasks: Any,
-    *,
-    task_column: str | int | None = None,
-    reset: bool,
-) -> tuple[Any, Any]:
+def read_rows(estimator: BaseEstimator, X: Any, tasks: Any, *, reset: bool) -> tuple[Any, Any]:
     """Validate X and return ``(features, tasks)``.
 
     Sets (``reset=True``) or checks ``n_features_in_`` and ``feature_names_in_`` on the estimator; with a task column
     both count that column, as scikit-learn counts every column it was given.
     """
+    task_column = getattr(estimator, "task_column", None)
     if task_column is not None and tasks is not None:
         raise ValueError("tasks and task_column were both given; use one of them.")
+    check_index(X, tasks, "tasks")
     _check_feature_names(estimator, X, reset=reset)
     if task_column is not None:
         X_whole = X if hasattr(X, "shape") else np.asarray(X)
@@ -51,11 +60,7 @@ def read_rows(
         )
     try:
         features = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            estimator=estimator,
-            input_name="X",
+            X, accept_sparse="csr", dtype=[np.float64, np.float32], estimator=estimator, input_name="X"
         )
     except ValueError as error:
         if "contains NaN" in str(error):
@@ -72,14 +77,18 @@ def read_rows(
     return features, tasks
 
 
+def read_known_rows(estimator: Any, X: Any, tasks: Any) -> tuple[Any, Any]:
+    """Features of rows of tasks that were in ``fit``, and the numbers of these tasks."""
+    features, ids = read_rows(estimator, X, tasks, reset=False)
+    return features, numbers_of_known_tasks(ids, features.shape[0], estimator.tasks_)
+
+
 def _missing_where(X: Any) -> str:
     """How many values of a data frame of pandas are missing, and in which columns; nothing of other tables."""
     if not hasattr(X, "iloc"):
         return ""
     counts = X.isna().sum()
-    names = [repr(name) for name in counts.index[counts > 0]]
-    shown = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
-    return f" ({int(counts.sum())} missing values in {shown})"
+    return f" ({int(counts.sum())} missing values in {_some(counts.index[counts > 0])})"
 
 
 def split_task_column(X: Any, task_column: str | int) -> tuple[Any, Any]:
@@ -112,3 +121,149 @@ def split_task_column(X: Any, task_column: str | int) -> tuple[Any, Any]:
 def generator_of(random_state: Any) -> np.random.Generator:
     """Random numbers that follow from what scikit-learn takes as ``random_state``."""
     return np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def check_input(X: Any, y: Any, tasks: Any, known: Any, task_column: Any) -> None:
+    """Look for mistakes in the arguments of ``fit``."""
+    if isinstance(X, list | tuple) and len(X) and all(np.ndim(table) == 2 for table in X):
+        raise ValueError(
+            f"X is a list of {len(X)} tables; stack them first: X, tasks = mtclust.stack_tasks(tables), then "
+            "fit(X, tasks=tasks)."
+        )
+    columns = list(getattr(X, "columns", ()))
+    if isinstance(tasks, str) and tasks in columns:
+        raise ValueError(
+            f"tasks={tasks!r} is the name of a column of X, and would make all rows one task of that name; give "
+            f"task_column={tasks!r} to the constructor, or tasks=X[{tasks!r}] and X without that column."
+        )
+    check_index(X, tasks, "tasks")
+    check_index(X, known, "known")
+    if _is_categorical(y):
+        warn_user(
+            "y holds text or categories and is ignored, as in every clusterer of scikit-learn. The task of a row is "
+            "given by fit(X, tasks=...), without which all are one task; clusters that are known by fit(X, known=...).",
+            InputWarning,
+        )
+    _columns_without_numbers(X, columns, task_column)
+    if tasks is None and task_column is None:
+        found = [name for name in columns if isinstance(name, str) and _LIKE_TASKS.fullmatch(name.strip())]
+        if found:
+            warn_user(
+                f"X has a column {found[0]!r}, which was clustered by like any measurement, with all rows as one task. "
+                f"If it says which task a row belongs to, give task_column={found[0]!r} to the constructor.",
+                InputWarning,
+            )
+    elif tasks is not None and task_column is None:
+        _tasks_among_columns(X, columns, tasks)
+
+
+def check_spreads(X: Any, rows: Any, kernel: Any) -> None:
+    """Say that the columns of a table differ in spread so much that some of them count for nothing."""
+    if not isinstance(rows, np.ndarray) or kernel not in ("auto", "linear", "rbf") or len(rows) < 2:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        spreads = rows[:: max(1, len(rows) // _SPREAD_ROWS)].std(axis=0, dtype=np.float64)
+    varying = np.flatnonzero(np.isfinite(spreads) & (spreads > 0))
+    if len(varying) < 2:
+        return
+    least, most = varying[spreads[varying].argmin()], varying[spreads[varying].argmax()]
+    if spreads[most] < _FAR_APART * spreads[least]:
+        return
+    names = list(getattr(X, "columns", ()))
+    named = [repr(names[k]) if len(names) == rows.shape[1] else f"number {k}" for k in (most, least)]
+    warn_user(
+        f"the columns of X differ in spread by a factor of {spreads[most] / spreads[least]:.0e}: column {named[0]} has "
+        f"a standard deviation of {spreads[most]:.2g}, column {named[1]} one of {spreads[least]:.2g} and counts for "
+        "nothing. Columns are never rescaled here; use sklearn.preprocessing.StandardScaler first, or mtclust.cluster, "
+        "which does that.",
+        InputWarning,
+    )
+
+
+def check_grid() -> None:
+    """Warn where a grid search of scikit-learn compares numbers of clusters by ``score``, which they change."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_name != "_fit_and_score":
+        frame = frame.f_back
+    tried = frame.f_locals.get("parameters") if frame.f_code.co_name == "_fit_and_score" else None
+    if tried and any(str(name).rpartition("__")[2] == "n_clusters" for name in tried):
+        warn_user(
+            "the search compares different values of n_clusters by score, but the separation of few and of many "
+            'clusters cannot be compared; n_clusters="auto" chooses the number, or see select_n_clusters.',
+            InputWarning,
+        )
+
+
+def check_index(X: Any, values: Any, argument: str) -> None:
+    """Refuse a pandas Series whose index is not that of X: it would be taken by position."""
+    if not (hasattr(X, "iloc") and hasattr(values, "iloc") and hasattr(values, "index")):
+        return
+    if len(values) == len(X) and not values.index.equals(X.index):
+        same = len(values.index.symmetric_difference(X.index)) == 0
+        raise ValueError(
+            f"the index of {argument} is {'in another order than' if same else 'not'} that of X "
+            f"({_some(values.index)} against {_some(X.index)}); {argument} would be matched to rows by position. Use "
+            f"{argument}.reindex(X.index) to match them by index, or {argument}.to_numpy() if the positions are right."
+        )
+
+
+def _is_categorical(y: Any) -> bool:
+    """Whether values are text or categories."""
+    dtype = getattr(y, "dtype", None)
+    kind = getattr(dtype, "kind", "")
+    if kind in ("U", "S") or str(dtype).lower().startswith(("category", "string", "str", "enum")):
+        return True
+    return bool((isinstance(y, list | tuple) or kind == "O") and len(y) and isinstance(next(iter(y)), str))
+
+
+def _columns_without_numbers(X: Any, columns: list[Any], task_column: Any) -> None:
+    """Columns of a pandas frame that are no numbers: text and dates."""
+    if not hasattr(X, "iloc") or not columns:
+        return
+    text = [
+        name
+        for k, name in enumerate(columns)
+        if name != task_column and not isinstance(task_column, int) and _is_categorical(X.iloc[:, k])
+        and not _numbers_in_text(X.iloc[:, k])
+    ]  # fmt: skip
+    if text:
+        raise ValueError(
+            f"X has columns of text: {_some(text)}. Leave them out, encode them (pandas.get_dummies), or, for the one "
+            f"that says which task a row belongs to, give task_column={text[0]!r} to the constructor."
+        )
+    dates = [name for name, kind in zip(columns, X.dtypes) if name != task_column and kind.kind in "Mm"]
+    if dates:
+        raise ValueError(
+            f"X has columns of dates or times: {_some(dates)}. Leave them out, turn them into numbers of days, or use "
+            "mtclust.cluster, which reads dates."
+        )
+
+
+def _some(names: Any) -> str:
+    return listing([repr(name) for name in list(names)], _LISTED)
+
+
+def _numbers_in_text(column: Any) -> bool:
+    """Whether all entries of a column are numbers, whatever they are held as; scikit-learn reads these."""
+    try:
+        column.astype(float)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _tasks_among_columns(X: Any, columns: list[Any], tasks: Any) -> None:
+    if not hasattr(X, "iloc") or isinstance(tasks, str | bytes) or np.ndim(tasks) != 1 or len(tasks) != len(X):
+        return
+    ids = np.asarray(tasks)
+    if ids.dtype.kind not in "iufb" or len(np.unique(ids)) < 2:
+        return
+    for k, name in enumerate(columns):
+        column = X.iloc[:, k]
+        if column.dtype.kind in "iufb" and np.array_equal(np.asarray(column), ids):
+            warn_user(
+                f"column {name!r} of X holds the same values as tasks, and rows are clustered by it as by a "
+                f"measurement; leave it out (X.drop(columns={name!r})), or give task_column={name!r} instead of tasks.",
+                InputWarning,
+            )
+            return

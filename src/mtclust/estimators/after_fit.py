@@ -11,11 +11,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust.core.model import probabilities
-from mtclust.core.tasks import numbers_of_known_tasks
-from mtclust.core.validation import read_rows
+from mtclust.core.validation import check_grid, read_known_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.confidence import LATER, Later, separation_by
-from mtclust.estimators.mistakes import check_grid, check_index
 
 if TYPE_CHECKING:
     from mtclust.estimators.new_task import NewTask
@@ -81,10 +79,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
             from mtclust.distributed.fit import scores_distributed
 
             return scores_distributed(self, X, tasks)
-        check_index(X, tasks, "tasks")
-        features, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=False)
-        numbers = numbers_of_known_tasks(ids, features.shape[0], self.tasks_)
-        return self._model.scores(features, numbers)
+        return self._model.scores(*read_known_rows(self, X, tasks))
 
     def predict(self, X: Any, *, tasks: Any = None) -> NDArray[np.int64]:
         """Cluster of every row: the one with the highest score.

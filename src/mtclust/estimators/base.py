@@ -29,11 +29,10 @@ from mtclust.core.hints import NO_HINTS, Hints, read_known, read_links
 from mtclust.core.kernels import KERNELS, is_precomputed
 from mtclust.core.labels import same_for_all_clusters
 from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
-from mtclust.core.validation import generator_of, read_rows
+from mtclust.core.validation import check_index, check_input, check_spreads, generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_confidence
-from mtclust.estimators.mistakes import check_index, check_input, check_spreads
 from mtclust.estimators.problems import check_known, clusters_per_task, prepare, solved, tasks_of_few
 from mtclust.estimators.repeated import read_counts, repeated_rows, store_by_row
 from mtclust.estimators.storing import store
@@ -145,7 +144,7 @@ class MultitaskClusterer(AfterFit):
             return fit_distributed(self, X, tasks)
         check_input(X, y, tasks, known, self.task_column)
         check_index(X, sample_weight, "sample_weight")
-        rows, ids = read_rows(self, X, tasks, task_column=self.task_column, reset=True)
+        rows, ids = read_rows(self, X, tasks, reset=True)
         check_spreads(X, rows, self.kernel)
         hints = self._read_hints(known, must_link, cannot_link, rows.shape[0])
         counts = None if sample_weight is None else read_counts(sample_weight, rows.shape[0])

@@ -87,7 +87,7 @@ def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
             'with kernel="rbf", "linear" or a callable.'
         )
     labels = model.predict(X, tasks=tasks)
-    features, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
+    features, ids = read_rows(model, X, tasks, reset=False)
     index = rows_by_task(model._read_params(), features, index_tasks(ids, features.shape[0]))
     numbers = numbers_of_known_tasks(None if ids is None else index.names, index.n_tasks, model.tasks_)
     judged = judged_rows(model, features, index, numbers, lambda sample: labels[sample.order])

@@ -36,10 +36,9 @@ from mtclust.core.labels import (
     same_for_all_clusters,
     tasks_of_rows,
 )
-from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
-from mtclust.core.validation import generator_of, read_rows
+from mtclust.core.tasks import index_tasks
+from mtclust.core.validation import generator_of, read_known_rows
 from mtclust.distributed import is_dask
-from mtclust.estimators.mistakes import check_index
 from mtclust.estimators.storing import correlation
 from mtclust.util.messages import counted, reporting
 
@@ -232,14 +231,12 @@ def refit_on_subsamples(
             f"n_refits={n_refits!r} and share={share!r}: there must be two refits at least, and a share between 0 "
             "and 1."
         )
-    check_index(X, tasks, "tasks")
-    rows, ids = read_rows(model, X, tasks, task_column=model.task_column, reset=False)
+    rows, numbers = read_known_rows(model, X, tasks)
     if rows.shape[0] != len(model.labels_):
         raise ValueError(
             f"X has {rows.shape[0]} rows, but the model was fitted on {len(model.labels_)}; stability needs the "
             "rows of fit, in the same order."
         )
-    numbers = numbers_of_known_tasks(ids, rows.shape[0], model.tasks_)
     index = index_tasks(numbers, rows.shape[0])
     rng = generator_of(random_state)
     share = min(share, MOST_ROWS / rows.shape[0])

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust.app.tables.columns import centred, leading_axes
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.tasks import numbers_of_known_tasks
-from mtclust.core.validation import read_rows
+from mtclust.core.validation import read_known_rows
 from mtclust.search.problem import LARGEST_FEATURE_COVARIANCE
 from mtclust.util.messages import shown_name
 from mtclust.util.system import require
@@ -226,8 +226,7 @@ def plot_tasks(
         raise ValueError(f"max_points={max_points} must be at least 1.")
     if which is not None and not len(which):
         raise ValueError("which is empty; give at least one task id.")
-    rows, ids = read_rows(estimator, X, tasks, task_column=estimator.task_column, reset=False)
-    numbers = numbers_of_known_tasks(ids, rows.shape[0], estimator.tasks_)
+    rows, numbers = read_known_rows(estimator, X, tasks)
     clusters = estimator.labels_ if labels is None else np.asarray(labels)
     if clusters.shape != (rows.shape[0],):
         what = "the model was fitted on" if labels is None else "labels has"
