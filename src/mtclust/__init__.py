@@ -20,7 +20,7 @@ __all__ = [
 #: imported when first asked for: a model needs no tables, and the version and the help of the command line no model
 _LATER = {
     "Clustering": "mtclust.app.clustering", "cluster": "mtclust.app.cluster", "load": "mtclust.app.cluster",
-    "DMTFC": "mtclust.estimators.dmtfc", "DMTRC": "mtclust.estimators.dmtrc", "DSTC": "mtclust.estimators.dstc",
+    "DMTFC": "mtclust.estimators", "DMTRC": "mtclust.estimators", "DSTC": "mtclust.estimators",
     "split_by_task": "mtclust.core.tasks", "stack_tasks": "mtclust.core.tasks", "task_scorer": "mtclust.scoring",
 }  # fmt: skip
 

@@ -315,6 +315,8 @@ def test_options_that_are_not_understood(frame, options, error, words):
 
 def test_the_least_sure_rows_come_with_their_values(frame, found):
     rows = found.least_sure(4)
+    with pytest.raises(ValueError, match="n=True must be a whole number >= 1"):
+        found.least_sure(True)
     columns = ["task", "cluster", "next", "margin", "probability", "stability", "outlier", "width", "height", "colour"]
     assert set(columns) - {"stability"} <= set(rows) <= set(columns)  # others may have asked for the stability
     assert rows["margin"].tolist() == sorted(found.margins)[:4]

@@ -252,6 +252,8 @@ class Clustering:
         n : int, default=10
             How many.
         """
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"n={n!r} must be a whole number >= 1.")
         model, rows = self.model, self.rows("least_sure")
         chosen, following = self.nearest_to_border(n)
         columns = {

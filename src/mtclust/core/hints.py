@@ -54,7 +54,7 @@ def read_known(known: Any, n_rows: int) -> Labels | None:
     found = np.full(n_rows, -1, dtype=np.int64)
     given = np.flatnonzero(~missing)
     for value in values[given].tolist():
-        if not isinstance(value, int | float):
+        if not isinstance(value, int | float) or isinstance(value, bool):
             raise TypeError(
                 f"known must hold cluster ids 0, 1, ... and -1 or missing where the cluster is unknown; got {value!r}."
             )

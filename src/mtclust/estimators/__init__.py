@@ -1,7 +1,5 @@
 """The three estimators of the paper."""
 
-from mtclust.estimators.dmtfc import DMTFC
-from mtclust.estimators.dmtrc import DMTRC
-from mtclust.estimators.dstc import DSTC
+from mtclust.estimators.methods import DMTFC, DMTRC, DSTC
 
 __all__ = ["DMTFC", "DMTRC", "DSTC"]
