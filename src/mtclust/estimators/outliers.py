@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import gen_batches
 
 from mtclust.core.kernels import Kernel
 
@@ -90,22 +91,19 @@ def _within_task(rows: Any, a: int, b: int, kernel: Kernel | None) -> Array:
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:_MOST_REFERENCES])
     nearest = min(NEIGHBOURS, len(chosen) - 1)
     squares = np.empty(0) if kernel is None else _self_products(rows, a, b, kernel)
-    step = max(1, _BLOCK // len(chosen))
     result = np.empty(n)
-    for begin in range(0, n, step):
-        end = min(n, begin + step)
-        these, those = np.arange(a + begin, a + end), a + chosen
+    for part in gen_batches(n, max(1, _BLOCK // len(chosen))):
+        own = np.arange(part.start, part.stop)
+        these, those = a + own, a + chosen
         if kernel is None:
             squared = np.asarray(euclidean_distances(rows[these], rows[those], squared=True), dtype=np.float64)
         else:
             precomputed = kernel.kind == "precomputed"
             product = rows[np.ix_(these, those)] if precomputed else kernel(rows[these], rows[those])
-            squared = squares[begin:end, None] + squares[chosen] - 2.0 * product
-        own = np.searchsorted(chosen, np.arange(begin, end))
-        inside = np.flatnonzero(chosen[np.minimum(own, len(chosen) - 1)] == np.arange(begin, end))
-        squared[inside, own[inside]] = np.inf
+            squared = squares[part, None] + squares[chosen] - 2.0 * product
+        squared[own[:, None] == chosen] = np.inf  # itself
         closest = np.partition(squared, nearest - 1, axis=1)[:, :nearest]
-        result[begin:end] = np.sqrt(np.maximum(closest, 0.0)).mean(axis=1)
+        result[part] = np.sqrt(np.maximum(closest, 0.0)).mean(axis=1)
     return result
 
 
@@ -113,5 +111,5 @@ def _self_products(rows: Any, a: int, b: int, kernel: Kernel) -> Array:
     """k(x, x) of the rows of a task."""
     if kernel.kind == "precomputed":
         return np.asarray(rows.diagonal()[a:b], dtype=np.float64)
-    ends = np.append(np.arange(a, b, _SELF_BLOCK), b)
-    return np.concatenate([kernel(rows[i:k], rows[i:k]).diagonal() for i, k in zip(ends[:-1], ends[1:])])
+    own = rows[a:b]
+    return np.concatenate([kernel(own[part], own[part]).diagonal() for part in gen_batches(b - a, _SELF_BLOCK)])
