@@ -335,7 +335,8 @@ def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | Non
 
 def selection_of(params: Params, settings: Settings, sample: Sample, names: NDArray[Any], **found: Any) -> Selection:
     """``selection_``: what the settings are and why, and what a fit has ``found`` with them; tasks have these names."""
-    choice, lambda1, candidates, labels_frame = settings.choice, settings.lambda1.tolist(), None, None
+    choice, lambda1, candidates = settings.choice, settings.lambda1.tolist(), None
+    labels_frame: Any = None
     if choice is not None:
         labels_frame = "task" if choice.best.is_apart or len(names) == 1 else choice.best.frame
         ranked = sorted(choice.tried, key=lambda own: own is not choice.best)
