@@ -15,7 +15,7 @@ COUNTS = np.random.default_rng(0).integers(0, 4, len(Y))
 
 @pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 @pytest.mark.parametrize("form", [form for form in FORMS if form.name != "dask"], ids=lambda form: form.name)
-def test_weights_are_repeated_rows_in_every_form(form, method):
+def test_weights_are_repeated_rows_in_every_form(form, method, tmp_path):
     counts = np.random.default_rng(1).integers(0, 3, len(CLASSES))
     rows = np.repeat(np.arange(len(counts)), counts)
     weighted = form.model(method).fit(form.rows, tasks=form.tasks, sample_weight=counts)
@@ -31,6 +31,10 @@ def test_weights_are_repeated_rows_in_every_form(form, method):
     np.testing.assert_allclose(weighted.probabilities_.sum(axis=1), 1)
     assert np.all((weighted.outlier_scores_ >= 0) & (weighted.outlier_scores_ <= 1))
     np.testing.assert_array_equal(weighted.cluster_sizes_.sum(axis=0), np.bincount(weighted.labels_, minlength=3))
+    weighted.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    np.testing.assert_array_equal(again.decision_function(form.rows, tasks=form.tasks), scores)
+    np.testing.assert_array_equal(again.labels_, weighted.labels_)
 
 
 def test_weights_matter():

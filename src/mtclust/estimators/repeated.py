@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,10 +77,14 @@ def store_by_row(model: AfterFit, rows: Any, ids: Any, counts: Labels, known: La
     Of copies in different clusters, which sizes can ask for, the most frequent cluster counts.
     """
     n, index = len(counts), index_tasks(ids, len(counts))
-    votes = np.zeros((2, n, model.n_clusters_))
-    for own, labels in zip(votes, (model.labels_, model.single_task_labels_)):
-        np.add.at(own, (np.repeat(np.arange(n), counts), labels), 1)
-    labels, single = votes.argmax(axis=2)
+    of_copies, coupling = [model.labels_, model.single_task_labels_], model.selection_.coupling
+    if coupling is not None and coupling.coupled_labels is not None:
+        of_copies.append(coupling.coupled_labels)
+    votes = np.zeros((len(of_copies), n, model.n_clusters_))
+    for own, found in zip(votes, of_copies):
+        np.add.at(own, (np.repeat(np.arange(n), counts), found), 1)
+    by_row = votes.argmax(axis=2)
+    labels = by_row[0]
     first = np.minimum(np.cumsum(counts) - counts, counts.sum() - 1)
     chances, outliers = (
         None if values is None else values[first] for values in (model.probabilities_, model.outlier_scores_)
@@ -88,7 +93,7 @@ def store_by_row(model: AfterFit, rows: Any, ids: Any, counts: Labels, known: La
     if len(none):
         tasks = numbers_of_known_tasks(None if ids is None else ids[none], len(none), model.tasks_)
         scores = model._model.scores(rows[none], tasks)
-        labels[none] = single[none] = scores.argmax(axis=1)
+        by_row[:, none] = scores.argmax(axis=1)
         if known is not None:
             given = none[known[none] >= 0]
             labels[given] = known[given]
@@ -98,5 +103,7 @@ def store_by_row(model: AfterFit, rows: Any, ids: Any, counts: Labels, known: La
             outliers[none] = outliers_of(*sorted_rows(model, rows, index))[none]
     sizes = np.zeros_like(model.cluster_sizes_)
     np.add.at(sizes, (index.task_numbers, labels), 1)
-    model.labels_, model.single_task_labels_, model.cluster_sizes_ = labels, single, sizes
+    model.labels_, model.single_task_labels_, model.cluster_sizes_ = labels, by_row[1], sizes
+    if len(by_row) > 2:
+        model.selection_ = replace(model.selection_, coupling=replace(coupling, coupled_labels=by_row[2]))
     model.probabilities_, model.outlier_scores_ = chances, outliers
