@@ -13,7 +13,7 @@ from mtclust.relaxation.mixtures import Pools, smallest_mixture, solve_mixture
 
 #: λ₁ that differs by task is for Ω
 UNEQUAL = (0.02, 0.1, 1.0)
-COUPLED = [("relationship", None), ("relationship", UNEQUAL), ("features", None)]
+COUPLED = [("relationship", None), ("relationship", UNEQUAL), ("features", None), ("features", UNEQUAL)]
 
 
 def solved(small, codes, accuracy=1e-9):

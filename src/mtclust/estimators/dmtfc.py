@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.estimators.dmtrc import with_shared_texts
@@ -27,7 +26,7 @@ class DMTFC(MultitaskClusterer):
     {n_clusters kernel width}
     lambda1, lambda2 : "auto" or float, default="auto"
         Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
-        diagonal; "auto" stands for constants.
+        diagonal; "auto" stands for constants. ``lambda1`` may be a mapping task → value.
     {center}
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
@@ -66,8 +65,6 @@ class DMTFC(MultitaskClusterer):
     _coupled_by: ClassVar[Method] = "features"
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
         "center": [StrOptions({"auto", "task", "all", "aligned"})],
-        # one D for all tasks: λ₁ cannot differ by task
-        "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -76,7 +73,7 @@ class DMTFC(MultitaskClusterer):
         *,
         kernel: KernelArgument = "auto",
         width: float | str = "auto",
-        lambda1: float | str = "auto",
+        lambda1: float | str | Mapping[Any, float] = "auto",
         lambda2: float | str = "auto",
         center: str = "auto",
         n_components: int | None = None,
