@@ -242,11 +242,6 @@ def test_bad_mappings_of_lambda1_are_named(change, message):
         DSTC(**({"n_clusters": NUMBERS} | change)).fit(X, tasks=TASKS)
 
 
-def test_lambda1_by_task_is_refused_where_one_d_serves_all_tasks():
-    with pytest.raises(ValueError, match=r"'lambda1' parameter of DMTFC must be a str among {'auto'} or a float"):
-        DMTFC(3, lambda1=dict.fromkeys(set(TASKS.tolist()), 0.1)).fit(X, tasks=TASKS)
-
-
 def test_tasks_with_fewer_rows_than_their_own_clusters_give_a_warning():
     data, _, tasks = subset_tasks({0: [0, 1, 2, 3], 1: [0, 1]}, rows=2)
     DSTC({0: 4, 1: 2}, **QUICK).fit(data, tasks=tasks)  # 4 rows are enough for 2 clusters
@@ -268,7 +263,7 @@ def test_bounds_move_with_the_labels_and_keep_unused_ids_where_they_are():
 # -- λ₁ by task ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", [DMTRC, DSTC])
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 def test_equal_lambda1_by_task_is_the_same_as_one_number(method):
     data, _, tasks = gaussian_tasks(spread=1.0)
     kwargs = {"lambda2": 0.01, "random_state": 0}
@@ -279,7 +274,7 @@ def test_equal_lambda1_by_task_is_the_same_as_one_number(method):
     assert mapped.selection_["lambda1"] == dict.fromkeys(range(3), 0.02)
 
 
-@pytest.mark.parametrize("method", [DMTRC, DSTC])
+@pytest.mark.parametrize("method", [DMTRC, DMTFC, DSTC])
 def test_a_task_with_a_huge_lambda1_has_models_near_zero(method):
     data, truth, tasks = gaussian_tasks()
     model = method(

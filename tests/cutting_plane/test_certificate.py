@@ -9,12 +9,13 @@ from mtclust.core.labels import label_codes
 from mtclust.relaxation.certificate import conjugate, water_fill
 
 METHODS = ("relationship", "features")
-#: Ω with λ₁ that differs by task has no closed form
-ALL = (*METHODS, "independent", "unequal")
+#: Ω and D with λ₁ that differs by task have no closed form
+ALL = (*METHODS, "independent", "relationship, unequal", "features, unequal")
 
 
 def problem_of(method):
-    return small_problem("relationship", lambda1=(0.02, 2.0)) if method == "unequal" else small_problem(method)
+    name, _, unequal = method.partition(", ")
+    return small_problem(name, lambda1=(0.02, 2.0) if unequal else None)
 
 
 def random_codes(small, rng):

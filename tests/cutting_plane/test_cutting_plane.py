@@ -206,9 +206,10 @@ def test_single_task_labels_are_those_of_independent_tasks_where_asked_for_and_t
     np.testing.assert_array_equal(short.point.labels, result.point.labels)
 
 
-def test_lambda1_may_differ_by_task():
+@pytest.mark.parametrize("method", METHODS[:2])
+def test_lambda1_may_differ_by_task(method):
     n_clusters, sizes = ASYMMETRIC["three clusters"]
-    small = small_problem("relationship", sizes=sizes, n_clusters=n_clusters, lambda1=(0.02, 1.0))
+    small = small_problem(method, sizes=sizes, n_clusters=n_clusters, lambda1=(0.02, 1.0))
     optimum = reference_optimum(small, *hull(small.problem))
     result = solve_cutting_plane(small.problem, EXACT, SearchOptions(), np.random.default_rng(0))
     assert result.point.converged

@@ -11,9 +11,9 @@ from mtclust.core.labels import label_codes
 from mtclust.relaxation.level_method import _project, solve_by_levels
 from mtclust.relaxation.mixtures import Pools, smallest_mixture, solve_mixture
 
-#: λ₁ that differs by task is for Ω
+#: λ₁ that differs by task
 UNEQUAL = (0.02, 0.1, 1.0)
-COUPLED = [("relationship", None), ("relationship", UNEQUAL), ("features", None)]
+COUPLED = [("relationship", None), ("relationship", UNEQUAL), ("features", None), ("features", UNEQUAL)]
 
 
 def solved(small, codes, accuracy=1e-9):

@@ -467,10 +467,10 @@ class Independent(BaseCoupling):
 
 class SharedFeatures(BaseCoupling):
     """DMTFC, the paper's (8) and (10): tasks share the covariance D of their features; given D each stands alone, with
-    K_i = Φ_i G Φ_iᵀ.
+    K_i = Φ_i G_i Φ_iᵀ.
 
-    λ₁ is one number, the mean of those given. The weight of D's penalty is λ₂·m/r, so that D = I/r is the uncoupled
-    model of DMTRC.
+    G_i = D(λ₁D + λ₂I)⁻¹ has the task's own λ₁, on which the closed form of D does not depend. The weight of D's penalty
+    is λ₂·m/r, so that D = I/r is the uncoupled model of DMTRC.
     """
 
     of_features = True
@@ -481,30 +481,37 @@ class SharedFeatures(BaseCoupling):
         super().__init__(rows, offsets, lambda1, lambda2)
         self.features: Any = rows
         self.n_features = rows.shape[1] if isinstance(rows, np.ndarray) else rows.rank
-        self.lambda1 = float(np.mean(lambda1))
         self.lambda2 = lambda2 * self.n_tasks / self.n_features
+        self._ridges = self.lambda1 if np.ptp(self.lambda1) > 0 else [self.lambda1.mean()]
 
     def uncoupled(self) -> Array:
         """D = I/r."""
         return np.eye(self.n_features) / self.n_features
 
+    def gains(self, Z: Array) -> list[Array]:
+        """G_i of every task; one matrix where λ₁ is the same."""
+        gains = [gain_matrix(Z, ridge, self.lambda2) for ridge in self._ridges]
+        return gains if len(gains) > 1 else gains * self.n_tasks
+
     def gain_kernel(self, Z: Array) -> Array:
-        """K_F = ΦGΦᵀ, (14); only its task blocks enter the objective."""
-        K = self.features.values @ gain_matrix(Z, self.lambda1, self.lambda2) @ self.features.values.T
+        """K_F = ΦG_iΦᵀ, (14); only its task blocks enter the objective."""
+        Phi, gains = self.features.values, self.gains(Z)
+        one = len(self._ridges) == 1
+        left = Phi @ gains[0] if one else np.concatenate([Phi[rows] @ G for rows, G in zip(self.slices, gains)])
+        K = left @ Phi.T
         return 0.5 * (K + K.T)
 
     def condition(self, Z: Array) -> Any:
         if isinstance(self.features, np.ndarray):
-            root = root_of_gain(Z, np.array([self.lambda1]), self.lambda2)
-            return Solver(Z, root @ self.features @ root + np.eye(len(root)), root)
-        G = gain_matrix(Z, self.lambda1, self.lambda2)
-        kernels = ((Phi := self.features.values[rows]) @ G @ Phi.T for rows in self.slices)
+            root = np.stack([root_of_gain(Z, np.array([ridge]), self.lambda2) for ridge in self._ridges])
+            return Solver(Z, root @ self.features @ root + np.eye(self.n_features), root)
+        kernels = ((Phi := self.features.values[rows]) @ G @ Phi.T for rows, G in zip(self.slices, self.gains(Z)))
         return Conditioned(self, Z, (ridge_inverse(0.5 * (K + K.T)) for K in kernels))
 
     def models(self, at: Conditioned, codes: Array) -> list[Array]:
-        """W_i = GΦ_iᵀα_i (r × C), one per task: (15)."""
-        alpha, G, Phi = at.alpha(codes), gain_matrix(at.Z, self.lambda1, self.lambda2), self.features.values
-        return [G @ (Phi[rows].T @ alpha[rows]) for rows in self.slices]
+        """W_i = G_iΦ_iᵀα_i (r × C), one per task: (15)."""
+        alpha, Phi = at.alpha(codes), self.features.values
+        return [G @ (Phi[rows].T @ alpha[rows]) for G, rows in zip(self.gains(at.Z), self.slices)]
 
     def closed_form(self, W: Array | list[Array]) -> Array:
         stacked = np.concatenate(list(W), axis=1)

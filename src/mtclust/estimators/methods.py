@@ -213,7 +213,7 @@ class DMTFC(MultitaskClusterer):
     {n_clusters kernel width}
     lambda1, lambda2 : "auto" or float, default="auto"
         Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
-        diagonal; "auto" stands for constants.
+        diagonal; "auto" stands for constants. ``lambda1`` may be a mapping task → value.
     {center}
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
@@ -252,8 +252,6 @@ class DMTFC(MultitaskClusterer):
     _coupled_by: ClassVar[Method] = "features"
     _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
         "center": [StrOptions({"auto", "task", "all", "aligned"})],
-        # one D for all tasks: λ₁ cannot differ by task
-        "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -262,7 +260,7 @@ class DMTFC(MultitaskClusterer):
         *,
         kernel: KernelArgument = "auto",
         width: float | str = "auto",
-        lambda1: float | str = "auto",
+        lambda1: float | str | Mapping[Any, float] = "auto",
         lambda2: float | str = "auto",
         center: str = "auto",
         n_components: int | None = None,

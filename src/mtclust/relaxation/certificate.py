@@ -11,8 +11,9 @@ maximum is found by water-filling: Z has the eigenvectors of B and the eigenvalu
 .. math:: \omega_k = \big[(\sqrt{b_k\lambda_2/\nu} - \lambda_2)/\lambda_1\big]_+, \quad \sum_k\omega_k = 1.
 
 Equality holds at α = M(Z)Ỹ with the optimal Z. Nothing here depends on how α was found, so a bound that was computed
-from an inexact α is still a bound. Where λ₁ differs by task, tr(G(Z)B) is concave in Z but has no closed maximum; it
-is searched, and the tangent at the Z that was found is a bound from above.
+from an inexact α is still a bound. Where λ₁ differs by task, tr(G(Z)B), for DMTFC Σ_i tr(G_i(D)B_i) with B_i the part
+of task i in B, is concave in Z but has no closed maximum; it is searched, and the tangent at the Z that was found is a
+bound from above.
 """
 
 from __future__ import annotations
@@ -93,22 +94,24 @@ def _relationship(coupling: Any, alpha: Array) -> tuple[float, Array, Array]:
     omega, maximum = water_fill(b, float(lambda1.mean()), coupling.lambda2)
     Z = (U * omega) @ U.T
     if np.ptp(lambda1) > 0:
-        Z, maximum = _searched_maximum(B, Z, lambda1, coupling.lambda2)
+        Z, maximum = _searched_maximum(B[None], Z, lambda1[None], coupling.lambda2)
     G = gain_matrix(Z, lambda1, coupling.lambda2)
     scores = sum((G[coupling.task_of, k][:, None] * part for k, part in enumerate(parts)), np.zeros_like(alpha))
     return maximum, scores, Z
 
 
 def _searched_maximum(B: Array, Z: Array, lambda1: Array, lambda2: float) -> tuple[Array, float]:
-    """max_Z tr(G(Z)B) for λ₁ by task: Z = RRᵀ/|R|², R by L-BFGS; the maximum from above, by the tangent at Z.
+    """max_Z Σ_k tr(G_k(Z)B_k) for several λ₁: Z = RRᵀ/|R|², R by L-BFGS; the maximum from above, by the tangent at Z.
 
-    With T = (diag(λ₁)Z + λ₂I)⁻¹ the gradient is λ₂TBTᵀ, and no Z of trace 1 is higher than its largest eigenvalue.
+    With T_k = (diag(λ₁ₖ)Z + λ₂I)⁻¹ the gradient is λ₂Σ_k T_kB_kT_kᵀ, and no Z of trace 1 is higher than its largest
+    eigenvalue. B and λ₁ have one row per G.
     """
-    m, scale = len(B), max(float(np.trace(B)), np.finfo(float).tiny)
+    m, scale = len(Z), max(float(np.trace(B.sum(axis=0))), np.finfo(float).tiny)
 
     def value_and_slope(Z: Array) -> tuple[float, Array]:
-        T = np.linalg.inv(lambda1[:, None] * Z + lambda2 * np.eye(m))
-        return float(np.sum((Z @ T) * B)) / scale, lambda2 * T @ B @ T.T / scale
+        T = np.linalg.inv(lambda1[:, :, None] * Z + lambda2 * np.eye(m))
+        slope = (T @ B @ T.transpose(0, 2, 1)).sum(axis=0)
+        return float(np.sum((Z @ T) * B)) / scale, lambda2 * slope / scale
 
     def negative(flat: Array) -> tuple[float, Array]:
         R, square = flat.reshape(m, m), float(flat @ flat)
@@ -125,11 +128,19 @@ def _searched_maximum(B: Array, Z: Array, lambda1: Array, lambda2: float) -> tup
 
 
 def _shared_features(coupling: Any, alpha: Array) -> tuple[float, Array, Array]:
-    Phi, C = coupling.features.values, alpha.shape[1]
+    Phi, C, lambda1, lambda2 = coupling.features.values, alpha.shape[1], coupling.lambda1, coupling.lambda2
     A = np.concatenate([Phi[rows].T @ alpha[rows] for rows in coupling.slices], axis=1)
     # B = AAᵀ has at most mC eigenvalues that are not zero; the others stay under water
     U, s, _ = sla.svd(A, full_matrices=False)
-    omega, maximum = water_fill(s**2, coupling.lambda1, coupling.lambda2)
-    models = (U * (omega / (coupling.lambda1 * omega + coupling.lambda2))) @ (U.T @ A)
+    omega, maximum = water_fill(s**2, float(lambda1.mean()), lambda2)
+    inner = U.T @ A
+    if np.ptp(lambda1) > 0:  # D needs no direction outside U: mirrored there, every B_i is the same
+        parts = inner.reshape(len(s), -1, C).transpose(1, 0, 2)
+        ridges = np.repeat(lambda1[:, None], len(s), axis=1)
+        Z, maximum = _searched_maximum(parts @ parts.transpose(0, 2, 1), np.diag(omega), ridges, lambda2)
+        models = U @ np.concatenate([gain_matrix(Z, ridge, lambda2) @ part for ridge, part in zip(lambda1, parts)], 1)
+        D = U @ Z @ U.T
+    else:
+        models, D = (U * (omega / (lambda1.mean() * omega + lambda2))) @ inner, (U * omega) @ U.T
     scores = np.concatenate([Phi[rows] @ models[:, i * C : (i + 1) * C] for i, rows in enumerate(coupling.slices)])
-    return maximum, scores, (U * omega) @ U.T
+    return maximum, scores, D
