@@ -249,8 +249,8 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     numbers : list of int
         At least 2, ascending.
     """
-    if not numbers or numbers[0] < 2:
-        raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
+    if not numbers or not 2 <= numbers[0] <= table.shape[0]:
+        raise ValueError(f"candidates={numbers} must hold numbers of clusters from 2 to the {table.shape[0]} rows.")
     precomputed = is_precomputed(kernel)
     numbered = np.arange(table.shape[0])[:, None] if precomputed else table
     tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
@@ -266,9 +266,10 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
             matrix = table[chosen][:, chosen]
         elif not isinstance(kernel, str):
             matrix = Kernel("callable", function=kernel)(rows, rows)
-        elif sp.issparse(rows) or rows.shape[1] > _MOST_COLUMNS:
+        elif rows.shape[1] > _MOST_COLUMNS:
             matrix = rows @ rows.T
         else:
+            rows = rows.toarray() if sp.issparse(rows) else rows
             centred = rows - rows.mean(axis=0)
             centred /= np.abs(centred).max() or 1.0
             spread = centred.std(axis=0)

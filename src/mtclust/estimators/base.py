@@ -91,9 +91,8 @@ class MultitaskClusterer(AfterFit):
     }
 
     def _hold(self, given: dict[str, Any]) -> None:
-        """Set the parameters as they are given, under their names."""
-        for name in self._get_param_names():
-            setattr(self, name, given[name])
+        """Set the parameters as they are given, under their names; a subclass may have others."""
+        vars(self).update({name: value for name, value in given.items() if name != "self"})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -270,11 +269,11 @@ class MultitaskClusterer(AfterFit):
 
     def _read_params(self) -> Params:
         """The parameters in one record; refuses ``solver_options`` that the method or the solver does not know."""
-        given, searching = self.get_params(deep=False), dict(self.solver_options or {})
-        for name, value in given.items():
-            if isinstance(value, bool) and name not in ("fit_intercept", "verbose", "sizes"):  # Python's True is a 1
+        given, searching = vars(self), dict(self.solver_options or {})
+        for name in sorted(self._parameter_constraints.keys() - {"fit_intercept", "verbose", "sizes"}):
+            if isinstance(given.get(name), bool):  # Python's True is a 1
                 raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} must not be a bool. Got {value} instead."
+                    f"The {name!r} parameter of {type(self).__name__} must not be a bool. Got {given[name]} instead."
                 )
         if self.solver == "cutting-plane":
             from mtclust.relaxation.options import CuttingPlaneOptions
