@@ -61,7 +61,7 @@ def test_results_go_into_the_directory_where_the_shell_stands(shops, tmp_path, m
 @pytest.fixture
 def no_fit(monkeypatch):
     """What is wrong with the output is found before anything is computed."""
-    monkeypatch.setattr("mtclust.app.cluster.cluster_table", lambda *_: pytest.fail("the fit was begun"))
+    monkeypatch.setattr("mtclust.app.cluster.cluster", lambda *_, **__: pytest.fail("the fit was begun"))
 
 
 @pytest.mark.parametrize("name", RESULT_FILES)
@@ -126,7 +126,7 @@ def test_a_place_that_cannot_be_written_is_found_out_before_the_fit(
 def test_a_result_that_is_protected_is_refused_before_the_fit(shops, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     assert fit(shops, out, *QUICK) == 0
-    monkeypatch.setattr("mtclust.app.cluster.cluster_table", lambda *_: pytest.fail("the fit was begun"))
+    monkeypatch.setattr("mtclust.app.cluster.cluster", lambda *_, **__: pytest.fail("the fit was begun"))
     access = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: "labels" not in str(path) and access(path, mode))
     assert fit(shops, out, "--overwrite", *QUICK) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from mtclust.app.commands.output import (
     staged_directory,
 )
 from mtclust.app.tables.reading import refuse_typos
-from mtclust.exceptions import CommandError
+from mtclust.exceptions import CommandError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.util.messages import phase
 from mtclust.util.system import require
@@ -127,24 +128,22 @@ def run(options: argparse.Namespace) -> None:
     with progress(quiet=options.quiet), staged_directory(options.out, overwrite=options.overwrite) as stage:
         require("pandas", "cli")
         require("jinja2", "report")
-        from mtclust.app.cluster import cluster_table
-        from mtclust.app.tables.encoding import EncodingOptions
+        from mtclust.app.cluster import cluster
         from mtclust.app.tables.table import read_tables
-        from mtclust.app.tables.values import MISSING
 
         with phase("reading"):
             table = read_tables(
                 options.data, options.task_column, read_options(options), common_columns=options.common_columns
             )
-        decimal = {"point": ".", "comma": ","}.get(options.decimal)
-        encoding = EncodingOptions(
-            options.columns or None, options.text_column, options.key, options.categories, options.impute,
-            options.scale, (*MISSING, *options.missing), decimal, options.date_format,
-        )  # fmt: skip
-        found = cluster_table(
-            table, encoding, options.clusters, method=options.method, kernel=options.kernel, sizes=options.sizes,
-            random_state=options.seed, **further,
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TableWarning)  # the summary says it
+            found = cluster(
+                table, n_clusters=options.clusters, columns=options.columns or None, text_column=options.text_column,
+                keys=options.key, categories=options.categories, impute=options.impute, scale=options.scale,
+                missing=options.missing, decimal={"point": ".", "comma": ","}.get(options.decimal),
+                date_format=options.date_format, method=options.method, kernel=options.kernel, sizes=options.sizes,
+                random_state=options.seed, **further,
+            )  # fmt: skip
         if options.stability:
             with phase("clustering samples of the rows"):
                 found.stability()

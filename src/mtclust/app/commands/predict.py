@@ -62,21 +62,19 @@ def run(options: argparse.Namespace) -> None:
     if options.out is not None and not options.out.resolve().parent.is_dir():
         raise CommandError(f"--out {options.out}: there is no directory {options.out.resolve().parent}; make it first.")
     require("pandas", "cli")
-    from mtclust.app.clustering import assign_rows
-
     with progress(quiet=options.quiet):
         found = _load(options.model)
         table = _read(options, found.encoder)
         table.require_columns(options.key, "--key")
-        assigned = assign_rows(found.model, found.encoder, table, new_tasks=options.new_task)
-    text = labels_csv(table, options.key, found.named(assigned.labels), assigned.margins, safe=options.safe_csv)
+        labels, margins, notes = found.assign(table, new_tasks=options.new_task)
+    text = labels_csv(table, options.key, found.named(labels), margins, safe=options.safe_csv)
     if options.out is None:
         sys.stdout.write(text)
     else:
         with written_to(options.out), atomic_write(options.out) as stream:
             stream.write(text.encode())
     if not options.quiet:
-        for note in assigned.notes:
+        for note in notes:
             print(note, file=sys.stderr)
 
 

@@ -324,7 +324,7 @@ def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
     model, rows = found.model, found.rows("least sure")
     if model.n_clusters_ < 2 or not np.isfinite(rows.margins).any():
         return {"columns": [], "rows": []}
-    chosen, following = found.nearest_to_border(LEAST_SURE)
+    chosen = np.argsort(rows.margins, kind="stable")[:LEAST_SURE]
     used = list(dict.fromkeys(column.name for column in found.encoder.columns))[:_COLUMNS]
     cells = {name: _cells(rows.table.frame[name].iloc[chosen]) for name in used}
     listed = [
@@ -332,7 +332,7 @@ def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
             "name": str(row_names[row]),
             "task": int(rows.task_numbers[row]),
             "cluster": int(model.labels_[row]),
-            "next": int(following[k]),
+            "next": int(rows.following[row]),
             "margin": two(rows.margins[row]),
             "values": [cell if len(cell) <= _CELL else cell[: _CELL - 1] + "…" for cell in (cells[n][k] for n in used)],
         }
