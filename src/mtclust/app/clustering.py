@@ -423,7 +423,7 @@ class Clustering:
         stability : bool, default=True
             Say how stable the clusters are, which takes about as long as finding them (:meth:`stability`).
         """
-        from mtclust.app.report import render_report
+        from mtclust.app.report.page import render_report
 
         self.rows("report")
         if stability:

@@ -66,6 +66,10 @@ class Table:
             self._cells[name, missing] = Cells(self.frame[name], self.row_numbers, missing)
         return self._cells[name, missing]
 
+    def strings(self, name: str) -> NDArray[Any]:
+        """The cells of a column as a person would write them."""
+        return column_strings(self.frame[name])
+
     def require_columns(self, names: Sequence[str], asked: str) -> None:
         """Refuse names that are no columns, with the columns there are."""
         if self.task_column is not None and self.task_column in names:
