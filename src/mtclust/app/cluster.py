@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import mtclust
 from mtclust.app.clustering import Clustering, Rows, is_polars
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
 from mtclust.app.tables.screening import spelled_alike
-from mtclust.app.tables.table import Table, read_tables, refuse_ids_of_rows, table_of_frames
+from mtclust.app.tables.table import read_any, refuse_ids_of_rows
 from mtclust.app.tables.values import MISSING
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError, TableWarning
@@ -145,25 +144,6 @@ def cluster(
     warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
     warned = [*map(TableWarning, encoder.doubts), *warned]
     return Clustering(model, encoder, {}, [*notes, *encoder.notes], warned, _rows=kept, _polars=is_polars(table))
-
-
-def read_any(table: Any, task: Any, *, common_columns: bool = False) -> Table:
-    """The rows of files or data frames as one table."""
-    if isinstance(table, Table):
-        return table
-    if isinstance(table, str | os.PathLike):
-        table = [table]
-    if isinstance(table, Sequence):
-        other = next((part for part in table if not isinstance(part, str | os.PathLike)), None)
-        if other is not None:
-            raise TableError(
-                f"table is a list that holds a {type(other).__name__}; a list holds paths of files. Give data frames "
-                'as a mapping from tasks to them, such as {"Oslo": oslo, "Rome": rome}.'
-            )
-        if task is not None and not isinstance(task, str):
-            raise TableError("task must name a column where the table is a file; give its name.")
-        return read_tables([Path(path) for path in table], task, common_columns=common_columns)
-    return table_of_frames(table, task, common_columns=common_columns)
 
 
 def _names(argument: str, given: Any) -> tuple[str, ...]:

@@ -16,31 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
+from mtclust.app import words
 from mtclust.app.findings import Findings, typical_rows
 from mtclust.app.tables.encoding import TableEncoder
-from mtclust.app.tables.table import Table, read_tables, table_of_frames
-from mtclust.app.words import (
-    cluster_in_words,
-    columns_in_words,
-    comparable_differences,
-    compared_in_words,
-    difference_in_words,
-    ids_in_words,
-    natural_order,
-    percent,
-    tasks_in_words,
-)
+from mtclust.app.tables.table import Table, read_any
 from mtclust.core.tasks import strings_of
 from mtclust.estimators.stability import MOST_ROWS, Stability, refitted
-from mtclust.estimators.summary import (
-    FEW_ROWS,
-    Facts,
-    Summary,
-    cautions,
-    choices,
-    likeness_of_tasks,
-    sizes_table,
-)
+from mtclust.estimators.summary import FEW_ROWS, Facts, Summary, cautions, choices, likeness_of_tasks, sizes_table
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
@@ -184,7 +166,7 @@ class Clustering:
     @cached_property
     def ids(self) -> str:
         """Which clusters may not mean the same in all tasks, in words; empty where all do."""
-        return "" if self._rows is None else ids_in_words(self)
+        return "" if self._rows is None else words.ids_in_words(self)
 
     @property
     def headline(self) -> str:
@@ -283,7 +265,7 @@ class Clustering:
     @cached_property
     def task_words(self) -> list[str]:
         """What sentences call the tasks."""
-        return tasks_in_words(self.model.tasks_, self.encoder.task_column)
+        return words.tasks_in_words(self.model.tasks_, self.encoder.task_column)
 
     def rename(self, names: Mapping[int, str]) -> Clustering:
         """The same clusters with names, which then stand in labels, tables, predictions, the report and saved files.
@@ -316,7 +298,7 @@ class Clustering:
         details : bool, default=False
             Return a table with task, cluster and margin instead of the clusters alone.
         """
-        read = self.read(table, task)
+        read = read_any(table, self.encoder.task_column if task is None else task)
         labels, margins, notes = self.assign(read, new_tasks=new_tasks)
         for note in notes:
             warn_user(note, TableWarning)
@@ -325,13 +307,6 @@ class Clustering:
             return as_series(named, read.index, "cluster", polars)
         columns = {"task": read.tasks, "cluster": named, "margin": margins}
         return as_frame(require("pandas", "cli").DataFrame(columns, index=read.index), polars)
-
-    def read(self, table: Any, task: Any = None) -> Table:
-        """A table as :meth:`predict` reads it, with the task of every row."""
-        task = self.encoder.task_column if task is None else task
-        if isinstance(table, str | os.PathLike):
-            return read_tables([Path(table)], task)
-        return table_of_frames(table, None if isinstance(table, Mapping) else task)
 
     def assign(self, table: Table, *, new_tasks: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
         """Clusters and margins of all rows of a table, and what the user should know."""
@@ -377,13 +352,13 @@ class Clustering:
         )
         header, table = sizes_table(model, facts)
         clusters = [
-            (spelled_out(shown_name(self.name(c), 40)), f"{percent(row['share'])}, {row['characterised_by']}")
+            (spelled_out(shown_name(self.name(c), 40)), f"{words.percent(row['share'])}, {row['characterised_by']}")
             for c, (_, row) in enumerate(self._clusters_table.iterrows())
         ]
-        compared = [] if self._rows is None else compared_in_words(self, _COMPARED)
+        compared = [] if self._rows is None else words.compared_in_words(self, _COMPARED)
         careful = cautions(model, self.warned, self.names, facts)
         found = [
-            ("columns", columns_in_words(self.without) if facts.standing != "none" else ""),
+            ("columns", words.columns_in_words(self.without) if facts.standing != "none" else ""),
             ("separation", facts.separated),
             ("stability", facts.stable),
         ]
@@ -397,7 +372,7 @@ class Clustering:
         return Summary(
             spelled_out(title),
             header,
-            [table[task] for task in natural_order(model.tasks_)],
+            [table[task] for task in words.natural_order(model.tasks_)],
             [
                 ("Clusters", clusters),
                 ("Found", [(name, text) for name, text in found if text]),
@@ -468,9 +443,9 @@ class Clustering:
         model, sizes = self.model, np.asarray(self.model.cluster_sizes_)
         C, index = self.n_clusters, self._index()
         columns: dict[str, Any] = {"rows": sizes.sum(axis=0), "share": sizes.sum(axis=0) / sizes.sum()}
-        for task in natural_order(model.tasks_):
+        for task in words.natural_order(model.tasks_):
             columns[f"share in {model.tasks_[task]}"] = sizes[task] / sizes[task].sum()
-        columns["characterised_by"] = [cluster_in_words(self, c) for c in range(C)]
+        columns["characterised_by"] = [words.cluster_in_words(self, c) for c in range(C)]
         columns["separation"] = model.cluster_scores_
         sure = self.row_columns().get("probability")
         if sure is not None:
@@ -495,14 +470,14 @@ class Clustering:
             away = np.where(np.eye(len(sizes), dtype=bool), -np.inf, matrix)
             columns["closest"] = [str(model.tasks_[k]) for k in away.argmax(axis=1)]
             columns["correlation" if kind == "correlation" else "similarity"] = away.max(axis=1)
-        words: list[list[str]] = [[] for _ in sizes]
-        for difference in comparable_differences(self):
-            if len(words[difference.task]) < 2:
-                said = difference_in_words(difference, "this task", self.name(difference.cluster))
-                words[difference.task].append(said)
-        columns["particular"] = ["; ".join(own) for own in words]
+        particular: list[list[str]] = [[] for _ in sizes]
+        for difference in words.comparable_differences(self):
+            if len(particular[difference.task]) < 2:
+                said = words.difference_in_words(difference, "this task", self.name(difference.cluster))
+                particular[difference.task].append(said)
+        columns["particular"] = ["; ".join(own) for own in particular]
         frame = pandas.DataFrame(columns, index=pandas.Index([str(name) for name in model.tasks_], name="task"))
-        return frame.iloc[natural_order(model.tasks_)]
+        return frame.iloc[words.natural_order(model.tasks_)]
 
     # -- rows, names and kinds of tables -------------------------------------------------------------------------------
 

@@ -13,16 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mtclust.app.output import (
-    LABELS_FILE,
-    MODEL_FILE,
-    REPORT_FILE,
-    RESERVED,
-    check_keys,
-    labels_csv,
-    staged_directory,
-    written_to,
-)
+from mtclust.app import output
 from mtclust.app.tables.reading import ReadOptions
 from mtclust.exceptions import CommandError, ModelFileError, TableWarning
 from mtclust.persistence.atomic import atomic_write
@@ -245,7 +236,7 @@ def _add_fit(commands: Any) -> None:
 
 
 def run_fit(options: argparse.Namespace) -> None:
-    check_keys(options.key)
+    output.check_keys(options.key)
     further = {}
     for name, methods in (("coupling", ("dmtrc",)), ("center", ("dmtrc", "dmtfc"))):
         if getattr(options, name) is not None:
@@ -253,7 +244,7 @@ def run_fit(options: argparse.Namespace) -> None:
             if options.method not in methods:
                 allowed = " or ".join(methods)
                 raise CommandError(f"--{name} is for --method {allowed}; got --method {options.method}. Leave it out.")
-    with progress(quiet=options.quiet), staged_directory(options.out, overwrite=options.overwrite) as stage:
+    with progress(quiet=options.quiet), output.staged_directory(options.out, overwrite=options.overwrite) as stage:
         require("pandas", "cli")
         require("jinja2", "report")
         from mtclust.app.cluster import cluster
@@ -278,24 +269,24 @@ def run_fit(options: argparse.Namespace) -> None:
         with phase("writing"):
             _write(stage, found, table, options)
     if not options.quiet:
-        print(f"{found.summary()}\n\nWritten to {options.out}: {LABELS_FILE}, {MODEL_FILE}, {REPORT_FILE}")
+        print(f"{found.summary()}\n\nWritten to {options.out}: {', '.join(output.RESULT_FILES)}")
 
 
 def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace) -> None:
     # without --key the first column that was recognised as naming the rows, unless its name is taken
-    keys = options.key or [name for name in found.encoder.identifiers if name not in {"row", *RESERVED}][:1]
-    found.save(stage / MODEL_FILE)
-    labels = labels_csv(
+    keys = options.key or [name for name in found.encoder.identifiers if name not in {"row", *output.RESERVED}][:1]
+    found.save(stage / output.MODEL_FILE)
+    labels = output.labels_csv(
         table, keys, found.labels, found.margins.to_numpy(), found.row_columns(), safe=options.safe_csv,
         numbered=not options.key,
     )  # fmt: skip
-    with atomic_write(stage / LABELS_FILE) as stream:
+    with atomic_write(stage / output.LABELS_FILE) as stream:
         stream.write(labels.encode())
     row_names = [f"row {number}" for number in table.row_numbers]
     if options.show_keys and options.key:
         row_names = [", ".join(cells) for cells in zip(*(table.strings(key) for key in options.key))]
     command = shlex.join(["mtclust", *options.arguments])
-    found.report(stage / REPORT_FILE, row_names=row_names, command=command, stability=options.stability)
+    found.report(stage / output.REPORT_FILE, row_names=row_names, command=command, stability=options.stability)
 
 
 # -- predict -----------------------------------------------------------------------------------------------------------
@@ -326,7 +317,7 @@ def _add_predict(commands: Any) -> None:
 
 
 def run_predict(options: argparse.Namespace) -> None:
-    check_keys(options.key)
+    output.check_keys(options.key)
     if options.out is not None and options.out.exists() and not options.overwrite:
         raise CommandError(
             f"--out {options.out} is already there; choose another name, or replace it with --overwrite."
@@ -339,11 +330,11 @@ def run_predict(options: argparse.Namespace) -> None:
         table = _read(options, found.encoder)
         table.require_columns(options.key, "--key")
         labels, margins, notes = found.assign(table, new_tasks=options.new_task)
-    text = labels_csv(table, options.key, found.named(labels), margins, safe=options.safe_csv)
+    text = output.labels_csv(table, options.key, found.named(labels), margins, safe=options.safe_csv)
     if options.out is None:
         sys.stdout.write(text)
     else:
-        with written_to(options.out), atomic_write(options.out) as stream:
+        with output.written_to(options.out), atomic_write(options.out) as stream:
             stream.write(text.encode())
     if not options.quiet:
         for note in notes:
@@ -354,7 +345,7 @@ def _load(path: Path) -> Any:
     """The saved clustering."""
     import mtclust
 
-    file = path / MODEL_FILE if path.is_dir() else path
+    file = path / output.MODEL_FILE if path.is_dir() else path
     if not file.exists():
         raise CommandError(f"{file}: there is no model; give the directory that mtclust fit wrote.")
     try:

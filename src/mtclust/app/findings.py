@@ -235,16 +235,6 @@ def id_agreement(
     """Agreement of a cluster's profile in a task with its profile elsewhere, what chance reaches, whether it differs.
 
     All are m × C.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> tasks, labels = np.repeat([0, 1, 2, 3, 4], 60), np.tile([0, 1, 2], 100)
-    >>> X = 4 * np.eye(3)[labels] + rng.normal(size=(300, 3)) + tasks[:, None]
-    >>> labels[tasks == 4] = np.array([1, 0, 2])[labels[tasks == 4]]
-    >>> id_agreement(X, tasks, ClusterMoments.of(X, tasks, labels, 5, 3), common=False)[2].sum(axis=1).tolist()
-    [0, 0, 0, 0, 2]
     """
     counts, means = moments.counts, moments.means
     m, C = counts.shape

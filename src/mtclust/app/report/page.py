@@ -16,20 +16,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from mtclust.app import words
 from mtclust.app.clustering import Clustering
 from mtclust.app.findings import Trait, wilson
 from mtclust.app.tables.columns import leading_axes
 from mtclust.app.tables.values import column_strings
-from mtclust.app.words import (
-    agreement_in_words,
-    cluster_in_words,
-    columns_in_words,
-    compared_in_words,
-    natural_order,
-    percent,
-    two,
-    value_in_words,
-)
 from mtclust.estimators.stability import Stability
 from mtclust.estimators.summary import Facts, cautions, choices, likeness_of_tasks, shares_were_given
 from mtclust.util.messages import distinct_names, spelled_out
@@ -96,12 +87,12 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         row_names = [f"row {name}" for name in index]
     names = [spelled_out(str(name)) for name in model.tasks_]
     sizes = np.asarray(model.cluster_sizes_)
-    order = natural_order(names)
+    order = words.natural_order(names)
     largest = np.argsort(-sizes.sum(axis=1), kind="stable")[:TASKS_SHOWN].tolist()
     shown = sorted(largest, key=order.index)
     drawn, places = positions(rows.X, rows.task_numbers, shown)
     careful = cautions(model, found.warned, found.names, facts)
-    verdict = [columns_in_words(found.without) if facts.standing != "none" else ""]
+    verdict = [words.columns_in_words(found.without) if facts.standing != "none" else ""]
     if careful:
         verdict.append(f"{len(careful)} thing{'s' * (len(careful) > 1)} to know before you trust them: see below.")
     return {
@@ -119,10 +110,10 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "headline": found.headline,
         "verdict": " ".join(filter(None, verdict)),
         "in_words": [
-            {"cluster": c, "share": percent(size / facts.n_rows), "words": cluster_in_words(found, c)}
+            {"cluster": c, "share": words.percent(size / facts.n_rows), "words": words.cluster_in_words(found, c)}
             for c, size in enumerate(sizes.sum(axis=0))
         ],
-        "compared": compared_in_words(found, _COMPARED),
+        "compared": words.compared_in_words(found, _COMPARED),
         "figures": _key_figures(facts),
         "cautions": careful,
         "notes": list(found.notes),
@@ -153,11 +144,11 @@ def _key_figures(facts: Facts) -> list[dict[str, str]]:
     found = []
     if facts.n_clusters > 1:
         label = "separation: 1 if clusters do not touch, 0 as in data without clusters"
-        found.append({"value": two(facts.separation), "label": label})
+        found.append({"value": words.two(facts.separation), "label": label})
     if facts.stability is not None:
         some = f"{100 * facts.stability.share:.0f} % of the rows"
         label = f"stability: 1 if other samples of {some} give the same clusters, 0 if they agree by chance only"
-        found.append({"value": two(facts.stability.overall), "label": label})
+        found.append({"value": words.two(facts.stability.overall), "label": label})
     return found
 
 
@@ -181,10 +172,10 @@ def _profiles(found: Clustering, row_names: Sequence[str], shown: list[int]) -> 
             {
                 "cluster": c,
                 "rows": int(sizes[:, c].sum()),
-                "separation": two(model.cluster_scores_[c]) if found.n_clusters > 1 else "",
-                "stability": "" if stability is None else two(stability.clusters[c]),
+                "separation": words.two(model.cluster_scores_[c]) if found.n_clusters > 1 else "",
+                "stability": "" if stability is None else words.two(stability.clusters[c]),
                 "typical": [str(row_names[row]) for row in typical[c]],
-                "differs": [f"{names[t]} (agreement {agreement_in_words(findings, t, c)})" for t in differing],
+                "differs": [f"{names[t]} (agreement {words.agreement_in_words(findings, t, c)})" for t in differing],
                 "traits": [_trait(trait, names, shown) for trait in traits],
             }
         )
@@ -199,14 +190,14 @@ def _trait(trait: Trait, names: list[str], shown: list[int]) -> dict[str, Any]:
         "scope": trait.scope,
         "effect": trait.effect,
         "effect_text": f"{trait.effect:+.1f}".replace("-", "−"),
-        "inside": "" if direction else value_in_words(feature, trait.inside),
-        "outside": "" if direction else value_in_words(feature, trait.outside),
+        "inside": "" if direction else words.value_in_words(feature, trait.inside),
+        "outside": "" if direction else words.value_in_words(feature, trait.outside),
         "task": trait.task,
         "dots": [
             {
                 "task": t,
                 "at": float(np.clip(trait.effects[t], -EFFECT_RANGE, EFFECT_RANGE)),
-                "text": f"{names[t]}: {two(trait.effects[t], '+')}",
+                "text": f"{names[t]}: {words.two(trait.effects[t], '+')}",
             }
             for t in shown
             if not np.isnan(trait.effects[t])
@@ -217,7 +208,8 @@ def _trait(trait: Trait, names: list[str], shown: list[int]) -> dict[str, Any]:
 def _size_row(task: int | None, sizes: Any) -> dict[str, Any]:
     total = int(sizes.sum())
     parts = [
-        {"cluster": c, "rows": int(n), "share": n / total, "percent": percent(n / total)} for c, n in enumerate(sizes)
+        {"cluster": c, "rows": int(n), "share": n / total, "percent": words.percent(n / total)}
+        for c, n in enumerate(sizes)
     ]
     return {"task": task, "rows": total, "parts": parts}
 
@@ -239,12 +231,14 @@ def share_intervals(model: Any, order: list[int]) -> dict[str, Any] | None:
     for task in order:
         cells = []
         for cluster, (low, high) in enumerate(zip(lows[task], highs[task])):
-            first, last = percent(low), percent(high)
+            first, last = words.percent(low), words.percent(high)
             between = last if first == last else f"{first.removesuffix(' %')}–{last}"
             places = {"low": low / widest, "at": shares[task, cluster] / widest, "high": high / widest}
-            cells.append({"cluster": cluster, "share": percent(shares[task, cluster]), "between": between} | places)
+            cells.append(
+                {"cluster": cluster, "share": words.percent(shares[task, cluster]), "between": between} | places
+            )
         rows.append({"task": task, "cells": cells})
-    return {"rows": rows, "widest": percent(widest)}
+    return {"rows": rows, "widest": words.percent(widest)}
 
 
 # -- tasks -------------------------------------------------------------------------------------------------------------
@@ -265,8 +259,8 @@ def task_relationship(model: Any, shown: list[int], facts: Facts | None = None) 
         "cells": [
             [
                 {
-                    "row": i, "value": float(matrix[i, k]), "text": two(matrix[i, k]),
-                    "interval": "" if ranges is None or i == k else " to ".join(map(two, ranges[i, k])),
+                    "row": i, "value": float(matrix[i, k]), "text": words.two(matrix[i, k]),
+                    "interval": "" if ranges is None or i == k else " to ".join(map(words.two, ranges[i, k])),
                 }
                 for k in shown
             ]
@@ -283,7 +277,7 @@ def _shared_features(found: Clustering) -> list[dict[str, Any]]:
         return []
     shares = np.diag(covariance) / np.trace(covariance)
     best = [f for f in np.argsort(-shares, kind="stable")[:10] if shares[f] > 0]
-    return [{"name": features[f].name, "share": float(shares[f]), "percent": percent(shares[f])} for f in best]
+    return [{"name": features[f].name, "share": float(shares[f]), "percent": words.percent(shares[f])} for f in best]
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -342,7 +336,7 @@ def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
             "task": int(rows.task_numbers[row]),
             "cluster": int(model.labels_[row]),
             "next": int(rows.following[row]),
-            "margin": two(rows.margins[row]),
+            "margin": words.two(rows.margins[row]),
             "values": [cell if len(cell) <= _CELL else cell[: _CELL - 1] + "…" for cell in (cells[n][k] for n in used)],
         }
         for k, row in enumerate(chosen)

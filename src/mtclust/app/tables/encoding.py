@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtclust.app.tables import screening
 from mtclust.app.tables.columns import (
     CategoryColumn,
     Column,
@@ -25,14 +26,6 @@ from mtclust.app.tables.columns import (
     TopicColumn,
     column_from_dict,
     column_to_dict,
-)
-from mtclust.app.tables.screening import (
-    NEARLY,
-    UNASSOCIATED,
-    far_values_doubts,
-    identifier,
-    spelled_alike,
-    unrelated,
 )
 from mtclust.app.tables.table import Table
 from mtclust.app.tables.values import MISSING, Cells, NumberForm, counted
@@ -109,7 +102,7 @@ class TableEncoder:
         numbers = {name: learner.numbers[name] for name in learner.columns if name in learner.numbers}
         encoder = cls(
             list(learner.columns.values()), options.impute, list(options.missing), table.task_column, learner.notes(),
-            far_values_doubts(numbers), learner.identifiers,
+            screening.far_values_doubts(numbers), learner.identifiers,
         )  # fmt: skip
         encoder.notes += encoder._filled_in(table)
         return encoder
@@ -240,9 +233,9 @@ class _Learner:
             self.columns[name] = TextColumn.learn(cells) if alone else TopicColumn.learn_topics(cells, self._tasks)
             del self.left_out[name]
         cells_of = {name: self._cells(name, text=isinstance(c, TextColumn)) for name, c in self.columns.items()}
-        for name in unrelated(list(self.columns.values()), cells_of, self._tasks):
+        for name in screening.unrelated(list(self.columns.values()), cells_of, self._tasks):
             del self.columns[name]
-            self.left_out[name] = UNASSOCIATED
+            self.left_out[name] = screening.UNASSOCIATED
 
     def notes(self) -> list[str]:
         """Columns left out, cells that were read in an unusual way, texts, levels that may be one."""
@@ -251,7 +244,7 @@ class _Learner:
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name)
         ignored = "; ".join(f"{listing(names, 12)} ({reason})" for reason, names in reasons.items())
-        levels = {column.name: spelled_alike(column.levels) for column in columns if isinstance(column, CategoryColumn)}
+        levels = {c.name: screening.spelled_alike(c.levels) for c in columns if isinstance(c, CategoryColumn)}
         alike = listing([f"{name} ({groups})" for name, groups in levels.items() if groups], 3)
         said: dict[str, Any] = {
             f"Columns ignored: {ignored}.": ignored,
@@ -282,7 +275,7 @@ class _Learner:
         category = cells.name in options.categories
         numbers = None if category else cells.numbers(options.decimal)
         if not self._asked_for and not category:
-            reason = identifier(cells, None if numbers is None else numbers[0], np.asarray(self._tasks.codes))
+            reason = screening.identifier(cells, None if numbers is None else numbers[0], np.asarray(self._tasks.codes))
             if reason is not None:
                 return self._identified(cells, reason)
         if numbers is not None:
@@ -305,7 +298,7 @@ class _Learner:
         texts = [value.split() for value in cells.strings[~cells.missing]]
         words = sum(map(len, texts)) / n_known
         hint = f"give {option('keys')} if it is a name, {option('categories')} if it is a category"
-        if words < _TEXT_WORDS and cells.distinct > NEARLY * n_known and not self._asked_for:
+        if words < _TEXT_WORDS and cells.distinct > screening.NEARLY * n_known and not self._asked_for:
             return self._identified(cells, "a name or code, different in nearly every row")
         if words >= _TEXT_WORDS:
             hint = f"give {option('text_column', cells.name)} if it is free text"

@@ -197,15 +197,7 @@ def refuse_absent(names: Sequence[str], asked: str, columns: Sequence[str]) -> N
 
 
 def sniff_separator(beginning: str) -> str:
-    r"""The separator that cuts the first lines into the same number of fields, the more the better.
-
-    Examples
-    --------
-    >>> sniff_separator("name;price\nPear;1,20\nPlum;3,10\n")
-    ';'
-    >>> sniff_separator('a,b\n"x;y",1\n')
-    ','
-    """
+    """The separator that cuts the first lines into the same number of fields, the more the better."""
     lines = beginning.splitlines()
     if len(beginning) >= _SNIFFED and len(lines) > 1:
         lines = lines[:-1]  # the last one may be cut
