@@ -338,7 +338,7 @@ def _in_common_frame(
     """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has by itself."""
     sample, choice = prepared.sample, prepared.settings.choice
     pooled, point = few.problem, few.point
-    apart = None if choice is None or choice.apart is None else choice.apart.labels
+    apart = None if choice is None else choice.apart
     similarity = np.eye(index.n_tasks)  # one model for all says nothing of how tasks differ
     if not sample.complete:
         pooled, apart = prepared.problem, None
@@ -372,7 +372,7 @@ def _problem(params: Params, given: Input, settings: Settings, form: str) -> Any
         weighed = eigen_features(matrix, params.n_components) if COUPLINGS[method].of_features else None
         problem: Any = Problem(
             matrix, index.offsets, bounds, lambda1, settings.weight, method, weighed, criterion,
-            origin=seen.origin(index.order),
+            origin=seen,
         )  # fmt: skip
     else:
         curved = settings.kernel.kind in KERNELS and settings.kernel.kind != "linear"
