@@ -160,15 +160,13 @@ def taken(
 
 
 def sample_rows(
-    X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None, *,
-    most_tasks: int = _TASKS, least: int = LEAST_ROWS,
+    X: Any, index: TaskIndex, most: int, most_tasks: int = _TASKS, least: int = LEAST_ROWS
 ) -> Sample:  # fmt: skip
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
-    These are the rows of every task that come first in the order of content; ``tasks`` are those to take rows of.
+    These are the rows of every task that come first in the order of content.
     """
-    if tasks is None:
-        tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
+    tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
     each = max(least, most // min(len(tasks), most_tasks))
     if len(tasks) > most_tasks:
         largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
