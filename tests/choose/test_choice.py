@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mtclust import DMTRC, DSTC
 from mtclust.choose import candidates, choice
-from mtclust.choose.choice import Question, choose_labels, constant_lambdas, labellings
+from mtclust.choose.choice import Question, choose_labels, constant_lambdas, is_apart, labellings
 from mtclust.choose.judge import Judge
 from mtclust.choose.record import Tried
 from mtclust.choose.views import KernelSpec, View, candidate_kernels, in_many_directions
@@ -111,8 +111,8 @@ def test_different_numbers_of_clusters_are_kept_task_by_task():
 
 
 def test_a_candidate_says_whether_its_tasks_were_clustered_apart():
-    assert Tried("own:ward", 0.0, 0.0).is_apart
-    assert not Tried("task:E", 0.0, 0.0).is_apart
+    assert is_apart(Tried("own:ward", 0.0, 0.0))
+    assert not is_apart(Tried("task:E", 0.0, 0.0))
 
 
 def test_lambdas_are_constants():

@@ -174,6 +174,11 @@ class Choice:
     apart: Labels | None = None  # the best of tasks that are clustered alone
 
 
+def is_apart(candidate: Tried) -> bool:
+    """Whether every task was clustered alone."""
+    return candidate.name.startswith("own:")
+
+
 def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: float = 1.0) -> tuple[Array, float]:
     """λ₁ by task and λ₂ where they are not given: constants, never a draw.
 
@@ -210,17 +215,17 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     found, judge = labellings(asked, options)
     tried = _judged(asked, judge, found)
     labels = {name: own[np.argsort(rows)] for name, own in found.items()}
-    apart = next((labels[own.name] for own in tried if own.is_apart), None)
+    apart = next((labels[own.name] for own in tried if is_apart(own)), None)
     reason, best = _reason(tried), tried[0]
     open_to_both = question.coupling_open and np.ptp(question.clusters) == 0
-    if best.is_apart and open_to_both:
-        together = next((own for own in tried if not own.is_apart), best)
+    if is_apart(best) and open_to_both:
+        together = next((own for own in tried if not is_apart(own)), best)
         if together is not best and best.score - together.score <= CLEAR_LEAD:
             reason, best = _reason(tried, together), together
             tried = [best, *(own for own in tried if own is not best)]
     frame, offsets = _frame(question, best, labels[best.name])
     own = question.in_frame(frame, offsets)
-    if best.is_apart and open_to_both:
+    if is_apart(best) and open_to_both:
         own = replace(own, method="independent")
     spec, alone = _best_kernel(own, labels[best.name])
     outcome = modelled(own, spec, labels[best.name], options, alone)
@@ -314,7 +319,7 @@ def modelled(
 def _frame(question: Question, best: Tried, labels: Labels) -> tuple[Frame, Array | None]:
     """The frame of the shortest description with these labels, and the offsets of the tasks in it."""
     allowed = question.frames
-    if question.n_tasks == 1 or best.is_apart or np.ptp(question.clusters) > 0:
+    if question.n_tasks == 1 or is_apart(best) or np.ptp(question.clusters) > 0:
         allowed = ("task",)
     X, tasks, C = question.X, question.tasks, question.n_clusters
     found: dict[Frame, float] = {}

@@ -144,16 +144,6 @@ class Tried(Record):
     score: float
     separation: float
 
-    @property
-    def frame(self) -> str:
-        """The frame that the labels were found in: "own" where every task was clustered alone."""
-        return self.name.partition(":")[0]
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether every task was clustered alone."""
-        return self.frame == "own"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(Record):

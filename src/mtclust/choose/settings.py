@@ -290,7 +290,8 @@ def selection_of(params: Params, settings: Settings, sample: Sample, names: NDAr
     choice, lambda1 = settings.choice, settings.lambda1.tolist()
     labels_frame: Any = None
     if choice is not None:
-        labels_frame = "task" if choice.tried[0].is_apart or len(names) == 1 else choice.tried[0].frame
+        labels_frame = choice.tried[0].name.split(":")[0] if len(names) > 1 else "task"
+        labels_frame = "task" if labels_frame == "own" else labels_frame
     frame_open = choice is not None and (len(choice.question.frames) > 1 or settings.frame != "task")
     return Selection(
         kernel=settings.spec.name,
