@@ -232,26 +232,14 @@ def _order(seed: int, n: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class LeaveOneOutTerm:
-    """−E of one task as a function of its labels z: ‖e_c‖² = zᵀAz + 2zᵀF + const.
+    """−E of one task as a function of its labels z: ‖e_c‖² = zᵀAz + 2zᵀF + const."""
 
-    Attributes
-    ----------
-    residual_map : ndarray of shape (n, n)
-        diag(R)⁻¹R: labels to leave-one-out residuals.
-    A : ndarray of shape (n, n)
-        ``residual_map.T @ residual_map``.
-    n_clusters : int
-    from_others : ndarray of shape (n, C) or None
-        What the labels of the other tasks add to the residuals; None where they add nothing.
-    linear_term : ndarray of shape (n, C) or None
-        L of :class:`QuadraticTerm`.
-    """
-
-    residual_map: Array
-    A: Array
+    residual_map: Array  # diag(R)⁻¹R: labels to leave-one-out residuals (n × n)
+    A: Array  # ``residual_map.T @ residual_map`` (n × n)
     n_clusters: int
+    # what the labels of the other tasks add to the residuals; None where they add nothing (n × C)
     from_others: Array | None = None
-    linear_term: Array | None = None
+    linear_term: Array | None = None  # L of :class:`QuadraticTerm` (n × C)
 
     @classmethod
     def of(cls, M: Array, n_clusters: int) -> LeaveOneOutTerm:

@@ -170,18 +170,10 @@ def agreement(labels: Labels, known: Labels, n_clusters: int) -> float:
 
 @dataclass(frozen=True)
 class Links:
-    """Pairs of rows, by their positions.
+    """Pairs of rows, by their positions."""
 
-    Attributes
-    ----------
-    together : ndarray of shape (k, 2)
-        Pairs that share a cluster.
-    apart : ndarray of shape (l, 2)
-        Pairs that do not.
-    """
-
-    together: Labels
-    apart: Labels
+    together: Labels  # pairs that share a cluster (k × 2)
+    apart: Labels  # pairs that do not (l × 2)
 
     def at(self, positions: Labels) -> Links:
         """The pairs of rows that are now at other positions, −1 where a row is gone; pairs without it are kept."""
@@ -316,18 +308,10 @@ def linked_clusters(
 
 @dataclass(frozen=True)
 class Hints:
-    """Known clusters and pairs of some rows.
+    """Known clusters and pairs of some rows."""
 
-    Attributes
-    ----------
-    known : ndarray of shape (N,), optional
-        Clusters of rows that are known, −1 elsewhere.
-    links : Links, optional
-        Pairs of rows that share a cluster, or do not.
-    """
-
-    known: Labels | None = None
-    links: Links | None = None
+    known: Labels | None = None  # clusters of rows that are known, −1 elsewhere (N,)
+    links: Links | None = None  # pairs of rows that share a cluster, or do not
 
     def of_rows(self, rows: Labels, n_rows: int) -> Hints:
         """The hints of some of ``n_rows`` rows, in this order; a row that comes several times is the last of them."""

@@ -40,31 +40,15 @@ SMALLEST_SHARE_LEFT = 1e-6
 
 @dataclass(frozen=True)
 class DecisionModel:
-    """Scores rows of known tasks.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    rows : array, CSR matrix or None
-        The training rows sorted by task; None for kernels that do not need them (linear, precomputed).
-    coefficients : ndarray
-        ``(m, C, d)`` for the linear kernel without rows, otherwise ``(m, N, C)``.
-    intercept : ndarray of shape (m, C)
-    present : ndarray of bool of shape (m, C)
-        Which clusters a task has; the others have the score −∞ there.
-    centres : ndarray of shape (m, d), optional
-        Taken off the rows of every task before the kernel sees them.
-    temperature : float
-        Of the probabilities (:func:`probabilities`).
-    """
+    """Scores rows of known tasks."""
 
     kernel: Kernel
-    rows: Any
-    coefficients: Array
-    intercept: Array
-    present: NDArray[np.bool_]
-    centres: Array | None = None
-    temperature: float = 1.0
+    rows: Any  # the training rows sorted by task; None for kernels that do not need them (linear, precomputed)
+    coefficients: Array  # ``(m, C, d)`` for the linear kernel without rows, otherwise ``(m, N, C)``
+    intercept: Array  # (m × C)
+    present: NDArray[np.bool_]  # which clusters a task has; the others have the score −∞ there (m × C)
+    centres: Array | None = None  # taken off the rows of every task before the kernel sees them (m × d)
+    temperature: float = 1.0  # of the probabilities (:func:`probabilities`)
 
     def scores(self, X: Any, task_numbers: NDArray[np.int64]) -> Array:
         """F of every row for its own task, shape (n, C)."""
@@ -110,25 +94,14 @@ class DecisionModel:
 
 @dataclass(frozen=True)
 class KernelOrigin:
-    """Where a kernel matrix comes from, for models of new rows.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    rows : array or CSR matrix
-        Sorted by task.
-    centred : CentredKernel
-    order : ndarray of shape (N,)
-        Rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input.
-    centres : ndarray of shape (m, d), optional
-        What was taken off the rows of every task before the kernel saw them.
-    """
+    """Where a kernel matrix comes from, for models of new rows."""
 
     kernel: Kernel
-    rows: Any
+    rows: Any  # sorted by task
     centred: CentredKernel
+    # rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input (N,)
     order: NDArray[np.int64]
-    centres: Array | None = None
+    centres: Array | None = None  # what was taken off the rows of every task before the kernel saw them (m × d)
 
 
 def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.bool_]) -> DecisionModel:

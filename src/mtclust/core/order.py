@@ -50,30 +50,16 @@ Over = Callable[[Callable[[Any, Integers], Any], Merge], Any]
 
 @dataclass(frozen=True)
 class Content:
-    """What all rows together say of the columns: enough to find the hash of a row wherever it lies.
+    """What all rows together say of the columns: enough to find the hash of a row wherever it lies."""
 
-    Attributes
-    ----------
-    mean, scale : ndarray of shape (d,)
-    weights : ndarray of shape (d, 3)
-    directed : ndarray of shape (d, 4)
-        w·o, and the first w.
-    level, spread : ndarray of shape (4,)
-        Mean and deviation of the keys.
-    tasks : ndarray of shape (m,)
-        The tasks in the order of the means of their keys; smaller tasks first where these are equal.
-    columns : ndarray of shape (d,)
-        The columns in the order of their weights.
-    """
-
-    mean: Array
-    scale: Array
-    weights: Array
-    directed: Array
-    level: Array
-    spread: Array
-    tasks: Integers
-    columns: Integers
+    mean: Array  # (d,)
+    scale: Array  # (d,)
+    weights: Array  # (d × 3)
+    directed: Array  # w·o, and the first w (d × 4)
+    level: Array  # mean of the keys (4,)
+    spread: Array  # and their deviation (4,)
+    tasks: Integers  # the tasks in the order of the means of their keys; smaller tasks first where these are equal (m,)
+    columns: Integers  # the columns in the order of their weights (d,)
 
     @classmethod
     def of(cls, over: Over, n_tasks: int, begun: Content | None = None) -> Content:
@@ -128,19 +114,12 @@ class Content:
 
 @dataclass(frozen=True)
 class ContentOrder:
-    """Hashes of rows, coarse and fine, and an order of tasks and columns.
+    """Hashes of rows, coarse and fine, and an order of tasks and columns."""
 
-    Attributes
-    ----------
-    hashes, finer : ndarray of shape (n,)
-    tasks : ndarray of shape (m,)
-    columns : ndarray of shape (d,)
-    """
-
-    hashes: Hashes
-    finer: Hashes
-    tasks: Integers
-    columns: Integers
+    hashes: Hashes  # (n,)
+    finer: Hashes  # (n,)
+    tasks: Integers  # (m,)
+    columns: Integers  # (d,)
 
     def of_rows(self, ranks: Integers) -> Integers:
         """Rows by the rank of their task, then by their hash.

@@ -52,36 +52,17 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class TaskIndex:
-    """Rows grouped by task.
+    """Rows grouped by task."""
 
-    Attributes
-    ----------
-    names : ndarray of shape (m,)
-        The distinct task ids, sorted.
-    task_numbers : ndarray of shape (n,)
-        Position in ``names`` of each row's task, in the order of the input.
-    order : ndarray of shape (n,)
-        Stable permutation that sorts the rows by task.
-    offsets : ndarray of shape (m + 1,)
-        Task i holds the sorted rows ``offsets[i]:offsets[i + 1]``.
-    is_sorted : bool
-        Whether the rows came sorted by task, so that ``order`` changes nothing.
-    by_rows : ndarray of shape (m,), optional
-        The tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`).
-    columns : ndarray of shape (d,), optional
-        An order of the columns that follows from their content.
-    content : ContentOrder or Content, optional
-        Where rows are so many, or so far, that they do not come in the order of their content.
-    """
-
-    names: NDArray[Any]
-    task_numbers: NDArray[Any]
-    order: NDArray[Any]
-    offsets: NDArray[np.int64]
-    is_sorted: bool = False
+    names: NDArray[Any]  # the distinct task ids, sorted (m,)
+    task_numbers: NDArray[Any]  # position in ``names`` of each row's task, in the order of the input (n,)
+    order: NDArray[Any]  # stable permutation that sorts the rows by task (n,)
+    offsets: NDArray[np.int64]  # task i holds the sorted rows ``offsets[i]:offsets[i + 1]`` (m + 1,)
+    is_sorted: bool = False  # whether the rows came sorted by task, so that ``order`` changes nothing
+    # the tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`) (m,)
     by_rows: NDArray[np.int64] | None = None
-    columns: NDArray[np.int64] | None = None
-    content: Any = None
+    columns: NDArray[np.int64] | None = None  # an order of the columns that follows from their content (d,)
+    content: Any = None  # where rows are so many, or so far, that they do not come in the order of their content
 
     @property
     def n_tasks(self) -> int:

@@ -21,10 +21,9 @@ from mtclust.core.criterion import PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
 from mtclust.core.matching import allowed_permutations, best_relabelling
 from mtclust.core.model import DecisionModel, left_out
-from mtclust.rows.boundary import prices_agree
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
-from mtclust.rows.passes import TaskLabels
+from mtclust.rows.passes import TaskLabels, prices_agree
 from mtclust.rows.source import LocalRows, TableRows
 from mtclust.search.problem import Coupled, Effort, Method, Point
 from mtclust.search.recipe import ROUGH
@@ -67,31 +66,16 @@ class RowsFit:
 
 @dataclass(frozen=True)
 class AllRows(Coupled):
-    """Rows with their moments, size bounds and coupling.
+    """Rows with their moments, size bounds and coupling."""
 
-    Attributes
-    ----------
-    data : Data
-        A source of rows, their moments, and the sizes clusters may have.
-    method : {"relationship", "features", "independent"}
-    lambda1 : ndarray of shape (m,)
-    lambda2 : float
-    features : FeatureMap, optional
-        How rows become features, for models of new rows.
-    criterion : PaperObjective or SizeNeutral
-    held : ndarray of shape (N,), optional
-        True for rows whose labels stay: their clusters are known.
-    gone : tuple of ndarrays of shapes (k, r, C) and (k, C), optional
-        Class vectors and cluster sizes of the first k tasks, where their rows are not at hand any more.
-    """
-
-    data: Data
+    data: Data  # a source of rows, their moments, and the sizes clusters may have
     method: Method
-    lambda1: Array
+    lambda1: Array  # (m,)
     lambda2: float
-    features: FeatureMap | None = None
+    features: FeatureMap | None = None  # how rows become features, for models of new rows
     criterion: PaperObjective = field(default_factory=PaperObjective)
-    held: NDArray[np.bool_] | None = None
+    held: NDArray[np.bool_] | None = None  # True for rows whose labels stay: their clusters are known (N,)
+    # class vectors (k × r × C) and cluster sizes (k × C) of the first k tasks, where their rows are gone
     gone: tuple[Array, Labels] | None = None
 
     @property
@@ -126,11 +110,12 @@ class AllRows(Coupled):
         for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:])):
             if i < known:
                 task = TaskLabels.none(0, C, self.data.moments.n_features)
-                task.recount(cast(Any, self.gone)[1][i])
+                task.counts = cast(Any, self.gone)[1][i]
             else:
                 own = labels[a:b].astype(np.int32)
                 held = None if self.held is None or not self.held[a:b].any() else self.held[a:b]
-                task = TaskLabels(own, np.zeros(C), self.data.source.class_sums(i, own, C), held)
+                sums, counts = self.data.source.class_sums(i, own, C), np.bincount(own, minlength=C)
+                task = TaskLabels(own, np.zeros(C), sums, counts, held)
             tasks.append(task)
         return self._point(tasks, Z)
 

@@ -42,43 +42,21 @@ _SEARCHED = 600
 
 @dataclass(frozen=True)
 class KernelKept:
-    """Of a fit with kernel matrices: its rows and labels, sorted by task.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    rows : array or CSR matrix of shape (N, d), or None
-        None for a precomputed kernel.
-    offsets : ndarray of shape (m + 1,)
-    scale : float
-        Mean diagonal that the centred kernel was divided by.
-    centred : bool
-        Whether features were centred within tasks.
-    labels : ndarray of shape (N,)
-    bounds : SizeBounds
-    method : {"relationship", "features", "independent"}
-    lambda1 : ndarray of shape (m,)
-    lambda2 : float
-    rank : int or None
-        Of the features that D weighs.
-    centred_rows : bool
-        Whether the rows of every task have its mean taken off.
-    criterion : {"J", "E"}
-    """
+    """Of a fit with kernel matrices: its rows and labels, sorted by task."""
 
     kernel: Kernel
-    rows: Any
-    offsets: NDArray[np.int64]
-    scale: float
-    centred: bool
-    labels: NDArray[np.int64]
+    rows: Any  # None for a precomputed kernel (N × d)
+    offsets: NDArray[np.int64]  # (m + 1,)
+    scale: float  # mean diagonal that the centred kernel was divided by
+    centred: bool  # whether features were centred within tasks
+    labels: NDArray[np.int64]  # (N,)
     bounds: SizeBounds
     method: Method
-    lambda1: Array
+    lambda1: Array  # (m,)
     lambda2: float
-    rank: int | None = None
-    centred_rows: bool = False
-    criterion: str = "J"
+    rank: int | None = None  # of the features that D weighs
+    centred_rows: bool = False  # whether the rows of every task have its mean taken off
+    criterion: str = "J"  # a key of CRITERIA
 
     def beginning(
         self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
@@ -131,34 +109,18 @@ def joined_bounds(known: SizeBounds, new: SizeBounds) -> SizeBounds:
 
 @dataclass(frozen=True)
 class FeatureKept:
-    """Of a fit with explicit features: no rows, only moments and class vectors of the tasks.
-
-    Attributes
-    ----------
-    features : FeatureMap
-    moments : Moments
-    b : ndarray of shape (m, r, C)
-        2Φ_iᵀY_i/n_i.
-    counts : ndarray of shape (m, C)
-        Cluster sizes.
-    bounds : SizeBounds
-    method : {"relationship", "features", "independent"}
-    lambda1 : ndarray of shape (m,)
-    lambda2 : float
-    centred : bool
-    criterion : {"J", "E"}
-    """
+    """Of a fit with explicit features: no rows, only moments and class vectors of the tasks."""
 
     features: FeatureMap
     moments: Moments
-    b: Array
-    counts: NDArray[np.int64]
+    b: Array  # 2Φ_iᵀY_i/n_i (m × r × C)
+    counts: NDArray[np.int64]  # cluster sizes (m × C)
     bounds: SizeBounds
     method: Method
-    lambda1: Array
+    lambda1: Array  # (m,)
     lambda2: float
     centred: bool
-    criterion: str = "J"
+    criterion: str = "J"  # a key of CRITERIA
 
     def beginning(
         self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
@@ -195,24 +157,12 @@ class FeatureKept:
 
 @dataclass(frozen=True)
 class CommonKept:
-    """What a fit in a common frame keeps for later tasks: the one model.
+    """What a fit in a common frame keeps for later tasks: the one model."""
 
-    Attributes
-    ----------
-    model : DecisionModel
-        With one task.
-    bounds : SizeBounds
-        Of the fitted tasks.
-    moves : ndarray of shape (m, d), optional
-        What is taken off the rows of the fitted tasks, where they are aligned.
-    means : ndarray of shape (C, d), optional
-        Of the clusters then, to which a new task is moved.
-    """
-
-    model: DecisionModel
-    bounds: SizeBounds
-    moves: Array | None = None
-    means: Array | None = None
+    model: DecisionModel  # with one task
+    bounds: SizeBounds  # of the fitted tasks
+    moves: Array | None = None  # what is taken off the rows of the fitted tasks, where they are aligned (m × d)
+    means: Array | None = None  # of the clusters then, to which a new task is moved (C × d)
 
     @classmethod
     def of(cls, model: DecisionModel, bounds: SizeBounds, moves: Array | None, rows: Array | None) -> CommonKept:
