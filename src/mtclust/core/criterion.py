@@ -58,8 +58,6 @@ _RANDOM_STARTS, _K_MEANS_FEATURES = 6, 50
 EXCHANGE_TOLERANCE = 1e-9
 #: weight of evenness: 1 is the paper's, 0 weighs every cluster alike
 GAMMA = 0.25
-#: sweeps over the rows of a task at most
-_SWEEPS = 50
 #: diag(R) is kept from 0: a row that fits any label of its own has no leave-one-out residual
 SMALLEST_RESIDUAL = 1e-9
 
@@ -278,7 +276,7 @@ class LeaveOneOutTerm:
 
         F, constant = self._linear_part
         weight, unit = size_weights(len(labels))
-        value, moved = compiled.move(self.A, F, constant, labels, weight, unit, lower, upper, order, _SWEEPS)
+        value, moved = compiled.move(self.A, F, constant, labels, weight, unit, lower, upper, order)
         return -float(value), int(moved)
 
     def cost_of_names(self, labels: Labels) -> Array:

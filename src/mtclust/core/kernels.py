@@ -26,9 +26,8 @@ KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
 
 #: eigenvalues below this share of the largest count as zero
 _RANK_TOLERANCE = 1e-10
-#: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks; nor is one
-#: below this share of the second divided by, so near the smallest numbers there are
-CONSTANT, SMALLEST_LEVEL = 1e-14, 1e-280
+#: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
+_CONSTANT = 1e-14
 #: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
 FAR = 10.0
 #: up to so many rows LAPACK finds leading eigenvectors exactly; its time grows with their cube
@@ -200,6 +199,11 @@ def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
+def is_rounding(scale: float, raw_level: float) -> bool:
+    """Whether a mean diagonal is 0 but for rounding, or so near the smallest numbers there are that digits are lost."""
+    return not scale > max(_CONSTANT * raw_level, np.finfo(float).tiny / _CONSTANT)
+
+
 @dataclass(frozen=True)
 class CentredKernel:
     """The centred and scaled kernel matrix of the training rows, sorted by task."""
@@ -250,7 +254,7 @@ def centre_kernel(
             f"kernel has a negative mean diagonal after centring ({scale:.4g}); a callable or precomputed kernel "
             "must be positive semidefinite."
         )
-    if not scale > CONSTANT * max(raw_level, SMALLEST_LEVEL):
+    if is_rounding(scale, raw_level):
         return CentredKernel(np.zeros_like(matrix), offsets, task_means, 0.0, centre)
     matrix /= scale
     return CentredKernel(matrix, offsets, task_means, scale, centre)

@@ -40,12 +40,8 @@ _MANY_TASKS = 50
 _SWEEPS, _SWEEPS_OF_MANY = 3, 5
 #: squared lengths of class means below this share of the longest are rounding
 _ZERO_SQUARE = 1e-12
-#: rounds of matching and shifting when a task is matched to one with more clusters; most end after two or three
-_SHIFTS = 10
 #: task means shorter than this share of the class means are rounding: the features are centred within tasks
 _CENTRED = 1e-6
-#: rows counted at once, so that counting takes no memory to speak of
-_COUNTED_AT_ONCE = 2**16
 #: tasks more alike than this belong to one group
 GROUP_SIMILARITY = 0.5
 
@@ -192,15 +188,15 @@ def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[NDArray[np.int64
     starts = (b[None] - a[:, None]).reshape(-1, a.shape[1]) if shifted else np.zeros((1, a.shape[1]))
     best, matched, shift = np.inf, np.arange(len(a)), np.zeros(a.shape[1])
     for t in starts:
-        before = None
-        for _ in range(_SHIFTS):
+        before = np.inf
+        while True:
             _, columns = linear_sum_assignment(cdist(a + t, b, "sqeuclidean"))
-            if before is not None and np.array_equal(columns, before):
-                break
-            before = columns
             if shifted:
                 t = (b[columns] - a).mean(axis=0)
-        value = float(np.sum((a + t - b[columns]) ** 2))
+            value = float(np.sum((a + t - b[columns]) ** 2))
+            if not value < before:
+                break
+            before = value
         if value < best:
             best, matched, shift = value, columns.astype(np.int64), t
     return matched, shift
@@ -322,11 +318,7 @@ def ids_by_size(counts: NDArray[np.int64], first: NDArray[np.int64] | None = Non
 
 def pair_counts(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
     """How many rows have which two labels."""
-    pairs = np.zeros(n_clusters**2, dtype=np.int64)
-    for begin in range(0, len(labels), _COUNTED_AT_ONCE):
-        part = slice(begin, begin + _COUNTED_AT_ONCE)
-        pairs += np.bincount(labels[part] * n_clusters + model[part], minlength=n_clusters**2)
-    return pairs.reshape(n_clusters, n_clusters)
+    return np.bincount(labels * n_clusters + model, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
 
 
 def groups_of_tasks(similarity: Array) -> list[NDArray[np.int64]]:

@@ -26,14 +26,16 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
+from mtclust.core.criterion import indicators
 from mtclust.core.kernels import CentredKernel, Kernel, near_zero
+from mtclust.core.labels import SizeBounds
 
 Array = NDArray[np.float64]
 
 #: rows scored at once, so that a kernel between many new and many old rows is never held whole
 _BLOCK = 4096
-#: the temperature is sought within these powers of e times the spread of the scores
-_LOWEST, _HIGHEST = -8.0, 8.0
+#: the temperature is sought between the spread of the scores over and times this power of e
+_FARTHEST = 8.0
 #: rows that fit any label of their own tell nothing when they are left out: their scores count as 0
 SMALLEST_SHARE_LEFT = 1e-6
 
@@ -90,6 +92,57 @@ class DecisionModel:
         if self.rows is None:  # the linear kernel
             return replace(self, intercept=self.intercept - np.einsum("icd,id->ic", self.coefficients, moves))
         return replace(self, centres=moves if self.centres is None else self.centres + moves)
+
+
+@dataclass(frozen=True)
+class CommonKept:
+    """What a fit in a common frame keeps for later tasks: the one model."""
+
+    model: DecisionModel  # with one task
+    bounds: SizeBounds  # of the fitted tasks
+    moves: Array | None = None  # what is taken off the rows of the fitted tasks, where they are aligned (m × d)
+    means: Array | None = None  # of the clusters then, to which a new task is moved (C × d)
+
+    @classmethod
+    def of(cls, model: DecisionModel, bounds: SizeBounds, moves: Array | None, rows: Array | None) -> CommonKept:
+        """With the means of the clusters of some rows, after they were moved."""
+        if rows is None:
+            return cls(model, bounds, moves)
+        z = indicators(model.clusters(rows), bounds.n_clusters)
+        return cls(model, bounds, moves, z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
+
+    def in_frame(self, rows: Any, task_numbers: NDArray[np.int64]) -> Any:
+        """Rows of the fitted tasks where the model compares them: moved, if tasks are aligned."""
+        if self.moves is None:
+            return rows
+        return (rows.toarray() if sp.issparse(rows) else rows) - self.moves[task_numbers]
+
+    def model_of_new_task(self, rows: Any) -> DecisionModel:
+        """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are.
+
+        The task is moved to where its rows lie closest to the means of the clusters that the model then puts them in:
+        from where it is, or from where its mean is that of the others, in turns.
+        """
+        if self.means is None:
+            return self.model
+        rows = rows.toarray() if sp.issparse(rows) else rows
+        centre = self.means.mean(axis=0)
+        ends = [self._moved_to_means(rows, begun) for begun in (np.zeros_like(centre), rows.mean(axis=0) - centre)]
+        # of two that are as good the nearer: the rows of one cluster would fit any
+        near = [distance * len(rows) + float(np.mean(move**2)) for distance, move in ends]
+        return self.model.moved(ends[int(np.argmin(near))][1][None, :])
+
+    def _moved_to_means(self, rows: Array, move: Array) -> tuple[float, Array]:
+        """Mean squared distance of rows to the means of their clusters, and the move that it ends with."""
+        assert self.means is not None
+        labels = None
+        for _ in range(20):  # labels may go round in circles
+            now = self.model.clusters(rows - move)
+            if labels is not None and np.array_equal(labels, now):
+                break
+            labels = now
+            move = (rows - self.means[labels]).mean(axis=0)
+        return float(np.mean((rows - move - self.means[self.model.clusters(rows - move)]) ** 2)), move
 
 
 @dataclass(frozen=True)
@@ -183,7 +236,7 @@ def best_temperature(scores: Array, labels: NDArray[np.int64]) -> float:
         logarithms = log_softmax(scores / (spread * np.exp(power)), axis=1)
         return -float(np.sum(target * np.where(finite, logarithms, 0.0)))
 
-    return spread * float(np.exp(minimize_scalar(unlikely, bounds=(_LOWEST, _HIGHEST), method="bounded").x))
+    return spread * float(np.exp(minimize_scalar(unlikely, bounds=(-_FARTHEST, _FARTHEST), method="bounded").x))
 
 
 def left_out(targets: Array, fitted: Array, leverage: Array, mean: Array | None, n_rows: int) -> Array:

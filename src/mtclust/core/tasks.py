@@ -25,13 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from mtclust.core.labels import offsets_of, rows_of_tasks
 from mtclust.core.matching import best_relabelling, ids_by_size, pair_counts
 from mtclust.core.order import Over, content_order, first_by_content, over_blocks
+from mtclust.util.messages import listing
 
-#: the name of the only task when no task ids are given
-ONLY_TASK = 0
-#: from this many rows on the positions of rows are kept in 32 bits (up to 2³¹ rows)
-_MANY_ROWS = 100_000
-#: how many unknown names an error message lists
-_LISTED = 5
 #: more tasks than this with fewer rows than this each, on average, are taken for ids of rows
 _FEW_TASKS, _LEAST_ROWS = 20, 2
 
@@ -190,7 +185,7 @@ def task_ids(tasks: Any, n_samples: int, argument: str = "tasks") -> NDArray[Any
     ``argument`` is what an error calls them.
     """
     if tasks is None:
-        return np.full(n_samples, ONLY_TASK)
+        return np.zeros(n_samples, dtype=np.int64)  # all rows are of one task, called 0
     # not of a list, of which numpy would make an array to answer
     if isinstance(tasks, str | bytes) or (not isinstance(tasks, list | tuple) and np.ndim(tasks) == 0):
         one: Any = np.ma.atleast_1d(tasks) if tasks is np.ma.masked else [tasks]
@@ -230,7 +225,7 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     is_sorted = bool(np.all(task_numbers[1:] >= task_numbers[:-1]))
     sizes = np.bincount(task_numbers, weights=lengths, minlength=len(names))
     offsets = offsets_of(sizes)
-    integer = np.int32 if _MANY_ROWS <= n < 2**31 else np.int64  # half the memory, where that counts
+    integer = np.int32 if n < 2**31 else np.int64  # half the memory
     by_row = np.repeat(task_numbers.astype(integer), lengths)
     if is_sorted:
         return TaskIndex(names, by_row, np.arange(n, dtype=integer), offsets, True)
@@ -301,9 +296,7 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
 
 
 def _listing(names: NDArray[Any]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_LISTED].tolist())
-    more = len(names) - _LISTED
-    return f"{shown} and {more} more" if more > 0 else shown
+    return listing([repr(name) for name in names.tolist()])
 
 
 def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[Any, NDArray[Any]]:

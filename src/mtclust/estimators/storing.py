@@ -15,9 +15,9 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.labels import counts_by_task, free_bounds
 from mtclust.core.matching import groups_of_tasks
+from mtclust.core.model import CommonKept
 from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.problems import Prepared
-from mtclust.search.new_task import CommonKept
 from mtclust.search.problem import Point, SearchOptions
 from mtclust.search.recipe import Outcome
 from mtclust.util.messages import warn_user

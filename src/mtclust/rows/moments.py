@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.kernels import CONSTANT, FAR, SMALLEST_LEVEL, require_finite
+from mtclust.core.kernels import FAR, is_rounding, require_finite
 from mtclust.core.labels import SizeBounds
 
 if TYPE_CHECKING:
@@ -156,6 +156,6 @@ def combine(sizes: NDArray[np.int64], sums: Array, grams: Array, centre: bool, s
         grams = grams - np.einsum("ir,is->irs", mean, mean) * sizes[:, None, None]
     if scale is None:
         scale = float(np.einsum("irr->", grams)) / sizes.sum()
-    if not scale > CONSTANT * max(raw_level, SMALLEST_LEVEL):
+    if is_rounding(scale, raw_level):
         return Moments(sizes, mean, total, np.zeros_like(grams), 0.0)
     return Moments(sizes, mean, total / np.sqrt(scale), grams / scale, scale)

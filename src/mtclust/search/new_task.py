@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.criterion import CRITERIA, indicators
+from mtclust.core.criterion import CRITERIA
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, near_zero
 from mtclust.core.labels import SizeBounds
-from mtclust.core.model import DecisionModel, KernelOrigin
+from mtclust.core.model import KernelOrigin
 from mtclust.core.tasks import even_positions
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
@@ -153,57 +153,6 @@ class FeatureKept:
             replace(self.features, centres=last_centre(mean, m)), criterion, gone=(self.b, self.counts),
         )  # fmt: skip
         return problem, starts, np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class CommonKept:
-    """What a fit in a common frame keeps for later tasks: the one model."""
-
-    model: DecisionModel  # with one task
-    bounds: SizeBounds  # of the fitted tasks
-    moves: Array | None = None  # what is taken off the rows of the fitted tasks, where they are aligned (m × d)
-    means: Array | None = None  # of the clusters then, to which a new task is moved (C × d)
-
-    @classmethod
-    def of(cls, model: DecisionModel, bounds: SizeBounds, moves: Array | None, rows: Array | None) -> CommonKept:
-        """With the means of the clusters of some rows, after they were moved."""
-        if rows is None:
-            return cls(model, bounds, moves)
-        z = indicators(model.clusters(rows), bounds.n_clusters)
-        return cls(model, bounds, moves, z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
-
-    def model_of_new_task(self, rows: Any) -> DecisionModel:
-        """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are.
-
-        The task is moved to where its rows lie closest to the means of the clusters that the model then puts them in:
-        from where it is, or from where its mean is that of the others, in turns.
-        """
-        if self.means is None:
-            return self.model
-        rows = rows.toarray() if sp.issparse(rows) else rows
-        centre = self.means.mean(axis=0)
-        ends = [self._moved_to_means(rows, begun) for begun in (np.zeros_like(centre), rows.mean(axis=0) - centre)]
-        # of two that are as good the nearer: the rows of one cluster would fit any
-        near = [distance * len(rows) + float(np.mean(move**2)) for distance, move in ends]
-        return self.model.moved(ends[int(np.argmin(near))][1][None, :])
-
-    def _moved_to_means(self, rows: Array, move: Array) -> tuple[float, Array]:
-        """Mean squared distance of rows to the means of their clusters, and the move that it ends with."""
-        assert self.means is not None
-        labels = None
-        for _ in range(20):  # labels may go round in circles
-            now = self.model.clusters(rows - move)
-            if labels is not None and np.array_equal(labels, now):
-                break
-            labels = now
-            move = (rows - self.means[labels]).mean(axis=0)
-        return float(np.mean((rows - move - self.means[self.model.clusters(rows - move)]) ** 2)), move
-
-
-def rows_in_frame(kept: Any, rows: Any, task_numbers: NDArray[np.int64]) -> Any:
-    """Rows of the fitted tasks where their model compares them: moved, if tasks are aligned."""
-    moves = getattr(kept, "moves", None)
-    return rows if moves is None else (rows.toarray() if sp.issparse(rows) else rows) - moves[task_numbers]
 
 
 def far_smaller(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -26,6 +26,7 @@ from mtclust.core.kernels import EigenFeatures, near_zero
 from mtclust.core.labels import SizeBounds, counts_by_task
 from mtclust.core.matching import class_mean_products, match_means
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
+from mtclust.search.descent import ROUNDING, ExactLabels, descend
 from mtclust.util.messages import counted
 
 Array = NDArray[np.float64]
@@ -39,8 +40,6 @@ Method = str
 SINGLE_TASK_STARTS = 40
 #: digits of a kernel that tell tasks apart
 _DIGITS = 6
-#: a relative change of the value below this is rounding
-ROUNDING = 1e-12
 #: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
 LARGEST_FEATURE_COVARIANCE = 2000
 
@@ -134,8 +133,6 @@ class Coupled(ABC):
 
     def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
         """Improve labels and coupling in place; the value never rises."""
-        from mtclust.search.descent import descend
-
         return descend(self, point, rng, effort)
 
     @abstractmethod
@@ -203,8 +200,6 @@ class Problem(Coupled):
 
     def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> Any:
         """Labels are improved by single exchanges and moves."""
-        from mtclust.search.descent import ExactLabels
-
         return ExactLabels(self, point, rng, effort)
 
     @cached_property
