@@ -303,9 +303,8 @@ class PaperObjective:
     #: whether labels change within sizes that count, by exchanges and passes that lower the value for certain
     exchanges = True
 
-    def codes(self, labels: Labels, n_clusters: int) -> Array:
-        """The targets (n × C) that models are fitted to."""
-        return label_codes(labels, n_clusters)
+    #: the targets (n × C) that models are fitted to, of labels and C
+    codes = staticmethod(label_codes)
 
     def value(self, at: Conditioned, codes: Array) -> float:
         """Of all tasks; lower is better."""
@@ -363,12 +362,10 @@ class SizeNeutral(PaperObjective):
 
     name, lowered = "E", "−E"
     exchanges = False
+    codes = staticmethod(indicators)
 
     def __init__(self) -> None:
         self._terms: WeakKeyDictionary[Conditioned, dict[int, LeaveOneOutTerm]] = WeakKeyDictionary()
-
-    def codes(self, labels: Labels, n_clusters: int) -> Array:
-        return indicators(labels, n_clusters)
 
     def value(self, at: Conditioned, codes: Array) -> float:
         begin, n = at.coupling.offsets[:-1], np.diff(at.coupling.offsets)[:, None]

@@ -242,12 +242,6 @@ def parse_sizes(
         if isinstance(sizes, Mapping):
             sizes = [_with_bounds(row) for row in one_per_task("sizes", sizes, names)]
         bounds = _table(sizes, (len(rows), most))
-    for name, wanted, found in zip(names.tolist(), own.tolist(), bounds.present.sum(axis=1).tolist()):
-        if found > wanted:
-            raise ValueError(
-                f"sizes gives task {name!r} {found} clusters that may have rows, but n_clusters gives it {wanted}; "
-                f"set the sizes of {found - wanted} of them to 0."
-            )
     for name, n, lower, upper in zip(names.tolist(), rows, bounds.lower, bounds.upper):
         if np.any(lower > upper):
             raise ValueError(f"sizes of task {name!r} have a lower bound above the upper: {lower} > {upper}.")
@@ -255,6 +249,12 @@ def parse_sizes(
             raise ValueError(
                 f"sizes cannot be met in task {name!r}: it has {n} rows, the sizes add up to at least {lower.sum()} "
                 f"and at most {upper.sum()}."
+            )
+    for name, wanted, found in zip(names.tolist(), own.tolist(), bounds.present.sum(axis=1).tolist()):
+        if found > wanted:
+            raise ValueError(
+                f"sizes gives task {name!r} {found} clusters that may have rows, but n_clusters gives it {wanted}; "
+                f"set the sizes of {found - wanted} of them to 0."
             )
     return bounds
 
@@ -267,16 +267,14 @@ _ALLOWED = (
 
 def same_for_all_clusters(sizes: Any) -> bool:
     """Whether ``sizes`` is one rule for every cluster: a word, a number or a pair of fractions, not a table."""
-    return isinstance(sizes, str) or not hasattr(sizes, "__len__") or _is_pair(sizes)
-
-
-def _is_pair(sizes: Any) -> bool:
-    return isinstance(sizes, tuple) and len(sizes) == 2 and not any(hasattr(value, "__len__") for value in sizes)
+    if isinstance(sizes, tuple) and len(sizes) == 2:
+        return not any(hasattr(value, "__len__") for value in sizes)
+    return isinstance(sizes, str) or not hasattr(sizes, "__len__")
 
 
 def _size_range(sizes: Any, n_rows: int, n_clusters: int) -> tuple[int, int]:
     """Lowest and highest size of every cluster of a task by one rule."""
-    if _is_pair(sizes):
+    if isinstance(sizes, tuple):
         low, high = (float(value) for value in sizes)
         if not 0 <= low <= high <= 1:
             raise ValueError(f"sizes={sizes!r}: a pair of fractions needs 0 <= low <= high <= 1.")

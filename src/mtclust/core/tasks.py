@@ -217,11 +217,15 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     (['a', 'b'], [1, 2])
     """
     ids = task_ids(tasks, n_samples)
+    n, begins = len(ids), np.arange(len(ids))
+    if n and ids.dtype.kind != "O":  # of every run of rows with the same id one is looked at
+        begins = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
+    lengths = np.diff(np.append(begins, n))
     try:
-        names, task_numbers, lengths = _unique_by_runs(ids)
+        names, task_numbers = np.unique(ids[begins], return_inverse=True)
     except (TypeError, ValueError) as error:  # the latter from periods of different lengths
         raise _mixed("tasks", ids) from error
-    n = len(ids)
+    task_numbers = task_numbers.reshape(-1)
     is_sorted = bool(np.all(task_numbers[1:] >= task_numbers[:-1]))
     sizes = np.bincount(task_numbers, weights=lengths, minlength=len(names))
     offsets = offsets_of(sizes)
@@ -237,16 +241,6 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
 def _mixed(argument: str, ids: NDArray[Any]) -> TypeError:
     kinds = sorted({type(value).__name__ for value in ids})
     return TypeError(f"{argument} mixes ids of types {', '.join(kinds)}; use one type for all.")
-
-
-def _unique_by_runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct ids, sorted; for every run of rows with the same id its position among these, and the run's length."""
-    if len(ids) == 0 or ids.dtype.kind == "O":
-        names, task_numbers = np.unique(ids, return_inverse=True)
-        return names, task_numbers.reshape(-1).astype(np.int64), np.ones(len(ids), dtype=np.int64)
-    begins = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
-    names, task_numbers = np.unique(ids[begins], return_inverse=True)
-    return names, task_numbers.reshape(-1).astype(np.int64), np.diff(np.append(begins, len(ids)))
 
 
 def refuse_rows_as_tasks(index: TaskIndex) -> None:

@@ -13,6 +13,7 @@ too small to lower the objective, and the search would take the standstill for i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort
     a round must gain not to be the last (``least``). ``once_more`` tries what is left to try before the end.
     """
     learn, accelerator = effort.learn and problem.coupling.learns, Accelerator()
-    labels: Any = problem.label_step(point, rng, effort)
+    labels: Any = problem.label_step(problem, point, rng, effort)
     point.converged = False
     point.record(effort.stage, "start")
     for _ in range(effort.max_iter):
@@ -96,12 +97,12 @@ def coupling_steps(
     return most
 
 
+@dataclass
 class Accelerator:
     """Proposes the next Z from the last ones and their closed-form targets."""
 
-    def __init__(self) -> None:
-        self._points: list[Array] = []
-        self._targets: list[Array] = []
+    _points: list[Array] = field(default_factory=list)
+    _targets: list[Array] = field(default_factory=list)
 
     def reset(self) -> None:
         """Forget the past: the labels, and with them the map, have changed."""
@@ -269,7 +270,7 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
         # −M_ii⁻¹L_i, without the checks of scipy.linalg, which take longer than LAPACK for a small task
         _, leave_task_out, _ = lapack.dposv(fit.at.block(task), -term.linear_term)
         add(assign(-leave_task_out, lower, upper))
-        for other in _senders(fit.Z, task):
+        for other in _senders(point.Z, task):
             scores = problem.kernel[rows, problem.rows(other)] @ alpha[problem.rows(other)]
             add(assign(-scores, lower, upper))
     for labels in problem.proposed[task] if problem.proposed is not None else ():

@@ -48,7 +48,7 @@ LARGEST_FEATURE_COVARIANCE = 2000
 class Point:
     """Where a search stands."""
 
-    fit: Any  # what the problem keeps of it; has ``labels`` (of all rows, sorted by task) and the coupling matrix ``Z``
+    fit: Any  # has ``labels`` of all rows, sorted by task, and ``at``, what is factorised for the coupling matrix ``Z``
     value: float  # of the criterion; lower is better
     history: list[dict[str, Any]] = field(default_factory=list)  # stage, step and objective
     converged: bool = False  # whether the last descent ended because a round gained less than ``tol``
@@ -60,7 +60,7 @@ class Point:
 
     @property
     def Z(self) -> Array:
-        return self.fit.Z
+        return self.fit.at.Z
 
     def record(self, stage: str, step: str) -> None:
         self.history.append({"stage": stage, "step": step, "objective": self.value})
@@ -104,6 +104,8 @@ class Coupled(ABC):
     lambda1: Array
     lambda2: float
     coupling: Any
+    label_step: Any  # the class whose objects improve labels (:class:`mtclust.search.descent.ExactLabels`)
+    descend = descend  # improves labels and coupling in place
 
     @property
     def n_tasks(self) -> int:
@@ -130,10 +132,6 @@ class Coupled(ABC):
     def in_input_coordinates(self, D: Array) -> Array:
         """D as it is given to users: of the columns of X, where the features are not they."""
         return D
-
-    def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-        """Improve labels and coupling in place; the value never rises."""
-        return descend(self, point, rng, effort)
 
     @abstractmethod
     def class_means(self, point: Point) -> Array:
@@ -176,10 +174,6 @@ class Fit:
     at: Conditioned
     bounds: SizeBounds
 
-    @property
-    def Z(self) -> Array:
-        return self.at.Z
-
 
 @dataclass(frozen=True)
 class Problem(Coupled):
@@ -198,9 +192,7 @@ class Problem(Coupled):
     held: NDArray[np.bool_] | None = None  # True for rows whose labels stay: their clusters are known (N,)
     _last: list[Conditioned] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> Any:
-        """Labels are improved by single exchanges and moves."""
-        return ExactLabels(self, point, rng, effort)
+    label_step = ExactLabels
 
     @cached_property
     def coupling(self) -> Any:
