@@ -130,7 +130,7 @@ class AllRows(Coupled):
             else:
                 own = labels[a:b].astype(np.int32)
                 held = None if self.held is None or not self.held[a:b].any() else self.held[a:b]
-                task = TaskLabels(own, np.zeros(C), self.data.source.class_sums(i, own, C), held)
+                task = TaskLabels(own, np.zeros(C), cast(LocalRows, self.data.source).class_sums(i, own, C), held)
             tasks.append(task)
         return self._point(tasks, Z)
 
