@@ -20,7 +20,7 @@ from sklearn.mixture import GaussianMixture
 from _tables_read import Table
 from _tables_sets import SETS
 from mtclust import DMTRC, DSTC
-from mtclust.estimators.outliers import OUTLIER_CUT
+from mtclust.estimators.confidence import OUTLIER_CUT
 from mtclust.metrics import macro_nmi
 
 Array = NDArray[np.float64]
