@@ -268,7 +268,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         Returns
         -------
         Summary
-            ``print`` it; in a notebook it is a table.
+            A text; ``print`` it, or let a notebook show it.
 
         Examples
         --------
