@@ -38,7 +38,7 @@ from mtclust.core.labels import (
     rows_of_tasks,
     tasks_of_rows,
 )
-from mtclust.core.matching import groups_of_tasks, match_labels
+from mtclust.core.matching import match_labels
 from mtclust.core.order import information, on_a_grid
 from mtclust.search.problem import Method, Point, Problem, SearchOptions
 from mtclust.search.recipe import ROUGH, Outcome, first_relationship, released, solve
@@ -383,7 +383,7 @@ def modelled(
     point = problem.descend(point, _rng(), options.effort("models of the labels", tasks=()))
     alone = problem.alone() if alone is None else alone
     single = alone.point(labels, alone.uncoupled()) if learns else point
-    return Outcome(problem, point, single, problem, point, single, similarity, groups_of_tasks(similarity))
+    return Outcome(problem, point, single, problem, point, single, similarity)
 
 
 def _frame(question: Question, best: Candidate) -> tuple[Frame, Array | None]:

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from mtclust.choose.frames import Frame
 from mtclust.core.kernels import (
     KERNELS,
-    SMALLEST_LEVEL,
     CentredKernel,
     Kernel,
     centre_kernel,
+    is_rounding,
     rbf_from_distances,
     require_finite,
     squared_distances,
@@ -214,7 +214,7 @@ class View:
         squared = squared_distances(self._ordered(self.centred_rows[0]))
         unit = mean_distance_within(squared, self.offsets)
         # distances whose squares have no digits left count as none
-        return squared, unit if unit**2 > SMALLEST_LEVEL else 1.0
+        return squared, 1.0 if is_rounding(unit**2, 0.0) else unit
 
 
 def mean_distance_within(squared: Array, offsets: NDArray[np.int64]) -> float:

@@ -46,6 +46,7 @@ from mtclust.core.labels import (
     same_for_all_clusters,
 )
 from mtclust.core.matching import groups_of_tasks
+from mtclust.core.model import CommonKept
 from mtclust.core.order import added
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
@@ -53,7 +54,6 @@ from mtclust.rows.features import FeatureMap, feature_map, rank_of, source_of
 from mtclust.rows.moments import Data
 from mtclust.search.all_rows import AllRows
 from mtclust.search.hints import keep_known, keep_links
-from mtclust.search.new_task import CommonKept
 from mtclust.search.problem import Fit, Point, Problem, SearchOptions
 from mtclust.search.recipe import ROUGH, Outcome, first_relationship, solve
 from mtclust.util.messages import warn_user
@@ -270,10 +270,8 @@ class Fitting:
                 alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
         similarity = np.eye(index.n_tasks)
         similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
-        return replace(
-            few, problem=problem, point=point, single=alone, few=few.problem, few_point=few.point,
-            similarity=similarity, groups=groups_of_tasks(similarity),
-        )  # fmt: skip
+        whole = {"problem": problem, "point": point, "single": alone, "similarity": similarity}
+        return replace(few, **whole, few=few.problem, few_point=few.point)
 
     def _in_common_frame(self, few: Outcome, rng: np.random.Generator) -> Outcome:
         """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has."""
@@ -288,8 +286,7 @@ class Fitting:
             carried = pooled.carried_labels([positions[first]], labels_of(few.point)[first], pooled.uncoupled())
             point = self._followed(pooled, carried, rng)
         single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
-        groups = groups_of_tasks(similarity)
-        return Outcome(pooled, point, single, few.problem, few.point, few.point, similarity, groups)
+        return Outcome(pooled, point, single, few.problem, few.point, few.point, similarity)
 
     def _followed(self, problem: Any, begun: Point, rng: np.random.Generator) -> Point:
         """All rows as the models of all rows have them, once: going on would leave what was chosen."""
@@ -358,7 +355,7 @@ class Fitting:
         estimator.objective_, estimator.intercept_ = point.value, model.intercept
         if model.kernel.kind == "linear" and model.rows is None:
             estimator.coef_ = model.coefficients
-        estimator.task_groups_ = [index.names[group].tolist() for group in outcome.groups]
+        estimator.task_groups_ = [index.names[group].tolist() for group in groups_of_tasks(outcome.similarity)]
         estimator.history_, estimator.n_iter_, estimator.converged_ = point.history, point.n_iter, point.converged
         held: dict[str, Any] = {"form": self.form, "coupling": self.decision, "n_clusters": n_clusters}
         if self.form != "dual":
