@@ -147,7 +147,7 @@ class Fitting:
             weighed = eigen_features(matrix, params.n_components) if COUPLINGS[method].of_features else None
             problem: Any = Problem(
                 matrix, index.offsets, bounds, lambda1, settings.weight, method, weighed, criterion,
-                origin=seen.origin(index.order),
+                origin=seen,
             )  # fmt: skip
         else:
             curved = settings.kernel.kind in KERNELS and settings.kernel.kind != "linear"
@@ -276,7 +276,7 @@ class Fitting:
     def _in_common_frame(self, few: Outcome, rng: np.random.Generator) -> Outcome:
         """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has."""
         choice, pooled, point = self.settings.choice, few.problem, few.point
-        apart = None if choice is None or choice.apart is None else choice.apart.labels
+        apart = None if choice is None else choice.apart
         similarity = np.eye(self.index.n_tasks)  # one model for all says nothing of how tasks differ
         if not self.sample.complete:
             pooled, apart = self.problem, None
