@@ -1,8 +1,8 @@
 """The choice of labels where sizes are open, and of the kernel where they are given.
 
 1. cheap candidates: labels of standard methods in every frame (:mod:`mtclust.choose.candidates`)
-2. dear ones: the best of these descended under E, and the paper's J with balanced sizes, which are then released;
-   labels stand undescended as well, for a descent can leave a right answer
+2. dear ones: the best of these descended under E, every task alone, and the paper's J with balanced sizes, which are
+   then released; labels stand undescended as well, for a descent can leave a right answer
 3. one score (:mod:`mtclust.choose.judge`) picks the labels
 4. the frame is that of the shortest description of the rows with these labels (:mod:`mtclust.choose.frames`), the
    kernel the one that predicts them best for rows that are left out
@@ -50,8 +50,8 @@ Labels = NDArray[np.int64]
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
-#: the kernels of descents where it is open: both for E, the first for J
-NARROW, LINEAR = KernelSpec("rbf", 0.5), KernelSpec("linear")
+#: the kernel of descents where it is open
+NARROW = KernelSpec("rbf", 0.5)
 #: leading directions that D weighs in a candidate: its steps cost their cube
 DIRECTIONS_OF_D = 100
 #: coordinates of rows that are only known through a kernel, or are a wide sparse table
@@ -238,69 +238,43 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
 def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, Labels], Judge]:
     """All candidates by name: cheap ones, and what descents make of the best; and their judge."""
     X, tasks, several = question.X, question.tasks, question.n_tasks > 1
-    wanted, methods = _looked_at(question)
+    coupled = COUPLINGS[question.method].learns
+    wanted = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
+    if np.ptp(question.clusters) > 0 or (several and not coupled):
+        wanted = {"own"}
     with phase("choosing: standard methods"):
         found = candidates.propose(X, tasks, question.clusters, wanted)
     moved = None  # the rows after every task was moved back by the offset that EM has found
     if "aligned:em" in found:
         moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], question.n_clusters)[tasks]
     judge = Judge(X, tasks, question.n_clusters, moved)
-    if not methods:
+    if several and not wanted & {"task", "own"}:  # tasks have no frames of their own
         return found, judge
     score = judge.scores(np.stack(list(found.values())))
     ranked = [list(found)[k] for k in np.argsort(-score.round(6), kind="stable")]
-    own = [name for name in ranked if not several or name.split(":")[0] in ("task", "own")]
-    frame = "task" if COUPLINGS[question.method].learns or not several else "own"
+    start = next(found[name] for name in ranked if not several or name.split(":")[0] in ("task", "own"))
     with phase("choosing: descents"):
-        return found | _descents(question, frame, methods, found[own[0]], options), judge
+        ends = _descents(question, start, options)
+    return found | candidates.named("task" if coupled or not several else "own", ends), judge
 
 
-def _looked_at(question: Question) -> tuple[set[str], dict[str, KernelSpec]]:
-    """Frames of cheap candidates, and descents with their kernels: none where tasks have no frames of their own."""
-    frames = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
-    if np.ptp(question.clusters) > 0 or (not COUPLINGS[question.method].learns and question.n_tasks > 1):
-        frames = {"own"}
-    if question.n_tasks > 1 and not frames & {"task", "own"}:
-        return frames, {}
-    spec = NARROW if NARROW in question.kernels else question.kernels[0]
-    methods = {"E": spec, "E, linear": LINEAR, "J": spec}
-    if LINEAR not in question.kernels or spec == LINEAR:
-        del methods["E, linear"]
-    if question.many_directions:
-        del methods["E"]  # which fits too well there, whatever the labels are
-    return frames, methods
-
-
-def _descents(
-    question: Question, frame: str, methods: dict[str, KernelSpec], start: Labels, options: SearchOptions
-) -> dict[str, Labels]:  # fmt: skip
-    """What E makes of labels in tasks' own frames, and what J finds there."""
+def _descents(question: Question, start: Labels, options: SearchOptions) -> dict[str, Labels]:
+    """What E makes of labels in every task alone, and what J finds, in tasks' own frames."""
     weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
-    rough = replace(options, n_init=1, single_task_n_init=4, n_seeds=1, tol=ROUGH * options.tol, polish=False)
+    rough = replace(options, n_init=1, single_task_n_init=4, max_iter=2, tol=ROUGH * options.tol, polish=False)
+    spec = NARROW if NARROW in question.kernels else question.kernels[0]
     ends: dict[str, Labels] = {}
-    for method, spec in methods.items():
-        if method.startswith("E"):
-            ends[f"{frame}:{method}"] = _descended(weighed, spec, start, rough)
-    spec, lambdas = methods["J"], weighed.lambdas
+    if not question.many_directions:  # where E fits too well, whatever the labels are
+        problem = replace(weighed, method="independent").problem(spec, "E", start)
+        begun = problem.point(start, problem.uncoupled())
+        ends["E"] = labels_of(problem.descend(begun, _rng(), rough.effort("from candidates")))
+    lambdas = weighed.lambdas
     if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
         lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
     outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
-    ends[f"{frame}:J"] = labels_of(outcome.point)
-    ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()))
+    ends["J"] = labels_of(outcome.point)
+    ends["J released"] = labels_of(released(outcome, rough, _rng()))
     return ends
-
-
-def _descended(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions) -> Labels:
-    """Where labels end under E, with the coupling that they lead to."""
-    problem = question.problem(spec, "E", labels)
-    return labels_of(problem.descend(_point(problem, labels)[0], _rng(), options.effort("from candidates")))
-
-
-def _point(problem: Problem, labels: Labels) -> tuple[Point, Array]:
-    """Labels under the coupling that their class means suggest, and the similarity V of the tasks by these."""
-    similarity = match_labels(problem.kernel, problem.offsets, labels, problem.bounds)[1]
-    Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
-    return problem.point(labels, Z), similarity
 
 
 def modelled(
@@ -309,8 +283,10 @@ def modelled(
     """Models of labels that stay as they are, with the coupling learned; ``alone`` is the problem of tasks alone."""
     learns = COUPLINGS[question.method].learns
     problem = question.problem(spec, "E", labels) if learns or alone is None else alone
-    point, similarity = _point(problem, labels)
-    point = problem.descend(point, _rng(), options.effort("models of the labels", tasks=()))
+    similarity = match_labels(problem.kernel, problem.offsets, labels, problem.bounds)[1]
+    Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
+    effort = options.effort("models of the labels", tasks=())
+    point = problem.descend(problem.point(labels, Z), _rng(), effort)
     alone = problem.alone() if alone is None else alone
     single = alone.point(labels, alone.uncoupled()) if learns else point
     return Outcome(problem, point, single, problem, point, single, similarity)
