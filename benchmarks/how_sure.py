@@ -39,7 +39,7 @@ from _tables import Rows, made_by, markdown_table
 from _tables_read import Table, data_home
 from _tables_sets import DECIDED_ON, HELD_OUT, SETS
 from mtclust import DMTRC, DSTC
-from mtclust.estimators.confidence import OUTLIER_CUT
+from mtclust.estimators.outliers import OUTLIER_CUT
 from mtclust.metrics import macro_nmi
 
 Array = NDArray[np.float64]

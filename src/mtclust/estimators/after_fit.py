@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust.core.model import probabilities
 from mtclust.core.validation import read_known_rows
 from mtclust.distributed import is_dask
-from mtclust.estimators.confidence import outliers_of, separation, separation_by
+from mtclust.estimators.confidence import separation, separation_by
+from mtclust.estimators.outliers import outliers_of
 
 if TYPE_CHECKING:
     from mtclust.estimators.new_task import NewTask

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from mtclust.core.hints import Hints, Links
 from mtclust.core.model import probabilities
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
-from mtclust.estimators.confidence import outliers_of, sorted_rows
+from mtclust.estimators.confidence import sorted_rows
+from mtclust.estimators.outliers import outliers_of
 
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
