@@ -111,6 +111,13 @@ def test_a_mean_of_zeros_is_zero():
     assert value_in_words(feature, -0.4875 / 0.4998) == "0"
 
 
+def test_the_table_of_clusters_has_the_stability_once_it_was_asked_for(frame):
+    found = mtclust.cluster(frame.drop(columns="truth"), "shop", 3, **QUICK)
+    assert "stability" not in found.clusters
+    stable = found.stability(n_refits=2)
+    assert found.clusters["stability"].tolist() == stable.clusters.tolist()
+
+
 def test_names_travel_everywhere(frame, found, tmp_path):
     named = found.rename({0: "wide ones", 2: "small ones"})
     assert set(named.labels) == {"wide ones", "1", "small ones"}
@@ -187,16 +194,6 @@ def test_an_estimator_is_loaded_as_such(found, tmp_path):
     (tmp_path / "no.mtclust").write_text("no")
     with pytest.raises(ModelFileError, match="not a model"):
         mtclust.load(tmp_path / "no.mtclust")
-
-
-def test_a_clustering_of_another_version_is_refused(found, tmp_path):
-    found.model.save(tmp_path / "model.mtclust", extra={"clustering": {"format": 99}})
-    with pytest.raises(TableError, match="saved in format 99; this version of mtclust reads 1"):
-        mtclust.load(tmp_path / "model.mtclust")
-    kept = {"format": 1, "names": {}, "notes": [], "tables": {}}
-    found.model.save(tmp_path / "model.mtclust", extra={"clustering": kept, "table": found.encoder.to_dict()})
-    with pytest.raises(TableError, match="clusters were not saved with this model"):
-        _ = mtclust.load(tmp_path / "model.mtclust").clusters
 
 
 def test_polars_frames_give_polars_tables(frame, found):

@@ -22,17 +22,17 @@ from mtclust.core.order import added
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
-from mtclust.rows.boundary import (
-    HeldBoundary,
+from mtclust.rows.moments import Data, Moments, combine, far_from_zero
+from mtclust.rows.passes import (
+    Boundary,
+    TaskLabels,
     TooFew,
-    assign_near_boundary,
     first_gap_rank,
+    first_prices,
     gap_of_rank,
     gap_step,
     sizes_fit,
 )
-from mtclust.rows.moments import Data, Moments, combine, far_from_zero
-from mtclust.rows.passes import TaskLabels, first_prices
 from mtclust.util.messages import phase
 from mtclust.util.system import require
 
@@ -48,22 +48,16 @@ class ChunkedRows:
     layout: Layout
     raw: list[Any]
     reading: chunk.Reading
-    width: int
+    n_features: int
     parts: list[Any] = field(default_factory=list)  # features where these are held, else raw
     part_reading: chunk.Reading | None = None
-    offsets: NDArray[np.int64] = field(init=False)
     n_passes: int = 0
 
     def __post_init__(self) -> None:
-        self.offsets = self.layout.offsets
-        self.parts = self.parts or self.raw
+        self.offsets, self.parts = self.layout.offsets, self.parts or self.raw
         self._read_as(self.reading)
         if self.part_reading is not None:
             self._part_reading = self.engine.constant(self.part_reading)
-
-    @property
-    def n_features(self) -> int:
-        return self.width
 
     @property
     def shift(self) -> NDArray[Any] | None:
@@ -83,7 +77,7 @@ class ChunkedRows:
         everywhere = np.concatenate([a + part for a, part in zip(self.offsets, positions)])
         rows = picked(self.engine, self.layout, self.raw, self._reading, everywhere)
         ends = np.cumsum([len(part) for part in positions])
-        none = np.empty((0, self.width))
+        none = np.empty((0, self.n_features))
         return [
             chunk.features_at(part, task, self.reading) if len(part) else none
             for task, part in enumerate(np.split(rows, ends[:-1]))
@@ -106,20 +100,12 @@ class ChunkedRows:
         self.reading = reading
         self._reading = self._part_reading = self.engine.keep([self.engine.constant(reading)])[0]
 
-    def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
-        from mtclust.core import compiled
-
-        rows = self.take(task, np.arange(len(labels)))
-        sums = np.zeros((n_clusters, self.width))
-        compiled.move_sums(rows, np.full(len(labels), -1, dtype=np.int32), labels, sums)
-        return sums
-
     # -- the batch step ------------------------------------------------------------------------------------------
 
     def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
         none = np.zeros(data.bounds.n_clusters)
         warm = [first_prices(self, data, i, W[i], none.copy()) for i in range(data.n_tasks)]
-        tasks: list[TaskLabels] = [ChunkedTaskLabels(self, own, self.width) for own in warm]
+        tasks: list[TaskLabels] = [ChunkedTaskLabels(self, own, self.n_features) for own in warm]
         self.relabel(data, W, tasks, list(range(data.n_tasks)))
         return tasks
 
@@ -150,12 +136,12 @@ class ChunkedRows:
                 positions, before, own_gaps, scores = near[i]
                 costs, n = -data.moments.on_raw(i, W[i])[1] - scores, int(sizes[i])
                 complete = len(positions) == n
-                boundary = HeldBoundary(
+                boundary = Boundary(
                     n, before, own_gaps, costs.__getitem__, None if complete else positions,
                     np.inf if complete else _margin(gaps[i], n, ranks[i]),
                 )  # fmt: skip
                 try:
-                    found, after, prices[i] = assign_near_boundary(boundary, counts[i], lower[i], upper[i], prices[i])
+                    found, after, prices[i] = boundary.assign(counts[i], lower[i], upper[i], prices[i])
                     break
                 except TooFew:
                     ranks[i] *= 2
@@ -241,7 +227,8 @@ class ChunkedTaskLabels(TaskLabels):
     """Labels of one task over all chunks; ``by_chunk`` holds those of all tasks, chunk by chunk, before ``new_ids``."""
 
     def __init__(self, source: ChunkedRows, prices: Array, n_features: int) -> None:
-        super().__init__(np.empty(0, dtype=np.int32), prices, np.zeros((len(prices), n_features)))
+        C = len(prices)
+        super().__init__(np.empty(0, dtype=np.int32), prices, np.zeros((C, n_features)), np.zeros(C, dtype=np.int64))
         self.source = source
         self.by_chunk: list[Any] | None = None
         self.new_ids = np.arange(len(prices))
@@ -251,15 +238,12 @@ class ChunkedTaskLabels(TaskLabels):
 
     def take_pass(self, by_chunk: list[Any], counts: NDArray[np.int64], sums: Array, prices: Array) -> None:
         """Take the labels of a pass."""
-        self.by_chunk, self.sums, self.prices, self.new_ids = by_chunk, sums, prices, np.arange(len(prices))
-        self.recount(counts)
+        self.by_chunk, self.new_ids = by_chunk, np.arange(len(prices))
+        self.counts, self.sums, self.prices = counts, sums, prices
 
     def rename(self, new_ids: NDArray[np.int64]) -> None:
-        counts = np.empty_like(self.counts)
-        counts[new_ids] = self.counts
         self.new_ids = new_ids[self.new_ids]
-        self.recount(counts)
-        self._rename_clusters(new_ids)
+        super().rename(new_ids)
 
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> ChunkedLabels:

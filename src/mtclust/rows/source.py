@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.rows.moments import Data, Moments, block_rows, far_from_zero, moments
+from mtclust.rows.moments import Data, Moments, block_rows, combine, far_from_zero, raw_sums
 from mtclust.rows.passes import TaskLabels, first_prices, relabel
 
 if TYPE_CHECKING:
@@ -48,9 +48,10 @@ class LocalRows(ABC):
         return [self.take(task, where) for task, where in enumerate(positions)]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
-        return moments(self, centre, scale)
+        return combine(np.diff(self.offsets), *raw_sums(self), centre, scale)
 
     def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
+        """Sums of the raw rows of every cluster of a task (C × r)."""
         from mtclust.core import compiled
 
         sums, none = np.zeros((n_clusters, self.n_features)), np.full(len(labels), -1, dtype=np.int32)

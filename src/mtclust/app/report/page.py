@@ -1,18 +1,68 @@
-"""The page: template, style and script in one file that loads nothing and sends nothing."""
+"""The report, one HTML page about a clustering: what it says in plain dictionaries, rendered by the template."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import platform
 from collections.abc import Sequence
+from datetime import datetime
 from functools import cache
-from importlib import resources
+from importlib import metadata, resources
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+import mtclust
+from mtclust.app import words
 from mtclust.app.clustering import Clustering
-from mtclust.app.report.content import report_content
+from mtclust.app.findings import Trait, wilson
+from mtclust.app.tables.columns import Feature, leading_axes
+from mtclust.app.tables.values import column_strings
+from mtclust.estimators.stability import Stability
+from mtclust.estimators.summary import Facts, cautions, choices, likeness_of_tasks, shares_were_given
+from mtclust.util.messages import distinct_names, spelled_out
 from mtclust.util.system import require
 
+Array = NDArray[np.float64]
+
+#: characters of a name in a picture
+LABEL = 18
+#: effects are drawn from minus to plus this many standard deviations
+EFFECT_RANGE = 2.5
+#: tasks in pictures, of more the largest; more tasks are folded
+TASKS_SHOWN, MANY_TASKS = 40, 12
+#: sentences that compare tasks
+_COMPARED = 6
+#: rows that are listed as least sure, columns of the table that are shown of them, characters of a cell
+LEAST_SURE, _COLUMNS, _CELL = 12, 8, 40
+#: points of all tasks together and of one task at most, and at least; coordinates are whole numbers up to the last
+MOST_POINTS, MOST_PER_TASK, LEAST_PER_TASK, SIDE = 6000, 1500, 60, 1000
+#: rows that principal components are computed from
+_ROWS = 4000
+#: intervals of shares hold with 90 %
+_CHANCE = 0.1
+#: title and meaning of what says how alike tasks are
+_LIKENESS = {
+    "correlation": (
+        "Correlation between tasks",
+        "Learned together with the clusters: 1 means that the same features make them in both tasks, 0 that the two "
+        "have nothing in common.",
+    ),
+    "shares": (
+        "Similarity of the tasks' shares of clusters",
+        "All tasks have one model here, so that they differ in how many rows of each cluster they have. The figures "
+        "say how alike these shares are: 1 is the same, 0 no cluster in common.",
+    ),
+    "similarity": (
+        "Similarity of the tasks' clusters",
+        "No correlation was learned here. The figures say how alike the centres of the matched clusters are: 1 is the "
+        "same, 0 unrelated.",
+    ),
+}
 #: colours of clusters; further clusters begin anew, told apart by the shape of their points
 COLOURS = 8
 #: and their shapes, as SVG paths around 0: with 8 colours and 5 shapes the first 40 clusters all look different
@@ -23,6 +73,216 @@ SHAPES = (
     "M0-4.8L4.8 0L0 4.8L-4.8 0z",
     "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
 )
+_METHODS = {
+    "DMTRC": "learns how the tasks are related",
+    "DMTFC": "learns which features the tasks share",
+    "DSTC": "clusters every task alone and matches the clusters",
+}
+
+
+def report_content(found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> dict[str, Any]:
+    """All that the template shows: numbers, which it rounds, and plain text, which it escapes."""
+    model, rows, facts, findings = found.model, found.rows("the report"), found.facts, found.findings
+    if row_names is None:
+        index = range(len(rows.margins)) if rows.table.index is None else rows.table.index
+        row_names = [f"row {name}" for name in index]
+    names = [spelled_out(str(name)) for name in model.tasks_]
+    sizes = np.asarray(model.cluster_sizes_)
+    order = words.natural_order(names)
+    largest = np.argsort(-sizes.sum(axis=1), kind="stable")[:TASKS_SHOWN].tolist()
+    shown = sorted(largest, key=order.index)
+    careful = cautions(model, found.warned, found.names, facts)
+    verdict = [words.columns_in_words(found.without) if facts.standing != "none" else ""]
+    if careful:
+        verdict.append(f"{len(careful)} thing{'s' * (len(careful) > 1)} to know before you trust them: see below.")
+    clusters = range(found.n_clusters)
+    return {
+        "facts": facts,
+        "source": spelled_out(", ".join(rows.table.files)),
+        "method": f"{type(model).__name__} ({_METHODS[type(model).__name__]}), {model.selection_.kernel} kernel",
+        "tasks": names,
+        "short_tasks": distinct_names(names, LABEL),
+        "cluster_names": [spelled_out(found.names.get(c, f"Cluster {c}")) for c in clusters],
+        "order": order,
+        "shown": shown,
+        "columns": found.encoder.describe(),
+        "first": found.ids,
+        "headline": found.headline,
+        "verdict": " ".join(filter(None, verdict)),
+        "in_words": [words.cluster_in_words(found, c) for c in clusters],
+        "compared": words.compared_in_words(found, _COMPARED),
+        "cautions": careful,
+        "notes": list(found.notes),
+        "sizes": sizes.tolist(),
+        "all_sizes": sizes.sum(axis=0).tolist(),
+        "share_intervals": share_intervals(model),
+        "separations": model.cluster_scores_,
+        "typical": [[str(row_names[row]) for row in own] for own in found.exemplars()],
+        "differs": [
+            [f"{names[t]} (agreement {words.agreement_in_words(findings, t, c)})" for t in findings.differing(c)]
+            for c in clusters
+        ],
+        "traits": [_traits(found, c) for c in clusters],
+        "relationship": task_relationship(model, facts),
+        "points": points(found, shown, row_names),
+        "least_sure": _least_sure(found, row_names),
+        "choices": choices(model),
+        "shared_features": _shared_features(found),
+        "settings": {name: _setting(value) for name, value in sorted(model.get_params(deep=False).items())},
+        "command": command,
+        "versions": _versions(),
+        "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+    }
+
+
+# -- clusters and tasks ------------------------------------------------------------------------------------------------
+
+
+def _traits(found: Clustering, cluster: int) -> list[Trait]:
+    """What holds in all tasks is said of one cluster; where a cluster differs between tasks, what holds in some."""
+    findings, sizes = found.findings, np.asarray(found.model.cluster_sizes_)[:, cluster]
+    if not findings.differing(cluster):
+        return findings.traits[cluster]
+    tasks = [task for task in np.argsort(-sizes, kind="stable").tolist() if sizes[task]][:4]
+    return [trait for task in tasks for trait in findings.in_task(cluster, task)[:3]]
+
+
+def share_intervals(model: Any) -> dict[str, Any] | None:
+    """Shares of clusters in tasks (m × C) with intervals; None where these are not known or sizes were given.
+
+    An interval is as wide as refits say, and at least as wide as that of a share of so many rows drawn at random.
+    """
+    found: Stability | None = getattr(model, "stability_", None)
+    if found is None or int(model.n_clusters_) < 2 or shares_were_given(model):
+        return None
+    sizes = np.asarray(model.cluster_sizes_)
+    rows = sizes.sum(axis=1, keepdims=True)
+    low, high = wilson(sizes, rows, norm.isf(_CHANCE / 2))
+    low, high = np.minimum(found.shares[..., 0], low), np.maximum(found.shares[..., 1], high)
+    return {"share": sizes / rows, "low": low, "high": high, "widest": float(high.max())}
+
+
+def between(low: float, high: float) -> str:
+    """An interval of shares."""
+    first, last = words.percent(low), words.percent(high)
+    return last if first == last else f"{first.removesuffix(' %')}–{last}"
+
+
+def task_relationship(model: Any, facts: Facts | None = None) -> dict[str, Any] | None:
+    """The learned correlations of tasks, or how alike their clusters or shares are; None where that is unknown."""
+    kind, matrix = likeness_of_tasks(model, facts)
+    if len(model.tasks_) < 2 or matrix is None:
+        return None
+    known: Stability | None = getattr(model, "stability_", None)
+    ranges = None if known is None or kind != "correlation" else known.task_correlation
+    title, meaning = _LIKENESS[kind]
+    return {"title": title, "meaning": meaning, "values": matrix, "ranges": ranges}
+
+
+def _shared_features(found: Clustering) -> list[tuple[str, float]]:
+    """The largest entries of the diagonal of D, where it is in the coordinates of the features."""
+    covariance, features = getattr(found.model, "feature_covariance_", None), found.encoder.features
+    if covariance is None or len(covariance) != len(features) or not hasattr(found.model, "coef_"):
+        return []
+    shares = np.diag(covariance) / np.trace(covariance)
+    return [(features[f].name, float(shares[f])) for f in np.argsort(-shares, kind="stable")[:10] if shares[f] > 0]
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def positions(X: Any, task_numbers: NDArray[np.int64], tasks: list[int]) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Of every task the rows that are drawn, at random where they are many, and their positions from 0 to ``SIDE``.
+
+    The axes are two principal components of the rows of all tasks, centred within tasks, every task with the same say.
+    """
+    rng = np.random.default_rng(0)
+
+    def some(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+        return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+
+    limit = int(np.clip(MOST_POINTS // max(len(tasks), 1), LEAST_PER_TASK, MOST_PER_TASK))
+    members = {task: np.flatnonzero(task_numbers == task) for task in tasks}
+    drawn = {task: some(rows, limit) for task, rows in members.items()}
+    parts = [X[some(rows, max(2, _ROWS // max(len(tasks), 1)))] for rows in members.values()]
+    stacked: Any = sp.vstack(parts, format="csr").astype(float) if sp.issparse(X) else np.concatenate(parts)
+    leading = leading_axes(stacked, np.repeat(np.arange(len(parts)), [part.shape[0] for part in parts]), 2)
+    axes = np.zeros((X.shape[1], 2))
+    axes[:, : len(leading)] = leading.T
+    centres = {task: np.asarray(X[rows].mean(axis=0), dtype=float).ravel() for task, rows in members.items()}
+    places = {task: np.asarray(X[drawn[task]] @ axes) - centres[task] @ axes for task in tasks}
+    every = np.concatenate(list(places.values()))
+    low, high = every.min(axis=0), every.max(axis=0)
+    middle, reach = (low + high) / 2, float((high - low).max()) / 2 or 1.0
+    return drawn, {task: np.rint(((at - middle) / reach + 1) / 2 * SIDE).astype(int) for task, at in places.items()}
+
+
+def points(found: Clustering, tasks: list[int], row_names: Sequence[str]) -> list[dict[str, Any]]:
+    """What the page's script draws: whole numbers and names."""
+    model, rows = found.model, found.rows("points")
+    drawn, places = positions(rows.X, rows.task_numbers, tasks)
+    return [
+        {
+            "task": task,
+            "place": places[task].tolist(),
+            "cluster": model.labels_[drawn[task]].tolist(),
+            "alone": model.single_task_labels_[drawn[task]].tolist(),
+            "margin": [round(float(v), 2) if np.isfinite(v) else None for v in rows.margins[drawn[task]]],
+            "name": [str(row_names[row]) for row in drawn[task]],
+        }
+        for task in tasks
+    ]
+
+
+def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
+    """The rows with the smallest margins, their next cluster, and their values."""
+    model, rows = found.model, found.rows("least sure")
+    if model.n_clusters_ < 2 or not np.isfinite(rows.margins).any():
+        return {"columns": [], "rows": []}
+    chosen = np.argsort(rows.margins, kind="stable")[:LEAST_SURE]
+    used = list(dict.fromkeys(column.name for column in found.encoder.columns))[:_COLUMNS]
+    cells = {name: _cells(rows.table.frame[name].iloc[chosen]) for name in used}
+    listed = [
+        {
+            "name": str(row_names[row]),
+            "task": int(rows.task_numbers[row]),
+            "cluster": int(model.labels_[row]),
+            "next": int(rows.following[row]),
+            "margin": rows.margins[row],
+            "values": [cell if len(cell) <= _CELL else cell[: _CELL - 1] + "…" for cell in (cells[n][k] for n in used)],
+        }
+        for k, row in enumerate(chosen)
+    ]
+    return {"columns": used, "rows": listed}
+
+
+def _cells(column: Any) -> Any:
+    """Strings; numbers with the digits that matter."""
+    if column.dtype.kind == "f":
+        return [format(value, ".5g") if value == value else "" for value in column]
+    if column.dtype.kind == "M":
+        return [str(value)[:10] if value == value else "" for value in column]
+    return column_strings(column)
+
+
+# -- how it was made ---------------------------------------------------------------------------------------------------
+
+
+def _setting(value: Any) -> str:
+    """A parameter of the model as people write it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_setting(entry)}" for key, entry in list(value.items())[:10])
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _versions() -> dict[str, str]:
+    """What the result may depend on."""
+    packages = ("numpy", "scipy", "scikit-learn", "numba")
+    own = {"python": platform.python_version(), "mtclust": mtclust.__version__}
+    return own | {name: metadata.version(name) for name in packages}
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
 
 
 def render_report(found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> str:
@@ -31,20 +291,22 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
     Everything that comes from the data is escaped, by the template or, for the points, as JSON that cannot end its
     element; and the page's content security policy lets no other script than the report's own run.
     """
-    template, content = _template(), report_content(found, row_names, command)
-    script = _asset("report.js")
+    content, script = report_content(found, row_names, command), _asset("report.js")
     data = {
         "tasks": content["tasks"],
         "clusters": content["cluster_names"],
-        "views": content.pop("points"),
+        "views": content["points"],
         "colours": COLOURS,
         "shapes": SHAPES,
     }
     markup, as_json = require("markupsafe", "report").Markup, require("jinja2", "report").utils.htmlsafe_json_dumps
-    return template.render(
+    return _template().render(
         content,
         colours=COLOURS,
         shapes=SHAPES,
+        effect_range=EFFECT_RANGE,
+        max_tasks=TASKS_SHOWN,
+        many_tasks=MANY_TASKS,
         style=markup(_asset("report.css")),
         script=markup(script),
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -62,7 +324,8 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["breakable"] = _breakable
+    environment.filters |= {"breakable": _breakable, "percent": words.percent, "two": words.two, "value": _value}
+    environment.globals["between"] = between
     return environment.get_template("report.html.jinja")
 
 
@@ -70,6 +333,10 @@ def _breakable(text: str) -> Any:
     """Escaped text that a browser may break after an underscore, but not before a per cent sign."""
     safe = require("markupsafe", "report")
     return safe.escape(text.replace(" %", "\u00a0%")).replace("_", safe.Markup("_<wbr>"))
+
+
+def _value(mean: float, feature: Feature) -> str:
+    return "" if feature.kind == "topic" else words.value_in_words(feature, mean)  # which is a direction
 
 
 @cache

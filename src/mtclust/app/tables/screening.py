@@ -102,12 +102,6 @@ def _begins_anew(numbers: Array) -> bool:
     """Whether numbers are a few counts from 0 or 1 on, in any order of the rows.
 
     Then no number is more frequent than a smaller one: as often as n there are all the numbers below n.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> _begins_anew(np.r_[1:69, 1:125, 1:153]), _begins_anew(np.random.default_rng(0).integers(1, 100, 300))
-    (True, False)
     """
     low, high = int(numbers.min()), int(numbers.max())
     if low not in (0, 1) or high > len(numbers):
@@ -208,15 +202,7 @@ def _correlations(features: Array) -> Array:
 
 
 def far_values(values: Array) -> Array:
-    """A few values, each once, that lie beyond a wide gap around the half of the values that is closest together.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ages = np.r_[np.arange(20.0, 60.0), -999, -999, -999]
-    >>> far_values(ages).tolist(), far_values(ages[:-3]).tolist()
-    ([-999.0], [])
-    """
+    """A few values, each once, that lie beyond a wide gap around the half of the values that is closest together."""
     known = np.sort(values[~np.isnan(values)])
     half = (len(known) + 1) // 2
     if len(known) < _FEW or np.count_nonzero(np.diff(known)) + 1 < _LEAST_COUNT:
@@ -265,13 +251,7 @@ def far_values_doubts(columns: Mapping[str, Array]) -> list[str]:
 
 
 def spelled_alike(names: Iterable[str]) -> str:
-    """Groups of names that differ in nothing but capitals and spaces, in words.
-
-    Examples
-    --------
-    >>> spelled_alike(["New York", "Oslo", "Newyork"])
-    "'New York' and 'Newyork'"
-    """
+    """Groups of names that differ in nothing but capitals and spaces, in words: 'New York' and 'Newyork'."""
     groups: dict[str, list[str]] = {}
     for name in sorted(set(map(str, names))):
         groups.setdefault("".join(name.split()).casefold(), []).append(name)
