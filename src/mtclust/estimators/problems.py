@@ -183,7 +183,7 @@ def solved(
     if not decides:
         return outcome, None
     if settings.frame != "task":
-        moved = "tasks moved by an offset each" if settings.moves is not None else "rows compared as they are"
+        moved = "each task moved by an offset of its own" if settings.moves is not None else "rows compared as they are"
         return outcome, CouplingDecision("full", f"one model serves all tasks, with {moved}")
     return decide_coupling(
         params.coupling, outcome, settings.question.X, settings.choice, prepared.sample, given.index, params.options

@@ -58,18 +58,18 @@ _CHANCE = 0.1
 _LIKENESS = {
     "correlation": (
         "Correlation between tasks",
-        "Learned together with the clusters: 1 means that the same features make them in both tasks, 0 that the two "
-        "have nothing in common.",
+        "Learned together with the clusters: near 1 the same features tell the clusters of both tasks apart, near 0 "
+        "the two tasks do not influence each other.",
     ),
     "shares": (
         "Similarity of the tasks' shares of clusters",
-        "All tasks have one model here, so that they differ in how many rows of each cluster they have. The figures "
-        "say how alike these shares are: 1 is the same, 0 no cluster in common.",
+        "One model serves all tasks here, so that they differ in their shares of the clusters only. The figures say "
+        "how alike these shares are: 1 if they are the same, 0 if the two have no cluster in common.",
     ),
     "similarity": (
         "Similarity of the tasks' clusters",
-        "No correlation was learned here. The figures say how alike the centres of the matched clusters are: 1 is the "
-        "same, 0 unrelated.",
+        "No correlation was learned here. The figures say how alike the centres of matched clusters are: 1 if they are "
+        "the same, 0 if they are unrelated.",
     ),
 }
 _METHODS = {
@@ -94,7 +94,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     careful = cautions(model, found.warned, found.names, facts)
     verdict = [columns_in_words(found.without) if facts.standing != "none" else ""]
     if careful:
-        verdict.append(f"{len(careful)} thing{'s' * (len(careful) > 1)} to know before you trust them: see below.")
+        verdict.append(f"Read the {'cautions' if len(careful) > 1 else 'caution'} below before you rely on them.")
     return {
         "source": spelled_out(", ".join(rows.table.files)),
         "n_rows": facts.n_rows,
@@ -143,7 +143,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
 def _key_figures(facts: Facts) -> list[dict[str, str]]:
     found = []
     if facts.n_clusters > 1:
-        label = "separation: 1 if clusters do not touch, 0 as in data without clusters"
+        label = "separation: 1 if clusters do not touch, 0 as in noise"
         found.append({"value": two(facts.separation), "label": label})
     if facts.stability is not None:
         some = f"{100 * facts.stability.share:.0f} % of the rows"
