@@ -1,9 +1,8 @@
-"""Data of the scale benchmark: Gaussian mixtures in several related tasks, of any size."""
+"""Data of the benchmarks of time: Gaussian mixtures in several related tasks, of any size."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +24,6 @@ class Cell:
     features: int = 20
     clusters: int = 5
     family: str = "isotropic"
-
-    def with_size(self, **sizes: int) -> Cell:
-        return replace(self, **sizes)
-
-    @property
-    def key(self) -> dict[str, Any]:
-        return {
-            "family": self.family, "rows": self.rows, "tasks": self.tasks, "features": self.features,
-            "clusters": self.clusters,
-        }  # fmt: skip
 
     def __str__(self) -> str:
         return f"{self.family}, {self.rows} rows, {self.tasks} tasks, d = {self.features}, C = {self.clusters}"

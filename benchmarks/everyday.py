@@ -32,8 +32,8 @@ from _everyday_fits import (
     load,
 )
 from _everyday_report import measure_report, write_report
+from _measure import child, timed
 from _scale_data import Cell, Mixture, draw
-from _scale_measure import child, timed
 from _tables import Rows
 from mtclust.metrics import macro_nmi
 
@@ -56,14 +56,14 @@ def time_fit(rows: Rows, part: str, case: str, method: str, seed: int, data: Mix
 def measure_starts(rows: Rows, repeats: int, cell: str, quick: bool) -> None:
     """Imports, and the first fit of a new process with what earlier ones have compiled."""
     if not quick:
-        child("DMTRC", cell, file="_everyday_child.py")  # leaves compiled code behind
+        child("first", "DMTRC", cell)  # leaves compiled code behind
     for repeat in range(repeats):
         for module in IMPORTS:
             if not rows.has(part="import", case=module, draw=repeat):
                 found = child("import", module)
                 rows.add(part="import", case=module, method="", draw=repeat, nmi="", detail="", **found)
         if not rows.has(part="first fit", case=cell, draw=repeat):
-            found = child("DMTRC", cell, file="_everyday_child.py")
+            found = child("first", "DMTRC", cell)
             rows.add(part="first fit", case=cell, method="DMTRC", draw=repeat, nmi="", detail="", **found)
 
 

@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 
 import _one_thread
 from _everyday_fits import ESTIMATORS, digits, fit
+from _measure import timed
 from _scale_data import Cell, Mixture, draw
-from _scale_measure import timed
 from _tables import markdown_table
 from mtclust.metrics import macro_nmi
 

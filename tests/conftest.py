@@ -82,5 +82,5 @@ def clustering_of(model, X, tasks, *, scale=1.0, offset=0.0, task_column=None, f
     names = np.asarray(tasks).astype(str).astype(object)
     table = Table(frame, names, np.arange(1, len(frame) + 1), files, task_column)
     numbers = np.searchsorted(model.tasks_, np.asarray(tasks))
-    rows = Rows(table, X, numbers, row_margins(model.decision_function(X, tasks=tasks), model.labels_))
+    rows = Rows(table, X, numbers, *row_margins(model.decision_function(X, tasks=tasks), model.labels_))
     return Clustering(model, TableEncoder(columns, task_column=task_column), _rows=rows)

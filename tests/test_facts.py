@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mtclust import DMTRC, DSTC
-from mtclust.app.report.content import report_content, task_relationship
+from mtclust.app.report.page import report_content, task_relationship
 from mtclust.choose.record import NumberOfClusters
 from mtclust.datasets import make_related_tasks
 from mtclust.estimators.stability import DOUBTFUL, Stability

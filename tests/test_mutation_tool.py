@@ -32,25 +32,13 @@ def test_larger():
         with pytest.raises(ValueError, match="must lie in"):
             larger(a)
 """
-CONFTEST = """
-import pytest
-
-QUICK = ("test_toy.py",)
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "quick: some")
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if "slow" not in item.name:
-            item.add_marker("quick")
-"""
 SCRIPT = """
 import sys
 from pathlib import Path
 import mutation
 
-mutation.ROOT, mutation.PACKAGE, mutation.RESULTS = Path.cwd(), Path("src/mtclust").resolve(), Path("results").resolve()
+here = Path.cwd()
+mutation.ROOT, mutation.PACKAGE, mutation.RECORD = here, here / "src" / "mtclust", here / "tried.csv"
 mutation._GRACE, mutation.HEAVY, mutation.TESTS = 1, (), {"toy.py": [["tests/test_toy.py"]]}
 sys.exit(mutation.main())
 """
@@ -63,7 +51,6 @@ def toy(tmp_path):
     (tmp_path / "src" / "mtclust" / "toy.py").write_text(MODULE)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "__init__.py").touch()
-    (tmp_path / "tests" / "conftest.py").write_text(CONFTEST)
     (tmp_path / "tests" / "test_toy.py").write_text(TESTS)
     return tmp_path
 
@@ -94,15 +81,9 @@ def test_changes_that_matter_are_noticed_and_nothing_is_tried_twice(toy):
     assert "7 of 7 mutants, 7 of them tried now" in first.stdout
     assert "6 noticed, 1 survive" in first.stdout
     assert (toy / "src" / "mtclust" / "toy.py").read_text() == MODULE
-    assert "| `toy.py` | 7 | 7 | 6 | 0 | 1 |" in (toy / "results" / "table.md").read_text()
     again = run_tool(toy)
     assert "7 of 7 mutants, 0 of them tried now" in again.stdout
     assert "6 noticed, 1 survive" in again.stdout
-    assert "1 of 7 mutants, 1 of them tried now" in run_tool(toy, "--again").stdout
-    reason = "toy.py,larger,a > b  ->  a >= b,of two equal numbers either is the larger\n"
-    (toy / "results" / "reasons.csv").write_text(f"module,function,change,reason\n{reason}")
-    assert "0 of 7 mutants, 0 of them tried now" in run_tool(toy, "--again").stdout
-    assert "either is the larger |" in (toy / "results" / "table.md").read_text()
 
 
 def test_tests_that_fail_without_a_change_are_refused(toy):
@@ -119,25 +100,9 @@ def test_a_change_that_makes_the_tests_hang_is_noticed(toy):
     )
     found = run_tool(toy, "--jobs", "2")
     assert found.returncode == 0, found.stderr
-    outcomes = dict(row.split(",")[3:5] for row in (toy / "results" / "mutants.csv").read_text().splitlines())
+    outcomes = dict(row.split(",")[3:5] for row in (toy / "tried.csv").read_text().splitlines())
     assert outcomes["n - 2  ->  n + 2"] == "hung"
     assert outcomes["found + 2  ->  found - 2"] == "noticed"
-
-
-def test_the_share_that_quick_tests_notice_is_counted(toy):
-    """The bounds of a are tested by a slow test only; the sample of those that were noticed is all of them."""
-    name = toy / "tests" / "test_toy.py"
-    bounds, rest = TESTS.index("    for a in"), TESTS.index("    assert")
-    slow = f"\ndef test_slow_larger():\n{TESTS[bounds:]}    assert larger(0) == 1 and larger(99, 3) == 99\n"
-    name.write_text(f"{TESTS[:rest]}    assert (larger(2), larger(1), larger(2, 3)) == (2, 1, 3)\n{slow}")
-    assert "6 noticed, 1 survive" in run_tool(toy).stdout
-    found = run_tool(toy, "--quick", "7")
-    assert found.returncode == 0, found.stderr
-    missed = [line for line in found.stdout.splitlines() if line.startswith("survived")]
-    assert len(missed) == 4  # those of 0 <= a < 100
-    share = "`make quick` notices 2 of 6 (33 %) of the mutants drawn at random from those that were noticed"
-    assert share in found.stdout
-    assert share in (toy / "results" / "table.md").read_text()
 
 
 def test_doctests_of_the_changed_module_are_run(toy):

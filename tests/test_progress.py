@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from mtclust import DMTRC, DSTC
-from mtclust.app.commands.options import progress
+from mtclust.app.commands import progress
 from mtclust.util.messages import counted, phase, reporting
 from tests.conftest import gaussian_tasks
 

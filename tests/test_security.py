@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mtclust
-from mtclust.app.commands.output import write_csv
+from mtclust.app.output import write_csv
 from paper.experiments.table import as_row, read_rows
 
 ROOT = Path(mtclust.__file__).parent

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from mtclust.app.commands import output
-from mtclust.app.commands.output import staged_directory
+from mtclust.app import output
+from mtclust.app.output import staged_directory
 from mtclust.persistence.atomic import atomic_write
 
 

@@ -28,11 +28,6 @@ class Mutant:
     changed: str  # the function, class or statement that the change is in, with the change
 
     @property
-    def place(self) -> tuple[str, str, str]:
-        """What the mutant is, however many lines stand before it."""
-        return self.module, self.function, self.change
-
-    @property
     def key(self) -> str:
         """The same as long as the function (class, statement) and the change are the same."""
         return hashlib.sha256(f"{self.module}\n{self.change}\n{self.changed}".encode()).hexdigest()[:12]

@@ -1,14 +1,11 @@
 """Change the core one operator at a time and see whether a test notices: ``make mutation``.
 
-    python tools/mutation.py [--mutants 120 | --each 16 | --again] [--seed 0] [--jobs 2] [--module core/labels.py ...]
-    python tools/mutation.py --quick 60 [--seed 0] [--jobs 2]
+    python tools/mutation.py [--mutants 120 | --each 16] [--seed 0] [--jobs 2] [--module core/labels.py ...]
 
 Every mutant is a copy of the package with one change; the tests of its module run in a forked process, which has the
 heavy imports behind it. A mutant that no test notices survives: it is equivalent, or a test is missing. What was tried
-is kept in ``results/mutation/mutants.csv`` and not tried again while the function stays as it is, so that an
-interrupted run goes on where it was; ``--again`` asks again about survivors without a reason. ``--quick`` draws some of
-the mutants that were noticed and sees whether ``make quick`` notices them too (``quick.csv``). ``table.md`` counts them
-and says of every survivor why it does (``reasons.csv``, written by hand).
+is kept in ``build/mutation.csv`` and not tried again while the function stays as it is, so that an interrupted run goes
+on where it was.
 """
 
 import argparse
@@ -21,7 +18,6 @@ import random
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,7 +31,7 @@ from mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "mtclust"
-RESULTS = ROOT / "results" / "mutation"
+RECORD = ROOT / "build" / "mutation.csv"
 Tests = dict[str, list[list[str]]]
 Keep = Callable[[Mutant, str], None]
 #: run as Python: compiling a mutant takes longer than its tests
@@ -160,73 +156,6 @@ def try_all(
         keep(mutant, OUTCOMES[os.waitstatus_to_exitcode(status)])
 
 
-def quick_tests(module: str) -> list[list[str]]:
-    """The tests of ``make quick``, those that know the module first; none but them where it is run as Python."""
-    from tests.conftest import QUICK
-
-    known = {test.split("::")[0] for some in TESTS[module] for test in some}
-    files = sorted((f"tests/{name}" for name in QUICK), key=lambda file: file not in known)
-    return [[*(file for file in files if file in known or module not in NOT_COMPILED), "-m", "quick"]]
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def read_reasons() -> dict[tuple[str, str, str], str]:
-    """Why survivors survive, by module, function and change."""
-    return {(row["module"], row["function"], row["change"]): row["reason"] for row in read(RESULTS / "reasons.csv")}
-
-
-def commit() -> str:
-    """What is checked out, where git knows it."""
-    git = shutil.which("git")
-    command = [git or "git", "rev-parse", "--short", "HEAD"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False) if git else None
-    return found.stdout.strip() if found and found.returncode == 0 else "unknown"
-
-
-def table(tried: list[Tried], n_mutants: Counter[str], at: str) -> str:
-    """Counts by module, and every survivor with its reason."""
-    reasons = read_reasons()
-    outcomes = Counter((one.module, one.outcome) for one in tried)
-    lines = [
-        f"Commit {at}; `python tools/mutation.py --mutants 0 --jobs 2`, or `--mutants N --seed S` for some at random."
-        " What stands here is not tried again while its function stays as it is.", "",
-        "A mutant that hangs counts as noticed. `compiled.py` is run as Python; it holds the loops of assignment and "
-        "exchange. The survivors' reasons are written by hand (`reasons.csv`).", "", *quick_share(), "",
-        "| module | mutants | tried | noticed | of these hung | survive |", "|---|--:|--:|--:|--:|--:|",
-    ]  # fmt: skip
-
-    def count(name: str, modules: list[str]) -> str:
-        survived, noticed, hung = (sum(outcomes[m, o] for m in modules) for o in ("survived", "noticed", "hung"))
-        total = sum(n_mutants[m] for m in modules)
-        return f"| {name} | {total} | {survived + noticed + hung} | {noticed + hung} | {hung} | {survived} |"
-
-    lines += [*(count(f"`{module}`", [module]) for module in TESTS), count("all", list(TESTS))]
-    lines += ["", "| survivor | change | why no test notices it |", "|---|---|---|"]
-    for one in tried:
-        if one.outcome == "survived":
-            change = one.change.replace("|", "\\|").split("  ->  ")
-            reason = reasons.get((one.module, one.function, one.change), "**not looked at**")
-            where = f"{one.module}:{one.line} {one.function}".strip()
-            lines.append(f"| {where} | `{change[0]}` → `{'→'.join(change[1:])}` | {reason} |")
-    return "\n".join(lines) + "\n"
-
-
-def quick_share() -> list[str]:
-    """What ``make quick`` notices, of the mutants that the tests of their module notice."""
-    outcomes = Counter(row["outcome"] for row in read(RESULTS / "quick.csv"))
-    n, missed = outcomes.total(), outcomes["survived"]
-    if not n:
-        return []
-    share = f"{n - missed} of {n} ({100 * (n - missed) / n:.0f} %)"
-    return [f"`make quick` notices {share} of the mutants drawn at random from those that were noticed (`--quick`)."]
-
-
 def draw(everything: dict[str, Mutant], given: argparse.Namespace) -> list[Mutant]:
     """The mutants that the options ask for."""
     asked = [mutant for mutant in everything.values() if mutant.module in (given.module or TESTS)]
@@ -243,46 +172,31 @@ def some_of(chosen: list[Mutant], n: int, seed: int) -> list[Mutant]:
 class Record:
     """What was tried, kept in a file; rows of functions that have changed since are forgotten."""
 
-    def __init__(self, everything: dict[str, Mutant], name: str) -> None:
-        self.everything, self.path, self.commit = everything, RESULTS / name, commit()
-        self._order = {key: k for k, key in enumerate(everything)}
-        self.rows = {
-            row["key"]: Tried(**row | {"line": everything[row["key"]].line})
-            for row in read(self.path)
-            if row["key"] in everything
-        }
-
-    def sorted(self) -> list[Tried]:
-        """In the order of the modules and their lines."""
-        return sorted(self.rows.values(), key=lambda one: self._order[one.key])
+    def __init__(self, everything: dict[str, Mutant]) -> None:
+        self.rows: dict[str, Tried] = {}
+        if RECORD.exists():
+            with RECORD.open(encoding="utf-8", newline="") as file:
+                tried = [row for row in csv.DictReader(file) if row["key"] in everything]
+            self.rows = {row["key"]: Tried(**row | {"line": everything[row["key"]].line}) for row in tried}
 
     def keep(self, mutant: Mutant, outcome: str) -> None:
         self.rows[mutant.key] = Tried(mutant.module, mutant.function, mutant.line, mutant.change, outcome, mutant.key)
-        self.write()
-        if outcome == "survived":
-            print(f"survived: {mutant.module}:{mutant.line} {mutant.function}: {mutant.change}", flush=True)
-
-    def write(self) -> None:
-        """The file, and the table where this is the file of all that was tried."""
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        with self.path.open("w", encoding="utf-8", newline="") as file:
+        RECORD.parent.mkdir(parents=True, exist_ok=True)
+        with RECORD.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([field.name for field in fields(Tried)])
-            writer.writerows(astuple(one) for one in self.sorted())
-        if self.path.name == "mutants.csv":
-            n_mutants = Counter(mutant.module for mutant in self.everything.values())
-            (RESULTS / "table.md").write_text(table(self.sorted(), n_mutants, self.commit), encoding="utf-8")
+            writer.writerows(astuple(one) for one in self.rows.values())
+        if outcome == "survived":
+            print(f"survived: {mutant.module}:{mutant.line} {mutant.function}: {mutant.change}", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mutants", type=int, default=120, help="how many to draw at random; 0 for all")
     parser.add_argument("--each", type=int, metavar="N", help="draw N of every module instead")
-    parser.add_argument("--quick", type=int, metavar="N", help="draw N that were noticed; does `make quick`?")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--module", action="append", choices=TESTS, help="core/labels.py, say; all by default")
-    parser.add_argument("--again", action="store_true", help="ask again about survivors without a reason, nothing else")
     given = parser.parse_args()
     os.chdir(ROOT)
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -293,38 +207,17 @@ def main() -> int:
     gc.freeze()  # what is imported is shared by all processes and not searched in any
 
     everything = {mutant.key: mutant for module in TESTS for mutant in mutants(PACKAGE, module)}
-    record = Record(everything, "mutants.csv")
-    if given.quick:
-        return try_quick(Record(everything, "quick.csv"), record, given)
-    rows, reasons = record.rows, read_reasons()
-    if given.again:
-        modules = given.module or TESTS
-        asked = [everything[one.key] for one in record.sorted() if one.outcome == "survived" and one.module in modules]
-        drawn = chosen = [mutant for mutant in asked if mutant.place not in reasons]
-    else:
-        drawn = draw(everything, given)
-        chosen = [mutant for mutant in drawn if mutant.key not in rows]
+    record = Record(everything)
+    drawn = draw(everything, given)
+    chosen = [mutant for mutant in drawn if mutant.key not in record.rows]
     began = time.monotonic()
     run(PACKAGE, chosen, TESTS, given.jobs, record.keep)
-    record.write()
-    known = Counter(rows[mutant.key].outcome for mutant in drawn)
+    known = Counter(record.rows[mutant.key].outcome for mutant in drawn)
     seconds = time.monotonic() - began
     print(
         f"{len(drawn)} of {len(everything)} mutants, {len(chosen)} of them tried now in {seconds:.0f} s:",
         f"{known['noticed'] + known['hung']} noticed, {known['survived']} survive",
     )
-    return 0
-
-
-def try_quick(record: Record, tried: Record, given: argparse.Namespace) -> int:
-    """Try mutants that were noticed with the tests of ``make quick`` only."""
-    sys.path.append(str(ROOT))
-    noticed = [record.everything[one.key] for one in tried.sorted() if one.outcome != "survived"]
-    drawn = some_of(noticed, given.quick, given.seed)
-    chosen = [mutant for mutant in drawn if mutant.key not in record.rows]
-    run(PACKAGE, chosen, {module: quick_tests(module) for module in TESTS}, given.jobs, record.keep)
-    tried.write()
-    print(*quick_share(), sep="\n")
     return 0
 
 

@@ -192,16 +192,6 @@ def test_an_estimator_is_loaded_as_such(found, tmp_path):
         mtclust.load(tmp_path / "no.mtclust")
 
 
-def test_a_clustering_of_another_version_is_refused(found, tmp_path):
-    found.model.save(tmp_path / "model.mtclust", extra={"clustering": {"format": 99}})
-    with pytest.raises(TableError, match="saved in format 99; this version of mtclust reads 1"):
-        mtclust.load(tmp_path / "model.mtclust")
-    kept = {"format": 1, "names": {}, "notes": [], "tables": {}}
-    found.model.save(tmp_path / "model.mtclust", extra={"clustering": kept, "table": found.encoder.to_dict()})
-    with pytest.raises(TableError, match="clusters were not saved with this model"):
-        _ = mtclust.load(tmp_path / "model.mtclust").clusters
-
-
 def test_polars_frames_give_polars_tables(frame, found):
     given = polars.from_pandas(frame.reset_index())
     got = mtclust.cluster(given.drop("truth"), task="shop", n_clusters=3, **QUICK)

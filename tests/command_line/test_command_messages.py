@@ -5,9 +5,7 @@ import argparse
 import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
-from mtclust.app import cli
-from mtclust.app.commands import fit as fit_command
-from mtclust.app.commands import options
+from mtclust.app import cli, commands
 from mtclust.exceptions import CommandError
 from mtclust.util.system import require
 from paper.experiments import load_experiment
@@ -40,11 +38,11 @@ COMMON = ("--task-column", "shop", "--kernel", "linear", "--sizes", "balanced")
 @pytest.mark.parametrize(
     ("parse", "given", "words"),
     [
-        (options.comma_list, "a,,b", ["'a,,b'", "has an empty name", "write A,B"]),
-        (options.clusters_argument, "0", ["'0'", "at least 1", "2-8", "auto"]),
-        (fit_command.sizes_argument, "2", ["'2'", "auto, balanced", "from 0 to 1", "LOW,HIGH"]),
-        (fit_command.coupling_argument, "much", ["'much'", "auto, full, none", "from 0 to 1"]),
-        (options.separator_argument, "::", ["'::'", "one character", "comma, semicolon, tab"]),
+        (commands.comma_list, "a,,b", ["'a,,b'", "has an empty name", "write A,B"]),
+        (commands.clusters_argument, "0", ["'0'", "at least 1", "2-8", "auto"]),
+        (commands.sizes_argument, "2", ["'2'", "auto, balanced", "from 0 to 1", "LOW,HIGH"]),
+        (commands.coupling_argument, "much", ["'much'", "auto, full, none", "from 0 to 1"]),
+        (commands.separator_argument, "::", ["'::'", "one character", "comma, semicolon, tab"]),
     ],
 )
 def test_values_of_options_that_are_not_understood(parse, given, words):

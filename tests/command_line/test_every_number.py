@@ -15,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 
 import mtclust
 from mtclust.app import cli
-from mtclust.app.report.content import report_content
+from mtclust.app.report.page import report_content
 from mtclust.app.words import figure, percent
 from mtclust.choose import judge
 from mtclust.core.validation import generator_of

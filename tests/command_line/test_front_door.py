@@ -10,8 +10,8 @@ import pytest
 from table_helpers import run_cli
 
 import mtclust
-from mtclust.app.cluster import read_any
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
+from mtclust.app.tables.table import read_any
 
 #: settings that make a fit quick; what is read does not depend on them
 QUICK = {"kernel": "linear", "sizes": 1.0}

@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from table_helpers import run_cli, write_table
 
 import mtclust
-from mtclust.app.report.content import report_content
+from mtclust.app.report.page import report_content
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
 from mtclust.app.tables.table import table_of_frames
 from mtclust.app.words import value_in_words

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mtclust
 from mtclust.app.findings import ClusterMoments, id_agreement
-from mtclust.app.report.content import report_content
+from mtclust.app.report.page import report_content
 from mtclust.app.words import figure, percent
 from mtclust.estimators.stability import refitted
 

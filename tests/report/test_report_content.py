@@ -14,12 +14,12 @@ from sklearn.decomposition import PCA
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.app.findings import Findings
-from mtclust.app.report import render_report
-from mtclust.app.report.content import (
+from mtclust.app.report.page import (
     MOST_PER_TASK,
     SIDE,
     TASKS_SHOWN,
     positions,
+    render_report,
     report_content,
     share_intervals,
     task_relationship,

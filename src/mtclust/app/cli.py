@@ -14,12 +14,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from mtclust import __version__
-from mtclust.app import demo
-from mtclust.app.commands import fit, predict
+from mtclust.app import commands, demo
 from mtclust.exceptions import CommandError
 from mtclust.util.messages import on_command_line
 
-_COMMANDS = (demo, fit, predict)
 #: what the system says when something cannot be written
 _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
@@ -30,9 +28,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mtclust {__version__}")
     parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add_parser(commands)
+    added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in (demo, commands):
+        module.add_parser(added)
     return parser
 
 

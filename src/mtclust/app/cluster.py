@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mtclust
-from mtclust.app.clustering import Clustering, is_polars, rows_of
+from mtclust.app.clustering import Clustering, Rows, is_polars
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
 from mtclust.app.tables.screening import spelled_alike
-from mtclust.app.tables.table import Table, read_tables, refuse_ids_of_rows, table_of_frames
+from mtclust.app.tables.table import read_any, refuse_ids_of_rows
 from mtclust.app.tables.values import MISSING
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError, TableWarning
@@ -114,70 +112,38 @@ def cluster(
     >>> found.predict(pd.DataFrame({"shop": ["Rome"], "basket": [95.0], "member": ["yes"]})).tolist()
     [0]
     """
-    read = read_any(table, task, common_columns=common_columns)
+    rows = read_any(table, task, common_columns=common_columns)
     encoding = EncodingOptions(
         None if columns is None else _names("columns", columns), None if text_column is None else str(text_column),
         _names("keys", keys), _names("categories", categories), impute, _one_of("scale", scale, _SCALES),
         (*MISSING, *_names("missing", missing)), decimal, date_format,
     )  # fmt: skip
-    found = cluster_table(
-        read, encoding, n_clusters, method=method, kernel=kernel, random_state=random_state, **options
-    )
-    for doubt in found.encoder.doubts:
-        warn_user(doubt, TableWarning)
-    return replace(found, _polars=is_polars(table))
-
-
-def read_any(table: Any, task: Any, *, common_columns: bool = False) -> Table:
-    """The rows of files or data frames as one table."""
-    if isinstance(table, str | os.PathLike):
-        table = [table]
-    if isinstance(table, Sequence):
-        other = next((part for part in table if not isinstance(part, str | os.PathLike)), None)
-        if other is not None:
-            raise TableError(
-                f"table is a list that holds a {type(other).__name__}; a list holds paths of files. Give data frames "
-                'as a mapping from tasks to them, such as {"Oslo": oslo, "Rome": rome}.'
-            )
-        if task is not None and not isinstance(task, str):
-            raise TableError("task must name a column where the table is a file; give its name.")
-        return read_tables([Path(path) for path in table], task, common_columns=common_columns)
-    return table_of_frames(table, task, common_columns=common_columns)
-
-
-def cluster_table(
-    table: Table,
-    encoding: EncodingOptions,
-    n_clusters: Any,
-    *,
-    method: str = "dmtrc",
-    kernel: str = "auto",
-    **options: Any,
-) -> Clustering:
-    """Encode a table, fit the estimator and keep what both have to say."""
-    refuse_ids_of_rows(table)
+    refuse_ids_of_rows(rows)
     with phase("reading the columns"):
-        encoder = TableEncoder.fit(table, encoding)
-        X, _ = encoder.transform(table)
-    tasks = strings_of(table.tasks)
-    alone = ["There is a single task, so that nothing could be shared between tasks."] * (len(set(tasks)) == 1)
-    alike = spelled_alike(tasks)
-    alike = f"Tasks whose names differ only in capitals or spaces count as different tasks: {alike}." if alike else ""
-    notes = [*table.notes, *alone, *[alike] * bool(alike), *encoder.notes]
+        encoder = TableEncoder.fit(rows, encoding)
+        X, _ = encoder.transform(rows)
+    tasks = strings_of(rows.tasks)
+    notes, alike = list(rows.notes), spelled_alike(tasks)
+    if len(set(tasks)) == 1:
+        notes.append("There is a single task, so that nothing could be shared between tasks.")
+    if alike:
+        notes.append(f"Tasks whose names differ only in capitals or spaces count as different tasks: {alike}.")
     methods: dict[str, Any] = {"dmtrc": mtclust.DMTRC, "dmtfc": mtclust.DMTFC, "dstc": mtclust.DSTC}
     kind = methods[_one_of("method", method.lower(), list(methods))]
-    estimator = kind(n_clusters, kernel=kernel, **options)
+    estimator = kind(n_clusters, kernel=kernel, random_state=random_state, **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             with phase(f"clustering {len(tasks):,} rows of {len(np.unique(tasks))} tasks"):
                 model = estimator.fit(X, tasks=tasks)
-                rows = rows_of(table, X, model)
+                kept = Rows.of(rows, X, model)
         except (ValueError, MemoryError) as error:  # what the user can mend: rows, clusters, sizes
             raise TableError(str(error)) from error
+    for doubt in encoder.doubts:
+        warn_user(doubt, TableWarning)
     warned = [entry.message for entry in caught if issubclass(entry.category, UserWarning)]
     warned = [*map(TableWarning, encoder.doubts), *warned]
-    return Clustering(model, encoder, {}, notes, warned, _rows=rows)
+    return Clustering(model, encoder, {}, [*notes, *encoder.notes], warned, _rows=kept, _polars=is_polars(table))
 
 
 def _names(argument: str, given: Any) -> tuple[str, ...]:

@@ -9,48 +9,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
+from mtclust.app import words
 from mtclust.app.findings import Findings, typical_rows
 from mtclust.app.tables.encoding import TableEncoder
-from mtclust.app.tables.table import Table, read_tables, table_of_frames
-from mtclust.app.words import (
-    cluster_in_words,
-    columns_in_words,
-    comparable_differences,
-    compared_in_words,
-    difference_in_words,
-    ids_in_words,
-    natural_order,
-    percent,
-    tasks_in_words,
-)
+from mtclust.app.tables.table import Table, read_any
 from mtclust.core.tasks import strings_of
 from mtclust.estimators.stability import MOST_ROWS, Stability, refitted
-from mtclust.estimators.summary import (
-    CLUSTERS_SHOWN,
-    FEW_ROWS,
-    TASKS_SHOWN,
-    Facts,
-    Summary,
-    cautions,
-    choices,
-    likeness_of_tasks,
-    sizes_table,
-)
+from mtclust.estimators.summary import FEW_ROWS, Facts, Summary, cautions, choices, likeness_of_tasks, sizes_table
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters
 from mtclust.util.messages import advice, option, phase, shown_name, spelled_out, warn_user
 from mtclust.util.system import require
 
-#: what of a clustering is saved beside the model
-SAVED_FORMAT = 1
 #: sentences of a summary that compare tasks
 _COMPARED = 4
 #: columns that are left out one at a time to see whether one decides, of at most so many
@@ -63,23 +41,24 @@ _TASK_GIVEN = ("give the task of every row (task=[...])", "name the task of all 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows that were clustered; a saved clustering does not have them.
+    """The rows that were clustered, with their features; a saved clustering does not have them.
 
-    Attributes
-    ----------
-    table : Table
-    X : array or sparse matrix
-        Their features.
-    task_numbers : ndarray of shape (n,)
-        Place of each row's task in ``model.tasks_``.
-    margins : ndarray of shape (n,)
-        How much the score of a row's own cluster exceeds the next.
+    ``task_numbers`` are places in ``model.tasks_``, ``margins`` how much the score of a row's own cluster exceeds that
+    of the ``following`` one.
     """
 
     table: Table
     X: Any
     task_numbers: NDArray[np.int64]
     margins: NDArray[np.float64]
+    following: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, table: Table, X: Any, model: Any) -> Rows:
+        """The rows of a fitted model."""
+        tasks = strings_of(table.tasks)
+        margins = row_margins(model.decision_function(X, tasks=tasks), model.labels_)
+        return cls(table, X, np.searchsorted(model.tasks_, tasks), *margins)
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,12 +115,12 @@ class Clustering:
     @cached_property
     def labels(self) -> Any:
         """The cluster of every row: a series on the table's index, of numbers or, after :meth:`rename`, names."""
-        return self._series(self.named(self.model.labels_), self._index(), "cluster")
+        return as_series(self.named(self.model.labels_), self._index(), "cluster", self._polars)
 
     @cached_property
     def margins(self) -> Any:
         """How clear the cluster of every row is: its score minus that of the next cluster; a series."""
-        return self._series(self.rows("margins").margins, self._index(), "margin")
+        return as_series(self.rows("margins").margins, self._index(), "margin", self._polars)
 
     @cached_property
     def clusters(self) -> Any:
@@ -151,12 +130,12 @@ class Clustering:
         of its rows), its ``separation`` (1: it touches no other, 0: as in noise), the mean
         ``probability`` of its rows, ``stability`` once it was asked for, and ``exemplars``, the index of typical rows.
         """
-        return self._frame(self._clusters_table() if self._rows is not None else self._kept_table("clusters"))
+        return as_frame(self._clusters_table, self._polars)
 
     @cached_property
     def tasks(self) -> Any:
         """A table with a row per task: rows, the share of every cluster, the closest task, and what is particular."""
-        return self._frame(self._tasks_table() if self._rows is not None else self._kept_table("tasks"))
+        return as_frame(self._tasks_table, self._polars)
 
     @property
     def facts(self) -> Facts:
@@ -173,8 +152,7 @@ class Clustering:
         rows, tasks = self.rows("facts"), self.model.tasks_[self.rows("facts").task_numbers]
         if self.n_clusters == 1 or len(rows.margins) < FEW_ROWS * self.n_clusters:
             return None
-        choice = select_n_clusters(self.model, rows.X, tasks=tasks)
-        return choice.structure
+        return select_n_clusters(self.model, rows.X, tasks=tasks).structure
 
     @cached_property
     def findings(self) -> Findings:
@@ -188,7 +166,7 @@ class Clustering:
     @cached_property
     def ids(self) -> str:
         """Which clusters may not mean the same in all tasks, in words; empty where all do."""
-        return "" if self._rows is None else ids_in_words(self)
+        return "" if self._rows is None else words.ids_in_words(self)
 
     @property
     def headline(self) -> str:
@@ -255,24 +233,16 @@ class Clustering:
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"n={n!r} must be a whole number >= 1.")
         model, rows = self.model, self.rows("least_sure")
-        chosen, following = self.nearest_to_border(n)
+        chosen = np.argsort(rows.margins, kind="stable")[:n]
         columns = {
             "task": [str(task) for task in model.tasks_[rows.task_numbers[chosen]]],
-            "cluster": self.named(model.labels_[chosen]), "next": self.named(following),
+            "cluster": self.named(model.labels_[chosen]), "next": self.named(rows.following[chosen]),
             "margin": rows.margins[chosen],
         }  # fmt: skip
         columns |= {name: values[chosen] for name, values in self.row_columns().items() if name != "alone"}
         used = dict.fromkeys(column.name for column in self.encoder.columns)
         columns |= {name: rows.table.frame[name].to_numpy()[chosen] for name in used}
-        return self._frame(require("pandas", "cli").DataFrame(columns, index=self._index()[chosen]))
-
-    def nearest_to_border(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Positions of the rows whose cluster is least clear, and the clusters that they would be in next."""
-        model, rows = self.model, self.rows("least_sure")
-        chosen = np.argsort(rows.margins, kind="stable")[:n]
-        scores = np.array(model.decision_function(rows.X[chosen], tasks=model.tasks_[rows.task_numbers[chosen]]))
-        scores[np.arange(len(chosen)), model.labels_[chosen]] = -np.inf
-        return chosen, np.asarray(scores.argmax(axis=1), dtype=np.int64)
+        return as_frame(require("pandas", "cli").DataFrame(columns, index=self._index()[chosen]), self._polars)
 
     def row_columns(self) -> dict[str, Any]:
         """What is known of every row beside its cluster: how sure that is, and its cluster in its task alone."""
@@ -295,7 +265,7 @@ class Clustering:
     @cached_property
     def task_words(self) -> list[str]:
         """What sentences call the tasks."""
-        return tasks_in_words(self.model.tasks_, self.encoder.task_column)
+        return words.tasks_in_words(self.model.tasks_, self.encoder.task_column)
 
     def rename(self, names: Mapping[int, str]) -> Clustering:
         """The same clusters with names, which then stand in labels, tables, predictions, the report and saved files.
@@ -328,24 +298,50 @@ class Clustering:
         details : bool, default=False
             Return a table with task, cluster and margin instead of the clusters alone.
         """
-        read = self.read(table, task)
-        found = assign_rows(self.model, self.encoder, read, new_tasks=new_tasks)
-        for note in found.notes:
+        read = read_any(table, self.encoder.task_column if task is None else task)
+        labels, margins, notes = self.assign(read, new_tasks=new_tasks)
+        for note in notes:
             warn_user(note, TableWarning)
-        polars = replace(self, _polars=is_polars(table))
-        named = self.named(found.labels)
+        named, polars = self.named(labels), is_polars(table)
         if not details:
-            return polars._series(named, read.index, "cluster")
-        pandas = require("pandas", "cli")
-        columns = {"task": read.tasks, "cluster": named, "margin": found.margins}
-        return polars._frame(pandas.DataFrame(columns, index=read.index))
+            return as_series(named, read.index, "cluster", polars)
+        columns = {"task": read.tasks, "cluster": named, "margin": margins}
+        return as_frame(require("pandas", "cli").DataFrame(columns, index=read.index), polars)
 
-    def read(self, table: Any, task: Any = None) -> Table:
-        """A table as :meth:`predict` reads it, with the task of every row."""
-        task = self.encoder.task_column if task is None else task
-        if isinstance(table, str | os.PathLike):
-            return read_tables([Path(table)], task)
-        return table_of_frames(table, None if isinstance(table, Mapping) else task)
+    def assign(self, table: Table, *, new_tasks: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
+        """Clusters and margins of all rows of a table, and what the user should know."""
+        model, (X, notes), tasks = self.model, self.encoder.transform(table), strings_of(table.tasks)
+        known = np.isin(tasks, model.tasks_)
+        unknown = sorted(set(tasks[~known].tolist()))
+        if unknown and not new_tasks:
+            raise TableError(
+                f"the model has no task {', '.join(map(repr, unknown[:5]))}{' …' if len(unknown) > 5 else ''}; it "
+                f"knows {', '.join(map(repr, model.tasks_.tolist()[:10]))}{' …' if len(model.tasks_) > 10 else ''}. "
+                f"Cluster new tasks with {option('new_tasks')}, or {advice(*_TASK_GIVEN)}."
+            )
+        labels, margins = np.zeros(len(tasks), dtype=np.int64), np.zeros(len(tasks))
+        if known.any():
+            scores = model.decision_function(X[known], tasks=tasks[known])
+            labels[known] = scores.argmax(axis=1)
+            margins[known], _ = row_margins(scores, labels[known])
+        for name in unknown:
+            rows = tasks == name
+            with phase(f"clustering the new task {name}"), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    new = model.fit_task(X[rows])
+                except ValueError as error:
+                    raise TableError(f"task {name!r} cannot be clustered: {error}") from error
+            notes += [str(entry.message) for entry in caught if issubclass(entry.category, UserWarning)]
+            labels[rows] = new.labels_
+            margins[rows], _ = row_margins(new.decision_function(X[rows]), new.labels_)
+            sizes = ", ".join(f"{c}: {n}" for c, n in zip(*np.unique(new.labels_, return_counts=True)))
+            alike, closest = new.task_correlation_, ""
+            if alike is not None and np.any(alike != 1):  # with one model all are alike
+                nearest = int(np.argmax(alike[:-1]))
+                closest = f"; closest to {model.tasks_[nearest]} (correlation {alike[nearest]:.2f})"
+            notes.append(f"New task {name}: {len(new.labels_)} rows (cluster {sizes}){closest}.")
+        return labels, margins, notes
 
     def summary(self) -> Summary:
         """What was clustered, what was found and what to be careful about; ``print`` it."""
@@ -355,16 +351,14 @@ class Clustering:
             f"(kernel: {model.selection_.kernel})."
         )
         header, table = sizes_table(model, facts)
-        kept = self._rows is not None or "clusters" in self._kept
-        lines = self._of_pandas().clusters.iterrows() if kept else ()
         clusters = [
-            (spelled_out(shown_name(self.name(c), 40)), f"{percent(row['share'])}, {row['characterised_by']}")
-            for c, (_, row) in enumerate(lines)
+            (spelled_out(shown_name(self.name(c), 40)), f"{words.percent(row['share'])}, {row['characterised_by']}")
+            for c, (_, row) in enumerate(self._clusters_table.iterrows())
         ]
-        compared = [] if self._rows is None else compared_in_words(self, _COMPARED)
+        compared = [] if self._rows is None else words.compared_in_words(self, _COMPARED)
         careful = cautions(model, self.warned, self.names, facts)
         found = [
-            ("columns", columns_in_words(self.without) if facts.standing != "none" else ""),
+            ("columns", words.columns_in_words(self.without) if facts.standing != "none" else ""),
             ("separation", facts.separated),
             ("stability", facts.stable),
         ]
@@ -378,7 +372,7 @@ class Clustering:
         return Summary(
             spelled_out(title),
             header,
-            [table[task] for task in natural_order(model.tasks_)],
+            [table[task] for task in words.natural_order(model.tasks_)],
             [
                 ("Clusters", clusters),
                 ("Found", [(name, text) for name, text in found if text]),
@@ -404,7 +398,7 @@ class Clustering:
         stability : bool, default=True
             Say how stable the clusters are, which takes about as long as finding them (:meth:`stability`).
         """
-        from mtclust.app.report import render_report
+        from mtclust.app.report.page import render_report
 
         self.rows("report")
         if stability:
@@ -415,24 +409,18 @@ class Clustering:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save model, encoding and names, for :func:`mtclust.load`; the table's own cells are not kept."""
-        tables = dict(self._kept)
-        for name in ("clusters", "tasks") if self._rows is not None else ():
-            frame = getattr(self._of_pandas(), name).rename(index=str)
-            kept = json.loads(frame.to_json(orient="split", double_precision=15, default_handler=str))
+        tables = {}
+        for name, frame in (("clusters", self._clusters_table), ("tasks", self._tasks_table)):
+            kept = json.loads(frame.rename(index=str).to_json(orient="split", double_precision=15, default_handler=str))
             tables[name] = kept | {"name": frame.index.name}
         names = {str(cluster): name for cluster, name in self.names.items()}
-        kept = {"format": SAVED_FORMAT, "names": names, "notes": list(self.notes), "tables": tables}
+        kept = {"names": names, "notes": list(self.notes), "tables": tables}
         self.model.save(path, extra={"table": self.encoder.to_dict(), "clustering": kept})
 
     @classmethod
     def of_saved(cls, model: Any, extra: Mapping[str, Any]) -> Clustering:
         """What :meth:`save` kept."""
         kept = extra["clustering"]
-        if kept.get("format") != SAVED_FORMAT:
-            raise TableError(
-                f"the clustering was saved in format {kept.get('format')!r}; this version of mtclust reads "
-                f"{SAVED_FORMAT}. Use the version that saved it, or fit again."
-            )
         names = {int(cluster): name for cluster, name in kept["names"].items()}
         encoder = TableEncoder.from_dict(extra.get("table"))
         return cls(model, encoder, names, list(kept["notes"]), _kept=dict(kept["tables"]))
@@ -443,31 +431,21 @@ class Clustering:
         return f"<Clustering: {n:,} rows of {m} task{'s' * (m > 1)} in {C} cluster{'s' * (C > 1)}>"
 
     def _repr_html_(self) -> str:
-        if self._rows is None and not self._kept:
-            return self.summary()._repr_html_()
-        tables, plain = "", self._of_pandas()
-        for title, frame in (("Clusters", plain.clusters), ("Tasks", plain.tasks)):
-            shares = [column for column in frame.columns if column.startswith("share")]
-            shown = frame.assign(**{column: frame[column].map(percent) for column in shares})
-            if len(shares) > CLUSTERS_SHOWN:
-                shown = shown.drop(columns=shares[1:] if title == "Clusters" else shares)
-            table = shown.to_html(border=0, float_format=lambda value: f"{value:.2f}", max_rows=TASKS_SHOWN)
-            tables += f"<details open><summary>{title}</summary><div style='overflow-x: auto'>{table}</div></details>"
-        return self.summary()._repr_html_() + tables
-
-    def _of_pandas(self) -> Clustering:
-        return replace(self, _polars=False) if self._polars else self
+        return self.summary()._repr_html_()
 
     # -- tables --------------------------------------------------------------------------------------------------------
 
+    @cached_property
     def _clusters_table(self) -> Any:
+        if self._rows is None:
+            return self._kept_table("clusters")
         pandas = require("pandas", "cli")
         model, sizes = self.model, np.asarray(self.model.cluster_sizes_)
         C, index = self.n_clusters, self._index()
         columns: dict[str, Any] = {"rows": sizes.sum(axis=0), "share": sizes.sum(axis=0) / sizes.sum()}
-        for task in natural_order(model.tasks_):
+        for task in words.natural_order(model.tasks_):
             columns[f"share in {model.tasks_[task]}"] = sizes[task] / sizes[task].sum()
-        columns["characterised_by"] = [cluster_in_words(self, c) for c in range(C)]
+        columns["characterised_by"] = [words.cluster_in_words(self, c) for c in range(C)]
         columns["separation"] = model.cluster_scores_
         sure = self.row_columns().get("probability")
         if sure is not None:
@@ -478,7 +456,10 @@ class Clustering:
         columns["exemplars"] = [[index[row] for row in own] for own in self.exemplars()]
         return pandas.DataFrame(columns, index=pandas.Index(self.named(np.arange(C)), name="cluster"))
 
+    @cached_property
     def _tasks_table(self) -> Any:
+        if self._rows is None:
+            return self._kept_table("tasks")
         pandas = require("pandas", "cli")
         model, sizes = self.model, np.asarray(self.model.cluster_sizes_)
         columns: dict[str, Any] = {"rows": sizes.sum(axis=1)}
@@ -489,14 +470,14 @@ class Clustering:
             away = np.where(np.eye(len(sizes), dtype=bool), -np.inf, matrix)
             columns["closest"] = [str(model.tasks_[k]) for k in away.argmax(axis=1)]
             columns["correlation" if kind == "correlation" else "similarity"] = away.max(axis=1)
-        words: list[list[str]] = [[] for _ in sizes]
-        for difference in comparable_differences(self):
-            if len(words[difference.task]) < 2:
-                said = difference_in_words(difference, "this task", self.name(difference.cluster))
-                words[difference.task].append(said)
-        columns["particular"] = ["; ".join(own) for own in words]
+        particular: list[list[str]] = [[] for _ in sizes]
+        for difference in words.comparable_differences(self):
+            if len(particular[difference.task]) < 2:
+                said = words.difference_in_words(difference, "this task", self.name(difference.cluster))
+                particular[difference.task].append(said)
+        columns["particular"] = ["; ".join(own) for own in particular]
         frame = pandas.DataFrame(columns, index=pandas.Index([str(name) for name in model.tasks_], name="task"))
-        return frame.iloc[natural_order(model.tasks_)]
+        return frame.iloc[words.natural_order(model.tasks_)]
 
     # -- rows, names and kinds of tables -------------------------------------------------------------------------------
 
@@ -517,90 +498,37 @@ class Clustering:
         return np.array([self.names.get(int(c), str(c)) for c in labels], dtype=object)
 
     def _kept_table(self, name: str) -> Any:
-        pandas = require("pandas", "cli")
-        kept = self._kept.get(name)
-        if kept is None:
-            raise TableError(f"{name} were not saved with this model; call mtclust.cluster again.")
-        frame = pandas.DataFrame(kept["data"], columns=kept["columns"])
-        return frame.set_index(pandas.Index(kept["index"], name=kept["name"]))
-
-    def _series(self, values: Any, index: Any, name: str) -> Any:
-        if self._polars:
-            return require("polars", "cli").Series(name, list(values))
-        return require("pandas", "cli").Series(values, index=index, name=name)
-
-    def _frame(self, frame: Any) -> Any:
-        if not self._polars:
-            return frame
-        named = frame.index.name or any(frame.index.names)
-        columns = frame.reset_index(drop=not named).to_dict("list")
-        return require("polars", "cli").DataFrame(columns, strict=False)
+        pandas, kept = require("pandas", "cli"), self._kept[name]
+        index = pandas.Index(kept["index"], name=kept["name"])
+        return pandas.DataFrame(kept["data"], columns=kept["columns"]).set_index(index)
 
 
-def rows_of(table: Table, X: Any, model: Any) -> Rows:
-    """The rows of a fitted model, with their margins."""
-    tasks = strings_of(table.tasks)
-    codes = np.searchsorted(model.tasks_, tasks)
-    return Rows(table, X, codes, row_margins(model.decision_function(X, tasks=tasks), model.labels_))
+def row_margins(
+    scores: NDArray[np.float64], labels: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """How much the score of a row's own cluster exceeds that of the next one, and which that is.
+
+    The margin is below 0 where the model prefers the next one, and infinite where there is none.
+    """
+    rows, others = np.arange(len(labels)), np.array(scores, dtype=float)
+    others[rows, labels] = -np.inf
+    following = others.argmax(axis=1)
+    return scores[rows, labels] - others[rows, following], following
 
 
-class Assigned(NamedTuple):
-    """Clusters of rows, how clear they are, and what the user should know."""
-
-    labels: NDArray[np.int64]
-    margins: NDArray[np.float64]
-    notes: list[str]
-
-
-def row_margins(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How much the score of a row's own cluster exceeds the best other one; below 0 where the model prefers it."""
-    own = scores[np.arange(len(labels)), labels]
-    others = scores.copy()
-    others[np.arange(len(labels)), labels] = -np.inf
-    best = others.max(axis=1) if scores.shape[1] > 1 else np.full(len(labels), -np.inf)
-    return np.where(np.isfinite(best), own - best, np.inf)
+def as_series(values: Any, index: Any, name: str, polars: bool) -> Any:
+    """A series of pandas, or of polars, where there is no index."""
+    if polars:
+        return require("polars", "cli").Series(name, list(values))
+    return require("pandas", "cli").Series(values, index=index, name=name)
 
 
-def assign_rows(model: Any, encoder: TableEncoder, table: Table, *, new_tasks: bool) -> Assigned:
-    """Labels and margins of all rows of a table."""
-    X, notes = encoder.transform(table)
-    tasks = strings_of(table.tasks)
-    known = np.isin(tasks, model.tasks_)
-    unknown = sorted(set(tasks[~known].tolist()))
-    if unknown and not new_tasks:
-        raise TableError(
-            f"the model has no task {', '.join(map(repr, unknown[:5]))}{' …' if len(unknown) > 5 else ''}; it knows "
-            f"{', '.join(map(repr, model.tasks_.tolist()[:10]))}{' …' if len(model.tasks_) > 10 else ''}. Cluster "
-            f"new tasks with {option('new_tasks')}, or {advice(*_TASK_GIVEN)}."
-        )
-    labels = np.zeros(len(tasks), dtype=np.int64)
-    margins = np.zeros(len(tasks))
-    if known.any():
-        scores = model.decision_function(X[known], tasks=tasks[known])
-        labels[known] = scores.argmax(axis=1)
-        margins[known] = row_margins(scores, labels[known])
-    for name in unknown:
-        rows = tasks == name
-        with phase(f"clustering the new task {name}"), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                new = model.fit_task(X[rows])
-            except ValueError as error:
-                raise TableError(f"task {name!r} cannot be clustered: {error}") from error
-        notes += [str(entry.message) for entry in caught if issubclass(entry.category, UserWarning)]
-        labels[rows] = new.labels_
-        margins[rows] = row_margins(new.decision_function(X[rows]), new.labels_)
-        notes.append(_describe_new(name, new, model.tasks_))
-    return Assigned(labels, margins, notes)
-
-
-def _describe_new(name: str, new: Any, known: Any) -> str:
-    sizes = ", ".join(f"{c}: {n}" for c, n in zip(*np.unique(new.labels_, return_counts=True)))
-    text = f"New task {name}: {len(new.labels_)} rows (cluster {sizes})"
-    if new.task_correlation_ is None or np.all(new.task_correlation_ == 1):  # with one model all are alike
-        return text + "."
-    nearest = int(np.argmax(new.task_correlation_[:-1]))
-    return f"{text}; closest to {known[nearest]} (correlation {new.task_correlation_[nearest]:.2f})."
+def as_frame(frame: Any, polars: bool) -> Any:
+    """A data frame of pandas, or as one of polars, where an index that has a name is a column."""
+    if not polars:
+        return frame
+    named = frame.index.name or any(frame.index.names)
+    return require("polars", "cli").DataFrame(frame.reset_index(drop=not named).to_dict("list"), strict=False)
 
 
 def is_polars(table: Any) -> bool:

@@ -6,13 +6,9 @@ import argparse
 import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mtclust.util.system import require
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 #: options of the command beside files and columns: pixels share a scale, and sheets ask for digits equally often
 OPTIONS = ("--clusters", "10", "--sizes", "balanced", "--scale", "none")
@@ -48,7 +44,7 @@ def handwriting() -> Any:
 def run(options: argparse.Namespace) -> int:
     """Write the table, run ``mtclust fit`` on it, and compare its clusters with those of k-means."""
     from mtclust.app.cli import main
-    from mtclust.app.commands.output import written_to
+    from mtclust.app.output import written_to
     from mtclust.persistence.atomic import atomic_write
 
     out: Path = options.out
@@ -115,7 +111,7 @@ def _compare(frame: Any, result: Path) -> None:
     )
 
 
-def _kmeans(X: NDArray[np.float64], n_clusters: int) -> Any:
+def _kmeans(X: Any, n_clusters: int) -> Any:
     from sklearn.cluster import KMeans
 
     return KMeans(min(n_clusters, len(X)), n_init=10, random_state=0).fit_predict(X)

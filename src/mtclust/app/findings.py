@@ -59,26 +59,17 @@ _CHANCE = 0.05
 class Trait:
     """A feature that characterises a cluster.
 
-    Attributes
-    ----------
-    feature : Feature
-    effects : ndarray of shape (m,)
-        Per task; NaN where the task lacks the cluster or consists of it.
-    inside, outside : float
-        Mean of X over the rows inside and outside the cluster; for words the share of rows that have it.
-    scope : {"all", "most", "rows", "between", "task"}
-        It holds in all tasks; in the tasks that have most of the cluster's rows; in all rows together only; it tells
-        other clusters apart, between which this one lies; or in one task, whose rows ``inside`` and ``outside`` are of.
-    task : int or None
-        Which task.
-    effect : float
-        In standard deviations, the mean over tasks.
+    It holds in "all" tasks; in "most", those that have most of the cluster's rows; in all "rows" together only; it
+    tells other clusters apart, "between" which this one lies; or in one "task".
     """
 
     feature: Feature
+    #: per task, in standard deviations; NaN where the task lacks the cluster or consists of it
     effects: Array
+    #: means of X over the rows (of the one task) in the cluster and outside it; of words the share of rows that have it
     inside: float
     outside: float
+    #: the mean over tasks
     effect: float
     scope: str = "all"
     task: int | None = None
@@ -86,20 +77,11 @@ class Trait:
 
 @dataclass(frozen=True)
 class ClusterMoments:
-    """Sums of X by task and cluster.
-
-    Attributes
-    ----------
-    counts : ndarray of shape (m, C)
-    sums : ndarray of shape (m, C, d)
-    spreads : ndarray of shape (m, d)
-        Standard deviations within the tasks.
-    within : ndarray of shape (d,)
-        Variance within clusters and tasks.
-    """
+    """Counts (m × C) and sums of X (m × C × d) by task and cluster."""
 
     counts: Array
     sums: Array
+    #: standard deviations within the tasks (m × d), and the variance within clusters and tasks (d)
     spreads: Array
     within: Array
 
@@ -142,32 +124,12 @@ def _sums(X: Any, groups: Labels, n_groups: int) -> Array:
 
 
 class Findings:
-    """What is found about the clusters of rows.
+    """What is found about the clusters of rows, of each of which the number of its task and cluster is given.
 
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, d)
-    tasks, labels : ndarray of shape (n,)
-        Number of the task and cluster of every row.
-    shape : (int, int)
-        How many tasks and clusters there are.
-    features : sequence of Feature
-        What the columns of X mean.
-    common : bool
-        Whether all tasks have one frame.
-    known : ndarray of bool of shape (n, d), optional
-        Values that were known; the others were filled in and do not count in averages.
-
-    Attributes
-    ----------
-    moments : ClusterMoments
-    traits : list of list of Trait
-        Of every cluster.
-    agreement, chance : ndarray of shape (m, C)
-        How far the profile of a cluster in a task agrees with its profile elsewhere, and what chance reaches; NaN where
-        that cannot be told.
-    differs : ndarray of bool of shape (m, C)
-        Whether it cannot be taken for the same cluster.
+    ``shape`` is how many tasks and clusters there are, ``features`` are the columns of X, ``common`` says that all
+    tasks have one frame; values that are not ``known`` were filled in and do not count in averages. The results are
+    ``traits`` of every cluster, and m × C each ``agreement`` of a cluster's profile in a task with that elsewhere, what
+    ``chance`` reaches (NaN where that cannot be told), and whether it ``differs``: cannot be taken for the same.
     """
 
     def __init__(
@@ -274,16 +236,6 @@ def id_agreement(
     """Agreement of a cluster's profile in a task with its profile elsewhere, what chance reaches, whether it differs.
 
     All are m × C.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> tasks, labels = np.repeat([0, 1, 2, 3, 4], 60), np.tile([0, 1, 2], 100)
-    >>> X = 4 * np.eye(3)[labels] + rng.normal(size=(300, 3)) + tasks[:, None]
-    >>> labels[tasks == 4] = np.array([1, 0, 2])[labels[tasks == 4]]
-    >>> id_agreement(X, tasks, ClusterMoments.of(X, tasks, labels, 5, 3), common=False)[2].sum(axis=1).tolist()
-    [0, 0, 0, 0, 2]
     """
     counts, means = moments.counts, moments.means
     m, C = counts.shape
@@ -365,15 +317,9 @@ def typical_rows(X: Any, tasks: Labels, labels: Labels, n_clusters: int, most: i
 
 @dataclass(frozen=True)
 class Difference:
-    """A cluster whose share in one task differs from its share in the others.
+    """A cluster whose share of a task's rows differs from its share elsewhere.
 
-    Attributes
-    ----------
-    task, cluster : int
-    share, elsewhere : float
-        Of the rows of the task, and of the rows of all other tasks.
-    low, high : float
-        Interval for the ratio of the two, such that all intervals together hold with 95 %.
+    ``low`` and ``high`` are an interval for the ratio of the two, such that all intervals together hold with 95 %.
     """
 
     task: int
@@ -393,13 +339,6 @@ def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None)
     """Differences of shares that are beyond chance, the most certain first; of two clusters each is listed once.
 
     Only ``clusters`` are compared, all by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> found = differences(np.array([[50, 50], [90, 10], [88, 12]]))
-    >>> [(difference.task, difference.cluster, round(difference.low, 1)) for difference in found]
-    [(0, 1, 2.5), (1, 1, 0.1), (2, 1, 0.2)]
     """
     sizes = np.asarray(sizes, dtype=float)
     m, C = sizes.shape
@@ -424,14 +363,7 @@ def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None)
 
 
 def wilson(counts: NDArray[Any], rows: NDArray[Any] | float, z: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Wilson's intervals for shares of so many rows, z standard deviations wide.
-
-    Examples
-    --------
-    >>> low, high = wilson(np.array([1.0, 50.0]), np.array([1.0, 100.0]), 1.96)
-    >>> low.round(2).tolist(), high.round(2).tolist()
-    ([0.21, 0.4], [1.0, 0.6])
-    """
+    """Wilson's intervals for shares of so many rows, z standard deviations wide."""
     share = counts / rows
     middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
     reach = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))

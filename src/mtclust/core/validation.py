@@ -77,7 +77,7 @@ def read_rows(estimator: BaseEstimator, X: Any, tasks: Any, *, reset: bool) -> t
     return features, tasks
 
 
-def read_known_rows(estimator: Any, X: Any, tasks: Any) -> tuple[Any, Any]:
+def read_known_rows(estimator: BaseEstimator, X: Any, tasks: Any) -> tuple[Any, Any]:
     """Features of rows of tasks that were in ``fit``, and the numbers of these tasks."""
     features, ids = read_rows(estimator, X, tasks, reset=False)
     return features, numbers_of_known_tasks(ids, features.shape[0], estimator.tasks_)

@@ -284,7 +284,7 @@ def _two_dimensions(estimator: AfterFit, rows: Any, numbers: NDArray[np.int64]) 
         return rows, [name if isinstance(name, str) else f"column {name}" for name in column_names(estimator)]
     # the columns of a kernel serve as features: the rows that are alike to the same others lie together
     sample = np.unique(np.linspace(0, n - 1, min(n, 5000)).astype(int))  # more would not turn the axes noticeably
-    axes, _ = leading_axes(rows[sample], numbers[sample], min(2, d))
+    axes = leading_axes(rows[sample], numbers[sample], min(2, d))
     places = centred(np.asarray(rows @ axes.T), numbers)
     return np.hstack([places, np.zeros((n, 2 - places.shape[1]))]), None
 

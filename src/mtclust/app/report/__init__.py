@@ -1,5 +1,1 @@
-"""The report: one self-contained HTML page about a clustering."""
-
-from mtclust.app.report.page import render_report
-
-__all__ = ["render_report"]
+"""The report and its templates."""

@@ -249,7 +249,7 @@ class TopicColumn(TextColumn):
         rows = list(zip(cells.strings, tasks.codes))
         order = sorted(range(len(rows)), key=rows.__getitem__)  # that of the table changes no digit
         weights, codes = text.transform(cells, tasks)[order], np.asarray(tasks.codes)[order]
-        axes, _ = leading_axes(weights, codes, max(1, min(TOPICS, min(weights.shape) - 2)))
+        axes = leading_axes(weights, codes, max(1, min(TOPICS, min(weights.shape) - 2)))
         places = np.asarray(weights @ axes.T)
         scale = float(np.sqrt(centred(places, codes).var(axis=0).sum())) or 1.0
         ends = [[", ".join(text.terms[k] for k in np.argsort(-end, kind="stable")[:3]) for end in (axis, -axis)]
@@ -266,21 +266,17 @@ class TopicColumn(TextColumn):
         return [Feature(name, "topic", column=self.name) for name in self.names]
 
 
-def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> tuple[Array, float]:
-    """The k directions (k × d) in which rows of the same task differ most, and their share of all differences.
-
-    The largest entry of every direction is positive, so that it does not depend on chance.
-    """
+def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> Array:
+    """The k directions (k × d) in which rows of the same task differ most, their largest entries positive."""
     n, d = rows.shape
     rows_of = sp.csr_matrix((np.ones(n), (np.arange(n), tasks)))
     means = np.asarray((rows_of.T @ rows).todense() if sp.issparse(rows) else rows_of.T @ rows)
     means = means / np.maximum(np.bincount(tasks), 1)[:, None]
     squares = rows.multiply(rows).sum() if sp.issparse(rows) else np.sum(rows**2)
-    total = float(squares - np.sum(np.bincount(tasks)[:, None] * means**2))
-    if min(n, d) <= (k + 1 if sp.issparse(rows) else 500) or total <= _FLAT:
+    flat = squares - np.sum(np.bincount(tasks)[:, None] * means**2) <= _FLAT
+    if flat or min(n, d) <= (k + 1 if sp.issparse(rows) else 500):
         dense = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
-        _, strength, axes = np.linalg.svd(dense - means[tasks], full_matrices=False)
-        strength, axes = strength[:k], axes[:k]
+        axes = np.linalg.svd(dense - means[tasks], full_matrices=False)[2][:k]
     else:
         within = LinearOperator(
             (n, d), dtype=np.float64,
@@ -289,11 +285,9 @@ def leading_axes(rows: Any, tasks: NDArray[np.int64], k: int) -> tuple[Array, fl
         )  # fmt: skip
         start = np.random.default_rng(0).normal(size=min(n, d))
         _, strength, axes = svds(within, k=k, v0=start, solver="arpack")
-        order = np.argsort(-strength, kind="stable")
-        strength, axes = strength[order], axes[order]
+        axes = axes[np.argsort(-strength, kind="stable")]
     largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
-    share = float(np.sum(strength**2)) / total if total > _FLAT else 0.0
-    return axes * np.where(largest < 0, -1.0, 1.0)[:, None], min(share, 1.0)
+    return axes * np.where(largest < 0, -1.0, 1.0)[:, None]
 
 
 Column = NumberColumn | CategoryColumn | DateColumn | TextColumn | TopicColumn

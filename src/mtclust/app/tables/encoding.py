@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtclust.app.tables import screening
 from mtclust.app.tables.columns import (
     CategoryColumn,
     Column,
@@ -25,14 +26,6 @@ from mtclust.app.tables.columns import (
     TopicColumn,
     column_from_dict,
     column_to_dict,
-)
-from mtclust.app.tables.screening import (
-    NEARLY,
-    UNASSOCIATED,
-    far_values_doubts,
-    identifier,
-    spelled_alike,
-    unrelated,
 )
 from mtclust.app.tables.table import Table
 from mtclust.app.tables.values import MISSING, Cells, NumberForm, counted
@@ -86,48 +79,30 @@ class EncodingOptions:
 
 @dataclass
 class TableEncoder:
-    """The learned encoding of a table.
-
-    Attributes
-    ----------
-    columns : list
-        How each column becomes features.
-    impute : bool
-    missing : list of str
-    task_column : str or None
-    notes : list of str
-        What the user should know: columns left out, values filled in.
-    doubts : list of str
-        What may be wrong with the table; not saved.
-    identifiers : list of str
-        Columns that were recognised as naming the rows; not saved.
-    """
+    """The learned encoding of a table: how each column becomes features."""
 
     columns: list[Column]
     impute: bool = True
     missing: list[str] = field(default_factory=lambda: list(MISSING))
     task_column: str | None = None
+    #: what the user should know: columns left out, values filled in
     notes: list[str] = field(default_factory=list)
+    #: what may be wrong with the table, and columns that were recognised as naming the rows; neither is saved
     doubts: list[str] = field(default_factory=list)
     identifiers: list[str] = field(default_factory=list)
 
     @classmethod
     def fit(cls, table: Table, options: EncodingOptions) -> TableEncoder:
         """Decide what each column holds and learn how it becomes features."""
-        named = options.named(table)
-        learner = _Learner(table, options, asked_for=named is not None)
-        for name in named if named is not None else [c for c in table.frame.columns if c not in options.keys]:
-            learner.add(name)
-        if named is None:
-            learner.add_texts()
-            learner.leave_out_unrelated()
+        learner = _Learner(table, options)
+        learner.look_at_all()
         if not learner.columns:
             left_out = [f"{name} ({reason})" for name, reason in learner.left_out.items()]
             raise TableError(f"no column is left to cluster by: {'; '.join(left_out) or 'the table has none'}.")
+        numbers = {name: learner.numbers[name] for name in learner.columns if name in learner.numbers}
         encoder = cls(
             list(learner.columns.values()), options.impute, list(options.missing), table.task_column, learner.notes(),
-            far_values_doubts({n: learner.numbers[n] for n in learner.columns if n in learner.numbers}),
-            learner.identifiers,
+            screening.far_values_doubts(numbers), learner.identifiers,
         )  # fmt: skip
         encoder.notes += encoder._filled_in(table)
         return encoder
@@ -223,8 +198,9 @@ class TableEncoder:
 class _Learner:
     """Looks at one column after the other and keeps what was decided."""
 
-    def __init__(self, table: Table, options: EncodingOptions, *, asked_for: bool) -> None:
-        self._table, self._options, self._asked_for = table, options, asked_for
+    def __init__(self, table: Table, options: EncodingOptions) -> None:
+        self._table, self._options, self._asked = table, options, options.named(table)
+        self._asked_for = self._asked is not None
         self._tasks = require("pandas", "cli").Categorical(strings_of(table.tasks))
         self.columns: dict[str, Column] = {}
         self.left_out: dict[str, str] = {}
@@ -237,31 +213,29 @@ class _Learner:
     def _cells(self, name: str, *, text: bool = False) -> Cells:
         return self._table.cells(name, ("",) if text else tuple(self._options.missing))
 
-    def add(self, name: str) -> None:
-        """Learn a column, or keep why it is left out."""
-        if name == self._options.text_column:
-            self.columns[name] = TextColumn.learn(self._cells(name, text=True))
+    def look_at_all(self) -> None:
+        """Learn every column, or keep why it is left out."""
+        every = [name for name in self._table.frame.columns if name not in self._options.keys]
+        for name in every if self._asked is None else self._asked:
+            if name == self._options.text_column:
+                self.columns[name] = TextColumn.learn(self._cells(name, text=True))
+                continue
+            learned = self._learn(self._cells(name))
+            if isinstance(learned, str):
+                self.left_out[name] = learned
+            else:
+                self.columns[name] = learned
+        if self._asked_for:
             return
-        learned = self._learn(self._cells(name))
-        if isinstance(learned, str):
-            self.left_out[name] = learned
-        else:
-            self.columns[name] = learned
-
-    def add_texts(self) -> None:
-        """Use free text: alone by its words, beside other columns by a few topics."""
         alone = not self.columns and len(self._texts) == 1
-        for name in self._texts:
+        for name in self._texts:  # free text: alone by its words, beside other columns by a few topics
             cells = self._cells(name, text=True)
             self.columns[name] = TextColumn.learn(cells) if alone else TopicColumn.learn_topics(cells, self._tasks)
             del self.left_out[name]
-
-    def leave_out_unrelated(self) -> None:
-        """Leave out what cuts every table neatly and is associated with no other column."""
-        cells = {name: self._cells(name, text=isinstance(column, TextColumn)) for name, column in self.columns.items()}
-        for name in unrelated(list(self.columns.values()), cells, self._tasks):
+        cells_of = {name: self._cells(name, text=isinstance(c, TextColumn)) for name, c in self.columns.items()}
+        for name in screening.unrelated(list(self.columns.values()), cells_of, self._tasks):
             del self.columns[name]
-            self.left_out[name] = UNASSOCIATED
+            self.left_out[name] = screening.UNASSOCIATED
 
     def notes(self) -> list[str]:
         """Columns left out, cells that were read in an unusual way, texts, levels that may be one."""
@@ -270,7 +244,7 @@ class _Learner:
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name)
         ignored = "; ".join(f"{listing(names, 12)} ({reason})" for reason, names in reasons.items())
-        levels = {column.name: spelled_alike(column.levels) for column in columns if isinstance(column, CategoryColumn)}
+        levels = {c.name: screening.spelled_alike(c.levels) for c in columns if isinstance(c, CategoryColumn)}
         alike = listing([f"{name} ({groups})" for name, groups in levels.items() if groups], 3)
         said: dict[str, Any] = {
             f"Columns ignored: {ignored}.": ignored,
@@ -278,11 +252,11 @@ class _Learner:
             f"Read as categories, since not all cells are numbers: {listing(self._odd, 5)}. If these cells mean 'not "
             f"known', say so ({option('missing')}).": self._odd,
         }
-        topics = [column.name for column in columns if isinstance(column, TopicColumn)]
         said |= {
-            f"The text {name} is used by its main topics, weighted as one number; {option('text_column', name)} uses "
-            "it alone.": True
-            for name in topics
+            f"The text {column.name} is used by its main topics, weighted as one number; "
+            f"{option('text_column', column.name)} uses it alone.": True
+            for column in columns
+            if isinstance(column, TopicColumn)
         }
         said[f"Levels that differ only in capitals or spaces count as different: {alike}."] = alike
         return [note for note, happened in said.items() if happened]
@@ -301,7 +275,7 @@ class _Learner:
         category = cells.name in options.categories
         numbers = None if category else cells.numbers(options.decimal)
         if not self._asked_for and not category:
-            reason = identifier(cells, None if numbers is None else numbers[0], np.asarray(self._tasks.codes))
+            reason = screening.identifier(cells, None if numbers is None else numbers[0], np.asarray(self._tasks.codes))
             if reason is not None:
                 return self._identified(cells, reason)
         if numbers is not None:
@@ -324,7 +298,7 @@ class _Learner:
         texts = [value.split() for value in cells.strings[~cells.missing]]
         words = sum(map(len, texts)) / n_known
         hint = f"give {option('keys')} if it is a name, {option('categories')} if it is a category"
-        if words < _TEXT_WORDS and cells.distinct > NEARLY * n_known and not self._asked_for:
+        if words < _TEXT_WORDS and cells.distinct > screening.NEARLY * n_known and not self._asked_for:
             return self._identified(cells, "a name or code, different in nearly every row")
         if words >= _TEXT_WORDS:
             hint = f"give {option('text_column', cells.name)} if it is free text"

@@ -208,15 +208,7 @@ def _correlations(features: Array) -> Array:
 
 
 def far_values(values: Array) -> Array:
-    """A few values, each once, that lie beyond a wide gap around the half of the values that is closest together.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ages = np.r_[np.arange(20.0, 60.0), -999, -999, -999]
-    >>> far_values(ages).tolist(), far_values(ages[:-3]).tolist()
-    ([-999.0], [])
-    """
+    """A few values, each once, that lie beyond a wide gap around the half of the values that is closest together."""
     known = np.sort(values[~np.isnan(values)])
     half = (len(known) + 1) // 2
     if len(known) < _FEW or np.count_nonzero(np.diff(known)) + 1 < _LEAST_COUNT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,31 +30,19 @@ from mtclust.util.system import require
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of all tasks, with the task of each.
+    """The rows of all tasks, with the task of each."""
 
-    Attributes
-    ----------
-    frame : pandas.DataFrame
-        All columns but the task column; strings where the file was a text file. Rows are numbered from 0.
-    tasks : ndarray of str of shape (n,)
-    row_numbers : ndarray of shape (n,)
-        Number of the row in its file, from 1, the header not counted.
-    files : tuple of str
-        Names of the files.
-    task_column : str or None
-        None where every file is a task.
-    index : pandas.Index or None
-        Of the data frame that was given.
-    notes : tuple of str
-        What had to be guessed.
-    """
-
+    #: all columns but the task column; strings where the file was a text file. Rows are numbered from 0
     frame: Any
     tasks: NDArray[Any]
+    #: in their files, from 1, the header not counted
     row_numbers: NDArray[np.int64]
     files: tuple[str, ...]
+    #: None where every file is a task
     task_column: str | None
+    #: of the data frame that was given
     index: Any = None
+    #: what had to be guessed
     notes: tuple[str, ...] = ()
     _cells: dict[Any, Cells] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -66,11 +55,34 @@ class Table:
             self._cells[name, missing] = Cells(self.frame[name], self.row_numbers, missing)
         return self._cells[name, missing]
 
+    def strings(self, name: str) -> NDArray[Any]:
+        """The cells of a column as a person would write them."""
+        return column_strings(self.frame[name])
+
     def require_columns(self, names: Sequence[str], asked: str) -> None:
         """Refuse names that are no columns, with the columns there are."""
         if self.task_column is not None and self.task_column in names:
             raise TableError(f"{asked} names {self.task_column!r}, which is the task column; leave it out.")
         refuse_absent(names, asked, list(self.frame.columns))
+
+
+def read_any(table: Any, task: Any, *, common_columns: bool = False) -> Table:
+    """The rows of files or data frames as one table."""
+    if isinstance(table, Table):
+        return table
+    if isinstance(table, str | os.PathLike):
+        table = [table]
+    if isinstance(table, Sequence):
+        other = next((part for part in table if not isinstance(part, str | os.PathLike)), None)
+        if other is not None:
+            raise TableError(
+                f"table is a list that holds a {type(other).__name__}; a list holds paths of files. Give data frames "
+                'as a mapping from tasks to them, such as {"Oslo": oslo, "Rome": rome}.'
+            )
+        if task is not None and not isinstance(task, str):
+            raise TableError("task must name a column where the table is a file; give its name.")
+        return read_tables([Path(path) for path in table], task, common_columns=common_columns)
+    return table_of_frames(table, task, common_columns=common_columns)
 
 
 def read_tables(

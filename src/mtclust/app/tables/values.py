@@ -39,19 +39,7 @@ _MANY_NUMBERS, _TIMES_OTHERS = 10, 3
 class Cells:
     """The cells of one column, read once; what they are is found when it is asked for, and kept.
 
-    Parameters
-    ----------
-    column : pandas.Series
-        As it stands in the table.
-    row_numbers : ndarray of shape (n,)
-        For messages.
-    tokens : sequence of str
-        Cells that mean "not known", beside empty ones.
-
-    Attributes
-    ----------
-    name : str
-    missing : ndarray of bool of shape (n,)
+    ``row_numbers`` are for messages; ``tokens`` are cells that mean "not known", beside empty ones.
     """
 
     def __init__(self, column: Any, row_numbers: NDArray[np.int64], tokens: Sequence[str] = MISSING) -> None:
@@ -289,16 +277,9 @@ _WITH_DECIMAL = {
 
 @dataclass(frozen=True)
 class NumberForm:
-    """How the numbers of a column are written.
+    """How the numbers of a column are written: the decimal mark, and what stands before or behind all of them (€, kg).
 
-    Attributes
-    ----------
-    decimal : str
-        "." or ",".
-    unit : str
-        What stands before or behind them all, such as "€", "%" or "kg".
-    written_out : bool
-        Whether anything but digits, sign and decimal point has to be read.
+    ``written_out`` is False where nothing but digits, sign and decimal point has to be read.
     """
 
     decimal: str = "."

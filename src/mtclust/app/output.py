@@ -21,15 +21,12 @@ from mtclust.persistence.atomic import cannot_write, flush_directory, unfinished
 #: what ``mtclust fit`` writes
 MODEL_FILE, LABELS_FILE, REPORT_FILE = "model.mtclust", "labels.csv", "report.html"
 RESULT_FILES = (LABELS_FILE, MODEL_FILE, REPORT_FILE)
-#: what tells a result from a file of somebody else: in the header of the labels, near the begin of a report, near the
-#: end of a model
+#: what tells a result from a file of somebody else
 _MARKS = {LABELS_FILE: b"cluster", REPORT_FILE: b"mtclust", MODEL_FILE: b"model.json"}
 #: columns of labels.csv beside the keys
 _ALWAYS = ("task", "cluster", "margin")
 #: names that keys cannot have: these, and those that only rows which were clustered have
 RESERVED = {*_ALWAYS, "probability", "stability", "outlier", "alone"}
-#: bytes of a file that are looked at
-_LOOKED_AT = 1 << 16
 #: a spreadsheet takes a cell that begins so for a formula
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
@@ -92,11 +89,9 @@ def _check_free(out: Path, overwrite: bool) -> None:
         raise CommandError(f"--out {out} is a file; give the name of a directory.")
     present = [out / name for name in RESULT_FILES if os.path.lexists(out / name)]
     for path in present:
-        foreign = _why_foreign(path)
-        if foreign is not None:
+        if path.is_symlink() or not path.is_file() or _MARKS[path.name] not in path.read_bytes():
             raise CommandError(
-                f"--out {out} holds {path.name}, which is no result of mtclust fit ({foreign}); choose another "
-                "directory."
+                f"--out {out} holds {path.name}, which is no result of mtclust fit; choose another directory."
             )
         if not os.access(path, os.W_OK):
             raise CommandError(
@@ -106,17 +101,6 @@ def _check_free(out: Path, overwrite: bool) -> None:
         raise CommandError(
             f"--out {out} already holds results; choose another directory, or replace them with --overwrite."
         )
-
-
-def _why_foreign(path: Path) -> str | None:
-    """Why something that is called like a result is none; None for a result."""
-    if path.is_symlink() or not path.is_file():
-        return "link" if path.is_symlink() else "directory" if path.is_dir() else "no regular file"
-    with path.open("rb") as stream:
-        begin = stream.readline(_LOOKED_AT) if path.name == LABELS_FILE else stream.read(_LOOKED_AT)
-        stream.seek(max(0, path.stat().st_size - _LOOKED_AT))
-        found = begin + (stream.read() if path.name == MODEL_FILE else b"")
-    return None if _MARKS[path.name] in found else "its content is another"
 
 
 def _move_into_place(stage: Path, out: Path) -> None:
@@ -182,9 +166,7 @@ def labels_csv(
 
     ``more`` are further columns; ``numbered`` rows, and those without a key, have their numbers first.
     """
-    from mtclust.app.tables.values import column_strings
-
-    names = [column_strings(table.frame[key]) for key in keys]
+    names = [table.strings(key) for key in keys]
     header = [*keys, *_ALWAYS, *(more or {})]
     if numbered or not keys:
         names, header = [table.row_numbers.tolist(), *names], ["row", *header]

@@ -1,0 +1,379 @@
+"""``mtclust fit`` and ``mtclust predict``; what is heavy is imported after their arguments were read."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mtclust.app import output
+from mtclust.app.tables.reading import ReadOptions
+from mtclust.exceptions import CommandError, ModelFileError, TableWarning
+from mtclust.persistence.atomic import atomic_write
+from mtclust.util.messages import LOGGER, phase
+from mtclust.util.system import require
+
+_EXIT_CODES = "exit codes: 0 done, 1 an error, which the message explains, 2 wrong usage, 130 interrupted with Ctrl-C."
+_FIT_EXAMPLES = f"""examples:
+  mtclust fit sales.csv --task-column shop --out result
+  mtclust fit shop_a.csv shop_b.csv shop_c.csv --key customer --clusters 4 --out result
+  mtclust fit reviews.csv --task-column product --text-column review --clusters 2-6 --out result
+  mtclust fit patients.parquet --task-column hospital --columns age,bmi,sex --out result
+
+DIR gets labels.csv, model.mtclust (for mtclust predict) and report.html; it appears only when all is done.
+{_EXIT_CODES}"""
+_METHOD = "learn how tasks are related (dmtrc, default), which features they share (dmtfc), or neither (dstc)"
+_CENTER = (
+    "not dstc: compare rows around the mean of their task (task), as they are (all), after each task was moved by an "
+    "offset of its own (aligned), or what fits best (auto, default)"
+)
+_SIZES = "cluster sizes: auto (default), balanced, a number l from 0 (balanced) to 1 (free), or LOW,HIGH shares"
+_KEY = (
+    "columns that name a row: copied to labels.csv and not used for clustering (default: an id, if one is recognised)"
+)
+_PREDICT_EXAMPLES = f"""examples:
+  mtclust predict result new_customers.csv --key customer --out clusters.csv
+  mtclust predict result paris.csv --task paris
+  mtclust predict result rome.csv --task rome --new-task      # a task the model has not seen
+
+The result has the columns of labels.csv and goes to the standard output unless --out is given.
+{_EXIT_CODES}"""
+#: what names of separators mean
+_SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
+
+
+def add_parser(commands: Any) -> None:
+    _add_fit(commands)
+    _add_predict(commands)
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def comma_list(text: str) -> list[str]:
+    """Names of columns, separated by commas.
+
+    Examples
+    --------
+    >>> comma_list("age, height")
+    ['age', 'height']
+    """
+    names = [name.strip() for name in text.split(",")]
+    if "" in names:
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty name; write A,B,…")
+    return names
+
+
+def clusters_argument(text: str) -> int | str | range:
+    """A number of clusters, a range of them or "auto".
+
+    Examples
+    --------
+    >>> clusters_argument("5"), clusters_argument("2-4"), clusters_argument("auto")
+    (5, range(2, 5), 'auto')
+    """
+    low, dash, high = text.partition("-")
+    if text == "auto":
+        return text
+    if low.isdecimal() and not dash and int(low) >= 1:
+        return int(low)
+    if low.isdecimal() and high.isdecimal() and 2 <= int(low) <= int(high):
+        return range(int(low), int(high) + 1)
+    raise argparse.ArgumentTypeError(f"{text!r} is neither a number of at least 1, a range such as 2-8, nor auto")
+
+
+def shares_argument(words: Sequence[str], most: int, allowed: str) -> Callable[[str], Any]:
+    """Reads one of some words, or up to so many numbers from 0 to 1, the smaller first.
+
+    Examples
+    --------
+    >>> sizes = shares_argument(["auto", "balanced"], 2, "")
+    >>> sizes("balanced"), sizes("0.1"), sizes("0.05,0.5")
+    ('balanced', 0.1, (0.05, 0.5))
+    """
+
+    def read(text: str) -> Any:
+        if text in words:
+            return text
+        try:
+            shares = tuple(map(float, text.split(",")))
+        except ValueError:
+            shares = ()
+        if not 0 < len(shares) <= most or any(not a <= b for a, b in zip((0.0, *shares), (*shares, 1.0))):
+            raise argparse.ArgumentTypeError(f"{text!r} is neither {', '.join(words)}, {allowed}")
+        return shares[0] if len(shares) == 1 else shares
+
+    return read
+
+
+def separator_argument(text: str) -> str:
+    separator = _SEPARATORS.get(text, text)
+    if len(separator) != 1:
+        known = ", ".join(_SEPARATORS)
+        raise argparse.ArgumentTypeError(f"{text!r} is neither one character nor one of {known}")
+    return separator
+
+
+def add_columns(parser: Any, name: str, words: str, metavar: str = "A,B,…") -> None:
+    """An option that takes names separated by commas, and may be given again."""
+    parser.add_argument(name, type=comma_list, action="extend", default=[], metavar=metavar, help=words)
+
+
+def add_flags(parser: Any, **flags: str) -> None:
+    """Options that are given or not, and what they do."""
+    for name, words in flags.items():
+        parser.add_argument("--" + name.replace("_", "-"), action="store_true", help=words)
+
+
+def add_common_options(parser: Any, files: Any) -> None:
+    """What every command about tables has: how files are read where it cannot be recognised, and how it speaks."""
+    known = "between fields: comma, semicolon, tab, pipe or a character; recognised by default"
+    files.add_argument("--separator", type=separator_argument, metavar="SEP", help=known)
+    files.add_argument("--encoding", metavar="NAME", help="such as cp1252 or latin-1; recognised by default")
+    files.add_argument("--sheet", metavar="NAME", help="of an Excel file; the first by default")
+    add_flags(
+        parser,
+        safe_csv="put ' before cells of the result that a spreadsheet would execute (= + - @)",
+        quiet="no progress, no summary, no notes",
+    )
+    # before the name of the command it is that of mtclust.app.cli.build_parser
+    words = "show the traceback of an error"
+    parser.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help=words)
+
+
+def read_options(options: argparse.Namespace) -> ReadOptions:
+    """What :func:`mtclust.app.tables.table.read_tables` is told about files."""
+    return ReadOptions(options.separator, options.encoding, options.sheet)
+
+
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[None]:
+    """On a terminal, show what the library logs in one line of the standard error, and nothing at the end."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    handler, level = logging.StreamHandler(sys.stderr), LOGGER.level
+    handler.setFormatter(logging.Formatter("\r\x1b[K%(message).78s"))
+    handler.terminator = ""
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(level)
+        LOGGER.removeHandler(handler)
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+#: how --sizes and --coupling are read
+sizes_argument = shares_argument(["auto", "balanced"], 2, "a number from 0 to 1, nor LOW,HIGH shares")
+coupling_argument = shares_argument(["auto", "full", "none"], 1, "nor a number from 0 to 1")
+
+
+# -- fit ---------------------------------------------------------------------------------------------------------------
+
+
+def _add_fit(commands: Any) -> None:
+    parser = commands.add_parser(
+        "fit",
+        help="cluster the tables of several tasks; writes labels, a model and a report",
+        description="Cluster the rows of several related tables (tasks) at once. Cluster ids are matched between\n"
+        "tasks as well as the data allow; the summary says where they may not mean the same. Numbers\n"
+        "are standardised, categories and dates encoded, text weighted by tf-idf.",
+        epilog=_FIT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    data = "CSV or TSV, also compressed, Parquet or Excel; several: one per task"
+    parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help=data)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory for the results")
+    parser.add_argument("--task-column", metavar="COL", help="the column that says which task a row belongs to")
+    add_columns(parser, "--key", _KEY, "COL,…")
+
+    what, switch = parser.add_argument_group("what to cluster by"), argparse.BooleanOptionalAction
+    either = what.add_mutually_exclusive_group()
+    add_columns(either, "--columns", "use only these columns")
+    either.add_argument("--text-column", metavar="COL", help="use the text in this column")
+    add_columns(what, "--categories", "columns of numbers that are names, such as postcodes")
+    scale = "numbers to standard deviation 1 (default), to the range 0 to 1, or as they are"
+    what.add_argument("--scale", choices=("standard", "range", "none"), default="standard", help=scale)
+    impute = "fill in missing values from the rows of the same task (default), or refuse them"
+    what.add_argument("--impute", action=switch, default=True, help=impute)
+
+    how = parser.add_argument_group("how to cluster")
+    clusters = "a number, a range such as 2-8, or auto (2-12, the default)"
+    how.add_argument("--clusters", type=clusters_argument, default="auto", metavar="N", help=clusters)
+    how.add_argument("--method", choices=("dmtrc", "dmtfc", "dstc"), default="dmtrc", help=_METHOD)
+    kernel = "auto: linear and RBF kernels compete; linear for text"
+    how.add_argument("--kernel", choices=("auto", "rbf", "linear"), default="auto", help=kernel)
+    how.add_argument("--sizes", type=sizes_argument, default="auto", metavar="S", help=_SIZES)
+    coupling = "dmtrc only: auto (default), full, none, or a strength from 0 to 1"
+    how.add_argument("--coupling", type=coupling_argument, metavar="S", help=coupling)
+    how.add_argument("--center", choices=("auto", "task", "all", "aligned"), help=_CENTER)
+    stability = "cluster samples of the rows again to see what stays the same (default), or save the time"
+    how.add_argument("--stability", action=switch, default=True, help=stability)
+    how.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random numbers (default 0)")
+
+    files = parser.add_argument_group("how files are read")
+    add_flags(files, common_columns="of several files with different columns use those that all have")
+    files.add_argument("--decimal", choices=("point", "comma"), help="decimal mark; recognised by default")
+    files.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
+    add_columns(files, "--missing", "further cells that mean 'not known', such as ?")
+    written = parser.add_argument_group("what is written")
+    add_flags(
+        written,
+        overwrite="replace the results of an earlier run in DIR",
+        show_keys="show the key columns in the report; otherwise it shows row numbers only",
+    )
+    add_common_options(written, files)
+    parser.set_defaults(run=run_fit)
+
+
+def run_fit(options: argparse.Namespace) -> None:
+    output.check_keys(options.key)
+    further = {}
+    for name, methods in (("coupling", ("dmtrc",)), ("center", ("dmtrc", "dmtfc"))):
+        if getattr(options, name) is not None:
+            further[name] = getattr(options, name)
+            if options.method not in methods:
+                allowed = " or ".join(methods)
+                raise CommandError(f"--{name} is for --method {allowed}; got --method {options.method}. Leave it out.")
+    with progress(quiet=options.quiet), output.staged_directory(options.out, overwrite=options.overwrite) as stage:
+        require("pandas", "cli")
+        require("jinja2", "report")
+        from mtclust.app.cluster import cluster
+        from mtclust.app.tables.table import read_tables
+
+        with phase("reading"):
+            table = read_tables(
+                options.data, options.task_column, read_options(options), common_columns=options.common_columns
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TableWarning)  # the summary says it
+            found = cluster(
+                table, n_clusters=options.clusters, columns=options.columns or None, text_column=options.text_column,
+                keys=options.key, categories=options.categories, impute=options.impute, scale=options.scale,
+                missing=options.missing, decimal={"point": ".", "comma": ","}.get(options.decimal),
+                date_format=options.date_format, method=options.method, kernel=options.kernel, sizes=options.sizes,
+                random_state=options.seed, **further,
+            )  # fmt: skip
+        if options.stability:
+            with phase("clustering samples of the rows"):
+                found.stability()
+        with phase("writing"):
+            _write(stage, found, table, options)
+    if not options.quiet:
+        print(f"{found.summary()}\n\nWritten to {options.out}: {', '.join(output.RESULT_FILES)}")
+
+
+def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace) -> None:
+    # without --key the first column that was recognised as naming the rows, unless its name is taken
+    keys = options.key or [name for name in found.encoder.identifiers if name not in {"row", *output.RESERVED}][:1]
+    found.save(stage / output.MODEL_FILE)
+    labels = output.labels_csv(
+        table, keys, found.labels, found.margins.to_numpy(), found.row_columns(), safe=options.safe_csv,
+        numbered=not options.key,
+    )  # fmt: skip
+    with atomic_write(stage / output.LABELS_FILE) as stream:
+        stream.write(labels.encode())
+    row_names = [f"row {number}" for number in table.row_numbers]
+    if options.show_keys and options.key:
+        row_names = [", ".join(cells) for cells in zip(*(table.strings(key) for key in options.key))]
+    command = shlex.join(["mtclust", *options.arguments])
+    found.report(stage / output.REPORT_FILE, row_names=row_names, command=command, stability=options.stability)
+
+
+# -- predict -----------------------------------------------------------------------------------------------------------
+
+
+def _add_predict(commands: Any) -> None:
+    parser = commands.add_parser(
+        "predict",
+        help="assign further rows, or the rows of a new task, to the clusters",
+        description="Give further rows the clusters of a fitted model. Columns are encoded exactly as in fit.",
+        epilog=_PREDICT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the directory that mtclust fit wrote, or its model")
+    parser.add_argument("data", nargs="+", type=Path, metavar="DATA", help="files as for fit")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write here instead of to the standard output")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--task-column", metavar="COL", help="the column with the task; by default as in fit")
+    which.add_argument("--task", metavar="NAME", help="the task of all rows")
+    add_columns(parser, "--key", "columns that name a row: copied to the result", "COL,…")
+    add_flags(
+        parser,
+        new_task="cluster tasks that were not in fit as new tasks; else they are refused",
+        overwrite="replace FILE",
+    )
+    add_common_options(parser, parser)
+    parser.set_defaults(run=run_predict)
+
+
+def run_predict(options: argparse.Namespace) -> None:
+    output.check_keys(options.key)
+    if options.out is not None and options.out.exists() and not options.overwrite:
+        raise CommandError(
+            f"--out {options.out} is already there; choose another name, or replace it with --overwrite."
+        )
+    if options.out is not None and not options.out.resolve().parent.is_dir():
+        raise CommandError(f"--out {options.out}: there is no directory {options.out.resolve().parent}; make it first.")
+    require("pandas", "cli")
+    with progress(quiet=options.quiet):
+        found = _load(options.model)
+        table = _read(options, found.encoder)
+        table.require_columns(options.key, "--key")
+        labels, margins, notes = found.assign(table, new_tasks=options.new_task)
+    text = output.labels_csv(table, options.key, found.named(labels), margins, safe=options.safe_csv)
+    if options.out is None:
+        sys.stdout.write(text)
+    else:
+        with output.written_to(options.out), atomic_write(options.out) as stream:
+            stream.write(text.encode())
+    if not options.quiet:
+        for note in notes:
+            print(note, file=sys.stderr)
+
+
+def _load(path: Path) -> Any:
+    """The saved clustering."""
+    import mtclust
+
+    file = path / output.MODEL_FILE if path.is_dir() else path
+    if not file.exists():
+        raise CommandError(f"{file}: there is no model; give the directory that mtclust fit wrote.")
+    try:
+        found = mtclust.load(file)
+    except ModelFileError as error:
+        raise CommandError(str(error)) from error
+    if not isinstance(found, mtclust.Clustering):
+        raise CommandError(f"{file} holds an estimator without a table; use a model of mtclust fit or mtclust.cluster.")
+    return found
+
+
+def _read(options: argparse.Namespace, encoder: Any) -> Any:
+    """The table, with the tasks named in the way the user chose or the model suggests."""
+    import numpy as np
+
+    from mtclust.app.tables.table import read_tables
+
+    task_column = options.task_column
+    if task_column is None and options.task is None:
+        task_column = encoder.task_column
+    try:
+        table = read_tables(options.data, task_column, read_options(options), file_is_task=True)
+    except CommandError as error:
+        if options.task_column is None and task_column is not None and "--task-column" in str(error):
+            raise CommandError(
+                f"{error} (It was the task column of fit; --task NAME names one task for all rows.)"
+            ) from error
+        raise
+    if options.task is None:
+        return table
+    return replace(table, tasks=np.full(len(table), options.task, dtype=object))
