@@ -187,7 +187,7 @@ def test_a_task_with_hardly_any_rows_gets_one_caution_not_three():
 def test_clusters_that_are_not_there_are_cautioned():
     fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
     fitted.loo_score_ = -0.02
-    assert said(fitted) == ["No clear clusters: These are clusters that are separated no better than those of noise."]
+    assert said(fitted) == ["No clear clusters: The clusters are separated no better than those of noise."]
     noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="none"))
     (caution,) = said(fitted)
     assert caution.startswith("No clear clusters: A test finds no structure beyond single columns")

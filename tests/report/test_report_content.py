@@ -242,7 +242,7 @@ def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
     noise.loo_score_ = -0.1
     content = report_content(clustering_of(noise, X, tasks, task_column="shop"))
     assert content["headline"] == (
-        "120 rows in 3 tasks (shop) were divided into 3 clusters that are separated no better than those of noise."
+        "120 rows in 3 tasks (shop) were divided into 3 clusters that are no clearer than noise."
     )
     assert content["figures"][0]["value"] == "−0.10"
     assert "separated no better than those of noise" in " ".join(map(str, content["cautions"]))

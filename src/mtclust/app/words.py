@@ -26,8 +26,11 @@ _DIRECTIONS = {
     "category": ("", "less often "),
 }
 #: what opens the description of a cluster that nothing sets apart in all tasks
-_MOST = "in the tasks that hold most of its rows: "
-_SCOPES = {"most": _MOST, "rows": "in all rows together: ", "between": "lies between other clusters in "}
+_SCOPES = {
+    "most": "in tasks with most of its rows: ",
+    "rows": "in all rows: ",
+    "between": "lies between other clusters in ",
+}
 #: a value that is smaller than this, relative to its column, is 0
 _ROUNDING = 1e-12
 #: features that a sentence about a cluster names, and words of a text

@@ -10,8 +10,7 @@ decide which words are used; ``benchmarks/sentences.py`` measures how often each
 standing    when (the first that applies)                    the rows …
 =========== ================================================ ========================================================
 one         there is one cluster                             are one cluster
-none        the test finds no clusters                       were divided, which a test does not confirm
-none        separation ≤ 0                                   were divided no better than noise
+none        the test finds no clusters, or separation ≤ 0    were divided, with this doubt
 divided     not tested, agreeing below .7, number undecided  were divided
 overlapping separation below .55                             were divided into clusters that overlap
 apart       all other cases                                  fall into clusters
@@ -55,8 +54,6 @@ FEW_ROWS = 5
 CONFINED = 0.95
 #: how many tasks or clusters a sentence names
 _NAMED = 3
-#: of clusters whose separation is 0 or less
-_LIKE_NOISE = " that are separated no better than those of noise"
 #: columns of the terminal that are used
 _WIDTH = 100
 #: tasks and clusters that get a line or column of their own
@@ -104,7 +101,7 @@ class Facts:
     >>> facts.standing, facts.headline("100 rows in 2 tasks")
     ('divided', '100 rows in 2 tasks were divided into 3 clusters.')
     >>> Facts(3, 2, 100, -0.1).headline("100 rows in 2 tasks")
-    '100 rows in 2 tasks were divided into 3 clusters that are separated no better than those of noise.'
+    '100 rows in 2 tasks were divided into 3 clusters that are no clearer than noise.'
     """
 
     n_clusters: int
@@ -148,10 +145,10 @@ class Facts:
         differing = ", not all of which look the same in every task" if ids_differ else ""
         alone = f" by the column {shown_name(self.column)} alone" if self.column else ""
         divided = f"{rows} were divided into {self.n_clusters} clusters{alone}"
-        noise = ", which a test does not confirm" if self.structure == "none" else _LIKE_NOISE
+        doubt = ", which a test does not confirm" if self.structure == "none" else " that are no clearer than noise"
         return {
             "one": f"{rows} are one cluster.",
-            "none": f"{divided}{noise}.",
+            "none": f"{divided}{doubt}.",
             "divided": f"{divided}{differing}.",
             "overlapping": f"{divided} that overlap{differing}.",
         }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters{differing}.")
@@ -296,7 +293,7 @@ def _search(model: AfterFit) -> list[Caution]:
 def _unclear(facts: Facts) -> list[Caution]:
     if facts.standing != "none":
         return []
-    text = f"These are clusters{_LIKE_NOISE}."
+    text = "The clusters are separated no better than those of noise."
     if facts.structure == "none":
         text = (
             "A test finds no structure beyond single columns and their correlations: the clusters divide the rows, but "
