@@ -174,7 +174,7 @@ def test_clusters_that_are_only_tasks_are_said_to_be_and_nothing_was_set_by_hand
     assert sorted(model.cluster_sizes_.sum(axis=0)) == [40, 40, 40]
     found = {caution.title: caution.text for caution in cautions(model)}
     assert found["Clusters of one task"].startswith(
-        "Every cluster lies entirely or almost entirely in one task (cluster 0 in task …No. "
+        "Every cluster lies (almost) entirely in one task: cluster 0 in task …No. "
     )
     assert 'center="task" compares rows within tasks only.' in found["Clusters of one task"]
     assert "Tiny clusters" not in found, "a task may lack clusters here"

@@ -26,11 +26,7 @@ _DIRECTIONS = {
     "category": ("", "less often "),
 }
 #: what opens the description of a cluster that nothing sets apart in all tasks
-_SCOPES = {
-    "most": "in tasks with most of its rows: ",
-    "rows": "in all rows: ",
-    "between": "lies between other clusters in ",
-}
+_SCOPES = {"most": "where most of it lies: ", "rows": "in all rows: ", "between": "lies between other clusters in "}
 #: a value that is smaller than this, relative to its column, is 0
 _ROUNDING = 1e-12
 #: features that a sentence about a cluster names, and words of a text

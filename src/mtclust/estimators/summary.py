@@ -371,15 +371,11 @@ def _one_task_each(model: AfterFit) -> list[Caution]:
         return []
     names = model.tasks_.tolist()
     which = [f"cluster {c} in {_tasks(model, [names[sizes[:, c].argmax()]])}" for c in confined]
-    every = (
-        "Every cluster lies entirely or almost entirely"
-        if len(confined) == np.count_nonzero(total)
-        else "Some clusters lie entirely or almost entirely"
-    )
+    every = "Every cluster lies" if len(confined) == np.count_nonzero(total) else "Some clusters lie"
     within = advice('center="task"', "--center task")
     text = (
-        f"{every} in one task ({listing(which, _NAMED)}). Such a cluster may be a group that only this task has, or "
-        f"nothing but a difference between tasks: the rows alone cannot tell. {within} compares rows within tasks only."
+        f"{every} (almost) entirely in one task: {listing(which, _NAMED)}. Such a cluster may be a group that only "
+        f"this task has, or a mere difference between tasks. {within} compares rows within tasks only."
     )
     return [Caution("Clusters of one task", text)]
 

@@ -146,8 +146,7 @@ def _key_figures(facts: Facts) -> list[dict[str, str]]:
         label = "separation: 1 if clusters do not touch, 0 as in noise"
         found.append({"value": words.two(facts.separation), "label": label})
     if facts.stability is not None:
-        some = f"{100 * facts.stability.share:.0f} % of the rows"
-        label = f"stability: 1 if other samples of {some} give the same clusters, 0 if they agree by chance only"
+        label = "stability: 1 if other samples of the rows give the same clusters, 0 if they agree by chance only"
         found.append({"value": words.two(facts.stability.overall), "label": label})
     return found
 
