@@ -7,8 +7,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.core.hints import linked_clusters, read_links
+from mtclust.core.hints import read_links
 from mtclust.datasets import make_related_tasks
+from mtclust.search.hints import linked_clusters
 from tests.test_contract import CLASSES, FORMS
 
 X, Y, TASKS = make_related_tasks(3, n_samples=40, separation=2.5, random_state=1).X_y_tasks

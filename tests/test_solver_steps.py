@@ -10,6 +10,7 @@ import scipy.linalg as sla
 from mtclust.core.assignment import assign
 from mtclust.core.kernels import centre_kernel
 from mtclust.core.labels import label_codes, parse_sizes
+from mtclust.core.matching import groups_of_tasks
 from mtclust.search import recipe
 from mtclust.search.descent import Accelerator, exchange_until_stable, log_matrix, permute, proposals, transfer
 from mtclust.search.problem import Effort, Problem, SearchOptions
@@ -380,4 +381,4 @@ def test_tasks_alone_are_a_result_of_one_round_that_has_converged():
     assert (point.converged, point.n_iter) == (True, 1)
     assert [entry["step"] for entry in point.history] == ["start", "labels"]
     assert {entry["objective"] for entry in point.history} == {point.value}
-    assert sorted(np.concatenate(result.groups).tolist()) == [0, 1, 2]
+    assert sorted(np.concatenate(groups_of_tasks(result.similarity)).tolist()) == [0, 1, 2]

@@ -64,7 +64,8 @@ MISTAKES = {
         lambda: model().fit(FRAME.assign(shop=SHOPS)), ValueError, ["columns of text: 'shop'", "task_column='shop'"],
     ),
     "many columns of text": (
-        lambda: model().fit(FRAME.assign(a=SHOPS, b=SHOPS, c=SHOPS, d=SHOPS)), ValueError, ["'a', 'b', 'c' and 1 more"],
+        lambda: model().fit(FRAME.assign(**dict.fromkeys("abcde", SHOPS))), ValueError,
+        ["'a', 'b', 'c', 'd' and 1 more"],
     ),
     "tasks twice": (
         lambda: model().fit(FRAME.assign(place=TASKS), tasks=TASKS), InputWarning,

@@ -8,7 +8,7 @@ from mtclust import DMTRC
 from mtclust.core.coupling import Independent, Relationship, SharedFeatures
 from mtclust.core.kernels import EigenFeatures
 from mtclust.core.labels import label_codes, parse_sizes
-from mtclust.rows.moments import Data, moments
+from mtclust.rows.moments import Data
 from mtclust.rows.passes import TaskLabels
 from mtclust.rows.source import TableRows
 from mtclust.search.all_rows import AllRows
@@ -85,7 +85,7 @@ class Case:
             labels = self.labels[rows]
             table = self.data.source.take(i, np.arange(len(labels))).astype(np.float64)
             sums = np.stack([table[labels == c].sum(axis=0) for c in range(C)])
-            result.append(TaskLabels(labels.astype(np.int32), np.zeros(C), sums))
+            result.append(TaskLabels(labels.astype(np.int32), np.zeros(C), sums, np.bincount(labels, minlength=C)))
         return result
 
 
@@ -106,7 +106,7 @@ def case(
     """A problem with random labels; ``rule`` is what the estimators take as ``sizes``."""
     X, offsets, _ = blobs(sizes, n_clusters, d, spread, seed)
     source = TableRows(X, offsets)
-    own = moments(source, centre)
+    own = source.moments(centre)
     Phi, _ = centred_directly(X, offsets, centre)
     by_task = np.broadcast_to(np.asarray(lambda1, dtype=float), (len(sizes),)).copy()
     bounds = parse_sizes(rule, sizes, n_clusters)

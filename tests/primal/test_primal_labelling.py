@@ -7,7 +7,7 @@ from primal_helpers import blobs
 from scipy.optimize import linprog
 
 from mtclust.core.labels import SizeBounds
-from mtclust.rows.moments import Data, moments
+from mtclust.rows.moments import Data
 from mtclust.rows.passes import TaskLabels, first_prices, relabel
 from mtclust.rows.source import TableRows
 
@@ -49,7 +49,7 @@ class Task:
 
     def __init__(self, X, W):
         self.source = TableRows(X, np.array([0, len(X)]))
-        self.moments = moments(self.source, centre=True)
+        self.moments = self.source.moments(centre=True)
         self.W = W
         self.scores = self.moments.centred(0, X) @ W
 

@@ -8,7 +8,7 @@ from primal_helpers import blobs, centred_directly
 from mtclust.core.kernels import Kernel
 from mtclust.core.tasks import index_tasks
 from mtclust.rows.features import FeatureMap, feature_map, source_of
-from mtclust.rows.moments import block_rows, moments
+from mtclust.rows.moments import block_rows
 from mtclust.rows.source import MappedRows, TableRows, held_in_memory
 
 SIZES = (300, 5000, 77)
@@ -37,7 +37,7 @@ def test_moments_equal_the_definition(dtype, centre):
     X = X.astype(dtype)
     assert SIZES[1] > block_rows(20, X.dtype.itemsize) or dtype == np.float32  # more than one block
     source = TableRows(X, offsets)
-    compare(moments(source, centre), source, X, offsets, centre)
+    compare(source.moments(centre), source, X, offsets, centre)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -48,10 +48,10 @@ def test_a_large_offset_of_the_columns_costs_no_digits(dtype):
     source = far.kept_near_zero()
     assert source.shift is not None
     # rows of single precision are shifted in single precision
-    compare(moments(source, True), source, X, offsets, True, rtol=1e-9 if dtype == np.float64 else 1e-6)
+    compare(source.moments(True), source, X, offsets, True, rtol=1e-9 if dtype == np.float64 else 1e-6)
     # and it is the shift that does it
     _, scale = centred_directly(X, offsets)
-    assert abs(moments(far, True).scale / scale - 1) > 1e-6
+    assert abs(far.moments(True).scale / scale - 1) > 1e-6
 
 
 def test_rows_near_zero_are_not_shifted():
@@ -67,7 +67,7 @@ def test_rows_need_not_be_sorted_by_task():
     index = index_tasks(tasks[mixed], len(X))
     source = TableRows(X[mixed], index.offsets, index.order)
     sorted_rows = X[mixed][index.order]
-    compare(moments(source, True), source, sorted_rows, offsets, True)
+    compare(source.moments(True), source, sorted_rows, offsets, True)
     for task in range(3):
         blocks = list(source.blocks(task))
         assert [begin for begin, _, _ in blocks] == [0, *(end for _, end, _ in blocks[:-1])]
@@ -78,7 +78,7 @@ def test_rows_need_not_be_sorted_by_task():
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6 / 3])
 def test_constant_rows_have_no_scale(value):
     source = TableRows(np.full((50, 3), value), np.array([0, 20, 50])).kept_near_zero()
-    own = moments(source, True)
+    own = source.moments(True)
     assert own.scale == 0
     assert not own.gram.any()
 
@@ -86,7 +86,7 @@ def test_constant_rows_have_no_scale(value):
 def test_a_given_scale_is_used():
     X, offsets, _ = blobs(SIZES)
     source = TableRows(X, offsets)
-    own, given = moments(source, True), moments(source, True, scale=7.0)
+    own, given = source.moments(True), source.moments(True, scale=7.0)
     assert given.scale == 7.0
     np.testing.assert_allclose(given.gram * 7.0, own.gram * own.scale, rtol=1e-12)
 
@@ -100,7 +100,7 @@ def test_sparse_rows_equal_dense_ones():
     columns = FeatureMap(Kernel("linear"))
     for table, by_task in ((X, None), (unsorted, order)):
         rows = MappedRows(sp.csr_matrix(table), offsets, columns, by_task)
-        own, dense = moments(rows, True), moments(TableRows(X, offsets), True)
+        own, dense = rows.moments(True), TableRows(X, offsets).moments(True)
         np.testing.assert_allclose(own.gram, dense.gram, rtol=1e-10, atol=1e-10)
         assert own.scale == pytest.approx(dense.scale)
         np.testing.assert_array_equal(rows.take(1, np.array([3, 1400])), X[[203, 1600]])

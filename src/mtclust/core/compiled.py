@@ -279,7 +279,7 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
 
 
 @njit
-def move(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # type: ignore[no-untyped-def]
+def move(A, F, constant, labels, weight, unit, lower, upper, order):  # type: ignore[no-untyped-def]
     """Move single rows of one task while that raises Σ_c weight[n_c] − unit[n_c]·‖e_c‖²; rows in the order given.
 
     ``A`` is n×n symmetric, ``F`` (C×n) is what the other tasks add, ``constant`` is ‖e_c‖² without the labels of the
@@ -300,7 +300,8 @@ def move(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # 
     for j in range(n):
         errors[labels[j]] += P[labels[j], j] + F[labels[j], j]
     n_moved = 0
-    for _ in range(sweeps if C > 1 else 0):
+    moved = True
+    while moved:
         moved = False
         for position in range(order.shape[0]):
             j = order[position]
@@ -331,8 +332,6 @@ def move(A, F, constant, labels, weight, unit, lower, upper, order, sweeps):  # 
             for k in range(n):
                 P[p, k] -= A[j, k]
                 P[target, k] += A[j, k]
-        if not moved:
-            break
     value = 0.0
     for c in range(C):
         value += weight[counts[c]] - unit[counts[c]] * errors[c]

@@ -100,8 +100,8 @@ def objective(b: Array, W: Array) -> float:
 class Conditioned:
     """The quadratic problem in the labels for one fixed coupling matrix, from either factorisation.
 
-    Seen by one task it is ½⟨Y_i, M_ii Y_i⟩ + ⟨Y_i, L_i⟩. As it is here every task stands alone, given Z: M is
-    block-diagonal, M_ii = (K_i + (n_i/2)I)⁻¹ with the task's kernel K_i, and L_i = 0.
+    Seen by one task it is ½⟨Y_i, M_ii Y_i⟩ + ⟨Y_i, L_i⟩. As it is here every task stands alone: M is block-diagonal,
+    M_ii = (K_i + (n_i/2)I)⁻¹ with the task's kernel K_i = K_ii/λ_i, and L_i = 0.
     """
 
     def __init__(self, coupling: Any, Z: Array, blocks: Iterable[Array] = ()) -> None:
@@ -140,11 +140,15 @@ class Conditioned:
 
     def closed_form(self, codes: Array) -> Array:
         """The coupling matrix that is optimal for the models W of these labels."""
-        return np.asarray(self.coupling.closed_form_of_rows(self, codes))
+        return self.Z
 
     def predictors(self, codes: Array) -> Array:
         """Coefficients A (m × N × C): task i scores a row by its centred, scaled kernel row times A_i."""
-        return np.asarray(self.coupling.predictors(self, codes))
+        alpha, coupling = self.alpha(codes), self.coupling
+        coefficients = np.zeros((coupling.n_tasks, *alpha.shape))
+        for i, rows in enumerate(coupling.slices):
+            coefficients[i, rows] = alpha[rows] / coupling.ridge[i]
+        return coefficients
 
 
 class Solver:
@@ -181,9 +185,9 @@ class BaseCoupling(ABC):
     """One way of coupling tasks.
 
     To add one, inherit this class, say in ``condition`` how the problem of one Z is factorised, N × N for a kernel
-    matrix (:class:`Conditioned`) and mr × mr for Gram matrices (:class:`Solver`), in ``closed_form`` which Z is best
-    for given models and in ``closed_form_of_rows`` for labels of all rows, in ``predictors`` what models those have,
-    and add a line to :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
+    matrix (:class:`Conditioned`, which also says which Z is best for labels of all rows and what models these have) and
+    mr × mr for Gram matrices (:class:`Solver`), in ``closed_form`` which Z is best for given models, and add a line to
+    :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
 
     Parameters
     ----------
@@ -284,20 +288,6 @@ class Relationship(BaseCoupling):
         norm = float(roots.sum()) + (m - rank) * level
         return Spiked(level / norm, vectors, (roots - level) / norm)
 
-    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
-        """From Σ_c W_cᵀW_c = GBG with B_ik = Σ_c αⁱ_cᵀ K_ik αᵏ_c (m × m)."""
-        alpha, B = at.alpha(codes), np.empty((self.n_tasks, self.n_tasks))
-        for k, rows in enumerate(self.slices):
-            scores = self.kernel[:, rows] @ alpha[rows]
-            B[:, k] = np.add.reduceat(np.einsum("nc,nc->n", alpha, scores), self.offsets[:-1])
-        G = gain_matrix(at.Z, self.lambda1, self.lambda2)
-        return trace_one_root(G @ (0.5 * (B + B.T)) @ G)
-
-    def predictors(self, at: Conditioned, codes: Array) -> Array:
-        """W of (25), as coefficients of the rows."""
-        G = gain_matrix(at.Z, self.lambda1, self.lambda2)
-        return G[:, self.task_of][:, :, None] * at.alpha(codes)[None]
-
     def ridge_kernel(self, Z: Array) -> Array:
         """K̃ = K ∘ G[task, task] + Λ/2: the multitask kernel (24) with the ridge of the dual (13)."""
         G = gain_matrix(Z, self.lambda1, self.lambda2)
@@ -350,6 +340,21 @@ class RelationshipState(Conditioned):
 
     def pieces(self) -> list[tuple[slice, Array]]:
         return [(slice(0, len(self.M)), self.M)]
+
+    def closed_form(self, codes: Array) -> Array:
+        """From Σ_c W_cᵀW_c = GBG with B_ik = Σ_c αⁱ_cᵀ K_ik αᵏ_c (m × m)."""
+        own, alpha = self.coupling, self.alpha(codes)
+        B = np.empty((own.n_tasks, own.n_tasks))
+        for k, rows in enumerate(own.slices):
+            scores = own.kernel[:, rows] @ alpha[rows]
+            B[:, k] = np.add.reduceat(np.einsum("nc,nc->n", alpha, scores), own.offsets[:-1])
+        G = gain_matrix(self.Z, own.lambda1, own.lambda2)
+        return trace_one_root(G @ (0.5 * (B + B.T)) @ G)
+
+    def predictors(self, codes: Array) -> Array:
+        """W of (25), as coefficients of the rows."""
+        G = gain_matrix(self.Z, self.coupling.lambda1, self.coupling.lambda2)
+        return G[:, self.coupling.task_of][:, :, None] * self.alpha(codes)[None]
 
 
 class Spiked(NamedTuple):
@@ -454,16 +459,6 @@ class Independent(BaseCoupling):
     def closed_form(self, W: Array) -> Array:
         return self.uncoupled()
 
-    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
-        return at.Z
-
-    def predictors(self, at: Conditioned, codes: Array) -> Array:
-        alpha, ridge = at.alpha(codes), self.ridge
-        coefficients = np.zeros((self.n_tasks, *alpha.shape))
-        for i, rows in enumerate(self.slices):
-            coefficients[i, rows] = alpha[rows] / ridge[i]
-        return coefficients
-
 
 class SharedFeatures(BaseCoupling):
     """DMTFC, the paper's (8) and (10): tasks share the covariance D of their features; given D each stands alone, with
@@ -506,22 +501,26 @@ class SharedFeatures(BaseCoupling):
             root = np.stack([root_of_gain(Z, np.array([ridge]), self.lambda2) for ridge in self._ridges])
             return Solver(Z, root @ self.features @ root + np.eye(self.n_features), root)
         kernels = ((Phi := self.features.values[rows]) @ G @ Phi.T for rows, G in zip(self.slices, self.gains(Z)))
-        return Conditioned(self, Z, (ridge_inverse(0.5 * (K + K.T)) for K in kernels))
-
-    def models(self, at: Conditioned, codes: Array) -> list[Array]:
-        """W_i = G_iΦ_iᵀα_i (r × C), one per task: (15)."""
-        alpha, Phi = at.alpha(codes), self.features.values
-        return [G @ (Phi[rows].T @ alpha[rows]) for G, rows in zip(self.gains(at.Z), self.slices)]
+        return SharedFeaturesState(self, Z, (ridge_inverse(0.5 * (K + K.T)) for K in kernels))
 
     def closed_form(self, W: Array | list[Array]) -> Array:
         stacked = np.concatenate(list(W), axis=1)
         return trace_one_root(stacked @ stacked.T)
 
-    def closed_form_of_rows(self, at: Conditioned, codes: Array) -> Array:
-        return self.closed_form(self.models(at, codes))
 
-    def predictors(self, at: Conditioned, codes: Array) -> Array:
-        return np.stack([self.features.projection @ W for W in self.models(at, codes)])
+class SharedFeaturesState(Conditioned):
+    """M for one D, block-diagonal with K_i = Φ_i G_i Φ_iᵀ."""
+
+    def models(self, codes: Array) -> list[Array]:
+        """W_i = G_iΦ_iᵀα_i (r × C), one per task: (15)."""
+        alpha, own, Phi = self.alpha(codes), self.coupling, self.coupling.features.values
+        return [G @ (Phi[rows].T @ alpha[rows]) for G, rows in zip(own.gains(self.Z), own.slices)]
+
+    def closed_form(self, codes: Array) -> Array:
+        return np.asarray(self.coupling.closed_form(self.models(codes)))
+
+    def predictors(self, codes: Array) -> Array:
+        return np.stack([self.coupling.features.projection @ W for W in self.models(codes)])
 
 
 #: by Ω (DMTRC), by D (DMTFC), not at all (DSTC); how to add one: :class:`BaseCoupling`

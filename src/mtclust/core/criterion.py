@@ -58,8 +58,6 @@ _RANDOM_STARTS, _K_MEANS_FEATURES = 6, 50
 EXCHANGE_TOLERANCE = 1e-9
 #: weight of evenness: 1 is the paper's, 0 weighs every cluster alike
 GAMMA = 0.25
-#: sweeps over the rows of a task at most
-_SWEEPS = 50
 #: diag(R) is kept from 0: a row that fits any label of its own has no leave-one-out residual
 SMALLEST_RESIDUAL = 1e-9
 
@@ -232,26 +230,14 @@ def _order(seed: int, n: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class LeaveOneOutTerm:
-    """−E of one task as a function of its labels z: ‖e_c‖² = zᵀAz + 2zᵀF + const.
+    """−E of one task as a function of its labels z: ‖e_c‖² = zᵀAz + 2zᵀF + const."""
 
-    Attributes
-    ----------
-    residual_map : ndarray of shape (n, n)
-        diag(R)⁻¹R: labels to leave-one-out residuals.
-    A : ndarray of shape (n, n)
-        ``residual_map.T @ residual_map``.
-    n_clusters : int
-    from_others : ndarray of shape (n, C) or None
-        What the labels of the other tasks add to the residuals; None where they add nothing.
-    linear_term : ndarray of shape (n, C) or None
-        L of :class:`QuadraticTerm`.
-    """
-
-    residual_map: Array
-    A: Array
+    residual_map: Array  # diag(R)⁻¹R: labels to leave-one-out residuals (n × n)
+    A: Array  # ``residual_map.T @ residual_map`` (n × n)
     n_clusters: int
+    # what the labels of the other tasks add to the residuals; None where they add nothing (n × C)
     from_others: Array | None = None
-    linear_term: Array | None = None
+    linear_term: Array | None = None  # L of :class:`QuadraticTerm` (n × C)
 
     @classmethod
     def of(cls, M: Array, n_clusters: int) -> LeaveOneOutTerm:
@@ -290,7 +276,7 @@ class LeaveOneOutTerm:
 
         F, constant = self._linear_part
         weight, unit = size_weights(len(labels))
-        value, moved = compiled.move(self.A, F, constant, labels, weight, unit, lower, upper, order, _SWEEPS)
+        value, moved = compiled.move(self.A, F, constant, labels, weight, unit, lower, upper, order)
         return -float(value), int(moved)
 
     def cost_of_names(self, labels: Labels) -> Array:
@@ -317,9 +303,8 @@ class PaperObjective:
     #: whether labels change within sizes that count, by exchanges and passes that lower the value for certain
     exchanges = True
 
-    def codes(self, labels: Labels, n_clusters: int) -> Array:
-        """The targets (n × C) that models are fitted to."""
-        return label_codes(labels, n_clusters)
+    #: the targets (n × C) that models are fitted to, of labels and C
+    codes = staticmethod(label_codes)
 
     def value(self, at: Conditioned, codes: Array) -> float:
         """Of all tasks; lower is better."""
@@ -377,12 +362,10 @@ class SizeNeutral(PaperObjective):
 
     name, lowered = "E", "−E"
     exchanges = False
+    codes = staticmethod(indicators)
 
     def __init__(self) -> None:
         self._terms: WeakKeyDictionary[Conditioned, dict[int, LeaveOneOutTerm]] = WeakKeyDictionary()
-
-    def codes(self, labels: Labels, n_clusters: int) -> Array:
-        return indicators(labels, n_clusters)
 
     def value(self, at: Conditioned, codes: Array) -> float:
         begin, n = at.coupling.offsets[:-1], np.diff(at.coupling.offsets)[:, None]

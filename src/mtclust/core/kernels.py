@@ -26,9 +26,8 @@ KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
 
 #: eigenvalues below this share of the largest count as zero
 _RANK_TOLERANCE = 1e-10
-#: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks; nor is one
-#: below this share of the second divided by, so near the smallest numbers there are
-CONSTANT, SMALLEST_LEVEL = 1e-14, 1e-280
+#: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
+_CONSTANT = 1e-14
 #: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
 FAR = 10.0
 #: up to so many rows LAPACK finds leading eigenvectors exactly; its time grows with their cube
@@ -42,20 +41,11 @@ _NOT_POSITIVE = (
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with its settings: ``kernel(A, B)`` is the matrix of k(a, b).
+    """A kernel with its settings: ``kernel(A, B)`` is the matrix of k(a, b)."""
 
-    Attributes
-    ----------
-    kind : str
-        A key of :data:`KERNELS`, "callable" or "precomputed".
-    sigma : float or None
-        Width of the RBF kernel, in the units of the data.
-    function : callable or None
-        ``function(A, B)`` returns the matrix of kernel values between the rows of A and of B.
-    """
-
-    kind: str
-    sigma: float | None = None
+    kind: str  # a key of :data:`KERNELS`, "callable" or "precomputed"
+    sigma: float | None = None  # width of the RBF kernel, in the units of the data
+    # ``function(A, B)`` returns the matrix of kernel values between the rows of A and of B
     function: KernelFunction | None = None
 
     def __call__(self, A: Any, B: Any) -> NDArray[np.float64]:
@@ -209,29 +199,21 @@ def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
+def is_rounding(scale: float, raw_level: float) -> bool:
+    """Whether a mean diagonal is 0 but for rounding, or so near the smallest numbers there are that digits are lost."""
+    return not scale > max(_CONSTANT * raw_level, np.finfo(float).tiny / _CONSTANT)
+
+
 @dataclass(frozen=True)
 class CentredKernel:
-    """The centred and scaled kernel matrix of the training rows, sorted by task.
+    """The centred and scaled kernel matrix of the training rows, sorted by task."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (N, N)
-        K, centred within tasks and divided by ``scale``.
-    offsets : ndarray of shape (m + 1,)
-        Task i holds rows ``offsets[i]:offsets[i + 1]``.
-    task_means : ndarray of shape (m, N)
-        Mean over the rows of task i of the raw kernel with every row; zeros without centring.
-    scale : float
-        s, the mean diagonal after centring; 0 where the rows of no task differ from each other.
-    centred : bool
-        Whether the features were centred within tasks.
-    """
-
-    matrix: NDArray[np.float64]
-    offsets: NDArray[np.int64]
+    matrix: NDArray[np.float64]  # K, centred within tasks and divided by ``scale`` (N × N)
+    offsets: NDArray[np.int64]  # task i holds rows ``offsets[i]:offsets[i + 1]`` (m + 1,)
+    # mean over the rows of task i of the raw kernel with every row; zeros without centring (m × N)
     task_means: NDArray[np.float64]
-    scale: float
-    centred: bool
+    scale: float  # s, the mean diagonal after centring; 0 where the rows of no task differ from each other
+    centred: bool  # whether the features were centred within tasks
 
     @property
     def n_tasks(self) -> int:
@@ -272,7 +254,7 @@ def centre_kernel(
             f"kernel has a negative mean diagonal after centring ({scale:.4g}); a callable or precomputed kernel "
             "must be positive semidefinite."
         )
-    if not scale > CONSTANT * max(raw_level, SMALLEST_LEVEL):
+    if is_rounding(scale, raw_level):
         return CentredKernel(np.zeros_like(matrix), offsets, task_means, 0.0, centre)
     matrix /= scale
     return CentredKernel(matrix, offsets, task_means, scale, centre)
@@ -280,17 +262,10 @@ def centre_kernel(
 
 @dataclass(frozen=True)
 class EigenFeatures:
-    """Explicit features Φ with ΦΦᵀ ≈ K: all of rank(K), or the leading ones (kernel PCA).
+    """Explicit features Φ with ΦΦᵀ ≈ K: all of rank(K), or the leading ones (kernel PCA)."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (N, r)
-        Φ = U √s, from the eigenvalues s and eigenvectors U of K.
-    projection : ndarray of shape (N, r)
-        U/√s: the features of a new row are its centred, scaled kernel row times this.
-    """
-
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # Φ = U √s, from the eigenvalues s and eigenvectors U of K (N × r)
+    # U/√s: the features of a new row are its centred, scaled kernel row times this (N × r)
     projection: NDArray[np.float64]
 
     @property

@@ -234,28 +234,22 @@ def parse_sizes(
     names = np.arange(len(rows)) if task_names is None else np.asarray(task_names)
     own = np.broadcast_to(np.asarray(n_clusters, dtype=np.int64), rows.shape)
     most = int(own.max())
-    if np.all(own == most):
-        return _parse(sizes, rows, most, names)
-    if isinstance(sizes, Mapping) or not same_for_all_clusters(sizes):
-        return _with_at_most(own, _parse(sizes, rows, most, names), names)
-    parts = [_parse(sizes, rows[i : i + 1], int(c), names[i : i + 1]) for i, c in enumerate(own)]
-    lower, upper = (np.zeros((len(rows), most), dtype=np.int64) for _ in range(2))
-    for i, (part, c) in enumerate(zip(parts, own)):
-        lower[i, :c], upper[i, :c] = part.lower[0], part.upper[0]
-    return SizeBounds(lower, upper, movable=True)
-
-
-def same_for_all_clusters(sizes: Any) -> bool:
-    """Whether ``sizes`` is one rule for every cluster: a word, a number or a pair of fractions, not a table."""
-    return isinstance(sizes, str) or not hasattr(sizes, "__len__") or _is_pair(sizes)
-
-
-def _is_pair(sizes: Any) -> bool:
-    return isinstance(sizes, tuple) and len(sizes) == 2 and not any(hasattr(value, "__len__") for value in sizes)
-
-
-def _with_at_most(own: NDArray[np.int64], bounds: SizeBounds, names: NDArray[Any]) -> SizeBounds:
-    """A table of sizes as it is, if no task has more clusters in it than ``n_clusters`` says."""
+    if same_for_all_clusters(sizes):
+        ranges = np.array([_size_range(sizes, n, c) for n, c in zip(rows.tolist(), own.tolist())], dtype=np.int64)
+        lower, upper = (np.where(np.arange(most) < own[:, None], bound[:, None], 0) for bound in ranges.T)
+        bounds = SizeBounds(lower, upper, movable=bool(np.any(own < most)))
+    else:
+        if isinstance(sizes, Mapping):
+            sizes = [_with_bounds(row) for row in one_per_task("sizes", sizes, names)]
+        bounds = _table(sizes, (len(rows), most))
+    for name, n, lower, upper in zip(names.tolist(), rows, bounds.lower, bounds.upper):
+        if np.any(lower > upper):
+            raise ValueError(f"sizes of task {name!r} have a lower bound above the upper: {lower} > {upper}.")
+        if not lower.sum() <= n <= upper.sum():
+            raise ValueError(
+                f"sizes cannot be met in task {name!r}: it has {n} rows, the sizes add up to at least {lower.sum()} "
+                f"and at most {upper.sum()}."
+            )
     for name, wanted, found in zip(names.tolist(), own.tolist(), bounds.present.sum(axis=1).tolist()):
         if found > wanted:
             raise ValueError(
@@ -265,55 +259,37 @@ def _with_at_most(own: NDArray[np.int64], bounds: SizeBounds, names: NDArray[Any
     return bounds
 
 
-def _parse(sizes: Any, rows: NDArray[np.int64], n_clusters: int, names: NDArray[Any]) -> SizeBounds:
-    """Bounds of tasks that all have ``n_clusters`` clusters, or of a table."""
-    if isinstance(sizes, str):
-        if sizes not in ("auto", "balanced"):
-            raise ValueError(f"sizes={sizes!r} is not known; {_ALLOWED}.")
-        return _balance(AUTO_BALANCE if sizes == "auto" else 0.0, rows, n_clusters)
-    if isinstance(sizes, Mapping):
-        by_task = [_with_bounds(row) for row in one_per_task("sizes", sizes, names)]
-        return _table(by_task, rows, n_clusters, names)
-    if _is_pair(sizes):
-        return _fractions(sizes, rows, n_clusters, names)
-    if not hasattr(sizes, "__len__"):
-        if isinstance(sizes, bool | np.bool_) or not isinstance(sizes, int | float | np.number):
-            raise ValueError(f"sizes={sizes!r} is not known; {_ALLOWED}.")
-        if not 0 <= sizes <= 1:
-            raise ValueError(f"sizes={sizes!r}: as a number it is the paper's l and must lie in [0, 1].")
-        return _balance(float(sizes), rows, n_clusters)
-    return _table(sizes, rows, n_clusters, names)
-
-
 _ALLOWED = (
     'allowed are "auto", "balanced", the balance parameter l in [0, 1], a pair (low, high) of fractions, '
     "an array of sizes of shape (n_tasks, n_clusters) or (n_tasks, n_clusters, 2), or a mapping from task to such a row"
 )
 
 
-def _balance(l: float, rows: NDArray[np.int64], n_clusters: int) -> SizeBounds:
-    bounds = np.array([balance_bounds(int(n), n_clusters, l) for n in rows])
-    return SizeBounds(
-        np.repeat(bounds[:, :1], n_clusters, axis=1).astype(np.int64),
-        np.repeat(bounds[:, 1:], n_clusters, axis=1).astype(np.int64),
-    )
+def same_for_all_clusters(sizes: Any) -> bool:
+    """Whether ``sizes`` is one rule for every cluster: a word, a number or a pair of fractions, not a table."""
+    if isinstance(sizes, tuple) and len(sizes) == 2:
+        return not any(hasattr(value, "__len__") for value in sizes)
+    return isinstance(sizes, str) or not hasattr(sizes, "__len__")
 
 
-def _fractions(sizes: tuple[float, float], rows: NDArray[np.int64], n_clusters: int, names: NDArray[Any]) -> SizeBounds:
-    low, high = (float(value) for value in sizes)
-    if not 0 <= low <= high <= 1:
-        raise ValueError(f"sizes={sizes!r}: a pair of fractions needs 0 <= low <= high <= 1.")
-    if low * n_clusters > 1 + _ROUNDING or high * n_clusters < 1 - _ROUNDING:
-        raise ValueError(
-            f"sizes={sizes!r} cannot be met: {n_clusters} clusters need low <= {1 / n_clusters:.4g} <= high."
-        )
-    lower = np.floor(low * rows + _ROUNDING).astype(np.int64)
-    upper = np.ceil(high * rows - _ROUNDING).astype(np.int64)
-    bounds = SizeBounds(
-        np.repeat(lower[:, None], n_clusters, axis=1),
-        np.repeat(np.minimum(upper, rows)[:, None], n_clusters, axis=1),
-    )
-    return _feasible(bounds, rows, names)
+def _size_range(sizes: Any, n_rows: int, n_clusters: int) -> tuple[int, int]:
+    """Lowest and highest size of every cluster of a task by one rule."""
+    if isinstance(sizes, tuple):
+        low, high = (float(value) for value in sizes)
+        if not 0 <= low <= high <= 1:
+            raise ValueError(f"sizes={sizes!r}: a pair of fractions needs 0 <= low <= high <= 1.")
+        if low * n_clusters > 1 + _ROUNDING or high * n_clusters < 1 - _ROUNDING:
+            raise ValueError(
+                f"sizes={sizes!r} cannot be met: {n_clusters} clusters need low <= {1 / n_clusters:.4g} <= high."
+            )
+        return int(np.floor(low * n_rows + _ROUNDING)), min(n_rows, int(np.ceil(high * n_rows - _ROUNDING)))
+    if isinstance(sizes, str) and sizes in ("auto", "balanced"):
+        return balance_bounds(n_rows, n_clusters, AUTO_BALANCE if sizes == "auto" else 0.0)
+    if isinstance(sizes, bool | np.bool_) or not isinstance(sizes, int | float | np.number):
+        raise ValueError(f"sizes={sizes!r} is not known; {_ALLOWED}.")
+    if not 0 <= sizes <= 1:
+        raise ValueError(f"sizes={sizes!r}: as a number it is the paper's l and must lie in [0, 1].")
+    return balance_bounds(n_rows, n_clusters, float(sizes))
 
 
 def one_per_task(argument: str, entries: Mapping[Any, Any], names: NDArray[Any]) -> list[Any]:
@@ -343,29 +319,16 @@ def _with_bounds(row: Any) -> Any:
     return np.stack([table, table], axis=1) if table.ndim == 1 else table
 
 
-def _table(sizes: Any, rows: NDArray[np.int64], n_clusters: int, names: NDArray[Any]) -> SizeBounds:
+def _table(sizes: Any, expected: tuple[int, int]) -> SizeBounds:
     try:
         table = np.asarray(sizes, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"sizes is neither a number nor a regular table; {_ALLOWED}.") from error
-    expected = (len(rows), n_clusters)
     if table.shape not in (expected, (*expected, 2)):
         raise ValueError(f"sizes has shape {table.shape}; expected {expected} or {(*expected, 2)}; {_ALLOWED}.")
-    if not np.all(np.isfinite(table)) or np.any(table < 0) or np.any(table != np.round(table)):
-        wrong = table[~(np.isfinite(table) & (table >= 0) & (table == np.round(table)))].flat[0]
+    whole = np.isfinite(table) & (table >= 0) & (table == np.round(table))
+    if not np.all(whole):
+        wrong = table[~whole].flat[0]
         raise ValueError(f"sizes as a table must hold whole numbers of rows, none negative; got {wrong:g}.")
     counts = table.astype(np.int64)
-    bounds = SizeBounds(counts, counts) if table.ndim == 2 else SizeBounds(counts[..., 0], counts[..., 1])
-    return _feasible(bounds, rows, names)
-
-
-def _feasible(bounds: SizeBounds, rows: NDArray[np.int64], names: NDArray[Any]) -> SizeBounds:
-    for name, n, lower, upper in zip(names.tolist(), rows, bounds.lower, bounds.upper):
-        if np.any(lower > upper):
-            raise ValueError(f"sizes of task {name!r} have a lower bound above the upper: {lower} > {upper}.")
-        if not lower.sum() <= n <= upper.sum():
-            raise ValueError(
-                f"sizes cannot be met in task {name!r}: it has {n} rows, the sizes add up to at least {lower.sum()} "
-                f"and at most {upper.sum()}."
-            )
-    return bounds
+    return SizeBounds(counts, counts) if table.ndim == 2 else SizeBounds(counts[..., 0], counts[..., 1])

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from mtclust.core.labels import SizeBounds, counts_by_task
@@ -39,12 +40,8 @@ _MANY_TASKS = 50
 _SWEEPS, _SWEEPS_OF_MANY = 3, 5
 #: squared lengths of class means below this share of the longest are rounding
 _ZERO_SQUARE = 1e-12
-#: rounds of matching and shifting when a task is matched to one with more clusters; most end after two or three
-_SHIFTS = 10
 #: task means shorter than this share of the class means are rounding: the features are centred within tasks
 _CENTRED = 1e-6
-#: rows counted at once, so that counting takes no memory to speak of
-_COUNTED_AT_ONCE = 2**16
 #: tasks more alike than this belong to one group
 GROUP_SIMILARITY = 0.5
 
@@ -191,15 +188,15 @@ def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[NDArray[np.int64
     starts = (b[None] - a[:, None]).reshape(-1, a.shape[1]) if shifted else np.zeros((1, a.shape[1]))
     best, matched, shift = np.inf, np.arange(len(a)), np.zeros(a.shape[1])
     for t in starts:
-        before = None
-        for _ in range(_SHIFTS):
+        before = np.inf
+        while True:
             _, columns = linear_sum_assignment(cdist(a + t, b, "sqeuclidean"))
-            if before is not None and np.array_equal(columns, before):
-                break
-            before = columns
             if shifted:
                 t = (b[columns] - a).mean(axis=0)
-        value = float(np.sum((a + t - b[columns]) ** 2))
+            value = float(np.sum((a + t - b[columns]) ** 2))
+            if not value < before:
+                break
+            before = value
         if value < best:
             best, matched, shift = value, columns.astype(np.int64), t
     return matched, shift
@@ -321,26 +318,10 @@ def ids_by_size(counts: NDArray[np.int64], first: NDArray[np.int64] | None = Non
 
 def pair_counts(labels: NDArray[np.int64], model: NDArray[np.int64], n_clusters: int) -> NDArray[np.int64]:
     """How many rows have which two labels."""
-    pairs = np.zeros(n_clusters**2, dtype=np.int64)
-    for begin in range(0, len(labels), _COUNTED_AT_ONCE):
-        part = slice(begin, begin + _COUNTED_AT_ONCE)
-        pairs += np.bincount(labels[part] * n_clusters + model[part], minlength=n_clusters**2)
-    return pairs.reshape(n_clusters, n_clusters)
+    return np.bincount(labels * n_clusters + model, minlength=n_clusters**2).reshape(n_clusters, n_clusters)
 
 
 def groups_of_tasks(similarity: Array) -> list[NDArray[np.int64]]:
     """Connected components of the tasks whose similarity exceeds ``GROUP_SIMILARITY``."""
-    # by hand, for few tasks: SciPy takes twenty times as long
-    alike = (similarity > GROUP_SIMILARITY) | (GROUP_SIMILARITY < similarity.T)
-    np.fill_diagonal(alike, True)
-    groups, left = [], np.ones(len(alike), dtype=bool)
-    while left.any():
-        members = alike[int(np.argmax(left))]
-        while True:
-            more = alike[members].any(axis=0)
-            if np.array_equal(more, members):
-                break
-            members = more
-        groups.append(np.flatnonzero(members))
-        left &= ~members
-    return groups
+    n_groups, group_of = connected_components(similarity > GROUP_SIMILARITY, directed=False)
+    return [np.flatnonzero(group_of == group) for group in range(n_groups)]

@@ -26,45 +26,31 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
+from mtclust.core.criterion import indicators
 from mtclust.core.kernels import CentredKernel, Kernel, near_zero
+from mtclust.core.labels import SizeBounds
 
 Array = NDArray[np.float64]
 
 #: rows scored at once, so that a kernel between many new and many old rows is never held whole
 _BLOCK = 4096
-#: the temperature is sought within these powers of e times the spread of the scores
-_LOWEST, _HIGHEST = -8.0, 8.0
+#: the temperature is sought between the spread of the scores over and times this power of e
+_FARTHEST = 8.0
 #: rows that fit any label of their own tell nothing when they are left out: their scores count as 0
 SMALLEST_SHARE_LEFT = 1e-6
 
 
 @dataclass(frozen=True)
 class DecisionModel:
-    """Scores rows of known tasks.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    rows : array, CSR matrix or None
-        The training rows sorted by task; None for kernels that do not need them (linear, precomputed).
-    coefficients : ndarray
-        ``(m, C, d)`` for the linear kernel without rows, otherwise ``(m, N, C)``.
-    intercept : ndarray of shape (m, C)
-    present : ndarray of bool of shape (m, C)
-        Which clusters a task has; the others have the score −∞ there.
-    centres : ndarray of shape (m, d), optional
-        Taken off the rows of every task before the kernel sees them.
-    temperature : float
-        Of the probabilities (:func:`probabilities`).
-    """
+    """Scores rows of known tasks."""
 
     kernel: Kernel
-    rows: Any
-    coefficients: Array
-    intercept: Array
-    present: NDArray[np.bool_]
-    centres: Array | None = None
-    temperature: float = 1.0
+    rows: Any  # the training rows sorted by task; None for kernels that do not need them (linear, precomputed)
+    coefficients: Array  # ``(m, C, d)`` for the linear kernel without rows, otherwise ``(m, N, C)``
+    intercept: Array  # (m × C)
+    present: NDArray[np.bool_]  # which clusters a task has; the others have the score −∞ there (m × C)
+    centres: Array | None = None  # taken off the rows of every task before the kernel sees them (m × d)
+    temperature: float = 1.0  # of the probabilities (:func:`probabilities`)
 
     def scores(self, X: Any, task_numbers: NDArray[np.int64]) -> Array:
         """F of every row for its own task, shape (n, C)."""
@@ -109,26 +95,66 @@ class DecisionModel:
 
 
 @dataclass(frozen=True)
-class KernelOrigin:
-    """Where a kernel matrix comes from, for models of new rows.
+class CommonKept:
+    """What a fit in a common frame keeps for later tasks: the one model."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-    rows : array or CSR matrix
-        Sorted by task.
-    centred : CentredKernel
-    order : ndarray of shape (N,)
-        Rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input.
-    centres : ndarray of shape (m, d), optional
-        What was taken off the rows of every task before the kernel saw them.
-    """
+    model: DecisionModel  # with one task
+    bounds: SizeBounds  # of the fitted tasks
+    moves: Array | None = None  # what is taken off the rows of the fitted tasks, where they are aligned (m × d)
+    means: Array | None = None  # of the clusters then, to which a new task is moved (C × d)
+
+    @classmethod
+    def of(cls, model: DecisionModel, bounds: SizeBounds, moves: Array | None, rows: Array | None) -> CommonKept:
+        """With the means of the clusters of some rows, after they were moved."""
+        if rows is None:
+            return cls(model, bounds, moves)
+        z = indicators(model.clusters(rows), bounds.n_clusters)
+        return cls(model, bounds, moves, z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
+
+    def in_frame(self, rows: Any, task_numbers: NDArray[np.int64]) -> Any:
+        """Rows of the fitted tasks where the model compares them: moved, if tasks are aligned."""
+        if self.moves is None:
+            return rows
+        return (rows.toarray() if sp.issparse(rows) else rows) - self.moves[task_numbers]
+
+    def model_of_new_task(self, rows: Any) -> DecisionModel:
+        """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are.
+
+        The task is moved to where its rows lie closest to the means of the clusters that the model then puts them in:
+        from where it is, or from where its mean is that of the others, in turns.
+        """
+        if self.means is None:
+            return self.model
+        rows = rows.toarray() if sp.issparse(rows) else rows
+        centre = self.means.mean(axis=0)
+        ends = [self._moved_to_means(rows, begun) for begun in (np.zeros_like(centre), rows.mean(axis=0) - centre)]
+        # of two that are as good the nearer: the rows of one cluster would fit any
+        near = [distance * len(rows) + float(np.mean(move**2)) for distance, move in ends]
+        return self.model.moved(ends[int(np.argmin(near))][1][None, :])
+
+    def _moved_to_means(self, rows: Array, move: Array) -> tuple[float, Array]:
+        """Mean squared distance of rows to the means of their clusters, and the move that it ends with."""
+        assert self.means is not None
+        labels = None
+        for _ in range(20):  # labels may go round in circles
+            now = self.model.clusters(rows - move)
+            if labels is not None and np.array_equal(labels, now):
+                break
+            labels = now
+            move = (rows - self.means[labels]).mean(axis=0)
+        return float(np.mean((rows - move - self.means[self.model.clusters(rows - move)]) ** 2)), move
+
+
+@dataclass(frozen=True)
+class KernelOrigin:
+    """Where a kernel matrix comes from, for models of new rows."""
 
     kernel: Kernel
-    rows: Any
+    rows: Any  # sorted by task
     centred: CentredKernel
+    # rows of the input in sorted order: the columns of a precomputed kernel come in the order of the input (N,)
     order: NDArray[np.int64]
-    centres: Array | None = None
+    centres: Array | None = None  # what was taken off the rows of every task before the kernel saw them (m × d)
 
 
 def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.bool_]) -> DecisionModel:
@@ -210,7 +236,7 @@ def best_temperature(scores: Array, labels: NDArray[np.int64]) -> float:
         logarithms = log_softmax(scores / (spread * np.exp(power)), axis=1)
         return -float(np.sum(target * np.where(finite, logarithms, 0.0)))
 
-    return spread * float(np.exp(minimize_scalar(unlikely, bounds=(_LOWEST, _HIGHEST), method="bounded").x))
+    return spread * float(np.exp(minimize_scalar(unlikely, bounds=(-_FARTHEST, _FARTHEST), method="bounded").x))
 
 
 def left_out(targets: Array, fitted: Array, leverage: Array, mean: Array | None, n_rows: int) -> Array:

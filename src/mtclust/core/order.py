@@ -34,15 +34,14 @@ _DIGITS = 9
 _MOST_COLUMNS, _CELLS_AT_ONCE = 500, 250_000
 #: cells of a sparse table that is made dense
 LARGEST_DENSE = 2_000_000
-#: deviations below this share of the largest one count for nothing; keys are no larger than this
-_SMALLEST, _FARTHEST = 1e-6, 1e6
+#: deviations below this share of the largest one count for nothing; keys are no larger than its inverse
+_SMALLEST = 1e-6
 #: steps of a rounded value in its column's spread, which is taken as a power of two
 _STEPS = 2.0**16
 #: odd constants of a mixing function (splitmix64)
 STEP, FIRST, SECOND = (np.uint64(k) for k in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
-_NO_ORDER = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 Merge = Callable[[list[Any]], Any]
 #: runs a function of rows and the numbers of their tasks on all blocks of a table, and merges what it returns
 Over = Callable[[Callable[[Any, Integers], Any], Merge], Any]
@@ -50,30 +49,16 @@ Over = Callable[[Callable[[Any, Integers], Any], Merge], Any]
 
 @dataclass(frozen=True)
 class Content:
-    """What all rows together say of the columns: enough to find the hash of a row wherever it lies.
+    """What all rows together say of the columns: enough to find the hash of a row wherever it lies."""
 
-    Attributes
-    ----------
-    mean, scale : ndarray of shape (d,)
-    weights : ndarray of shape (d, 3)
-    directed : ndarray of shape (d, 4)
-        w·o, and the first w.
-    level, spread : ndarray of shape (4,)
-        Mean and deviation of the keys.
-    tasks : ndarray of shape (m,)
-        The tasks in the order of the means of their keys; smaller tasks first where these are equal.
-    columns : ndarray of shape (d,)
-        The columns in the order of their weights.
-    """
-
-    mean: Array
-    scale: Array
-    weights: Array
-    directed: Array
-    level: Array
-    spread: Array
-    tasks: Integers
-    columns: Integers
+    mean: Array  # (d,)
+    scale: Array  # (d,)
+    weights: Array  # (d × 3)
+    directed: Array  # w·o, and the first w (d × 4)
+    level: Any = 0.0  # mean of the keys (4,), once it is known
+    spread: Any = 1.0  # and their deviation (4,)
+    tasks: Any = None  # the tasks in the order of the means of their keys; smaller tasks first where these are equal
+    columns: Any = None  # the columns in the order of their weights (d,)
 
     @classmethod
     def of(cls, over: Over, n_tasks: int, begun: Content | None = None) -> Content:
@@ -88,7 +73,7 @@ class Content:
                 third, fourth, odd, products = over(partial(_powers, mean, scale), added)
                 weights = _weights(third / n, fourth / n, np.sum((products / n) ** 4, axis=1))
                 directed = np.column_stack([weights * odd[:, None] / n, weights[:, 0]])
-                begun = cls(mean, scale, weights, directed, np.zeros(4), np.ones(4), *_NO_ORDER)
+                begun = cls(mean, scale, weights, directed)
             sums, squares, sizes = over(partial(_by_task, begun, n_tasks), added)
             level = sums.sum(axis=0) / sizes.sum()
             deviation = np.sqrt(np.maximum(squares / sizes.sum() - level**2, 0.0))
@@ -110,7 +95,7 @@ class Content:
                 z = (rows - self.mean) / self.scale
                 squares, sums = z**2 @ self.weights, z @ self.directed
             keys = np.column_stack([squares[:, 0], sums[:, 1], squares[:, 2] + sums[:, 2], sums[:, 3]])
-            return np.clip(np.nan_to_num((keys - self.level) / self.spread), -_FARTHEST, _FARTHEST)
+            return np.clip(np.nan_to_num((keys - self.level) / self.spread), -1 / _SMALLEST, 1 / _SMALLEST)
 
     def both_hashes(self, rows: Any, tasks: Integers | None = None) -> tuple[Hashes, Hashes]:
         """Hashes of rows by their coarsely rounded keys, and finer ones that also tell rows of one cell apart."""
@@ -128,19 +113,12 @@ class Content:
 
 @dataclass(frozen=True)
 class ContentOrder:
-    """Hashes of rows, coarse and fine, and an order of tasks and columns.
+    """Hashes of rows, coarse and fine, and an order of tasks and columns."""
 
-    Attributes
-    ----------
-    hashes, finer : ndarray of shape (n,)
-    tasks : ndarray of shape (m,)
-    columns : ndarray of shape (d,)
-    """
-
-    hashes: Hashes
-    finer: Hashes
-    tasks: Integers
-    columns: Integers
+    hashes: Hashes  # (n,)
+    finer: Hashes  # (n,)
+    tasks: Integers  # (m,)
+    columns: Integers  # (d,)
 
     def of_rows(self, ranks: Integers) -> Integers:
         """Rows by the rank of their task, then by their hash.
@@ -306,7 +284,7 @@ def _of_sparse(X: Any) -> Content:
     squares = X.power(2) @ scale**-2 - 2 * (X @ (mean / scale**2)) + np.sum((mean / scale) ** 2)
     odd = X.T @ (squares - squares.mean()) / (n * d) / scale
     directed = np.column_stack([weights * odd[:, None], weights[:, 0]])
-    return Content(mean, scale, weights, directed, np.zeros(4), np.ones(4), *_NO_ORDER)
+    return Content(mean, scale, weights, directed)
 
 
 def _weights(third: Array, fourth: Array, common: Array) -> Array:

@@ -25,13 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from mtclust.core.labels import offsets_of, rows_of_tasks
 from mtclust.core.matching import best_relabelling, ids_by_size, pair_counts
 from mtclust.core.order import Over, content_order, first_by_content, over_blocks
+from mtclust.util.messages import listing
 
-#: the name of the only task when no task ids are given
-ONLY_TASK = 0
-#: from this many rows on the positions of rows are kept in 32 bits (up to 2³¹ rows)
-_MANY_ROWS = 100_000
-#: how many unknown names an error message lists
-_LISTED = 5
 #: more tasks than this with fewer rows than this each, on average, are taken for ids of rows
 _FEW_TASKS, _LEAST_ROWS = 20, 2
 
@@ -52,36 +47,17 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class TaskIndex:
-    """Rows grouped by task.
+    """Rows grouped by task."""
 
-    Attributes
-    ----------
-    names : ndarray of shape (m,)
-        The distinct task ids, sorted.
-    task_numbers : ndarray of shape (n,)
-        Position in ``names`` of each row's task, in the order of the input.
-    order : ndarray of shape (n,)
-        Stable permutation that sorts the rows by task.
-    offsets : ndarray of shape (m + 1,)
-        Task i holds the sorted rows ``offsets[i]:offsets[i + 1]``.
-    is_sorted : bool
-        Whether the rows came sorted by task, so that ``order`` changes nothing.
-    by_rows : ndarray of shape (m,), optional
-        The tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`).
-    columns : ndarray of shape (d,), optional
-        An order of the columns that follows from their content.
-    content : ContentOrder or Content, optional
-        Where rows are so many, or so far, that they do not come in the order of their content.
-    """
-
-    names: NDArray[Any]
-    task_numbers: NDArray[Any]
-    order: NDArray[Any]
-    offsets: NDArray[np.int64]
-    is_sorted: bool = False
+    names: NDArray[Any]  # the distinct task ids, sorted (m,)
+    task_numbers: NDArray[Any]  # position in ``names`` of each row's task, in the order of the input (n,)
+    order: NDArray[Any]  # stable permutation that sorts the rows by task (n,)
+    offsets: NDArray[np.int64]  # task i holds the sorted rows ``offsets[i]:offsets[i + 1]`` (m + 1,)
+    is_sorted: bool = False  # whether the rows came sorted by task, so that ``order`` changes nothing
+    # the tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`) (m,)
     by_rows: NDArray[np.int64] | None = None
-    columns: NDArray[np.int64] | None = None
-    content: Any = None
+    columns: NDArray[np.int64] | None = None  # an order of the columns that follows from their content (d,)
+    content: Any = None  # where rows are so many, or so far, that they do not come in the order of their content
 
     @property
     def n_tasks(self) -> int:
@@ -209,7 +185,7 @@ def task_ids(tasks: Any, n_samples: int, argument: str = "tasks") -> NDArray[Any
     ``argument`` is what an error calls them.
     """
     if tasks is None:
-        return np.full(n_samples, ONLY_TASK)
+        return np.zeros(n_samples, dtype=np.int64)  # all rows are of one task, called 0
     # not of a list, of which numpy would make an array to answer
     if isinstance(tasks, str | bytes) or (not isinstance(tasks, list | tuple) and np.ndim(tasks) == 0):
         one: Any = np.ma.atleast_1d(tasks) if tasks is np.ma.masked else [tasks]
@@ -241,15 +217,19 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     (['a', 'b'], [1, 2])
     """
     ids = task_ids(tasks, n_samples)
+    n, begins = len(ids), np.arange(len(ids))
+    if n and ids.dtype.kind != "O":  # of every run of rows with the same id one is looked at
+        begins = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
+    lengths = np.diff(np.append(begins, n))
     try:
-        names, task_numbers, lengths = _unique_by_runs(ids)
+        names, task_numbers = np.unique(ids[begins], return_inverse=True)
     except (TypeError, ValueError) as error:  # the latter from periods of different lengths
         raise _mixed("tasks", ids) from error
-    n = len(ids)
+    task_numbers = task_numbers.reshape(-1)
     is_sorted = bool(np.all(task_numbers[1:] >= task_numbers[:-1]))
     sizes = np.bincount(task_numbers, weights=lengths, minlength=len(names))
     offsets = offsets_of(sizes)
-    integer = np.int32 if _MANY_ROWS <= n < 2**31 else np.int64  # half the memory, where that counts
+    integer = np.int32 if n < 2**31 else np.int64  # half the memory
     by_row = np.repeat(task_numbers.astype(integer), lengths)
     if is_sorted:
         return TaskIndex(names, by_row, np.arange(n, dtype=integer), offsets, True)
@@ -261,16 +241,6 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
 def _mixed(argument: str, ids: NDArray[Any]) -> TypeError:
     kinds = sorted({type(value).__name__ for value in ids})
     return TypeError(f"{argument} mixes ids of types {', '.join(kinds)}; use one type for all.")
-
-
-def _unique_by_runs(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct ids, sorted; for every run of rows with the same id its position among these, and the run's length."""
-    if len(ids) == 0 or ids.dtype.kind == "O":
-        names, task_numbers = np.unique(ids, return_inverse=True)
-        return names, task_numbers.reshape(-1).astype(np.int64), np.ones(len(ids), dtype=np.int64)
-    begins = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
-    names, task_numbers = np.unique(ids[begins], return_inverse=True)
-    return names, task_numbers.reshape(-1).astype(np.int64), np.diff(np.append(begins, len(ids)))
 
 
 def refuse_rows_as_tasks(index: TaskIndex) -> None:
@@ -320,9 +290,7 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
 
 
 def _listing(names: NDArray[Any]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_LISTED].tolist())
-    more = len(names) - _LISTED
-    return f"{shown} and {more} more" if more > 0 else shown
+    return listing([repr(name) for name in names.tolist()])
 
 
 def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[Any, NDArray[Any]]:

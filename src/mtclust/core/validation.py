@@ -8,7 +8,6 @@ are explained before anything else goes wrong.
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,6 @@ _LIKE_TASKS = re.compile(
     r"s?([ _-]?(id|no|nr|number|code|name))?",
     re.IGNORECASE,
 )
-#: columns that a message names
-_LISTED = 3
 #: columns whose standard deviations differ by this factor, and rows that these are taken of
 _FAR_APART = 1e3
 _SPREAD_ROWS = 10_000
@@ -136,7 +133,6 @@ def check_input(X: Any, y: Any, tasks: Any, known: Any, task_column: Any) -> Non
             f"tasks={tasks!r} is the name of a column of X, and would make all rows one task of that name; give "
             f"task_column={tasks!r} to the constructor, or tasks=X[{tasks!r}] and X without that column."
         )
-    check_index(X, tasks, "tasks")
     check_index(X, known, "known")
     if _is_categorical(y):
         warn_user(
@@ -178,20 +174,6 @@ def check_spreads(X: Any, rows: Any, kernel: Any) -> None:
         "which does that.",
         InputWarning,
     )
-
-
-def check_grid() -> None:
-    """Warn where a grid search of scikit-learn compares numbers of clusters by ``score``, which they change."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_name != "_fit_and_score":
-        frame = frame.f_back
-    tried = frame.f_locals.get("parameters") if frame.f_code.co_name == "_fit_and_score" else None
-    if tried and any(str(name).rpartition("__")[2] == "n_clusters" for name in tried):
-        warn_user(
-            "the search compares different values of n_clusters by score, but the separation of few and of many "
-            'clusters cannot be compared; n_clusters="auto" chooses the number, or see select_n_clusters.',
-            InputWarning,
-        )
 
 
 def check_index(X: Any, values: Any, argument: str) -> None:
@@ -240,7 +222,7 @@ def _columns_without_numbers(X: Any, columns: list[Any], task_column: Any) -> No
 
 
 def _some(names: Any) -> str:
-    return listing([repr(name) for name in list(names)], _LISTED)
+    return listing([repr(name) for name in list(names)])
 
 
 def _numbers_in_text(column: Any) -> bool:

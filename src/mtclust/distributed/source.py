@@ -22,17 +22,17 @@ from mtclust.core.order import added
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
-from mtclust.rows.boundary import (
-    HeldBoundary,
+from mtclust.rows.moments import Data, Moments, combine, far_from_zero
+from mtclust.rows.passes import (
+    Boundary,
+    TaskLabels,
     TooFew,
-    assign_near_boundary,
     first_gap_rank,
+    first_prices,
     gap_of_rank,
     gap_step,
     sizes_fit,
 )
-from mtclust.rows.moments import Data, Moments, combine, far_from_zero
-from mtclust.rows.passes import TaskLabels, first_prices
 from mtclust.util.messages import phase
 from mtclust.util.system import require
 
@@ -150,12 +150,12 @@ class ChunkedRows:
                 positions, before, own_gaps, scores = near[i]
                 costs, n = -data.moments.on_raw(i, W[i])[1] - scores, int(sizes[i])
                 complete = len(positions) == n
-                boundary = HeldBoundary(
+                boundary = Boundary(
                     n, before, own_gaps, costs.__getitem__, None if complete else positions,
                     np.inf if complete else _margin(gaps[i], n, ranks[i]),
                 )  # fmt: skip
                 try:
-                    found, after, prices[i] = assign_near_boundary(boundary, counts[i], lower[i], upper[i], prices[i])
+                    found, after, prices[i] = boundary.assign(counts[i], lower[i], upper[i], prices[i])
                     break
                 except TooFew:
                     ranks[i] *= 2
@@ -241,7 +241,8 @@ class ChunkedTaskLabels(TaskLabels):
     """Labels of one task over all chunks; ``by_chunk`` holds those of all tasks, chunk by chunk, before ``new_ids``."""
 
     def __init__(self, source: ChunkedRows, prices: Array, n_features: int) -> None:
-        super().__init__(np.empty(0, dtype=np.int32), prices, np.zeros((len(prices), n_features)))
+        C = len(prices)
+        super().__init__(np.empty(0, dtype=np.int32), prices, np.zeros((C, n_features)), np.zeros(C, dtype=np.int64))
         self.source = source
         self.by_chunk: list[Any] | None = None
         self.new_ids = np.arange(len(prices))
@@ -251,15 +252,12 @@ class ChunkedTaskLabels(TaskLabels):
 
     def take_pass(self, by_chunk: list[Any], counts: NDArray[np.int64], sums: Array, prices: Array) -> None:
         """Take the labels of a pass."""
-        self.by_chunk, self.sums, self.prices, self.new_ids = by_chunk, sums, prices, np.arange(len(prices))
-        self.recount(counts)
+        self.by_chunk, self.new_ids = by_chunk, np.arange(len(prices))
+        self.counts, self.sums, self.prices = counts, sums, prices
 
     def rename(self, new_ids: NDArray[np.int64]) -> None:
-        counts = np.empty_like(self.counts)
-        counts[new_ids] = self.counts
         self.new_ids = new_ids[self.new_ids]
-        self.recount(counts)
-        self._rename_clusters(new_ids)
+        super().rename(new_ids)
 
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> ChunkedLabels:

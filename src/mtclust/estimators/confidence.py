@@ -23,7 +23,6 @@ from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.outliers import neighbour_distances, outlier_scores
-from mtclust.search.new_task import rows_in_frame
 from mtclust.search.recipe import Outcome
 from mtclust.util.system import one_blas_thread
 
@@ -113,7 +112,7 @@ def judged_rows(
         question, places = question.of_tasks(sample.index.by_rows)
         labels, tasks = labels[places], tasks[places]
     if model.selection_.center != "task":
-        seen = rows_in_frame(model._kept, question.view.rows, tasks)
+        seen = model._kept.in_frame(question.view.rows, tasks)
         view = replace(question.view, rows=seen, offsets=np.array([0, len(labels)]), _seen={})
         question = replace(question, view=view)
     return question, labels

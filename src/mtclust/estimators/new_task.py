@@ -20,11 +20,11 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.labels import neutral_bounds, parse_sizes, same_for_all_clusters
-from mtclust.core.model import DecisionModel, probabilities
+from mtclust.core.model import CommonKept, DecisionModel, probabilities
 from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
 from mtclust.estimators.storing import correlation
-from mtclust.search.new_task import CommonKept, cluster_new_task
+from mtclust.search.new_task import cluster_new_task
 from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:

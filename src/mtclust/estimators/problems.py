@@ -40,7 +40,6 @@ from mtclust.core.criterion import CRITERIA, indicators
 from mtclust.core.hints import check_sizes, known_counts
 from mtclust.core.kernels import KERNELS, Kernel, eigen_features, is_precomputed
 from mtclust.core.labels import SizeBounds, free_bounds, neutral_bounds, one_per_task, parse_sizes, proportional
-from mtclust.core.matching import groups_of_tasks
 from mtclust.core.order import added
 from mtclust.core.tasks import TaskIndex
 from mtclust.exceptions import NO_VARIATION
@@ -274,10 +273,8 @@ def _carried(
             alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
     similarity = np.eye(index.n_tasks)
     similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
-    return replace(
-        few, problem=problem, point=point, single=alone, few=few.problem, few_point=few.point, similarity=similarity,
-        groups=groups_of_tasks(similarity),
-    )  # fmt: skip
+    whole = {"problem": problem, "point": point, "single": alone, "similarity": similarity}
+    return replace(few, **whole, few=few.problem, few_point=few.point)
 
 
 def _followed(problem: Any, begun: Point, options: SearchOptions, rng: np.random.Generator) -> Point:
@@ -338,7 +335,7 @@ def _in_common_frame(
     """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has by itself."""
     sample, choice = prepared.sample, prepared.settings.choice
     pooled, point = few.problem, few.point
-    apart = None if choice is None or choice.apart is None else choice.apart.labels
+    apart = None if choice is None else choice.apart
     similarity = np.eye(index.n_tasks)  # one model for all says nothing of how tasks differ
     if not sample.complete:
         pooled, apart = prepared.problem, None
@@ -348,9 +345,7 @@ def _in_common_frame(
         carried = pooled.carried_labels([positions[first]], labels_of(few.point)[first], pooled.uncoupled())
         point = _followed(pooled, carried, options, rng)
     single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
-    return Outcome(
-        pooled, point, single, few.problem, few.point, few.point, similarity, groups_of_tasks(similarity)
-    )  # fmt: skip
+    return Outcome(pooled, point, single, few.problem, few.point, few.point, similarity)
 
 
 def _problem(params: Params, given: Input, settings: Settings, form: str) -> Any:
@@ -372,7 +367,7 @@ def _problem(params: Params, given: Input, settings: Settings, form: str) -> Any
         weighed = eigen_features(matrix, params.n_components) if COUPLINGS[method].of_features else None
         problem: Any = Problem(
             matrix, index.offsets, bounds, lambda1, settings.weight, method, weighed, criterion,
-            origin=seen.origin(index.order),
+            origin=seen,
         )  # fmt: skip
     else:
         curved = settings.kernel.kind in KERNELS and settings.kernel.kind != "linear"

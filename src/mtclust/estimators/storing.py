@@ -14,9 +14,10 @@ from mtclust.choose.settings import Input, Params, Settings, selection_of
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
 from mtclust.core.labels import counts_by_task, free_bounds
+from mtclust.core.matching import groups_of_tasks
+from mtclust.core.model import CommonKept
 from mtclust.core.tasks import TaskIndex
 from mtclust.estimators.problems import Prepared
-from mtclust.search.new_task import CommonKept
 from mtclust.search.problem import Point, SearchOptions
 from mtclust.search.recipe import Outcome
 from mtclust.util.messages import warn_user
@@ -59,7 +60,7 @@ def store(
     estimator.intercept_ = estimator._model.intercept
     if estimator._model.kernel.kind == "linear" and estimator._model.rows is None:
         estimator.coef_ = estimator._model.coefficients
-    estimator.task_groups_ = [index.names[group].tolist() for group in outcome.groups]
+    estimator.task_groups_ = [index.names[group].tolist() for group in groups_of_tasks(outcome.similarity)]
     estimator.history_ = point.history
     estimator.n_iter_, estimator.converged_ = point.n_iter, point.converged
     form: dict[str, Any] = {"form": prepared.form}  # how the rows were held

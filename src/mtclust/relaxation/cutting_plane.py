@@ -42,7 +42,7 @@ from mtclust.core.coupling import Conditioned, Coupling, Independent
 from mtclust.core.criterion import random_labels
 from mtclust.core.kernels import eigen_features, largest_eigenvectors
 from mtclust.core.labels import SizeBounds, counts_by_task, label_codes
-from mtclust.core.matching import groups_of_tasks, match_labels
+from mtclust.core.matching import match_labels
 from mtclust.relaxation.level_method import solve_by_levels
 from mtclust.relaxation.mixtures import Pools, solve_mixture
 from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage
@@ -136,8 +136,7 @@ def solve_relaxation(problem: Problem, coupling: Coupling, labels: Labels, optio
     found = history[n_cuts]["labels"]
     _, similarity = match_labels(problem.kernel, problem.offsets, found, problem.bounds)
     point = Point(Fit(found, at, problem.bounds), best.value, list(history.values()), converged, n_cuts)
-    groups = groups_of_tasks(similarity)
-    return Outcome(problem, point, point, problem, point, point, similarity, groups, codes, relaxation)
+    return Outcome(problem, point, point, problem, point, point, similarity, codes, relaxation)
 
 
 def most_violated(alpha: Array, offsets: Labels, bounds: SizeBounds) -> Labels:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.kernels import CONSTANT, FAR, SMALLEST_LEVEL, require_finite
+from mtclust.core.kernels import FAR, is_rounding, require_finite
 from mtclust.core.labels import SizeBounds
 
 if TYPE_CHECKING:
@@ -90,37 +90,18 @@ def block_rows(n_features: int, itemsize: int) -> int:
 
 @dataclass(frozen=True)
 class Moments:
-    """What one pass over the raw features leaves of every task.
+    """What one pass over the raw features leaves of every task."""
 
-    Attributes
-    ----------
-    sizes : ndarray of shape (m,)
-    mean : ndarray of shape (m, r)
-        μ_i, zeros without centring.
-    total : ndarray of shape (m, r)
-        Σ φ over the rows of the task: zeros with centring.
-    gram : ndarray of shape (m, r, r)
-        S_i = Φ_iᵀΦ_i of the centred, scaled features; (m, 0, 0) where it is not formed.
-    scale : float
-        s; 0 where the rows of no task differ.
-    offset : ndarray of shape (m, C), optional
-        Added to the scores of every row of a task.
-    """
-
-    sizes: NDArray[np.int64]
-    mean: Array
-    total: Array
-    gram: Array
-    scale: float
-    offset: Array | None = None
+    sizes: NDArray[np.int64]  # (m,)
+    mean: Array  # μ_i (m × r), zeros without centring
+    total: Array  # Σ φ over the rows of a task (m × r): zeros with centring
+    gram: Array  # S_i = Φ_iᵀΦ_i of the centred, scaled features (m × r × r); (m, 0, 0) where it is not formed
+    scale: float  # s; 0 where the rows of no task differ
+    offset: Array | None = None  # added to the scores of every row of a task (m × C)
 
     @property
     def n_tasks(self) -> int:
         return len(self.sizes)
-
-    def offset_of(self, task: int) -> Array | float:
-        """What is added to the scores of a task's rows."""
-        return 0.0 if self.offset is None else self.offset[task]
 
     @property
     def n_features(self) -> int:
@@ -144,16 +125,12 @@ class Moments:
 
     def on_raw(self, task: int, W: Array) -> tuple[Array, Array]:
         """Weights and constant with which raw rows z of a task score as φ does with W: φᵀW = zᵀ·weights + constant."""
-        return W / self.root_scale, self.offset_of(task) - (self.mean[task] @ W) / self.root_scale
+        offset = 0.0 if self.offset is None else self.offset[task]
+        return W / self.root_scale, offset - (self.mean[task] @ W) / self.root_scale
 
     def centred(self, task: int, block: NDArray[Any]) -> Array:
         """φ of raw rows of a task."""
         return (np.asarray(block, dtype=np.float64) - self.mean[task]) / self.root_scale
-
-
-def moments(source: LocalRows, centre: bool, scale: float | None = None) -> Moments:
-    """Means, Gram matrices and the scale of the features, in one pass over the blocks."""
-    return combine(np.diff(source.offsets), *raw_sums(source), centre, scale)
 
 
 def raw_sums(source: LocalRows) -> tuple[Array, Array]:
@@ -179,6 +156,6 @@ def combine(sizes: NDArray[np.int64], sums: Array, grams: Array, centre: bool, s
         grams = grams - np.einsum("ir,is->irs", mean, mean) * sizes[:, None, None]
     if scale is None:
         scale = float(np.einsum("irr->", grams)) / sizes.sum()
-    if not scale > CONSTANT * max(raw_level, SMALLEST_LEVEL):
+    if is_rounding(scale, raw_level):
         return Moments(sizes, mean, total, np.zeros_like(grams), 0.0)
     return Moments(sizes, mean, total / np.sqrt(scale), grams / scale, scale)

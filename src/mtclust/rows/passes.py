@@ -9,81 +9,74 @@ are optimal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtclust.core.assignment import assign
 from mtclust.core.tasks import even_positions
-from mtclust.rows.boundary import HeldBoundary, assign_near_boundary, exact_labels, sizes_fit
 from mtclust.rows.moments import Data, RowSource, block_rows
 
 if TYPE_CHECKING:
     from mtclust.rows.source import LocalRows
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 #: tasks with more rows than this get their first prices from so many of them
 _FEW_ENOUGH = 20_000
 _FIRST_ROWS = 6000
 #: and from n to this power of very many: the rows that inexact prices leave undecided grow with n/√(rows of the prices)
 _FIRST_POWER = 2 / 3
+#: rows near a boundary that are solved exactly, per row too many or too few, and at least
+_PER_MISFIT, _FEWEST = 9, 64
+#: where these were too few, the gap is widened by this factor
+_WIDER = 1.2
+#: the gap that sets them apart is estimated from this many rows
+_SAMPLED_GAPS = 4096
 
 
 @dataclass
 class TaskLabels:
-    """Labels of one task, the prices that certify them, and the raw class sums that belong to them.
-
-    ``held`` is True for rows whose labels stay.
-    """
+    """Labels of one task, the prices that certify them, and the raw class sums and sizes that belong to them."""
 
     labels: NDArray[np.int32]
     prices: Array
     sums: Array
-    held: NDArray[np.bool_] | None = None
-    _known_counts: NDArray[np.int64] | None = None
+    counts: Integers
+    held: NDArray[np.bool_] | None = None  # True for rows whose labels stay
 
     @classmethod
     def none(cls, n_rows: int, n_clusters: int, n_features: int) -> TaskLabels:
-        return cls(np.full(n_rows, -1, dtype=np.int32), np.zeros(n_clusters), np.zeros((n_clusters, n_features)))
+        sums, counts = np.zeros((n_clusters, n_features)), np.zeros(n_clusters, dtype=np.int64)
+        return cls(np.full(n_rows, -1, dtype=np.int32), np.zeros(n_clusters), sums, counts)
 
     def copy(self) -> TaskLabels:
         """The same labels, apart from these."""
-        return replace(self, labels=self.labels.copy(), prices=self.prices.copy(), sums=self.sums.copy())
+        arrays = {name: getattr(self, name).copy() for name in ("labels", "prices", "sums", "counts")}
+        return replace(self, **arrays)
 
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        if self._known_counts is None:
-            self._known_counts = np.bincount(self.labels, minlength=len(self.prices))
-        return self._known_counts.copy()
-
-    def recount(self, counts: NDArray[np.int64] | None = None) -> None:
-        """Take the new sizes of the clusters, or count them when next asked, after ``labels`` were changed."""
-        self._known_counts = counts
-
-    def put(self, positions: NDArray[np.int64], rows: NDArray[Any], labels: NDArray[Any]) -> int:
-        """Give rows, whose raw features are given, other labels; returns how many of these are new."""
+    def put(self, source: LocalRows, task: int, positions: Integers, labels: Integers) -> int:
+        """Give some rows other labels; returns how many of these are new."""
         from mtclust.core import compiled
 
-        after = labels.astype(np.int32)
-        moved = np.flatnonzero(after != self.labels[positions])
-        where = positions[moved]
-        compiled.move_sums(rows[moved], self.labels[where], after[moved], self.sums)
-        self.labels[where] = after[moved]
-        self.recount()
+        moved = np.flatnonzero(labels != self.labels[positions])
+        where, after = positions[moved], labels[moved].astype(np.int32)
+        compiled.move_sums(source.take(task, where), self.labels[where], after, self.sums)
+        self.counts = self.counts + np.bincount(after, minlength=len(self.counts))
+        self.counts -= np.bincount(self.labels[where], minlength=len(self.counts))
+        self.labels[where] = after
         return len(moved)
 
-    def rename(self, new_ids: NDArray[np.int64]) -> None:
+    def rename(self, new_ids: Integers) -> None:
         """Give the clusters new ids, in place."""
         self.labels[:] = new_ids.astype(np.int32)[self.labels]
-        self.recount()
-        self._rename_clusters(new_ids)
-
-    def _rename_clusters(self, new_ids: NDArray[np.int64]) -> None:
-        sums, prices = np.empty_like(self.sums), np.empty_like(self.prices)
-        sums[new_ids], prices[new_ids] = self.sums, self.prices
-        self.sums, self.prices = sums, prices
+        sums, prices, counts = np.empty_like(self.sums), np.empty_like(self.prices), np.empty_like(self.counts)
+        sums[new_ids], prices[new_ids], counts[new_ids] = self.sums, self.prices, self.counts
+        self.sums, self.prices, self.counts = sums, prices, counts
 
     @classmethod
     def joined(cls, tasks: list[TaskLabels]) -> Any:
@@ -98,23 +91,21 @@ def relabel(source: LocalRows, data: Data, task: int, W: Array, current: TaskLab
     if current.held is not None:
         return _relabel_free(source, data, task, W, current)
     lower, upper = data.bounds.lower[task], data.bounds.upper[task]
-    n, C = len(current.labels), W.shape[1]
     weights, constant = data.moments.on_raw(task, W)
-    at_first, gaps, counts = current.labels.copy(), np.empty(n), np.zeros(C, dtype=np.int64)
+    at_first, gaps, counts = current.labels.copy(), np.empty(len(current.labels)), np.zeros(W.shape[1], dtype=np.int64)
     for begin, end, block in source.blocks(task):
         part = current.labels[begin:end]
         compiled.choose(scores_of(block, weights), current.prices - constant, part, gaps[begin:end], counts)
         compiled.move_sums(block, at_first[begin:end], part, current.sums)
-    current.recount(counts)
+    current.counts = counts
     if not sizes_fit(current.prices, counts, lower, upper):
 
-        def cost_of(positions: NDArray[np.int64]) -> Array:
+        def cost_of(positions: Integers) -> Array:
             return -constant - scores_of(source.take(task, positions), weights)
 
-        boundary = HeldBoundary(n, current.labels, gaps, cost_of)
-        undecided, labels, current.prices = assign_near_boundary(boundary, counts, lower, upper, current.prices)
-        moved = np.flatnonzero(labels != current.labels[undecided])
-        current.put(undecided[moved], source.take(task, undecided[moved]), labels[moved])
+        boundary = Boundary(len(gaps), current.labels, gaps, cost_of)
+        undecided, labels, current.prices = boundary.assign(counts, lower, upper, current.prices)
+        current.put(source, task, undecided, labels)
     return int(np.count_nonzero(current.labels != at_first))
 
 
@@ -132,8 +123,7 @@ def _relabel_free(source: LocalRows, data: Data, task: int, W: Array, current: T
     taken = current.counts - np.bincount(current.labels[free], minlength=len(constant))
     low, high = np.maximum(data.bounds.lower[task] - taken, 0), np.maximum(data.bounds.upper[task] - taken, 0)
     labels, current.prices = exact_labels(costs, low, high, current.prices)
-    moved = np.flatnonzero(labels != current.labels[free])
-    return current.put(free[moved], source.take(task, free[moved]), labels[moved])
+    return current.put(source, task, free, labels)
 
 
 def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Array) -> Array:
@@ -152,3 +142,112 @@ def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Arr
 def scores_of(block: NDArray[Any], weights: Array) -> Array:
     """Raw rows times weights; the constant of the centre is left to the prices."""
     return np.ascontiguousarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
+
+
+class TooFew(Exception):
+    """The rows looked at do not suffice."""
+
+
+@dataclass
+class Boundary:
+    """Labels that prices alone give to rows of a task, and the gaps between their two best clusters.
+
+    Of all rows of the task, or of those at some ``positions``: then of all with a gap of at most ``margin``, and of
+    some with a larger one. ``costs`` gives the costs of rows by their place among these.
+    """
+
+    n_rows: int
+    labels: NDArray[Any]
+    gaps: Array
+    costs: Callable[[Integers], Array]
+    positions: Integers | None = None
+    margin: float = np.inf
+
+    def assign(
+        self, counts: Integers, lower: Integers, upper: Integers, prices: Array
+    ) -> tuple[Integers, Integers, Array]:
+        """Rows near a boundary, the labels that the size bounds allow them, and prices that certify the whole.
+
+        ``counts`` are the sizes that prices alone give.
+        """
+        delta = self._gap_of_rank(first_gap_rank(counts, lower, upper))
+        while delta <= self.margin:
+            near = np.flatnonzero(self.gaps <= delta)
+            decided = counts - np.bincount(self.labels[near], minlength=len(counts))
+            low, high = np.maximum(lower - decided, 0), upper - decided
+            if np.all(high >= 0) and low.sum() <= len(near) <= high.sum():
+                labels, new_prices = exact_labels(self.costs(near), low, high, prices)
+                span = float(np.ptp(new_prices - prices))
+                if len(near) == self.n_rows or span <= delta:
+                    return near if self.positions is None else self.positions[near], labels, new_prices
+                # those prices would move rows further from the boundary: take these in as well
+                delta = max(_WIDER * delta, _WIDER * span)
+            else:
+                delta = max(2 * delta, self._gap_of_rank(2 * len(near) + 1))
+        raise TooFew
+
+    def _gap_of_rank(self, rank: int) -> float:
+        if rank >= self.n_rows and self.positions is None:
+            return float(self.gaps.max())
+        step = gap_step(self.n_rows)
+        sample = self.gaps[::step] if self.positions is None else self.gaps[self.positions % step == 0]
+        return gap_of_rank(sample, self.n_rows, rank, -(-self.n_rows // step))
+
+
+def first_gap_rank(counts: Integers, lower: Integers, upper: Integers) -> int:
+    """How many rows near the boundary are tried first, from the sizes that prices alone give."""
+    misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
+    return _PER_MISFIT * misfit + _FEWEST
+
+
+def gap_step(n: int) -> int:
+    """Every how many rows a gap is looked at to estimate the gap of a rank."""
+    return 1 if n <= _SAMPLED_GAPS else n // _SAMPLED_GAPS
+
+
+def gap_of_rank(sample: Array, n: int, rank: int, size: int | None = None) -> float:
+    """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps.
+
+    Raises ``TooFew`` where the sample has only the smallest of these ``size`` gaps, and fewer than that.
+    """
+    size = len(sample) if size is None else size
+    position = rank if gap_step(n) == 1 else min(size - 1, -(-rank * size // n))
+    if position >= len(sample):
+        raise TooFew
+    return float(np.partition(sample, position)[position])
+
+
+def exact_labels(cost: Array, low: Integers, high: Integers, prices: Array) -> tuple[Integers, Array]:
+    """Optimal labels within the bounds, and prices under which every row has its cheapest cluster by cost + price.
+
+    Difference constraints q_a ≤ q_b + min over rows of a of (cost_b − cost_a), relaxed from the given prices down. The
+    last price, 0, is that of no constraint: a cluster that may take rows costs no more, one that may give no less.
+    """
+    labels = assign(cost, low, high, prices=prices)
+    C, sizes = cost.shape[1], np.bincount(labels, minlength=cost.shape[1])
+    exits = np.full((C + 1, C + 1), np.inf)
+    for a in np.flatnonzero(sizes):
+        mine = cost[labels == a]
+        exits[a, :C] = (mine - mine[:, [a]]).min(axis=0)
+    exits[:C, C] = np.where(sizes < high, 0.0, np.inf)
+    exits[C, :C] = np.where(sizes > low, 0.0, np.inf)
+    found = np.append(prices, 0.0)
+    for _ in range(C + 2):
+        reach = (exits + found).min(axis=1)
+        shorter = reach < found - 1e-13 * (1.0 + np.abs(reach))
+        if not shorter.any():
+            break
+        found = np.where(shorter, reach, found)
+    return labels, np.asarray(found[:-1] - found[-1])
+
+
+def sizes_fit(prices: Array, counts: Integers, lower: Integers, upper: Integers) -> bool:
+    """Whether the labels that prices alone give are optimal: sizes within bounds, and the prices belong to them."""
+    return bool(np.all(counts >= lower) and np.all(counts <= upper)) and prices_agree(prices, counts, lower, upper)
+
+
+def prices_agree(prices: Array, counts: Integers, lower: Integers, upper: Integers) -> bool:
+    """Whether prices belong to these sizes: above 0 only at the upper bound, below 0 only at the lower."""
+    floor = prices[counts > lower].min(initial=np.inf)
+    ceiling = prices[counts < upper].max(initial=-np.inf)
+    return bool(ceiling <= 0.0 <= floor)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.rows.moments import Data, Moments, block_rows, far_from_zero, moments
+from mtclust.rows.moments import Data, Moments, block_rows, combine, far_from_zero, raw_sums
 from mtclust.rows.passes import TaskLabels, first_prices, relabel
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class LocalRows(ABC):
         return [self.take(task, where) for task, where in enumerate(positions)]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
-        return moments(self, centre, scale)
+        return combine(np.diff(self.offsets), *raw_sums(self), centre, scale)
 
     def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
         from mtclust.core import compiled

@@ -21,10 +21,9 @@ from mtclust.core.criterion import PaperObjective
 from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
 from mtclust.core.matching import allowed_permutations, best_relabelling
 from mtclust.core.model import DecisionModel, left_out
-from mtclust.rows.boundary import prices_agree
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
-from mtclust.rows.passes import TaskLabels
+from mtclust.rows.passes import TaskLabels, prices_agree
 from mtclust.rows.source import LocalRows, TableRows
 from mtclust.search.problem import Coupled, Effort, Method, Point
 from mtclust.search.recipe import ROUGH
@@ -46,7 +45,7 @@ class RowsFit:
     """Labels of every task, the factorised system of one coupling and the models that belong to them."""
 
     tasks: list[TaskLabels]
-    solver: Solver
+    at: Solver
     b: Array
     W: Array
 
@@ -56,43 +55,62 @@ class RowsFit:
         return type(self.tasks[0]).joined(self.tasks)
 
     @property
-    def Z(self) -> Array:
-        return self.solver.Z
-
-    @property
     def counts(self) -> NDArray[np.int64]:
         """Cluster sizes (m × C)."""
         return np.stack([task.counts for task in self.tasks])
 
 
-@dataclass(frozen=True)
-class AllRows(Coupled):
-    """Rows with their moments, size bounds and coupling.
+class BatchLabels:
+    """One pass over the rows at a time, which finds the best labels of all of them for given models.
 
-    Attributes
-    ----------
-    data : Data
-        A source of rows, their moments, and the sizes clusters may have.
-    method : {"relationship", "features", "independent"}
-    lambda1 : ndarray of shape (m,)
-    lambda2 : float
-    features : FeatureMap, optional
-        How rows become features, for models of new rows.
-    criterion : PaperObjective or SizeNeutral
-    held : ndarray of shape (N,), optional
-        True for rows whose labels stay: their clusters are known.
-    gone : tuple of ndarrays of shapes (k, r, C) and (k, C), optional
-        Class vectors and cluster sizes of the first k tasks, where their rows are not at hand any more.
+    Passes go on until fewer than ``FEW_CHANGES`` of the rows move and the value falls by less than ``tol``; then
+    clusters are renamed, where sizes count.
     """
 
-    data: Data
+    def __init__(self, problem: AllRows, point: Point, rng: np.random.Generator, effort: Effort) -> None:
+        self.problem, self.point, self.effort = problem, point, effort
+        self.tasks = list(range(problem.n_tasks)) if effort.tasks is None else list(effort.tasks)
+        self.n_rows = int(problem.data.moments.sizes[self.tasks].sum())
+        self.steps, self.least = (_EARLY_STEPS, effort.tol), effort.tol
+
+    def improve(self) -> bool:
+        if not self.tasks:  # labels stay as they are
+            return False
+        fit, data, criterion = self.point.fit, self.problem.data, self.problem.criterion
+        models, offset = criterion.scoring(fit)
+        changed = data.source.relabel(scored_by(data, offset), models, fit.tasks, self.tasks)
+        fit.b[self.tasks] = class_vectors(data.moments, self.tasks, [fit.tasks[i] for i in self.tasks])
+        fit.W = fit.at.models(fit.b)
+        self.point.value = criterion.value_of_models(fit)
+        steady = changed <= FEW_CHANGES * self.n_rows
+        tol, most = self.effort.tol, _COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS
+        if changed == 0 and self.problem.coupling.rank is not None:  # Ω alone is left to learn, an approximation
+            tol, most = ROUGH * tol, int(ROUGH) * most
+        self.steps, self.least = (most, tol), tol * (_STALLED if criterion.exchanges and not steady else 1.0)
+        return changed > 0
+
+    def once_more(self, before: float) -> bool:
+        if not (self.tasks and self.problem.criterion.exchanges and self.problem.couples_labels):
+            return False
+        # names need the blocks of an inverse: they are looked at where the search would end
+        rename(self.problem.data, self.point, self.tasks, self.effort.stage)
+        return before - self.point.value > self.least * abs(before)
+
+
+@dataclass(frozen=True)
+class AllRows(Coupled):
+    """Rows with their moments, size bounds and coupling."""
+
+    data: Data  # a source of rows, their moments, and the sizes clusters may have
     method: Method
-    lambda1: Array
+    lambda1: Array  # (m,)
     lambda2: float
-    features: FeatureMap | None = None
+    features: FeatureMap | None = None  # how rows become features, for models of new rows
     criterion: PaperObjective = field(default_factory=PaperObjective)
-    held: NDArray[np.bool_] | None = None
+    held: NDArray[np.bool_] | None = None  # True for rows whose labels stay: their clusters are known (N,)
+    # class vectors (k × r × C) and cluster sizes (k × C) of the first k tasks, where their rows are gone
     gone: tuple[Array, Labels] | None = None
+    label_step = BatchLabels
 
     @property
     def bounds(self) -> SizeBounds:
@@ -106,10 +124,6 @@ class AllRows(Coupled):
     def coupling(self) -> Any:
         """How the tasks are coupled: the equations of the models, for every Z."""
         return COUPLINGS[self.method](self.data.moments.normalised_gram, self.offsets, self.lambda1, self.lambda2)
-
-    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> BatchLabels:
-        """Labels are improved in passes over the rows."""
-        return BatchLabels(self, point, rng, effort)
 
     def alone(self) -> AllRows:
         """The same rows, every task by itself with the ridge λ₁ + mλ₂."""
@@ -126,11 +140,12 @@ class AllRows(Coupled):
         for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:])):
             if i < known:
                 task = TaskLabels.none(0, C, self.data.moments.n_features)
-                task.recount(cast(Any, self.gone)[1][i])
+                task.counts = cast(Any, self.gone)[1][i]
             else:
                 own = labels[a:b].astype(np.int32)
                 held = None if self.held is None or not self.held[a:b].any() else self.held[a:b]
-                task = TaskLabels(own, np.zeros(C), self.data.source.class_sums(i, own, C), held)
+                sums, counts = self.data.source.class_sums(i, own, C), np.bincount(own, minlength=C)
+                task = TaskLabels(own, np.zeros(C), sums, counts, held)
             tasks.append(task)
         return self._point(tasks, Z)
 
@@ -182,7 +197,7 @@ class AllRows(Coupled):
         W = solver.models(fit.b)
         if objective(fit.b, W) >= objective(fit.b, fit.W):
             return False
-        fit.solver, fit.W = solver, W
+        fit.at, fit.W = solver, W
         point.value = self.criterion.value_of_models(fit)
         return True
 
@@ -211,7 +226,7 @@ class AllRows(Coupled):
     def leave_one_out(self, point: Point) -> Array:
         """Scores (N × C) of all rows, each from models without it, by its leverage (2/n_i)φ_jᵀQ_iφ_j."""
         fit, moments, offsets = point.fit, self.data.moments, self.offsets
-        C, blocks = self.n_clusters, point.fit.solver.blocks()
+        C, blocks = self.n_clusters, point.fit.at.blocks()
         W, weights = self.criterion.left_out_weights(fit)
         # the mean code of every task, where features are centred
         means = (fit.counts / moments.sizes[:, None]) @ self.criterion.codes(np.arange(C), C)
@@ -270,47 +285,10 @@ def scored_by(data: Data, offset: Array | None) -> Data:
     return data if offset is None else replace(data, moments=replace(data.moments, offset=offset))
 
 
-class BatchLabels:
-    """One pass over the rows at a time, which finds the best labels of all of them for given models.
-
-    Passes go on until fewer than ``FEW_CHANGES`` of the rows move and the value falls by less than ``tol``; then
-    clusters are renamed, where sizes count.
-    """
-
-    def __init__(self, problem: AllRows, point: Point, rng: np.random.Generator, effort: Effort) -> None:
-        self.problem, self.point, self.effort = problem, point, effort
-        self.tasks = list(range(problem.n_tasks)) if effort.tasks is None else list(effort.tasks)
-        self.n_rows = int(problem.data.moments.sizes[self.tasks].sum())
-        self.steps, self.least = (_EARLY_STEPS, effort.tol), effort.tol
-
-    def improve(self) -> bool:
-        if not self.tasks:  # labels stay as they are
-            return False
-        fit, data, criterion = self.point.fit, self.problem.data, self.problem.criterion
-        models, offset = criterion.scoring(fit)
-        changed = data.source.relabel(scored_by(data, offset), models, fit.tasks, self.tasks)
-        fit.b[self.tasks] = class_vectors(data.moments, self.tasks, [fit.tasks[i] for i in self.tasks])
-        fit.W = fit.solver.models(fit.b)
-        self.point.value = criterion.value_of_models(fit)
-        steady = changed <= FEW_CHANGES * self.n_rows
-        tol, most = self.effort.tol, _COUPLING_STEPS if steady and criterion.exchanges else _EARLY_STEPS
-        if changed == 0 and self.problem.coupling.rank is not None:  # Ω alone is left to learn, an approximation
-            tol, most = ROUGH * tol, int(ROUGH) * most
-        self.steps, self.least = (most, tol), tol * (_STALLED if criterion.exchanges and not steady else 1.0)
-        return changed > 0
-
-    def once_more(self, before: float) -> bool:
-        if not (self.tasks and self.problem.criterion.exchanges and self.problem.couples_labels):
-            return False
-        # names need the blocks of an inverse: they are looked at where the search would end
-        rename(self.problem.data, self.point, self.tasks, self.effort.stage)
-        return before - self.point.value > self.least * abs(before)
-
-
 def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
     """Rename the clusters of one task at a time where that lowers J: a matching of its b to what the others ask for."""
     fit = point.fit
-    renamed, blocks = False, fit.solver.blocks()
+    renamed, blocks = False, fit.at.blocks()
     profits = fit.b.transpose(0, 2, 1) @ (fit.W - blocks @ fit.b)
     as_they_are = np.all(profits <= np.einsum("icc->ic", profits)[:, :, None], axis=(1, 2))
     for i in tasks:
@@ -324,7 +302,7 @@ def rename(data: Data, point: Point, tasks: list[int], stage: str) -> None:
             continue
         b = fit.b.copy()
         b[i][:, new_ids] = b_i
-        W = fit.solver.models(b)
+        W = fit.at.models(b)
         value = objective(b, W)
         if value >= point.value:
             continue

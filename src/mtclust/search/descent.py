@@ -13,7 +13,8 @@ too small to lower the objective, and the search would take the standstill for i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -21,24 +22,25 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mtclust.core.assignment import assign
+from mtclust.core.coupling import REVIVAL
 from mtclust.core.criterion import Term
 from mtclust.core.hints import placed
 from mtclust.core.matching import allowed_permutations, best_relabelling
-from mtclust.search.problem import ROUNDING, Effort, Point, Problem
+
+if TYPE_CHECKING:
+    from mtclust.search.problem import Effort, Point, Problem
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+#: a relative change of the value below this is rounding
+ROUNDING = 1e-12
 #: steps remembered; more gains nothing
 _MEMORY = 5
 #: factor of the first step after a reset, when there is nothing to extrapolate from
 _OVER_RELAXATION = 2.0
 #: eigenvalues that an extrapolation may not make smaller than the closed form does
 _SMALL = 1e-5
-#: and the smallest, as a share of I/m, where the closed form is singular
-_REVIVAL = 1e-8
-#: eigenvalues of Z are floored here before the logarithm
-_LOG_FLOOR = 1e-14
 #: singular values of the differences below this share are rounding
 _RANK = 1e-8
 #: the last descent of coupled labels under the paper's J is carried this much further than ``tol``; under E a coupling
@@ -60,7 +62,7 @@ def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort
     a round must gain not to be the last (``least``). ``once_more`` tries what is left to try before the end.
     """
     learn, accelerator = effort.learn and problem.coupling.learns, Accelerator()
-    labels: Any = problem.label_step(point, rng, effort)
+    labels: Any = problem.label_step(problem, point, rng, effort)
     point.converged = False
     point.record(effort.stage, "start")
     for _ in range(effort.max_iter):
@@ -95,12 +97,12 @@ def coupling_steps(
     return most
 
 
+@dataclass
 class Accelerator:
     """Proposes the next Z from the last ones and their closed-form targets."""
 
-    def __init__(self) -> None:
-        self._points: list[Array] = []
-        self._targets: list[Array] = []
+    _points: list[Array] = field(default_factory=list)
+    _targets: list[Array] = field(default_factory=list)
 
     def reset(self) -> None:
         """Forget the past: the labels, and with them the map, have changed."""
@@ -114,7 +116,7 @@ class Accelerator:
     def propose(self, Z: Array, target: Array) -> Array:
         """Extrapolated Z with trace 1."""
         point, (image, smallest) = log_matrix(Z)[0], log_matrix(target)
-        floor = np.clip(smallest / np.trace(target), _REVIVAL / len(Z), _SMALL)
+        floor = np.clip(smallest / np.trace(target), REVIVAL / len(Z), _SMALL)
         self._points = [*self._points[-_MEMORY:], point]
         self._targets = [*self._targets[-_MEMORY:], image]
         if len(self._points) == 1:
@@ -126,9 +128,9 @@ class Accelerator:
 
 
 def log_matrix(Z: Array) -> tuple[Array, float]:
-    """Logarithm of a positive semidefinite matrix, eigenvalues floored; and its smallest eigenvalue."""
+    """Logarithm of a positive semidefinite matrix, 0 taken for rounding; and its smallest eigenvalue."""
     eigenvalues, vectors = sla.eigh(Z)
-    return (vectors * np.log(np.maximum(eigenvalues, _LOG_FLOOR))) @ vectors.T, float(eigenvalues[0])
+    return (vectors * np.log(np.maximum(eigenvalues, np.finfo(float).eps))) @ vectors.T, float(eigenvalues[0])
 
 
 def _exp_trace_one(L: Array, floor: float) -> Array:
@@ -268,7 +270,7 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
         # −M_ii⁻¹L_i, without the checks of scipy.linalg, which take longer than LAPACK for a small task
         _, leave_task_out, _ = lapack.dposv(fit.at.block(task), -term.linear_term)
         add(assign(-leave_task_out, lower, upper))
-        for other in _senders(fit.Z, task):
+        for other in _senders(point.Z, task):
             scores = problem.kernel[rows, problem.rows(other)] @ alpha[problem.rows(other)]
             add(assign(-scores, lower, upper))
     for labels in problem.proposed[task] if problem.proposed is not None else ():

@@ -2,7 +2,8 @@
 
 The clusters are named after the known rows, these are put in place, and labels and coupling descend once more while
 they stay. With kernel matrices there is a second start, in which models of the known rows alone label all others: of
-the two ends this one is kept if under it clearly more of the known rows, left out, are put where they belong.
+the two ends this one is kept if under it clearly more of the known rows, left out, are put where they belong. Which
+clusters groups of linked rows get, so that every pair is kept and their scores are highest, is a small integer program.
 """
 
 from __future__ import annotations
@@ -11,17 +12,27 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 
 from mtclust.core.assignment import assign
-from mtclust.core.hints import Hints, known_counts, left_over, linked_clusters, names_after_known, placed, with_room
+from mtclust.core.hints import Hints, Links, known_counts, left_over, placed
 from mtclust.core.labels import SizeBounds, tasks_of_rows
+from mtclust.core.matching import pair_counts
 from mtclust.core.model import best_temperature, probabilities
 from mtclust.search.problem import Point, SearchOptions
 from mtclust.search.recipe import Outcome
 
+Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
+#: a name that clusters have in all tasks is given up in one for more than this many known rows of the task
+_COMMON_NAME = 1.5
+#: what a cluster costs that a task does not have so far, in units of the range of all scores
+_ABSENT = 10.0
+#: relative gap to the best clusters of linked rows at which the integer program may stop, and its seconds at most
+_GAP, _SECONDS = 1e-4, 60.0
 #: ridge of the regression on known rows
 _RIDGE = 0.125
 #: known rows that labels taught by known rows must have right beyond those that the search has found
@@ -126,3 +137,91 @@ def keep_links(
         kept = keep_known(outcome, clusters, options, rng, few_tasks, free_names=False)
         outcome, before = replace(kept, named=outcome.named), clusters
     return outcome
+
+
+def with_room(bounds: SizeBounds, counts: Labels, sizes: Labels) -> SizeBounds:
+    """Bounds that the known rows of every task fit in: where sizes are left open, a search may settle on narrower ones.
+
+    ``counts`` (m × C) are those of known rows, ``sizes`` the rows of the tasks.
+    """
+    crowded = np.maximum(bounds.lower, counts).sum(axis=1) > sizes
+    return SizeBounds(np.where(crowded[:, None], 0, bounds.lower), np.maximum(bounds.upper, counts))
+
+
+def names_after_known(labels: Labels, known: Labels, offsets: NDArray[np.int64], bounds: SizeBounds) -> Labels:
+    """New ids (m × C) under which labels agree with most known rows.
+
+    Clusters mean the same in all tasks, so that one naming serves all; a task departs from it where its own known rows
+    say so more than once.
+    """
+    m, C = len(offsets) - 1, bounds.n_clusters
+    given = known >= 0
+    slices = [slice(a, b) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist())]
+    pairs = np.stack([pair_counts(labels[own][given[own]], known[own][given[own]], C) for own in slices])
+    # where known rows say nothing names stay
+    _, common = linear_sum_assignment(-(pairs.sum(axis=0) + 1e-6 * np.eye(C)))
+    result = np.empty((m, C), dtype=np.int64)
+    for i in range(m):
+        wish = pairs[i].astype(np.float64)
+        wish[np.arange(C), common] += _COMMON_NAME
+        if not bounds.present[i].all():  # a cluster that the task has for every id that is known there
+            wish[np.ix_(bounds.upper[i] > 0, pairs[i].any(axis=0))] += 1e6
+        _, result[i] = linear_sum_assignment(-wish)
+    return result
+
+
+def linked_clusters(
+    links: Links, scores: Array, known: Labels | None, task_of: Labels | None = None, most: Labels | None = None
+) -> Labels:
+    """Clusters of the linked rows that keep all pairs and have the highest scores in sum; −1 for all other rows.
+
+    Parameters
+    ----------
+    links : Links
+    scores : ndarray of shape (N, C)
+        Of every row for every cluster; −∞ where its task does not have the cluster so far.
+    known : ndarray of shape (N,), optional
+        Clusters of rows that are known, −1 elsewhere; they are part of the result.
+    task_of, most : ndarrays of shape (N,) and (m, C), optional
+        The task of every row, and how many linked rows of a task a cluster can hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.array([[1.0, 0.0], [0.6, 0.4], [0.9, 0.1]])
+    >>> links = Links(np.array([[0, 1]]), np.array([[1, 2]]))
+    >>> linked_clusters(links, scores, None).tolist()
+    [0, 0, 1]
+    """
+    rows, groups = links.groups()
+    G, C = int(groups.max()) + 1, scores.shape[1]
+    finite = scores[np.isfinite(scores)]
+    spread = float(np.ptp(finite)) if len(finite) else 0.0
+    own = np.where(np.isfinite(scores[rows]), scores[rows], finite.min(initial=0.0) - _ABSENT * (spread or 1.0))
+    gain = np.zeros((G, C))
+    np.add.at(gain, groups, own)
+    lower, upper = np.zeros((G, C)), np.ones((G, C))
+    found = np.full(len(scores), -1, dtype=np.int64) if known is None else known.copy()
+    for group, cluster in zip(groups[found[rows] >= 0].tolist(), found[rows[found[rows] >= 0]].tolist()):
+        lower[group, cluster] = 1.0
+    constraints = [LinearConstraint(sp.kron(sp.eye_array(G), np.ones((1, C))), 1, 1)]
+    if len(links.apart):  # of two groups that are apart at most one has a cluster
+        pairs = np.unique(np.sort(groups[np.searchsorted(rows, links.apart)], axis=1), axis=0)
+        entries = np.repeat(np.arange(len(pairs)), 2)
+        either = sp.coo_array((np.ones(len(entries)), (entries, pairs.ravel())), shape=(len(pairs), G))
+        constraints.append(LinearConstraint(sp.kron(either, sp.eye_array(C)), -np.inf, 1))
+    if task_of is not None and most is not None:  # no cluster of a task holds more linked rows than it may
+        counts = sp.coo_array((np.ones(len(groups)), (task_of[rows], groups)), shape=(len(most), G))
+        constraints.append(LinearConstraint(sp.kron(counts, sp.eye_array(C)), -np.inf, most.ravel()))
+    options = {"mip_rel_gap": _GAP, "time_limit": _SECONDS}
+    bounds = Bounds(lower.ravel(), upper.ravel())
+    solved = milp(-gain.ravel(), integrality=np.ones(G * C), bounds=bounds, constraints=constraints, options=options)
+    if solved.x is None:
+        raise ValueError(
+            f"must_link and cannot_link cannot all be kept with {C} clusters"
+            + (" and the known rows" if known is not None else "")
+            + (" and the sizes given" if most is not None else "")
+            + f" ({G} groups of linked rows, {len(links.apart)} pairs apart); leave pairs out or allow more clusters."
+        )
+    found[rows] = solved.x.reshape(G, C).argmax(axis=1)[groups]
+    return found

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.criterion import CRITERIA, indicators
+from mtclust.core.criterion import CRITERIA
 from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, near_zero
 from mtclust.core.labels import SizeBounds
-from mtclust.core.model import DecisionModel, KernelOrigin
+from mtclust.core.model import KernelOrigin
 from mtclust.core.tasks import even_positions
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Data, Moments
@@ -42,43 +42,21 @@ _SEARCHED = 600
 
 @dataclass(frozen=True)
 class KernelKept:
-    """Of a fit with kernel matrices: its rows and labels, sorted by task.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    rows : array or CSR matrix of shape (N, d), or None
-        None for a precomputed kernel.
-    offsets : ndarray of shape (m + 1,)
-    scale : float
-        Mean diagonal that the centred kernel was divided by.
-    centred : bool
-        Whether features were centred within tasks.
-    labels : ndarray of shape (N,)
-    bounds : SizeBounds
-    method : {"relationship", "features", "independent"}
-    lambda1 : ndarray of shape (m,)
-    lambda2 : float
-    rank : int or None
-        Of the features that D weighs.
-    centred_rows : bool
-        Whether the rows of every task have its mean taken off.
-    criterion : {"J", "E"}
-    """
+    """Of a fit with kernel matrices: its rows and labels, sorted by task."""
 
     kernel: Kernel
-    rows: Any
-    offsets: NDArray[np.int64]
-    scale: float
-    centred: bool
-    labels: NDArray[np.int64]
+    rows: Any  # None for a precomputed kernel (N × d)
+    offsets: NDArray[np.int64]  # (m + 1,)
+    scale: float  # mean diagonal that the centred kernel was divided by
+    centred: bool  # whether features were centred within tasks
+    labels: NDArray[np.int64]  # (N,)
     bounds: SizeBounds
     method: Method
-    lambda1: Array
+    lambda1: Array  # (m,)
     lambda2: float
-    rank: int | None = None
-    centred_rows: bool = False
-    criterion: str = "J"
+    rank: int | None = None  # of the features that D weighs
+    centred_rows: bool = False  # whether the rows of every task have its mean taken off
+    criterion: str = "J"  # a key of CRITERIA
 
     def beginning(
         self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
@@ -131,34 +109,18 @@ def joined_bounds(known: SizeBounds, new: SizeBounds) -> SizeBounds:
 
 @dataclass(frozen=True)
 class FeatureKept:
-    """Of a fit with explicit features: no rows, only moments and class vectors of the tasks.
-
-    Attributes
-    ----------
-    features : FeatureMap
-    moments : Moments
-    b : ndarray of shape (m, r, C)
-        2Φ_iᵀY_i/n_i.
-    counts : ndarray of shape (m, C)
-        Cluster sizes.
-    bounds : SizeBounds
-    method : {"relationship", "features", "independent"}
-    lambda1 : ndarray of shape (m,)
-    lambda2 : float
-    centred : bool
-    criterion : {"J", "E"}
-    """
+    """Of a fit with explicit features: no rows, only moments and class vectors of the tasks."""
 
     features: FeatureMap
     moments: Moments
-    b: Array
-    counts: NDArray[np.int64]
+    b: Array  # 2Φ_iᵀY_i/n_i (m × r × C)
+    counts: NDArray[np.int64]  # cluster sizes (m × C)
     bounds: SizeBounds
     method: Method
-    lambda1: Array
+    lambda1: Array  # (m,)
     lambda2: float
     centred: bool
-    criterion: str = "J"
+    criterion: str = "J"  # a key of CRITERIA
 
     def beginning(
         self, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
@@ -191,69 +153,6 @@ class FeatureKept:
             replace(self.features, centres=last_centre(mean, m)), criterion, gone=(self.b, self.counts),
         )  # fmt: skip
         return problem, starts, np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class CommonKept:
-    """What a fit in a common frame keeps for later tasks: the one model.
-
-    Attributes
-    ----------
-    model : DecisionModel
-        With one task.
-    bounds : SizeBounds
-        Of the fitted tasks.
-    moves : ndarray of shape (m, d), optional
-        What is taken off the rows of the fitted tasks, where they are aligned.
-    means : ndarray of shape (C, d), optional
-        Of the clusters then, to which a new task is moved.
-    """
-
-    model: DecisionModel
-    bounds: SizeBounds
-    moves: Array | None = None
-    means: Array | None = None
-
-    @classmethod
-    def of(cls, model: DecisionModel, bounds: SizeBounds, moves: Array | None, rows: Array | None) -> CommonKept:
-        """With the means of the clusters of some rows, after they were moved."""
-        if rows is None:
-            return cls(model, bounds, moves)
-        z = indicators(model.clusters(rows), bounds.n_clusters)
-        return cls(model, bounds, moves, z.T @ rows / np.maximum(z.sum(axis=0), 1.0)[:, None])
-
-    def model_of_new_task(self, rows: Any) -> DecisionModel:
-        """The one model for the rows of a new task: where tasks are aligned, for rows that are moved as those are.
-
-        The task is moved to where its rows lie closest to the means of the clusters that the model then puts them in:
-        from where it is, or from where its mean is that of the others, in turns.
-        """
-        if self.means is None:
-            return self.model
-        rows = rows.toarray() if sp.issparse(rows) else rows
-        centre = self.means.mean(axis=0)
-        ends = [self._moved_to_means(rows, begun) for begun in (np.zeros_like(centre), rows.mean(axis=0) - centre)]
-        # of two that are as good the nearer: the rows of one cluster would fit any
-        near = [distance * len(rows) + float(np.mean(move**2)) for distance, move in ends]
-        return self.model.moved(ends[int(np.argmin(near))][1][None, :])
-
-    def _moved_to_means(self, rows: Array, move: Array) -> tuple[float, Array]:
-        """Mean squared distance of rows to the means of their clusters, and the move that it ends with."""
-        assert self.means is not None
-        labels = None
-        for _ in range(20):  # labels may go round in circles
-            now = self.model.clusters(rows - move)
-            if labels is not None and np.array_equal(labels, now):
-                break
-            labels = now
-            move = (rows - self.means[labels]).mean(axis=0)
-        return float(np.mean((rows - move - self.means[self.model.clusters(rows - move)]) ** 2)), move
-
-
-def rows_in_frame(kept: Any, rows: Any, task_numbers: NDArray[np.int64]) -> Any:
-    """Rows of the fitted tasks where their model compares them: moved, if tasks are aligned."""
-    moves = getattr(kept, "moves", None)
-    return rows if moves is None else (rows.toarray() if sp.issparse(rows) else rows) - moves[task_numbers]
 
 
 def far_smaller(sizes: NDArray[np.int64]) -> NDArray[np.int64]:

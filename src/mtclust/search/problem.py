@@ -26,6 +26,7 @@ from mtclust.core.kernels import EigenFeatures, near_zero
 from mtclust.core.labels import SizeBounds, counts_by_task
 from mtclust.core.matching import class_mean_products, match_means
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
+from mtclust.search.descent import ROUNDING, ExactLabels, descend
 from mtclust.util.messages import counted
 
 Array = NDArray[np.float64]
@@ -39,35 +40,19 @@ Method = str
 SINGLE_TASK_STARTS = 40
 #: digits of a kernel that tell tasks apart
 _DIGITS = 6
-#: a relative change of the value below this is rounding
-ROUNDING = 1e-12
 #: D is given in the coordinates of X (linear kernel) up to this many columns; beyond, in those of the eigen-features
 LARGEST_FEATURE_COVARIANCE = 2000
 
 
 @dataclass
 class Point:
-    """Where a search stands.
+    """Where a search stands."""
 
-    Attributes
-    ----------
-    fit : object
-        What the problem keeps of it; has ``labels`` (of all rows, sorted by task) and the coupling matrix ``Z``.
-    value : float
-        Of the criterion; lower is better.
-    history : list of dict
-        Stage, step and objective.
-    converged : bool
-        Whether the last descent ended because a round gained less than ``tol``.
-    n_iter : int
-        Rounds of all descents that led here.
-    """
-
-    fit: Any
-    value: float
-    history: list[dict[str, Any]] = field(default_factory=list)
-    converged: bool = False
-    n_iter: int = 0
+    fit: Any  # has ``labels`` of all rows, sorted by task, and ``at``, what is factorised for the coupling matrix ``Z``
+    value: float  # of the criterion; lower is better
+    history: list[dict[str, Any]] = field(default_factory=list)  # stage, step and objective
+    converged: bool = False  # whether the last descent ended because a round gained less than ``tol``
+    n_iter: int = 0  # rounds of all descents that led here
 
     @property
     def labels(self) -> Any:
@@ -75,7 +60,7 @@ class Point:
 
     @property
     def Z(self) -> Array:
-        return self.fit.Z
+        return self.fit.at.Z
 
     def record(self, stage: str, step: str) -> None:
         self.history.append({"stage": stage, "step": step, "objective": self.value})
@@ -83,59 +68,27 @@ class Point:
 
 @dataclass(frozen=True)
 class Effort:
-    """How far one descent goes.
+    """How far one descent goes."""
 
-    Attributes
-    ----------
-    stage : str
-        Its name in the history.
-    max_iter : int
-        Rounds at most.
-    tol : float
-        It ends when a round lowers the value by less than this share.
-    learn : bool
-        Whether the coupling may change.
-    tasks : sequence of int, optional
-        The tasks whose labels may change; all by default.
-    last : bool
-        Whether nothing follows: then it is carried further.
-    """
-
-    stage: str
-    max_iter: int = 40
-    tol: float = 1e-4
-    learn: bool = True
-    tasks: Sequence[int] | None = None
-    last: bool = False
+    stage: str  # its name in the history
+    max_iter: int = 40  # rounds at most
+    tol: float = 1e-4  # it ends when a round lowers the value by less than this share
+    learn: bool = True  # whether the coupling may change
+    tasks: Sequence[int] | None = None  # the tasks whose labels may change; all by default
+    last: bool = False  # whether nothing follows: then it is carried further
 
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How hard to search.
+    """How hard to search."""
 
-    Attributes
-    ----------
-    n_init : int
-        Labellings of every task that enter the coupled search; 1 stands for no restarts.
-    single_task_n_init : int, optional
-        Random starts of every task alone; by default what suits the problem.
-    n_seeds : int
-        Labellings per task that seed a restart of the others.
-    max_iter, tol
-        Of one descent.
-    n_jobs : int, optional
-        Threads for starts and restarts.
-    polish : bool
-        Whether the last descent goes further than ``tol``.
-    """
-
-    n_init: int = 8
-    single_task_n_init: int | None = None
-    n_seeds: int = 4
-    max_iter: int = 40
-    tol: float = 1e-4
-    n_jobs: int | None = None
-    polish: bool = True
+    n_init: int = 8  # labellings of every task that enter the coupled search; 1 stands for no restarts
+    single_task_n_init: int | None = None  # random starts of every task alone; by default what suits the problem
+    n_seeds: int = 4  # labellings per task that seed a restart of the others
+    max_iter: int = 40  # of one descent
+    tol: float = 1e-4  # of one descent
+    n_jobs: int | None = None  # threads for starts and restarts
+    polish: bool = True  # whether the last descent goes further than ``tol``
 
     def effort(self, stage: str, **changes: Any) -> Effort:
         """A descent as far as the options say."""
@@ -151,6 +104,8 @@ class Coupled(ABC):
     lambda1: Array
     lambda2: float
     coupling: Any
+    label_step: Any  # the class whose objects improve labels (:class:`mtclust.search.descent.ExactLabels`)
+    descend = descend  # improves labels and coupling in place
 
     @property
     def n_tasks(self) -> int:
@@ -177,12 +132,6 @@ class Coupled(ABC):
     def in_input_coordinates(self, D: Array) -> Array:
         """D as it is given to users: of the columns of X, where the features are not they."""
         return D
-
-    def descend(self, point: Point, rng: np.random.Generator, effort: Effort) -> Point:
-        """Improve labels and coupling in place; the value never rises."""
-        from mtclust.search.descent import descend
-
-        return descend(self, point, rng, effort)
 
     @abstractmethod
     def class_means(self, point: Point) -> Array:
@@ -225,53 +174,25 @@ class Fit:
     at: Conditioned
     bounds: SizeBounds
 
-    @property
-    def Z(self) -> Array:
-        return self.at.Z
-
 
 @dataclass(frozen=True)
 class Problem(Coupled):
-    """Rows sorted by task, seen through their centred and scaled kernel.
+    """Rows sorted by task, seen through their centred and scaled kernel."""
 
-    Attributes
-    ----------
-    kernel : ndarray of shape (N, N)
-    offsets : ndarray of shape (m + 1,)
-    bounds : SizeBounds
-    lambda1 : ndarray of shape (m,)
-    lambda2 : float
-    method : {"relationship", "features", "independent"}
-    features : EigenFeatures, optional
-        Of the kernel, where D is learned.
-    criterion : PaperObjective or SizeNeutral
-        What labels are judged by.
-    proposed : list of lists of labels, optional
-        Labellings of every task that a descent tries.
-    origin : KernelOrigin, optional
-        Only needed for :meth:`decision`.
-    held : ndarray of shape (N,), optional
-        True for rows whose labels stay: their clusters are known.
-    """
-
-    kernel: Array
-    offsets: NDArray[np.int64]
+    kernel: Array  # (N × N)
+    offsets: NDArray[np.int64]  # (m + 1,)
     bounds: SizeBounds
-    lambda1: Array
+    lambda1: Array  # (m,)
     lambda2: float
     method: Method = "relationship"
-    features: EigenFeatures | None = None
-    criterion: PaperObjective = field(default_factory=PaperObjective)
-    proposed: list[list[Labels]] | None = None
-    origin: KernelOrigin | None = None
-    held: NDArray[np.bool_] | None = None
+    features: EigenFeatures | None = None  # of the kernel, where D is learned
+    criterion: PaperObjective = field(default_factory=PaperObjective)  # what labels are judged by
+    proposed: list[list[Labels]] | None = None  # labellings of every task that a descent tries
+    origin: KernelOrigin | None = None  # only needed for :meth:`decision`
+    held: NDArray[np.bool_] | None = None  # True for rows whose labels stay: their clusters are known (N,)
     _last: list[Conditioned] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    def label_step(self, point: Point, rng: np.random.Generator, effort: Effort) -> Any:
-        """Labels are improved by single exchanges and moves."""
-        from mtclust.search.descent import ExactLabels
-
-        return ExactLabels(self, point, rng, effort)
+    label_step = ExactLabels
 
     @cached_property
     def coupling(self) -> Any:

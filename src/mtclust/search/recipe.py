@@ -15,7 +15,7 @@ go on to learn theirs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from mtclust.core.kernels import EXACT_UP_TO, leading_eigenvectors
 from mtclust.core.labels import SizeBounds, free_bounds
-from mtclust.core.matching import allowed_permutations, best_relabelling, groups_of_tasks, pair_counts
+from mtclust.core.matching import allowed_permutations, best_relabelling, pair_counts
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
 
@@ -55,40 +55,18 @@ ROUGH = 10.0
 
 @dataclass
 class Outcome:
-    """Where the search ended on all rows, and what every task alone gave.
+    """Where the search ended on all rows, and what every task alone gave."""
 
-    Attributes
-    ----------
-    problem : Problem or AllRows
-        All rows; its bounds say which clusters each task has.
-    point : Point
-    single : Point
-        Every task alone, cluster ids common to all tasks.
-    few, few_point, few_single
-        The same on the rows that the search ran on.
-    similarity : ndarray of shape (m, m)
-        V of the tasks alone.
-    groups : list of ndarrays
-        Tasks whose clusters resemble each other.
-    model_codes : ndarray of shape (N, C), optional
-        What the models are fitted to, where that is not the labels.
-    relaxation : object, optional
-        Of the cutting-plane solver.
-    named : bool
-        Whether the ids of clusters come from known rows, so that they are not to be changed.
-    """
-
-    problem: Any
+    problem: Any  # all rows; its bounds say which clusters each task has
     point: Point
-    single: Point
-    few: Any
+    single: Point  # every task alone, cluster ids common to all tasks
+    few: Any  # the problem and both points on the rows that the search ran on
     few_point: Point
     few_single: Point
-    similarity: Array
-    groups: list[NDArray[np.int64]] = field(default_factory=list)
-    model_codes: Array | None = None
-    relaxation: Any = None
-    named: bool = False
+    similarity: Array  # V of the tasks alone (m × m)
+    model_codes: Array | None = None  # what the models are fitted to, where that is not the labels (N × C)
+    relaxation: Any = None  # of the cutting-plane solver
+    named: bool = False  # whether the ids of clusters come from known rows, so that they are not to be changed
 
 
 def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) -> Outcome:
@@ -101,7 +79,6 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
     single, similarity = alone.matched(single)
     if given.movable:
         problem, starts = _with_ids_of(single, problem, starts)
-    groups = groups_of_tasks(similarity)
     if problem.coupling.learns:
         best, stage = _coupled(problem, single.labels, starts, similarity, options, rng), "finish"
     else:
@@ -112,7 +89,7 @@ def solve(problem: Problem, options: SearchOptions, rng: np.random.Generator) ->
         point, _ = problem.with_bounds(given).matched(point)
         problem = problem.with_bounds(given.fitted_to(problem.class_counts(point)).fixed())
     alone_point = single if problem.coupling.learns else point
-    return Outcome(problem, point, alone_point, problem, point, single, similarity, groups)
+    return Outcome(problem, point, alone_point, problem, point, single, similarity)
 
 
 def _with_ids_of(
