@@ -295,10 +295,7 @@ def _unclear(facts: Facts) -> list[Caution]:
         return []
     text = "The clusters are separated no better than those of noise."
     if facts.structure == "none":
-        text = (
-            "A test finds no structure beyond single columns and their correlations: the clusters divide the rows, but "
-            "are no evidence of distinct groups."
-        )
+        text = "A test finds no structure beyond single columns and their correlations: no sign of distinct groups."
     return [Caution("No clear clusters", text)]
 
 
