@@ -189,13 +189,8 @@ class BaseCoupling(ABC):
     mr × mr for Gram matrices (:class:`Solver`), in ``closed_form`` which Z is best for given models, and add a line to
     :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
 
-    Parameters
-    ----------
-    rows : ndarray or EigenFeatures
-        A kernel matrix (N × N), its eigen-features where ``of_features``, or Gram matrices 2S_i/n_i (m × r × r).
-    offsets : ndarray of shape (m + 1,)
-    lambda1 : float or ndarray of shape (m,)
-    lambda2 : float
+    ``rows`` are a kernel matrix (N × N), its eigen-features where ``of_features``, or Gram matrices 2S_i/n_i
+    (m × r × r); λ₁ may differ by task.
     """
 
     #: whether the labels of one task enter the objective of another, given Z: ids of clusters are then common to all

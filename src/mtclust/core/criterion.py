@@ -45,7 +45,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.core.coupling import Conditioned, objective
 from mtclust.core.kernels import largest_eigenvectors
-from mtclust.core.labels import code_scale, label_codes
+from mtclust.core.labels import code_scale, label_codes, left_over
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -63,13 +63,7 @@ SMALLEST_RESIDUAL = 1e-9
 
 
 def indicators(labels: ArrayLike, n_clusters: int) -> Array:
-    """One-hot labels z (n × C).
-
-    Examples
-    --------
-    >>> indicators([0, 2], 3).tolist()
-    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
-    """
+    """One-hot labels z (n × C)."""
     labels = np.asarray(labels, dtype=np.int64)
     z = np.zeros((len(labels), n_clusters))
     z[np.arange(len(labels)), labels] = 1.0
@@ -208,8 +202,7 @@ class QuadraticTerm:
         L = self.M[np.ix_(free, known)] @ label_codes(labels[known], self.n_clusters)
         L = L if self.linear_term is None else L + self.linear_term[free]
         own = labels[free]
-        counts = np.bincount(labels[known], minlength=self.n_clusters)
-        low, high = np.maximum(lower - counts, 0), np.maximum(upper - counts, 0)
+        low, high = left_over(labels[known], lower, upper)
         part = np.ascontiguousarray(self.M[np.ix_(free, free)])
         _, changes = exchange_rows(part, L, own, low, high, seed) if len(free) else (0.0, 0)
         labels[free] = own

@@ -158,13 +158,8 @@ class KernelOrigin:
 def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.bool_]) -> DecisionModel:
     """Fold centring and scale into the coefficients.
 
-    Parameters
-    ----------
-    origin : KernelOrigin
-    predictors : ndarray of shape (m, N, C)
-        Coefficients on the centred, scaled kernel row (:meth:`mtclust.core.coupling.Conditioned.predictors`).
-    present : ndarray of bool of shape (m, C)
-        Which clusters a task has.
+    ``predictors`` (m × N × C) are coefficients on the centred, scaled kernel row
+    (:meth:`mtclust.core.coupling.Conditioned.predictors`), ``present`` (m × C) says which clusters a task has.
     """
     kernel, rows, centred = origin.kernel, origin.rows, origin.centred
     coefficients = np.zeros_like(predictors)
