@@ -107,6 +107,7 @@ class Conditioned:
     def __init__(self, coupling: Any, Z: Array, blocks: Iterable[Array] = ()) -> None:
         self.coupling, self.Z = coupling, Z
         self._blocks = dict(enumerate(blocks))
+        self.residual_maps: dict[int, Any] = {}  # of tasks, kept for the criterion E
 
     def block(self, task: int) -> Array:
         """M_ii, contiguous."""
@@ -208,7 +209,7 @@ class BaseCoupling(ABC):
         self.slices = [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
         self.lambda1: Any = np.broadcast_to(np.asarray(lambda1, dtype=np.float64), (self.n_tasks,))
         self.lambda2 = lambda2
-        self.ridge = self.lambda1 + self.n_tasks * lambda2  # of every task alone
+        self.ridge = self.lambda1 + self.n_tasks * lambda2  # λ₁ + mλ₂, of every task alone
 
     @cached_property
     def task_of(self) -> NDArray[np.int64]:

@@ -36,7 +36,6 @@ import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.linalg as sla
@@ -357,9 +356,6 @@ class SizeNeutral(PaperObjective):
     exchanges = False
     codes = staticmethod(indicators)
 
-    def __init__(self) -> None:
-        self._terms: WeakKeyDictionary[Conditioned, dict[int, LeaveOneOutTerm]] = WeakKeyDictionary()
-
     def value(self, at: Conditioned, codes: Array) -> float:
         begin, n = at.coupling.offsets[:-1], np.diff(at.coupling.offsets)[:, None]
         counts = np.add.reduceat(codes, begin)
@@ -371,7 +367,7 @@ class SizeNeutral(PaperObjective):
         return -float(np.sum(weight - unit * np.add.reduceat(e * e, begin)))
 
     def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> Term:
-        terms = self._terms.setdefault(at, {})
+        terms = at.residual_maps
         if task not in terms:
             terms[task] = LeaveOneOutTerm.of(at.block(task), codes.shape[1])
         if not at.coupling.couples_labels:

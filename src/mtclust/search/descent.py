@@ -67,8 +67,8 @@ def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort
     point.record(effort.stage, "start")
     for _ in range(effort.max_iter):
         before = point.value
-        if labels.improve():
-            accelerator.reset()
+        if labels.improve():  # and with the labels the map has changed
+            accelerator = Accelerator()
         point.record(effort.stage, "labels")
         if learn:
             most, least = labels.steps
@@ -103,11 +103,6 @@ class Accelerator:
 
     _points: list[Array] = field(default_factory=list)
     _targets: list[Array] = field(default_factory=list)
-
-    def reset(self) -> None:
-        """Forget the past: the labels, and with them the map, have changed."""
-        self._points.clear()
-        self._targets.clear()
 
     def restart(self) -> None:
         """A proposal failed: go on from the last point only."""
