@@ -20,13 +20,14 @@ import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import cdist
 
 from mtclust.choose import frames
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import largest_eigenvectors
+from mtclust.core.labels import SizeBounds
+from mtclust.core.matching import match_means
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -43,8 +44,6 @@ _NEIGHBOURS = 10
 _DENSE_GRAPH = 150
 #: candidates that EM begins with
 _STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours", "own:k-means")
-#: passes of the matching of ids, and tasks that it begins with
-_SWEEPS, _FIRST_MODELS = 4, 10
 
 
 def propose(
@@ -74,28 +73,24 @@ def propose(
     wanted = {"all", "task", "aligned", "own"} if only is None else set(only)
     errors = frames.unsaid(X)
     if m == 1:
-        return _named("all", pooled(X, n_clusters, errors))
+        return named("all", pooled(X, n_clusters, errors))
     found: dict[str, Labels] = {}
     around = frames.around_means(X, tasks)
     if wanted & {"all", "aligned"}:
-        found |= _named("all", pooled(X, n_clusters, errors))
+        found |= named("all", pooled(X, n_clusters, errors))
     if wanted & {"task", "aligned"}:
-        found |= _named("task", pooled(around, n_clusters, errors))
+        found |= named("task", pooled(around, n_clusters, errors))
     if wanted & {"own", "aligned"}:
-        found |= _named("own", alone(X, tasks, clusters))
-    if wanted & {"all", "aligned"}:
+        found |= named("own", alone(X, tasks, clusters))
+    if "aligned" in wanted:
         Y, E = frames.directions(X, tasks, n_clusters, errors)
-        starts = [found[name] for name in _STARTS_OF_EM if name in found]
-        if "all" in wanted:
-            found["all:em"] = frames.described(Y, E, tasks, starts, n_clusters)
-        if "aligned" in wanted:
-            found["aligned:em"] = frames.described(Y, E, tasks, starts, n_clusters, moved=True)
-            moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], n_clusters)[tasks]
-            found |= _named("aligned", pooled(moved, n_clusters, errors))
+        found["aligned:em"] = frames.described(Y, E, tasks, [found[name] for name in _STARTS_OF_EM], n_clusters)
+        moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], n_clusters)[tasks]
+        found |= named("aligned", pooled(moved, n_clusters, errors))
     return {name: labels for name, labels in found.items() if name.split(":")[0] in wanted}
 
 
-def _named(frame: str, labels: dict[str, Labels]) -> dict[str, Labels]:
+def named(frame: str, labels: dict[str, Labels]) -> dict[str, Labels]:
     return {f"{frame}:{name}": own for name, own in labels.items()}
 
 
@@ -121,45 +116,25 @@ ALONE: dict[str, Callable[[Array, int], Labels]] = {
 
 def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> dict[str, Labels]:
     """Labels of every task alone, the ids of the clusters matched."""
-    m, most = int(tasks.max()) + 1, int(np.max(clusters))
+    m = int(tasks.max()) + 1
     found = {name: np.zeros(len(X), dtype=np.int64) for name in ALONE}
     for task, number in enumerate(np.broadcast_to(clusters, m).tolist()):
         rows = np.flatnonzero(tasks == task)
         C = min(number, len(rows) - 1)
         for name in found if C > 1 else ():
             found[name][rows] = ALONE[name](X[rows], C)
-    return {name: matched(X, tasks, labels, most) for name, labels in found.items()}
+    return {name: matched(X, tasks, labels, clusters) for name, labels in found.items()}
 
 
-def matched(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Labels:
-    """The same clusters with ids that agree over tasks: means of clusters around their task's mean lie closest.
-
-    Tasks whose smallest cluster has most rows are tried as the first model; the others are matched to it, then all to
-    the mean of all, and the cheapest end counts.
-    """
-    m, C = int(tasks.max()) + 1, n_clusters
+def matched(X: Array, tasks: Labels, labels: Labels, clusters: NDArray[np.int64] | int) -> Labels:
+    """The same clusters with ids that agree over tasks, by their means around that of their task."""
+    m, C = int(tasks.max()) + 1, int(np.max(clusters))
     cells = indicators(tasks * C + labels, m * C)
     counts = cells.sum(axis=0)
-    means = (cells.T @ frames.around_means(X, tasks) / np.maximum(counts, 1.0)[:, None]).reshape(m, C, -1)
-    weights = counts.reshape(m, C)
-    best, ids = np.inf, np.tile(np.arange(C), (m, 1))
-    for first in np.argsort(-weights.min(axis=1), kind="stable")[:_FIRST_MODELS]:
-        model, new = means[first], np.tile(np.arange(C), (m, 1))
-        cost = np.inf
-        for _ in range(_SWEEPS):
-            before, cost = cost, 0.0
-            distances = cdist(means.reshape(m * C, -1), model, "sqeuclidean") * counts[:, None]
-            for task, apart in enumerate(distances.reshape(m, C, C)):
-                a, b = linear_sum_assignment(apart)
-                new[task, a] = b
-                cost += float(apart[a, b].sum())
-            if cost >= before * (1 - 1e-9):
-                break
-            share = indicators(new.ravel(), C) * counts[:, None]
-            model = share.T @ means.reshape(m * C, -1) / np.maximum(share.sum(axis=0), 1e-9)[:, None]
-        if cost < best * (1 - 1e-9):
-            best, ids = cost, new.copy()
-    return ids[tasks, labels]
+    means = cells.T @ frames.around_means(X, tasks) / np.maximum(counts, 1.0)[:, None]
+    sizes = counts.reshape(m, C).astype(np.int64)
+    any_id = SizeBounds(np.zeros_like(sizes), np.full_like(sizes, len(X)), movable=bool(np.ptp(clusters)))
+    return match_means(means.reshape(m, C, -1), sizes, any_id)[0][tasks, labels]
 
 
 def k_means(X: Array, n_clusters: int, runs: int = _RUNS) -> Labels:

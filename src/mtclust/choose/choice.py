@@ -1,8 +1,8 @@
 """The choice of labels where sizes are open, and of the kernel where they are given.
 
 1. cheap candidates: labels of standard methods in every frame (:mod:`mtclust.choose.candidates`)
-2. dear ones: the best of these descended under E, and the paper's J with balanced sizes, which are then released;
-   labels stand undescended as well, for a descent can leave a right answer
+2. dear ones: the best of these descended under E, every task alone, and the paper's J with balanced sizes, which are
+   then released; labels stand undescended as well, for a descent can leave a right answer
 3. one score (:mod:`mtclust.choose.judge`) picks the labels
 4. the frame is that of the shortest description of the rows with these labels (:mod:`mtclust.choose.frames`), the
    kernel the one that predicts them best for rows that are left out
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from mtclust.choose import candidates, frames
 from mtclust.choose.frames import Frame
 from mtclust.choose.judge import Judge
+from mtclust.choose.record import Tried
 from mtclust.choose.views import KernelSpec, View, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
@@ -49,8 +50,8 @@ Labels = NDArray[np.int64]
 
 #: the ridge λ₁ + mλ₂ of a task alone, where it is not given: for E and for linear kernels, and for J with the others
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
-#: the kernels of descents where it is open: both for E, the first for J
-NARROW, LINEAR = KernelSpec("rbf", 0.5), KernelSpec("linear")
+#: the kernel of descents where it is open
+NARROW = KernelSpec("rbf", 0.5)
 #: leading directions that D weighs in a candidate: its steps cost their cube
 DIRECTIONS_OF_D = 100
 #: coordinates of rows that are only known through a kernel, or are a wide sparse table
@@ -64,78 +65,22 @@ _FRAMES_OF: dict[str, set[str]] = {"task": {"task", "own"}, "all": {"all"}, "ali
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """Labels of the rows, what found them and their score.
-
-    Attributes
-    ----------
-    name : str
-        Frame and method, such as "aligned:k-means" or "task:E".
-    labels : ndarray of shape (n,)
-    score : float
-    separation : float
-    """
-
-    name: str
-    labels: Labels
-    score: float
-    separation: float
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether every task was clustered alone."""
-        return self.frame == "own"
-
-    @property
-    def frame(self) -> str:
-        """The frame that the labels were found in: "own" where every task was clustered alone."""
-        return self.name.partition(":")[0]
-
-
-@dataclass(frozen=True)
 class Question:
-    """What is to be chosen, and on which rows.
-
-    Attributes
-    ----------
-    view : View
-        Rows sorted by task.
-    kernels : tuple of KernelSpec
-        That models may have.
-    clusters : ndarray of shape (m,)
-        Number of clusters of every task.
-    method : {"relationship", "features", "independent"}
-    sizes : object
-        The argument of the estimator.
-    sizes_open : bool
-    lambdas : tuple of (ndarray of shape (m,), float), optional
-        λ₁ by task and λ₂, where they are given.
-    frames : tuple of {"task", "all", "aligned"}
-    n_components : int, optional
-        Rank of the features that D weighs.
-    names : ndarray of shape (m,), optional
-        Of the tasks, for tables of sizes.
-    hints : Hints
-        What is known of these rows.
-    coupling_open : bool
-        Whether labels of tasks apart compete with those of all tasks.
-    many_directions : bool
-        Whether the rows spread over many directions (:func:`mtclust.choose.views.in_many_directions`).
-    """
+    """What is to be chosen, and on which rows."""
 
     view: View
-    kernels: tuple[KernelSpec, ...]
-    clusters: NDArray[np.int64]
+    kernels: tuple[KernelSpec, ...]  # that models may have
+    clusters: NDArray[np.int64]  # their number in every task
     method: Method
-    sizes: Any = "auto"
+    sizes: Any = "auto"  # the argument of the estimator
     sizes_open: bool = True
-    lambdas: tuple[Array, float] | None = None
+    lambdas: tuple[Array, float] | None = None  # λ₁ by task and λ₂, where they are given
     frames: tuple[Frame, ...] = ("task", "all", "aligned")
-    n_components: int | None = None
-    names: NDArray[Any] | None = None
-    hints: Hints = NO_HINTS
-    coupling_open: bool = True
-    many_directions: bool = False
+    n_components: int | None = None  # rank of the features that D weighs
+    names: NDArray[Any] | None = None  # of the tasks, for tables of sizes
+    hints: Hints = NO_HINTS  # what is known of these rows
+    coupling_open: bool = True  # whether labels of tasks apart compete with those of all tasks
+    many_directions: bool = False  # :func:`mtclust.choose.views.in_many_directions`
 
     @property
     def n_tasks(self) -> int:
@@ -211,41 +156,27 @@ class Question:
             features = eigen_features(seen.centred.matrix, self.n_components or DIRECTIONS_OF_D)
         return Problem(
             seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, CRITERIA[criterion](),
-            origin=seen.origin(self.view.order),
+            origin=seen,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and all that was tried.
+    """What was chosen, and all that was tried."""
 
-    Attributes
-    ----------
-    best : Candidate
-    tried : list of Candidate
-        Highest score first.
-    frame : {"task", "all", "aligned"}
-    spec : KernelSpec
-    outcome : Outcome
-        Models of the labels, on the rows that were looked at.
-    reason : str
-    question : Question
-        Of the frame that was chosen.
-    offsets : ndarray of shape (m, d) or None
-        Of the tasks, where they are aligned.
-    apart : Candidate or None
-        The best labels of tasks that are clustered alone.
-    """
-
-    best: Candidate
-    tried: list[Candidate]
+    tried: list[Tried]  # the one taken, then the others by falling score
+    reason: str
     frame: Frame
     spec: KernelSpec
-    outcome: Outcome
-    reason: str
-    question: Question
-    offsets: Array | None = None
-    apart: Candidate | None = None
+    outcome: Outcome  # models of the labels, on the rows that were looked at
+    question: Question  # of the frame that was chosen
+    offsets: Array | None = None  # of the tasks (m × d), where they are aligned
+    apart: Labels | None = None  # the best of tasks that are clustered alone
+
+
+def is_apart(candidate: Tried) -> bool:
+    """Whether every task was clustered alone."""
+    return candidate.name.startswith("own:")
 
 
 def constant_lambdas(n_tasks: int, spec: KernelSpec, criterion: str, share: float = 1.0) -> tuple[Array, float]:
@@ -266,16 +197,13 @@ def bounds_of_labels(sizes: NDArray[np.int64], counts: NDArray[np.int64], cluste
 
 def choose_kernel(question: Question, options: SearchOptions) -> Choice:
     """With sizes given: J under every kernel that is open, and the labels of the highest score."""
-    found: list[tuple[str, KernelSpec, Outcome]] = []
+    found: dict[str, tuple[KernelSpec, Outcome]] = {}
     for spec in question.kernels:
         with phase(f"choosing: J, {spec.name}"):
-            found.append((f"task:J, {spec.name}", spec, solve(question.problem(spec, "J"), options, _rng())))
-    names = [name for name, _, _ in found]
+            found[f"task:J, {spec.name}"] = spec, solve(question.problem(spec, "J"), options, _rng())
     judge = Judge(question.X, question.tasks, question.n_clusters)
-    tried = _judged(question, judge, {name: labels_of(outcome.point) for name, _, outcome in found})
-    best = tried[0]
-    _, spec, outcome = found[names.index(best.name)]
-    return Choice(best, tried, "task", spec, outcome, _reason(tried), question)
+    tried = _judged(question, judge, {name: labels_of(outcome.point) for name, (_, outcome) in found.items()})
+    return Choice(tried, _reason(tried), "task", *found[tried[0].name], question)
 
 
 def choose_labels(question: Question, options: SearchOptions, tasks: Labels | None = None) -> Choice:
@@ -284,93 +212,69 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     Nothing that is chosen depends on what tasks are called: they are looked at in the order ``tasks``.
     """
     asked, rows = question.of_tasks(np.arange(question.n_tasks) if tasks is None else tasks)
-    place = np.argsort(rows)
-    labels, judge = labellings(asked, options)
-    tried = [replace(own, labels=own.labels[place]) for own in _judged(asked, judge, labels)]
-    apart = next((candidate for candidate in tried if candidate.is_apart), None)
-    best = tried[0]
+    found, judge = labellings(asked, options)
+    tried = _judged(asked, judge, found)
+    labels = {name: own[np.argsort(rows)] for name, own in found.items()}
+    apart = next((labels[own.name] for own in tried if is_apart(own)), None)
+    reason, best = _reason(tried), tried[0]
     open_to_both = question.coupling_open and np.ptp(question.clusters) == 0
-    if best.is_apart and open_to_both:
-        together = next((candidate for candidate in tried if not candidate.is_apart), best)
-        best = together if best.score - together.score <= CLEAR_LEAD else best
-    frame, offsets = _frame(question, best)
+    if is_apart(best) and open_to_both:
+        together = next((own for own in tried if not is_apart(own)), best)
+        if together is not best and best.score - together.score <= CLEAR_LEAD:
+            reason, best = _reason(tried, together), together
+            tried = [best, *(own for own in tried if own is not best)]
+    frame, offsets = _frame(question, best, labels[best.name])
     own = question.in_frame(frame, offsets)
-    if best.is_apart and open_to_both:
+    if is_apart(best) and open_to_both:
         own = replace(own, method="independent")
-    spec, alone = _best_kernel(own, best.labels)
-    outcome = modelled(own, spec, best.labels, options, alone)
+    spec, alone = _best_kernel(own, labels[best.name])
+    outcome = modelled(own, spec, labels[best.name], options, alone)
     if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
-        single = modelled(replace(question, method="independent"), spec, apart.labels, options)
+        single = modelled(replace(question, method="independent"), spec, apart, options)
         outcome = replace(outcome, single=single.point, few_single=single.point)
-    return Choice(best, tried, frame, spec, outcome, _reason(tried, best), own, offsets, apart)
+    return Choice(tried, reason, frame, spec, outcome, own, offsets, apart)
 
 
 def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, Labels], Judge]:
     """All candidates by name: cheap ones, and what descents make of the best; and their judge."""
     X, tasks, several = question.X, question.tasks, question.n_tasks > 1
-    wanted, methods = _looked_at(question)
+    coupled = COUPLINGS[question.method].learns
+    wanted = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
+    if np.ptp(question.clusters) > 0 or (several and not coupled):
+        wanted = {"own"}
     with phase("choosing: standard methods"):
         found = candidates.propose(X, tasks, question.clusters, wanted)
     moved = None  # the rows after every task was moved back by the offset that EM has found
     if "aligned:em" in found:
         moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], question.n_clusters)[tasks]
     judge = Judge(X, tasks, question.n_clusters, moved)
-    if not methods:
+    if several and not wanted & {"task", "own"}:  # tasks have no frames of their own
         return found, judge
     score = judge.scores(np.stack(list(found.values())))
     ranked = [list(found)[k] for k in np.argsort(-score.round(6), kind="stable")]
-    own = [name for name in ranked if not several or name.split(":")[0] in ("task", "own")]
-    frame = "task" if COUPLINGS[question.method].learns or not several else "own"
+    start = next(found[name] for name in ranked if not several or name.split(":")[0] in ("task", "own"))
     with phase("choosing: descents"):
-        return found | _descents(question, frame, methods, found[own[0]], options), judge
+        ends = _descents(question, start, options)
+    return found | candidates.named("task" if coupled or not several else "own", ends), judge
 
 
-def _looked_at(question: Question) -> tuple[set[str], dict[str, KernelSpec]]:
-    """Frames of cheap candidates, and descents with their kernels: none where tasks have no frames of their own."""
-    frames = set().union(*(_FRAMES_OF[frame] for frame in question.frames))
-    if np.ptp(question.clusters) > 0 or (not COUPLINGS[question.method].learns and question.n_tasks > 1):
-        frames = {"own"}
-    if question.n_tasks > 1 and not frames & {"task", "own"}:
-        return frames, {}
-    spec = NARROW if NARROW in question.kernels else question.kernels[0]
-    methods = {"E": spec, "E, linear": LINEAR, "J": spec}
-    if LINEAR not in question.kernels or spec == LINEAR:
-        del methods["E, linear"]
-    if question.many_directions:
-        del methods["E"]  # which fits too well there, whatever the labels are
-    return frames, methods
-
-
-def _descents(
-    question: Question, frame: str, methods: dict[str, KernelSpec], start: Labels, options: SearchOptions
-) -> dict[str, Labels]:  # fmt: skip
-    """What E makes of labels in tasks' own frames, and what J finds there."""
+def _descents(question: Question, start: Labels, options: SearchOptions) -> dict[str, Labels]:
+    """What E makes of labels in every task alone, and what J finds, in tasks' own frames."""
     weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
-    rough = replace(options, n_init=1, single_task_n_init=4, n_seeds=1, tol=ROUGH * options.tol, polish=False)
+    rough = replace(options, n_init=1, single_task_n_init=4, max_iter=2, tol=ROUGH * options.tol, polish=False)
+    spec = NARROW if NARROW in question.kernels else question.kernels[0]
     ends: dict[str, Labels] = {}
-    for method, spec in methods.items():
-        if method.startswith("E"):
-            ends[f"{frame}:{method}"] = _descended(weighed, spec, start, rough)
-    spec, lambdas = methods["J"], weighed.lambdas
+    if not question.many_directions:  # where E fits too well, whatever the labels are
+        problem = replace(weighed, method="independent").problem(spec, "E", start)
+        begun = problem.point(start, problem.uncoupled())
+        ends["E"] = labels_of(problem.descend(begun, _rng(), rough.effort("from candidates")))
+    lambdas = weighed.lambdas
     if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
         lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
     outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
-    ends[f"{frame}:J"] = labels_of(outcome.point)
-    ends[f"{frame}:J released"] = labels_of(released(outcome, rough, _rng()))
+    ends["J"] = labels_of(outcome.point)
+    ends["J released"] = labels_of(released(outcome, rough, _rng()))
     return ends
-
-
-def _descended(question: Question, spec: KernelSpec, labels: Labels, options: SearchOptions) -> Labels:
-    """Where labels end under E, with the coupling that they lead to."""
-    problem = question.problem(spec, "E", labels)
-    return labels_of(problem.descend(_point(problem, labels)[0], _rng(), options.effort("from candidates")))
-
-
-def _point(problem: Problem, labels: Labels) -> tuple[Point, Array]:
-    """Labels under the coupling that their class means suggest, and the similarity V of the tasks by these."""
-    similarity = match_labels(problem.kernel, problem.offsets, labels, problem.bounds)[1]
-    Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
-    return problem.point(labels, Z), similarity
 
 
 def modelled(
@@ -379,27 +283,29 @@ def modelled(
     """Models of labels that stay as they are, with the coupling learned; ``alone`` is the problem of tasks alone."""
     learns = COUPLINGS[question.method].learns
     problem = question.problem(spec, "E", labels) if learns or alone is None else alone
-    point, similarity = _point(problem, labels)
-    point = problem.descend(point, _rng(), options.effort("models of the labels", tasks=()))
+    similarity = match_labels(problem.kernel, problem.offsets, labels, problem.bounds)[1]
+    Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
+    effort = options.effort("models of the labels", tasks=())
+    point = problem.descend(problem.point(labels, Z), _rng(), effort)
     alone = problem.alone() if alone is None else alone
     single = alone.point(labels, alone.uncoupled()) if learns else point
     return Outcome(problem, point, single, problem, point, single, similarity)
 
 
-def _frame(question: Question, best: Candidate) -> tuple[Frame, Array | None]:
+def _frame(question: Question, best: Tried, labels: Labels) -> tuple[Frame, Array | None]:
     """The frame of the shortest description with these labels, and the offsets of the tasks in it."""
     allowed = question.frames
-    if question.n_tasks == 1 or best.is_apart or np.ptp(question.clusters) > 0:
+    if question.n_tasks == 1 or is_apart(best) or np.ptp(question.clusters) > 0:
         allowed = ("task",)
     X, tasks, C = question.X, question.tasks, question.n_clusters
     found: dict[Frame, float] = {}
     if len(allowed) > 1:
-        found = frames.lengths(*frames.directions(X, tasks, C, frames.unsaid(X)), tasks, best.labels, C)
+        found = frames.lengths(*frames.directions(X, tasks, C, frames.unsaid(X)), tasks, labels, C)
     frame = min(allowed, key=lambda name: round(found.get(name, 0.0), 6))
     if frame != "aligned":
         return frame, None
     rows = question.view.in_one_frame.centred_rows[0]
-    return frame, frames.offsets_of_tasks(rows, tasks, best.labels, C)
+    return frame, frames.offsets_of_tasks(rows, tasks, labels, C)
 
 
 def _best_kernel(question: Question, labels: Labels) -> tuple[KernelSpec, Problem]:
@@ -411,7 +317,7 @@ def _best_kernel(question: Question, labels: Labels) -> tuple[KernelSpec, Proble
     return question.kernels[best], problems[best]
 
 
-def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[Candidate]:
+def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[Tried]:
     """Candidates with different labels, highest score first."""
     first: dict[bytes, str] = {}
     for name, own in found.items():
@@ -421,10 +327,10 @@ def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[
     hints = _HINTS * np.array([question.hints.agreement(own, question.n_clusters) for own in labels])
     score, separation = judge.scores(labels) + hints, judge.terms(labels)["separation"]
     order = np.argsort(-score.round(6), kind="stable")
-    return [Candidate(names[k], labels[k], float(score[k]), float(separation[k])) for k in order]
+    return [Tried(names[k], float(score[k]), float(separation[k])) for k in order]
 
 
-def _reason(tried: list[Candidate], best: Candidate | None = None) -> str:
+def _reason(tried: list[Tried], best: Tried | None = None) -> str:
     best = tried[0] if best is None else best
     other = next((candidate for candidate in tried if candidate is not best), None)
     beside = "" if other is None else f" (next: {other.name}, {other.score - best.score:+z.2f})".replace("-", "−")

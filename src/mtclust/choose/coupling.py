@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.choose.choice import Choice
+from mtclust.choose.choice import Choice, is_apart
 from mtclust.choose.judge import Predictability
 from mtclust.choose.record import CouplingDecision
 from mtclust.choose.settings import Sample
@@ -83,8 +83,7 @@ def decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecis
 
 def _decision_of_candidates(choice: Choice, outcome: Outcome) -> CouplingDecision:
     """What the choice of labels says of the coupling."""
-    together = next((own for own in choice.tried if not own.is_apart), choice.best)
-    apart = choice.apart if choice.apart is not None else choice.best
+    together, apart = (next((x for x in choice.tried if is_apart(x) == own), choice.tried[0]) for own in (False, True))
     lead, coupled = together.score - apart.score, outcome.few.coupling.learns
     than = "higher than" if lead >= 0 else "hardly lower than" if coupled else "clearly lower than"
     reason = f"labels found in all tasks together score {than} those of every task alone ({lead:+z.2f})".replace(

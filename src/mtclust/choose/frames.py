@@ -7,7 +7,7 @@ A row x of task i in cluster c, with shares π_ic that differ by task:
 *One frame* ("all"): δ = 0, clusters lie in the same places in all tasks. *Aligned*: the same after each task is moved
 back by its δ_i. *Own frames* ("task"): tasks are moved, and every task has its clusters in places of its own. For given
 labels descriptions are compared by their length, −log likelihood + ½ log n for every number that they need; labels of
-the first two are found by EM, with one Σ for all clusters.
+aligned tasks are found by EM, with one Σ for all clusters.
 
 Columns of few values let Σ_c be nearly singular. What their values do not say of a normal variable is an error of known
 variance, whose covariance E is added to every Σ_c.
@@ -100,17 +100,14 @@ def normal_scores(X: Array, tasks: Labels) -> Array:
     return np.asarray(X - around + spread * ndtri((ranks - 0.5) / len(X)))
 
 
-def described(
-    Y: Array, E: Array, tasks: Labels, starts: Sequence[Labels], n_clusters: int, moved: bool = False
-) -> Labels:  # fmt: skip
-    """Labels of the shortest description in one frame, or with tasks that are moved, by EM from every start."""
-    rows = around_means(Y, tasks) if moved else Y
-    ends = [_em(rows, E, tasks, start, n_clusters, moved) for start in starts]
-    lengths = [length + (_length_of_offsets(Y, tasks, labels, n_clusters) if moved else 0.0) for length, labels in ends]
+def described(Y: Array, E: Array, tasks: Labels, starts: Sequence[Labels], n_clusters: int) -> Labels:
+    """Labels of the shortest description with tasks that are moved, by EM from every start."""
+    ends = [_em(around_means(Y, tasks), E, tasks, start, n_clusters) for start in starts]
+    lengths = [length + _length_of_offsets(Y, tasks, labels, n_clusters) for length, labels in ends]
     return ends[int(np.round(lengths, 6).argmin())][1]
 
 
-def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int, moved: bool) -> tuple[float, Labels]:
+def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) -> tuple[float, Labels]:
     """EM with one Σ; the M step solves for μ and δ together, [z B][μ; δ] = Y with chances z and one-hot tasks B."""
     (n, d), m = Y.shape, int(tasks.max()) + 1
     z, B, last = indicators(labels, n_clusters), indicators(tasks, m), -np.inf
@@ -118,12 +115,8 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int, move
     for _ in range(_PASSES):
         counts = B.T @ z
         in_clusters, sizes = z.T @ Y, counts.sum(axis=0)
-        A = Y
-        if moved:
-            mu, delta = _means_and_offsets(in_clusters, sums, counts)
-            A, in_clusters = Y - delta[tasks], in_clusters - counts.T @ delta
-        else:
-            mu = in_clusters / (sizes + _NO_ROWS)[:, None]
+        mu, delta = _means_and_offsets(in_clusters, sums, counts)
+        A, in_clusters = Y - delta[tasks], in_clusters - counts.T @ delta
         cross = in_clusters.T @ mu
         squares = A.T @ A
         covariance = (squares - cross - cross.T + (mu * sizes[:, None]).T @ mu) / n + E
@@ -142,8 +135,7 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int, move
         if likelihood - last < _GAIN * n:
             break
         last = likelihood
-    length = 0.5 * moved * (m - 1) * d * np.log(n) - likelihood
-    return float(length), density.argmax(axis=1).astype(np.int64)
+    return -likelihood, density.argmax(axis=1).astype(np.int64)
 
 
 def _length_of_offsets(Y: Array, tasks: Labels, labels: Labels, n_clusters: int) -> float:

@@ -37,10 +37,10 @@ from scipy.stats import rankdata
 from sklearn.metrics import silhouette_score
 
 from mtclust.choose.record import NumberOfClusters
-from mtclust.choose.settings import sample_rows
+from mtclust.choose.settings import taken
 from mtclust.core.criterion import indicators
 from mtclust.core.kernels import Kernel, is_precomputed
-from mtclust.core.labels import offsets_of, rows_of_tasks
+from mtclust.core.labels import offsets_of
 from mtclust.core.tasks import TaskIndex, index_tasks
 from mtclust.core.validation import split_task_column
 from mtclust.exceptions import ClusterNumberWarning
@@ -255,11 +255,10 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     numbered = np.arange(table.shape[0])[:, None] if precomputed else table
     tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
     largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
-    sample = sample_rows(numbered, index, ROWS, largest, least=_ROWS_PER_TASK)
     # the largest first, so that nothing depends on names
-    places = np.searchsorted(sample.tasks, largest)
-    rows = sample.rows[rows_of_tasks(sample.index.offsets, places)]
-    offsets = offsets_of(sample.index.sizes[places])
+    wanted = np.minimum(index.sizes[largest], max(_ROWS_PER_TASK, ROWS // len(largest)))
+    sample = taken(numbered, index, largest, index.first_rows(largest, wanted))
+    rows, offsets = sample.rows, sample.index.offsets
     with one_blas_thread(), phase("choosing the number of clusters"):
         if precomputed:
             chosen = rows[:, 0].astype(np.int64)

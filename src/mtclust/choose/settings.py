@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
 from mtclust.choose.frames import Frame
-from mtclust.choose.record import Selection, Tried
+from mtclust.choose.record import Selection
 from mtclust.choose.views import KernelSpec, View, candidate_kernels, in_many_directions, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
@@ -89,22 +89,12 @@ class Params:
 
 @dataclass(frozen=True)
 class Input:
-    """What a fit is given to cluster.
+    """What a fit is given to cluster."""
 
-    Attributes
-    ----------
-    rows : array, CSR matrix or another table that numbers of rows index
-    index : TaskIndex
-    clusters : ndarray of shape (m,)
-        Number of clusters of every task.
-    hints : Hints
-        What is known of rows sorted by task.
-    """
-
-    rows: Any
+    rows: Any  # an array, a CSR matrix or another table that numbers of rows index
     index: TaskIndex
-    clusters: NDArray[np.int64]
-    hints: Hints = NO_HINTS
+    clusters: NDArray[np.int64]  # their number in every task
+    hints: Hints = NO_HINTS  # what is known of rows sorted by task
 
     def as_one_task(self, moves: Array | None = None) -> Input:
         """The same rows, all of one task; ``moves`` are taken off the rows of every task."""
@@ -119,29 +109,14 @@ class Input:
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows that settings are chosen on, sorted by task.
-
-    Attributes
-    ----------
-    rows : array or CSR matrix
-    index : TaskIndex
-        Of these rows.
-    tasks : ndarray
-        Which tasks these are, ascending.
-    positions : list of ndarrays
-        Which rows of each of these tasks, in the order of the task.
-    order : ndarray
-        Which rows of the input these are.
-    complete : bool
-        Whether these are all rows.
-    """
+    """The rows that settings are chosen on, sorted by task."""
 
     rows: Any
-    index: TaskIndex
-    tasks: NDArray[np.int64]
-    positions: list[NDArray[np.int64]]
-    order: NDArray[Any]
-    complete: bool
+    index: TaskIndex  # of these rows
+    tasks: NDArray[np.int64]  # which tasks these are, ascending
+    positions: list[NDArray[np.int64]]  # which rows of each of these tasks, in the order of the task
+    order: NDArray[Any]  # which rows of the input these are
+    complete: bool  # whether these are all rows
 
     def positions_in(self, index: TaskIndex) -> NDArray[np.int64]:
         """Where these rows are among all rows sorted by task, whose index is given."""
@@ -150,40 +125,19 @@ class Sample:
 
 @dataclass(frozen=True)
 class Settings:
-    """What was chosen, and from what.
-
-    Attributes
-    ----------
-    spec : KernelSpec
-    kernel : Kernel
-    frame : {"task", "all", "aligned"}
-    criterion : {"J", "E"}
-    lambda1 : ndarray of shape (m,)
-    lambda2 : float
-        As it is given.
-    weight : float
-        λ₂ of a problem, less in methods that take it once for all tasks (:meth:`Params.lambda2_share`).
-    view : View
-        Of the sample, aligned where the frame is.
-    choice : Choice or None
-        None where nothing was open.
-    question : Question
-        Of the rows of the sample.
-    moves : ndarray of shape (m, d) or None
-        How far the tasks are moved, where they are aligned.
-    """
+    """What was chosen, and from what."""
 
     spec: KernelSpec
     kernel: Kernel
     frame: Frame
     criterion: str
     lambda1: Array
-    lambda2: float
-    weight: float
-    view: View
-    choice: Choice | None
-    question: Question
-    moves: Array | None = None
+    lambda2: float  # as it is given
+    weight: float  # λ₂ of a problem, less in methods that take it once for all tasks (:meth:`Params.lambda2_share`)
+    view: View  # of the sample, aligned where the frame is
+    choice: Choice | None  # None where nothing was open
+    question: Question  # of the rows of the sample
+    moves: Array | None = None  # (m × d), how far tasks are moved where they are aligned
 
 
 def all_rows(X: Any, index: TaskIndex) -> Sample:
@@ -206,15 +160,13 @@ def taken(
 
 
 def sample_rows(
-    X: Any, index: TaskIndex, most: int, tasks: NDArray[np.int64] | None = None, *,
-    most_tasks: int = _TASKS, least: int = LEAST_ROWS,
+    X: Any, index: TaskIndex, most: int, most_tasks: int = _TASKS, least: int = LEAST_ROWS
 ) -> Sample:  # fmt: skip
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
-    These are the rows of every task that come first in the order of content; ``tasks`` are those to take rows of.
+    These are the rows of every task that come first in the order of content.
     """
-    if tasks is None:
-        tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
+    tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
     each = max(least, most // min(len(tasks), most_tasks))
     if len(tasks) > most_tasks:
         largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
@@ -335,12 +287,11 @@ def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | Non
 
 def selection_of(params: Params, settings: Settings, sample: Sample, names: NDArray[Any], **found: Any) -> Selection:
     """``selection_``: what the settings are and why, and what a fit has ``found`` with them; tasks have these names."""
-    choice, lambda1, candidates = settings.choice, settings.lambda1.tolist(), None
+    choice, lambda1 = settings.choice, settings.lambda1.tolist()
     labels_frame: Any = None
     if choice is not None:
-        labels_frame = "task" if choice.best.is_apart or len(names) == 1 else choice.best.frame
-        ranked = sorted(choice.tried, key=lambda own: own is not choice.best)
-        candidates = [Tried(own.name, own.score, own.separation) for own in ranked]
+        labels_frame = choice.tried[0].name.split(":")[0] if len(names) > 1 else "task"
+        labels_frame = "task" if labels_frame == "own" else labels_frame
     frame_open = choice is not None and (len(choice.question.frames) > 1 or settings.frame != "task")
     return Selection(
         kernel=settings.spec.name,
@@ -353,7 +304,7 @@ def selection_of(params: Params, settings: Settings, sample: Sample, names: NDAr
         lambda2=settings.lambda2,
         sizes="free" if params.sizes_open else params.sizes,
         reason=None if choice is None else choice.reason,
-        candidates=candidates,
+        candidates=None if choice is None else choice.tried,
         chosen_on=None if sample.complete else f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks",
         **found,
     )

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from mtclust.choose.frames import Frame
 from mtclust.core.kernels import (
     KERNELS,
-    CentredKernel,
     Kernel,
     centre_kernel,
     is_rounding,
@@ -89,55 +88,16 @@ def in_many_directions(rows: Any, offsets: NDArray[np.int64]) -> bool:
     return bool(np.trace(K) ** 2 > MANY_DIRECTIONS * np.sum(K**2))
 
 
-@dataclass(frozen=True)
-class Seen:
-    """Rows through one kernel in one frame.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    rows : array or CSR matrix
-        Centred rows that the kernel is taken of.
-    centred : CentredKernel
-        With one task in the common frame.
-    centres : ndarray of shape (m, d) or None
-        What was taken off the rows of every task, of the one task in the common frame.
-    """
-
-    kernel: Kernel
-    rows: Any
-    centred: CentredKernel
-    centres: Array | None
-
-    def origin(self, order: NDArray[np.int64] | None = None) -> KernelOrigin:
-        """For models of new rows; ``order`` are the rows of the input in sorted order."""
-        order = np.arange(len(self.centred.matrix)) if order is None else order
-        return KernelOrigin(self.kernel, self.rows, self.centred, order, self.centres)
-
-
 @dataclass
 class View:
-    """Rows sorted by task.
-
-    Parameters
-    ----------
-    rows : array or CSR matrix of shape (N, d)
-        The kernel matrix (N × N) where that is all there is.
-    offsets : ndarray of shape (m + 1,)
-    order : ndarray of shape (N,), optional
-        Rows of the input in sorted order.
-    centre : bool
-        False for the paper's letter: nothing is centred, and there is one frame.
-    columns : ndarray of shape (d,), optional
-        In which order columns are summed over; as they come by default.
-    """
+    """Rows (N × d) sorted by task; the kernel matrix (N × N) where that is all there is."""
 
     rows: Any
     offsets: NDArray[np.int64]
-    order: NDArray[np.int64] | None = None
-    centre: bool = True
-    columns: NDArray[np.int64] | None = None
-    _seen: dict[str, Seen] = field(default_factory=dict, repr=False)
+    order: NDArray[np.int64] | None = None  # rows of the input in sorted order
+    centre: bool = True  # False for the paper's letter: nothing is centred, and there is one frame
+    columns: NDArray[np.int64] | None = None  # in which order they are summed over; as they come by default
+    _seen: dict[str, KernelOrigin] = field(default_factory=dict, repr=False)
 
     @cached_property
     def in_one_frame(self) -> View:
@@ -150,7 +110,7 @@ class View:
         rows = rows - moves[tasks_of_rows(self.offsets)]
         return replace(self, rows=rows, offsets=self.offsets[[0, -1]], _seen={})
 
-    def through(self, spec: KernelSpec, frame: Frame) -> Seen:
+    def through(self, spec: KernelSpec, frame: Frame) -> KernelOrigin:
         """The rows through one kernel; computed once. Where tasks are aligned, these are rows that have been moved."""
         if frame != "task":
             return self.in_one_frame.through(spec, "task")
@@ -158,12 +118,11 @@ class View:
             self._seen[spec.name] = self._look(spec)
         return self._seen[spec.name]
 
-    def _look(self, spec: KernelSpec) -> Seen:
-        offsets = self.offsets
+    def _look(self, spec: KernelSpec) -> KernelOrigin:
+        order = np.arange(self.rows.shape[0]) if self.order is None else self.order
         if spec.kind == "precomputed":
-            return Seen(
-                Kernel("precomputed"), self.rows, centre_kernel(self._precomputed(), offsets, self.centre), None
-            )
+            centred = centre_kernel(self._precomputed(), self.offsets, self.centre)
+            return KernelOrigin(Kernel("precomputed"), self.rows, centred, order)
         # a function of the user's own gets rows as they are
         rows, centres = self.centred_rows if spec.kind in KERNELS else (self.rows, None)
         if spec.kind == "rbf":
@@ -175,7 +134,7 @@ class View:
             kernel = Kernel(spec.kind, function=spec.function)
             ordered = self._ordered(rows) if spec.kind == "linear" else rows
             raw = kernel(ordered, ordered)
-        return Seen(kernel, rows, centre_kernel(raw, offsets, self.centre), centres)
+        return KernelOrigin(kernel, rows, centre_kernel(raw, self.offsets, self.centre), order, centres)
 
     def _precomputed(self) -> Array:
         """The kernel matrix with its columns, too, in the order of the tasks."""

@@ -144,8 +144,8 @@ class AllRows(Coupled):
             else:
                 own = labels[a:b].astype(np.int32)
                 held = None if self.held is None or not self.held[a:b].any() else self.held[a:b]
-                sums, counts = self.data.source.class_sums(i, own, C), np.bincount(own, minlength=C)
-                task = TaskLabels(own, np.zeros(C), sums, counts, held)
+                sums = cast(LocalRows, self.data.source).class_sums(i, own, C)
+                task = TaskLabels(own, np.zeros(C), sums, np.bincount(own, minlength=C), held)
             tasks.append(task)
         return self._point(tasks, Z)
 
