@@ -90,7 +90,7 @@ class MultitaskClusterer(AfterFit):
 
     def _hold(self, given: dict[str, Any]) -> None:
         """Set the parameters as they are given, under their names; a subclass may have others."""
-        vars(self).update({name: value for name, value in given.items() if name != "self"})
+        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
