@@ -90,7 +90,8 @@ class MultitaskClusterer(AfterFit):
 
     def _hold(self, given: dict[str, Any]) -> None:
         """Set the parameters as they are given, under their names; a subclass may have others."""
-        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+        for name in list(given)[1:]:  # all but self
+            setattr(self, name, given[name])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -212,9 +213,8 @@ class MultitaskClusterer(AfterFit):
             return None
         from mtclust.choose.number import CANDIDATES, choose_n_clusters, warn_of_choice
 
-        candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
-        # of a range without walking through it
-        rising = candidates if candidates.step > 0 else candidates[::-1]
+        rising = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
+        rising = rising if rising.step > 0 else rising[::-1]  # without walking through it
         numbers = list(range(rising.start, min(rising.stop, rows.shape[0] + 1), rising.step))
         if not numbers or numbers[0] < 2:
             raise ValueError(
