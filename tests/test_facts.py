@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mtclust import DMTRC, DSTC
-from mtclust.app.report.page import report_content, task_relationship
+from mtclust.app.report.page import render_report, task_relationship
 from mtclust.choose.record import NumberOfClusters
 from mtclust.datasets import make_related_tasks
 from mtclust.estimators.stability import DOUBTFUL, Stability
@@ -130,15 +130,14 @@ def test_far_rows_are_told_with_their_number(fitted):
 def test_summary_report_and_headline_show_the_same_numbers(fitted):
     model, X, tasks = fitted
     model.stability(X, tasks=tasks, n_refits=3)
-    content = report_content(clustering_of(model, X, tasks))
+    page = render_report(clustering_of(model, X, tasks))
     figure = f"{model.loo_score_:.2f}"
-    shown = {entry["label"].split(":")[0]: entry["value"] for entry in content["figures"]}
-    assert shown["separation"] == figure
-    assert shown["stability"] == f"{model.stability_.overall:.2f}"
+    shown = dict(re.findall(r"<dt>(\w+): [^<]*</dt><dd>([^<]*)</dd>", page))
+    assert shown == {"separation": figure, "stability": f"{model.stability_.overall:.2f}"}
     summary = " ".join(str(model.summary()).split())
     assert f"separation of {figure}" in summary
     assert Facts.of(model).stable in summary
-    assert content["headline"] == "90 rows in 2 tasks fall into 3 clusters."
+    assert "<h1>90 rows in 2 tasks fall into 3 clusters.</h1>" in page
     del model.stability_
 
 
@@ -163,6 +162,6 @@ def test_tasks_with_one_model_are_compared_by_their_shares_of_clusters():
     east, north, west = range(3)
     np.testing.assert_allclose([matrix[east, west], matrix[north, west], matrix[west, west]], [0.5, 0.75, 1.0])
     assert "closest task" not in str(model.summary()), "the sizes themselves are there"
-    assert "shares of clusters" in task_relationship(model, [0, 1, 2])["title"]
+    assert "shares of clusters" in task_relationship(model)["title"]
     own = DMTRC(3, kernel="linear", center="task").fit(X, tasks=tasks)
     assert likeness_of_tasks(own)[0] in ("correlation", "similarity")

@@ -111,6 +111,13 @@ def test_a_mean_of_zeros_is_zero():
     assert value_in_words(feature, -0.4875 / 0.4998) == "0"
 
 
+def test_the_table_of_clusters_has_the_stability_once_it_was_asked_for(frame):
+    found = mtclust.cluster(frame.drop(columns="truth"), "shop", 3, **QUICK)
+    assert "stability" not in found.clusters
+    stable = found.stability(n_refits=2)
+    assert found.clusters["stability"].tolist() == stable.clusters.tolist()
+
+
 def test_names_travel_everywhere(frame, found, tmp_path):
     named = found.rename({0: "wide ones", 2: "small ones"})
     assert set(named.labels) == {"wide ones", "1", "small ones"}

@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 
 import mtclust
 from mtclust.app import cli
-from mtclust.app.report.page import report_content
+from mtclust.app.report.page import render_report, report_content
 from mtclust.app.words import figure, percent
 from mtclust.core.validation import generator_of
 from mtclust.estimators import stability
@@ -173,13 +173,14 @@ def test_intervals_of_the_report_are_wilsons_or_those_of_refits(printed):
     frame, labels, _, found = printed
     table = pd.crosstab(frame["shop"], labels["cluster"])
     refits, content = found.model.stability_.shares, report_content(found)
-    for row in content["share_intervals"]["rows"]:
-        own = table.loc[content["tasks"][row["task"]]]
-        for cell in row["cells"]:
-            c = cell["cluster"]
+    page, intervals = render_report(found), content["share_intervals"]
+    for task, name in enumerate(content["tasks"]):
+        own = table.loc[name]
+        for c in table.columns:
             low, high = wilson(own[c], own.sum(), norm.isf(0.05))
-            low, high = min(low, refits[row["task"], c, 0]), max(high, refits[row["task"], c, 1])
-            assert cell["between"].split("–") == [percent(low).removesuffix(" %"), percent(high)]
+            low, high = min(low, refits[task, c, 0]), max(high, refits[task, c, 1])
+            assert (intervals["low"][task, c], intervals["high"][task, c]) == pytest.approx((low, high))
+            assert f'<span class="quiet">{percent(low).removesuffix(" %")}–{percent(high)}</span>' in page
 
 
 def test_other_figures_of_the_report(printed, refits):
@@ -187,25 +188,23 @@ def test_other_figures_of_the_report(printed, refits):
     content, model = report_content(found), found.model
     table = pd.crosstab(frame["shop"], labels["cluster"])
     shares = table.div(table.sum(axis=1), axis=0).to_numpy()
-    assert [entry["value"] for entry in content["figures"]] == [
-        f"{model.loo_score_:.2f}", f"{refits[0]:.2f}"
-    ]  # fmt: skip
-    relationship = content["relationship"]
+    page = render_report(found)
+    assert re.findall(r"</dt><dd>([^<]*)</dd>", page)[:2] == [f"{model.loo_score_:.2f}", f"{refits[0]:.2f}"]
     if model.selection_["center"] != "task":
-        for i, cells in zip(relationship["shown"], relationship["cells"]):
-            alike = [1 - np.abs(shares[i] - shares[k]).sum() / 2 for k in relationship["shown"]]
-            assert [cell["text"] for cell in cells] == [f"{value:.2f}" for value in alike]
+        alike = [[1 - np.abs(a - b).sum() / 2 for a in shares] for b in shares]
+        np.testing.assert_allclose(content["relationship"]["values"], alike)
+        assert re.findall(r'--hue: var\(--plus\)">([^<]*)<', page) == [f"{v:.2f}" for row in alike for v in row]
     scores = model.decision_function(found.rows("numbers").X, tasks=frame["shop"].to_numpy())
     own = scores[np.arange(300), labels["cluster"]]
     scores[np.arange(300), labels["cluster"]] = -np.inf
     margins, following = own - scores.max(axis=1), scores.argmax(axis=1)
     assert labels["margin"].to_numpy() == pytest.approx(margins, abs=6e-5)
     least = np.argsort(margins, kind="stable")[:12]
-    assert [row["margin"] for row in content["least_sure"]["rows"]] == [
-        f"{margins[row]:z.2f}".replace("-", "−") for row in least
-    ]
+    assert [row["margin"] for row in content["least_sure"]["rows"]] == pytest.approx(margins[least])
+    for row in least:
+        assert f'<td class="number">{margins[row]:z.2f}</td>'.replace(">-", ">−") in page
     assert [row["next"] for row in content["least_sure"]["rows"]] == following[least].tolist()
-    assert [view["rows"] for view in content["views"]] == table.sum(axis=1).tolist()
-    for profile in content["profiles"]:
-        assert profile["rows"] == table[profile["cluster"]].sum()
-        assert profile["stability"] == f"{refits[1][profile['cluster']]:.2f}"
+    assert [sum(content["sizes"][view["task"]]) for view in content["points"]] == table.sum(axis=1).tolist()
+    for c in table.columns:
+        numbers = f"{table[c].sum()} rows · separation {model.cluster_scores_[c]:.2f} · stability {refits[1][c]:.2f}"
+        assert numbers in page

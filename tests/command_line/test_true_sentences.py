@@ -9,8 +9,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import mtclust
 from mtclust.app.findings import ClusterMoments, id_agreement
-from mtclust.app.report.page import report_content
-from mtclust.app.words import figure, percent
+from mtclust.app.report.page import render_report, report_content
+from mtclust.app.words import figure, percent, two, value_in_words
 from mtclust.estimators.stability import refitted
 
 NUMBER = re.compile(r"(?:higher|lower) (\w+) \(([^;]+); others ([^)]+)\)")
@@ -44,13 +44,14 @@ def test_every_printed_number_is_an_average_of_rows():
             checked += 1
     assert checked >= 4
     content = report_content(found)
-    assert [line["words"] for line in content["in_words"]] == found.clusters["characterised_by"].tolist()
-    for profile in content["profiles"]:
-        inside = frame[found.labels == profile["cluster"]]
-        for trait in profile["traits"]:
-            if trait["name"] in frame:
-                rows = inside if trait["task"] is None else inside[inside["shop"] == content["tasks"][trait["task"]]]
-                assert trait["inside"] == figure(rows[trait["name"]].mean())
+    assert content["in_words"] == found.clusters["characterised_by"].tolist()
+    for cluster, traits in enumerate(content["traits"]):
+        inside = frame[found.labels == cluster]
+        for trait in traits:
+            name = trait.feature.name
+            if name in frame:
+                rows = inside if trait.task is None else inside[inside["shop"] == content["tasks"][trait.task]]
+                assert value_in_words(trait.feature, trait.inside) == figure(rows[name].mean())
 
 
 def test_every_share_row_count_and_figure_is_that_of_the_labels():
@@ -60,16 +61,15 @@ def test_every_share_row_count_and_figure_is_that_of_the_labels():
     labels, shop, content = found.labels, frame["shop"], report_content(found)
     table = pd.crosstab(shop, labels)
     assert found.clusters["rows"].tolist() == table.sum().tolist()
-    assert [line["share"] for line in content["in_words"]] == [percent(n / len(frame)) for n in table.sum()]
-    for row in content["sizes"]:
-        own = table.loc[content["tasks"][row["task"]]]
-        assert [part["rows"] for part in row["parts"]] == own.tolist()
-        assert [part["percent"] for part in row["parts"]] == [percent(n / own.sum()) for n in own]
-    for row in content["share_intervals"]["rows"]:
-        own = table.loc[content["tasks"][row["task"]]]
-        assert [cell["share"] for cell in row["cells"]] == [percent(n / own.sum()) for n in own]
-    assert [part["rows"] for part in content["all_sizes"]["parts"]] == table.sum().tolist()
-    shares = table.div(table.sum(axis=1), axis=0)
+    page, shares = render_report(found), table.div(table.sum(axis=1), axis=0)
+    told = re.findall(r'</strong> <span class="quiet">([^<]*)</span>', page)
+    assert told == [percent(n / len(frame)) for n in table.sum()]
+    told = re.findall(r'<td class="number" data-c="\d">(\d+) <span class="quiet">([^<]*)</span>', page)
+    assert told == [(str(n), percent(n / own.sum())) for _, own in table.iterrows() for n in own]
+    told = re.findall(r'<span class="value">([^<]*)</span> <span class="quiet">', page)
+    assert told == [percent(share) for share in shares.to_numpy().ravel()]
+    assert content["sizes"] == table.to_numpy().tolist()
+    assert content["all_sizes"] == table.sum().tolist()
     assert np.allclose(found.tasks[[f"share of {c}" for c in range(2)]], shares.loc[found.tasks.index])
     assert np.allclose(found.clusters[[f"share in {name}" for name in "abc"]], shares.T)
 
@@ -90,13 +90,16 @@ def test_strengths_in_the_report_are_differences_in_standard_deviations():
     frame = unequal_shops()
     found = mtclust.cluster(frame, "shop", 2, kernel="linear")
     content, checked = report_content(found), 0
-    for profile in content["profiles"]:
-        for trait in profile["traits"]:
-            for dot in trait["dots"] if trait["name"] == "spent" else ():
-                own = frame["shop"] == content["tasks"][dot["task"]]
-                values, inside = frame["spent"][own], (found.labels == profile["cluster"])[own]
+    page = render_report(found)
+    for cluster, traits in enumerate(content["traits"]):
+        for trait in traits:
+            for task in content["shown"] if trait.feature.name == "spent" else ():
+                name = content["tasks"][task]
+                own = frame["shop"] == name
+                values, inside = frame["spent"][own], (found.labels == cluster)[own]
                 effect = (values[inside].mean() - values[~inside].mean()) / values.std(ddof=0)
-                assert float(dot["text"].split(": ")[1].replace("−", "-")) == pytest.approx(effect, abs=0.006)
+                assert trait.effects[task] == pytest.approx(effect)
+                assert f'data-t="{task}" data-tip="{name}: {two(trait.effects[task], "+")}"' in page
                 checked += 1
     assert checked >= 3
 
@@ -206,8 +209,8 @@ def test_ids_that_differ_are_said_first_shown_by_task_and_not_compared(exchanged
     content = report_content(found)
     assert content["first"] == first
     assert content["headline"].endswith("were divided into 3 clusters, not all of which look the same in every task.")
-    assert [bool(profile["differs"]) for profile in content["profiles"]] == [True, True, False]
-    assert {trait["scope"] for profile in content["profiles"][:2] for trait in profile["traits"]} == {"task"}
+    assert list(map(bool, content["differs"])) == [True, True, False]
+    assert {trait.scope for traits in content["traits"][:2] for trait in traits} == {"task"}
     assert not any(word in " ".join(found.tasks["particular"]) for word in ("cluster 0 is", "cluster 1 is"))
 
 

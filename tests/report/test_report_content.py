@@ -18,6 +18,7 @@ from mtclust.app.report.page import (
     MOST_PER_TASK,
     SIDE,
     TASKS_SHOWN,
+    between,
     positions,
     render_report,
     report_content,
@@ -123,9 +124,7 @@ def test_tiny_tasks_have_a_picture(shape):
 
 def test_every_pair_of_tasks_has_its_correlation(fitted):
     model, _, _ = fitted
-    cells = task_relationship(model, [2, 0])["cells"]
-    values = [[cell["value"] for cell in row] for row in cells]
-    np.testing.assert_array_equal(values, model.task_correlation_[np.ix_([2, 0], [2, 0])])
+    np.testing.assert_array_equal(task_relationship(model)["values"], model.task_correlation_)
 
 
 def test_of_many_tasks_the_largest_are_drawn():
@@ -134,7 +133,7 @@ def test_of_many_tasks_the_largest_are_drawn():
     model = DSTC(2, kernel="linear", sizes="balanced", lambda1=0.1, n_init=2, random_state=0)
     model.fit(X[keep], tasks=tasks[keep])
     found = clustering_of(model, X[keep], tasks[keep])
-    shown = report_content(found)["relationship"]["shown"]
+    shown = report_content(found)["shown"]
     assert sorted(shown) == sorted(set(range(TASKS_SHOWN + 2)) - {7, 9})
     assert f"the {TASKS_SHOWN} largest of {TASKS_SHOWN + 2} tasks" in render_report(found)
 
@@ -195,14 +194,17 @@ def test_intervals_of_shares_are_as_wide_as_chance_makes_them():
     sizes, steady = np.array([[45, 5], [100, 0]]), np.array([[[0.9, 0.9], [0.1, 0.1]], [[1.0, 1.0], [0.0, 0.0]]])
     found = Stability(1.0, np.ones(150), np.ones(2), steady, None, None, 10, 0.2)
     model = SimpleNamespace(stability_=found, n_clusters_=2, sizes="auto", cluster_sizes_=sizes)
-    first, second = share_intervals(model, [0, 1])["rows"]
-    assert [cell["share"] for cell in first["cells"]] == ["90 %", "10 %"]
-    assert [cell["between"] for cell in first["cells"]] == ["81–95 %", "5–19 %"]
-    assert [cell["between"] for cell in second["cells"]] == ["97–100 %", "0–3 %"]
+    assert share_intervals(model)["share"].tolist() == [[0.9, 0.1], [1.0, 0.0]]
+    assert intervals(model) == [["81–95 %", "5–19 %"], ["97–100 %", "0–3 %"]]
     model.stability_ = replace(found, shares=np.tile([0.5, 0.99], (2, 2, 1)))
-    assert share_intervals(model, [0])["rows"][0]["cells"][0]["between"] == "50–99 %", "or as refits say"
+    assert intervals(model)[0][0] == "50–99 %", "or as refits say"
     model.sizes = "balanced"
-    assert share_intervals(model, [0]) is None, "shares that were given are not uncertain"
+    assert share_intervals(model) is None, "shares that were given are not uncertain"
+
+
+def intervals(model):
+    found = share_intervals(model)
+    return [[between(*ends) for ends in zip(*task)] for task in zip(found["low"], found["high"])]
 
 
 def test_tiny_clusters_and_few_rows():
@@ -231,6 +233,11 @@ def test_noise_is_called_noise_and_clusters_are_not(fitted):
     assert "No clear clusters" not in titles(fitted[0])
 
 
+def figures(found):
+    """The figures at the top of the page, by their names."""
+    return dict(re.findall(r"<dt>(\w+): [^<]*</dt><dd>([^<]*)</dd>", render_report(found)))
+
+
 def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
     model, X, tasks = fitted
     assert report_content(clustering_of(model, X, tasks))["headline"] == (
@@ -242,7 +249,7 @@ def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
     assert content["headline"] == (
         "120 rows in 3 tasks (shop) were divided into 3 clusters, which a test does not confirm."
     )
-    assert content["figures"][0]["value"] == "−0.10"
+    assert figures(clustering_of(noise, X, tasks)) == {"separation": "−0.10"}
     assert "no clearer than those of data without clusters" in " ".join(map(str, content["cautions"]))
     assert "No clear clusters" in [caution.title for caution in content["cautions"]]
 
@@ -250,10 +257,9 @@ def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
 def test_one_figure_for_one_thing(fitted):
     """The score stands once, beside what it means, and no figure of noise contradicts it."""
     model, X, tasks = fitted
-    content = report_content(clustering_of(model, X, tasks))
-    assert [figure["label"].split(":")[0] for figure in content["figures"]] == ["separation"]
-    assert content["figures"][-1]["value"] == f"{model.loo_score_:.2f}"
-    assert "Score" not in [row["what"] for row in content["choices"]]
+    found = clustering_of(model, X, tasks)
+    assert figures(found) == {"separation": f"{model.loo_score_:.2f}"}
+    assert "score" not in [what for what, _, _ in report_content(found)["choices"]]
 
 
 def test_names_of_clusters_stand_in_cautions():
@@ -295,9 +301,9 @@ def test_other_warnings_are_passed_on(fitted):
 
 def test_values_are_shown_as_in_the_file(fitted):
     model, X, tasks = fitted
-    content = report_content(clustering_of(model, X, tasks, scale=10.0, offset=1000.0))
-    traits = [trait for profile in content["profiles"] for trait in profile["traits"]]
-    prices = [float(trait[side].replace(",", "")) for trait in traits for side in ("inside", "outside")]
+    page = render_report(clustering_of(model, X, tasks, scale=10.0, offset=1000.0))
+    sides = re.findall(r"<td>([^<]+)</td><td>([^<]+)</td>\s*<td class=\"strength", page)
+    prices = [float(value.replace(",", "")) for pair in sides for value in pair]
     assert prices
     assert all(800 < price < 1200 for price in prices)
 
@@ -307,8 +313,8 @@ def test_shared_features_of_dmtfc_are_listed():
     X = np.column_stack([X, np.random.default_rng(0).normal(scale=0.01, size=len(X))])
     model = DMTFC(3, kernel="linear", random_state=0).fit(X, tasks=tasks)
     content = report_content(clustering_of(model, X, tasks))
-    assert content["shared_features"][0]["name"] == f"f{np.argmax(np.diag(model.feature_covariance_))}"
-    assert sum(feature["share"] for feature in content["shared_features"]) == pytest.approx(1.0)
+    assert content["shared_features"][0][0] == f"f{np.argmax(np.diag(model.feature_covariance_))}"
+    assert sum(share for _, share in content["shared_features"]) == pytest.approx(1.0)
     assert "Which features the tasks share" in render_report(clustering_of(model, X, tasks))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from mtclust import __version__
 from mtclust.app import commands, demo
-from mtclust.exceptions import CommandError
+from mtclust.exceptions import CommandError, ModelFileError
 from mtclust.util.messages import on_command_line
 
 #: what the system says when something cannot be written
@@ -79,7 +79,7 @@ def _in_words(error: Exception) -> str:
         from mtclust.persistence.atomic import cannot_write
 
         return f"{error.filename or 'the standard output'} cannot be written: {cannot_write(error)}"
-    if isinstance(error, CommandError | ImportError | OSError):
+    if isinstance(error, CommandError | ModelFileError | ImportError | OSError):
         return str(error)
     return f"unexpected {type(error).__name__}: {error}. This should not happen; --verbose shows where it did."
 

@@ -122,7 +122,7 @@ class Clustering:
         """How clear the cluster of every row is: its score minus that of the next cluster; a series."""
         return as_series(self.rows("margins").margins, self._index(), "margin", self._polars)
 
-    @cached_property
+    @property
     def clusters(self) -> Any:
         """A table with a row per cluster.
 
@@ -132,7 +132,7 @@ class Clustering:
         """
         return as_frame(self._clusters_table, self._polars)
 
-    @cached_property
+    @property
     def tasks(self) -> Any:
         """A table with a row per task: rows, the share of every cluster, the closest task, and what is particular."""
         return as_frame(self._tasks_table, self._polars)
@@ -197,7 +197,10 @@ class Clustering:
         rows = self._rows
         if not self.without:
             self.without.update(self._without_columns())
-        return known or self.model.stability(rows.X, tasks=self.model.tasks_[rows.task_numbers], n_refits=n_refits)
+        if known is None:
+            known = self.model.stability(rows.X, tasks=self.model.tasks_[rows.task_numbers], n_refits=n_refits)
+            self.__dict__.pop("_clusters_table", None)  # which now has one more column
+        return known
 
     def _without_columns(self) -> dict[str, float]:
         """Agreement (adjusted Rand index) with the clusters without a column, of those that tell clusters best.
@@ -369,19 +372,14 @@ class Clustering:
             for what, _, why in choices(model)
             if what in _CHOSEN and what not in said
         ]
-        return Summary(
-            spelled_out(title),
-            header,
-            [table[task] for task in words.natural_order(model.tasks_)],
-            [
-                ("Clusters", clusters),
-                ("Found", [(name, text) for name, text in found if text]),
-                ("Chosen", chosen),
-                ("The table", [("note", note) for note in self.notes]),
-            ],
-            careful,
-            [self.ids] if self.ids else [],
-        )
+        sections = {
+            "Clusters": clusters,
+            "Found": [(name, text) for name, text in found if text],
+            "Chosen": chosen,
+            "The table": [("note", note) for note in self.notes],
+        }
+        table = [table[task] for task in words.natural_order(model.tasks_)]
+        return Summary.of(spelled_out(title), header, table, sections, careful, self.ids)
 
     def report(
         self, path: str | os.PathLike[str], *, row_names: Any = None, command: str = "", stability: bool = True

@@ -15,7 +15,7 @@ from typing import Any
 
 from mtclust.app import output
 from mtclust.app.tables.reading import ReadOptions
-from mtclust.exceptions import CommandError, ModelFileError, TableWarning
+from mtclust.exceptions import CommandError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.util.messages import LOGGER, phase
 from mtclust.util.system import require
@@ -58,13 +58,7 @@ def add_parser(commands: Any) -> None:
 
 
 def comma_list(text: str) -> list[str]:
-    """Names of columns, separated by commas.
-
-    Examples
-    --------
-    >>> comma_list("age, height")
-    ['age', 'height']
-    """
+    """Names of columns, separated by commas."""
     names = [name.strip() for name in text.split(",")]
     if "" in names:
         raise argparse.ArgumentTypeError(f"{text!r} has an empty name; write A,B,…")
@@ -72,13 +66,7 @@ def comma_list(text: str) -> list[str]:
 
 
 def clusters_argument(text: str) -> int | str | range:
-    """A number of clusters, a range of them or "auto".
-
-    Examples
-    --------
-    >>> clusters_argument("5"), clusters_argument("2-4"), clusters_argument("auto")
-    (5, range(2, 5), 'auto')
-    """
+    """A number of clusters, a range of them such as 2-8, or "auto"."""
     low, dash, high = text.partition("-")
     if text == "auto":
         return text
@@ -348,10 +336,7 @@ def _load(path: Path) -> Any:
     file = path / output.MODEL_FILE if path.is_dir() else path
     if not file.exists():
         raise CommandError(f"{file}: there is no model; give the directory that mtclust fit wrote.")
-    try:
-        found = mtclust.load(file)
-    except ModelFileError as error:
-        raise CommandError(str(error)) from error
+    found = mtclust.load(file)
     if not isinstance(found, mtclust.Clustering):
         raise CommandError(f"{file} holds an estimator without a table; use a model of mtclust fit or mtclust.cluster.")
     return found

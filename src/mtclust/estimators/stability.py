@@ -39,7 +39,7 @@ from mtclust.core.labels import (
 from mtclust.core.tasks import index_tasks
 from mtclust.core.validation import generator_of, read_known_rows
 from mtclust.distributed import is_dask
-from mtclust.estimators.storing import correlation
+from mtclust.estimators.fit import correlation
 from mtclust.util.messages import counted, reporting
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from importlib import resources
+from importlib import metadata, resources
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+import mtclust
 from mtclust.app import words
 from mtclust.app.clustering import Clustering
 from mtclust.app.findings import Trait, wilson
-from mtclust.app.tables.columns import leading_axes
+from mtclust.app.tables.columns import Feature, leading_axes
 from mtclust.app.tables.values import column_strings
 from mtclust.estimators.stability import Stability
 from mtclust.estimators.summary import Facts, cautions, choices, likeness_of_tasks, shares_were_given
@@ -80,8 +81,8 @@ _METHODS = {
 
 
 def report_content(found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> dict[str, Any]:
-    """All that the template shows; strings are plain text, to be escaped by the template."""
-    model, rows, facts = found.model, found.rows("the report"), found.facts
+    """All that the template shows: numbers, which it rounds, and plain text, which it escapes."""
+    model, rows, facts, findings = found.model, found.rows("the report"), found.facts, found.findings
     if row_names is None:
         index = range(len(rows.margins)) if rows.table.index is None else rows.table.index
         row_names = [f"row {name}" for name in index]
@@ -90,132 +91,64 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     order = words.natural_order(names)
     largest = np.argsort(-sizes.sum(axis=1), kind="stable")[:TASKS_SHOWN].tolist()
     shown = sorted(largest, key=order.index)
-    drawn, places = positions(rows.X, rows.task_numbers, shown)
     careful = cautions(model, found.warned, found.names, facts)
     verdict = [words.columns_in_words(found.without) if facts.standing != "none" else ""]
     if careful:
         verdict.append(f"{len(careful)} thing{'s' * (len(careful) > 1)} to know before you trust them: see below.")
+    clusters = range(found.n_clusters)
     return {
+        "facts": facts,
         "source": spelled_out(", ".join(rows.table.files)),
-        "n_rows": facts.n_rows,
-        "n_tasks": facts.n_tasks,
-        "n_clusters": found.n_clusters,
         "method": f"{type(model).__name__} ({_METHODS[type(model).__name__]}), {model.selection_.kernel} kernel",
         "tasks": names,
         "short_tasks": distinct_names(names, LABEL),
-        "cluster_names": [spelled_out(found.names.get(c, f"Cluster {c}")) for c in range(found.n_clusters)],
+        "cluster_names": [spelled_out(found.names.get(c, f"Cluster {c}")) for c in clusters],
         "order": order,
+        "shown": shown,
         "columns": found.encoder.describe(),
         "first": found.ids,
         "headline": found.headline,
         "verdict": " ".join(filter(None, verdict)),
-        "in_words": [
-            {"cluster": c, "share": words.percent(size / facts.n_rows), "words": words.cluster_in_words(found, c)}
-            for c, size in enumerate(sizes.sum(axis=0))
-        ],
+        "in_words": [words.cluster_in_words(found, c) for c in clusters],
         "compared": words.compared_in_words(found, _COMPARED),
-        "figures": _key_figures(facts),
         "cautions": careful,
         "notes": list(found.notes),
-        "sizes": [_size_row(task, sizes[task]) for task in order],
-        "all_sizes": _size_row(None, sizes.sum(axis=0)),
-        "share_intervals": share_intervals(model, order),
-        "profiles": _profiles(found, row_names, shown),
-        "effect_range": EFFECT_RANGE,
-        "relationship": task_relationship(model, shown, facts),
-        "views": [{"task": task, "rows": int(sizes[task].sum()), "drawn": len(drawn[task])} for task in shown],
-        "points": [_points(found, task, drawn[task], places[task], row_names) for task in shown],
+        "sizes": sizes.tolist(),
+        "all_sizes": sizes.sum(axis=0).tolist(),
+        "share_intervals": share_intervals(model),
+        "separations": model.cluster_scores_,
+        "typical": [[str(row_names[row]) for row in own] for own in found.exemplars()],
+        "differs": [
+            [f"{names[t]} (agreement {words.agreement_in_words(findings, t, c)})" for t in findings.differing(c)]
+            for c in clusters
+        ],
+        "traits": [_traits(found, c) for c in clusters],
+        "relationship": task_relationship(model, facts),
+        "points": points(found, shown, row_names),
         "least_sure": _least_sure(found, row_names),
-        "choices": [{"what": what.capitalize(), "chosen": value, "why": why} for what, value, why in choices(model)],
+        "choices": choices(model),
         "shared_features": _shared_features(found),
         "settings": {name: _setting(value) for name, value in sorted(model.get_params(deep=False).items())},
         "command": command,
         "versions": _versions(),
         "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        "max_tasks": TASKS_SHOWN,
-        "many_tasks": MANY_TASKS,
     }
 
 
-# -- the first screen --------------------------------------------------------------------------------------------------
+# -- clusters and tasks ------------------------------------------------------------------------------------------------
 
 
-def _key_figures(facts: Facts) -> list[dict[str, str]]:
-    found = []
-    if facts.n_clusters > 1:
-        label = "separation: 1 if clusters do not touch, 0 as in data without clusters"
-        found.append({"value": words.two(facts.separation), "label": label})
-    if facts.stability is not None:
-        some = f"{100 * facts.stability.share:.0f} % of the rows"
-        label = f"stability: 1 if other samples of {some} give the same clusters, 0 if they agree by chance only"
-        found.append({"value": words.two(facts.stability.overall), "label": label})
-    return found
+def _traits(found: Clustering, cluster: int) -> list[Trait]:
+    """What holds in all tasks is said of one cluster; where a cluster differs between tasks, what holds in some."""
+    findings, sizes = found.findings, np.asarray(found.model.cluster_sizes_)[:, cluster]
+    if not findings.differing(cluster):
+        return findings.traits[cluster]
+    tasks = [task for task in np.argsort(-sizes, kind="stable").tolist() if sizes[task]][:4]
+    return [trait for task in tasks for trait in findings.in_task(cluster, task)[:3]]
 
 
-# -- clusters ----------------------------------------------------------------------------------------------------------
-
-
-def _profiles(found: Clustering, row_names: Sequence[str], shown: list[int]) -> list[dict[str, Any]]:
-    """For every cluster its size, its separation, typical rows, and the features that characterise it."""
-    model, findings = found.model, found.findings
-    names = [spelled_out(str(name)) for name in model.tasks_]
-    sizes = np.asarray(model.cluster_sizes_)
-    stability = getattr(model, "stability_", None)
-    typical = found.exemplars()
-    profiles = []
-    for c in range(found.n_clusters):
-        traits, differing = findings.traits[c], findings.differing(c)
-        if differing:  # what holds in all tasks is said of one cluster, and this is not one
-            tasks = [task for task in np.argsort(-sizes[:, c], kind="stable").tolist() if sizes[task, c]][:4]
-            traits = [trait for task in tasks for trait in findings.in_task(c, task)[:3]]
-        profiles.append(
-            {
-                "cluster": c,
-                "rows": int(sizes[:, c].sum()),
-                "separation": words.two(model.cluster_scores_[c]) if found.n_clusters > 1 else "",
-                "stability": "" if stability is None else words.two(stability.clusters[c]),
-                "typical": [str(row_names[row]) for row in typical[c]],
-                "differs": [f"{names[t]} (agreement {words.agreement_in_words(findings, t, c)})" for t in differing],
-                "traits": [_trait(trait, names, shown) for trait in traits],
-            }
-        )
-    return profiles
-
-
-def _trait(trait: Trait, names: list[str], shown: list[int]) -> dict[str, Any]:
-    feature, direction = trait.feature, trait.feature.kind == "topic"
-    return {
-        "name": feature.name,
-        "word": feature.kind == "word",
-        "scope": trait.scope,
-        "effect": trait.effect,
-        "effect_text": f"{trait.effect:+.1f}".replace("-", "−"),
-        "inside": "" if direction else words.value_in_words(feature, trait.inside),
-        "outside": "" if direction else words.value_in_words(feature, trait.outside),
-        "task": trait.task,
-        "dots": [
-            {
-                "task": t,
-                "at": float(np.clip(trait.effects[t], -EFFECT_RANGE, EFFECT_RANGE)),
-                "text": f"{names[t]}: {words.two(trait.effects[t], '+')}",
-            }
-            for t in shown
-            if not np.isnan(trait.effects[t])
-        ],
-    }
-
-
-def _size_row(task: int | None, sizes: Any) -> dict[str, Any]:
-    total = int(sizes.sum())
-    parts = [
-        {"cluster": c, "rows": int(n), "share": n / total, "percent": words.percent(n / total)}
-        for c, n in enumerate(sizes)
-    ]
-    return {"task": task, "rows": total, "parts": parts}
-
-
-def share_intervals(model: Any, order: list[int]) -> dict[str, Any] | None:
-    """The share of every cluster in every task with its interval; None where it is not known or sizes were given.
+def share_intervals(model: Any) -> dict[str, Any] | None:
+    """Shares of clusters in tasks (m × C) with intervals; None where these are not known or sizes were given.
 
     An interval is as wide as refits say, and at least as wide as that of a share of so many rows drawn at random.
     """
@@ -223,61 +156,36 @@ def share_intervals(model: Any, order: list[int]) -> dict[str, Any] | None:
     if found is None or int(model.n_clusters_) < 2 or shares_were_given(model):
         return None
     sizes = np.asarray(model.cluster_sizes_)
-    shares = sizes / sizes.sum(axis=1, keepdims=True)
-    drawn = wilson(sizes, sizes.sum(axis=1, keepdims=True), norm.isf(_CHANCE / 2))
-    lows, highs = np.minimum(found.shares[..., 0], drawn[0]), np.maximum(found.shares[..., 1], drawn[1])
-    widest = float(highs.max())
-    rows = []
-    for task in order:
-        cells = []
-        for cluster, (low, high) in enumerate(zip(lows[task], highs[task])):
-            first, last = words.percent(low), words.percent(high)
-            between = last if first == last else f"{first.removesuffix(' %')}–{last}"
-            places = {"low": low / widest, "at": shares[task, cluster] / widest, "high": high / widest}
-            cells.append(
-                {"cluster": cluster, "share": words.percent(shares[task, cluster]), "between": between} | places
-            )
-        rows.append({"task": task, "cells": cells})
-    return {"rows": rows, "widest": words.percent(widest)}
+    rows = sizes.sum(axis=1, keepdims=True)
+    low, high = wilson(sizes, rows, norm.isf(_CHANCE / 2))
+    low, high = np.minimum(found.shares[..., 0], low), np.maximum(found.shares[..., 1], high)
+    return {"share": sizes / rows, "low": low, "high": high, "widest": float(high.max())}
 
 
-# -- tasks -------------------------------------------------------------------------------------------------------------
+def between(low: float, high: float) -> str:
+    """An interval of shares."""
+    first, last = words.percent(low), words.percent(high)
+    return last if first == last else f"{first.removesuffix(' %')}–{last}"
 
 
-def task_relationship(model: Any, shown: list[int], facts: Facts | None = None) -> dict[str, Any] | None:
-    """The learned correlations of some tasks, or how alike their clusters or shares are; None where that is unknown."""
+def task_relationship(model: Any, facts: Facts | None = None) -> dict[str, Any] | None:
+    """The learned correlations of tasks, or how alike their clusters or shares are; None where that is unknown."""
     kind, matrix = likeness_of_tasks(model, facts)
     if len(model.tasks_) < 2 or matrix is None:
         return None
     known: Stability | None = getattr(model, "stability_", None)
     ranges = None if known is None or kind != "correlation" else known.task_correlation
     title, meaning = _LIKENESS[kind]
-    return {
-        "title": title,
-        "meaning": meaning,
-        "shown": shown,
-        "cells": [
-            [
-                {
-                    "row": i, "value": float(matrix[i, k]), "text": words.two(matrix[i, k]),
-                    "interval": "" if ranges is None or i == k else " to ".join(map(words.two, ranges[i, k])),
-                }
-                for k in shown
-            ]
-            for i in shown
-        ],
-        "intervals": ranges is not None,
-    }  # fmt: skip
+    return {"title": title, "meaning": meaning, "values": matrix, "ranges": ranges}
 
 
-def _shared_features(found: Clustering) -> list[dict[str, Any]]:
+def _shared_features(found: Clustering) -> list[tuple[str, float]]:
     """The largest entries of the diagonal of D, where it is in the coordinates of the features."""
     covariance, features = getattr(found.model, "feature_covariance_", None), found.encoder.features
     if covariance is None or len(covariance) != len(features) or found.model.kernel != "linear":
         return []
     shares = np.diag(covariance) / np.trace(covariance)
-    best = [f for f in np.argsort(-shares, kind="stable")[:10] if shares[f] > 0]
-    return [{"name": features[f].name, "share": float(shares[f]), "percent": words.percent(shares[f])} for f in best]
+    return [(features[f].name, float(shares[f])) for f in np.argsort(-shares, kind="stable")[:10] if shares[f] > 0]
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -309,17 +217,21 @@ def positions(X: Any, task_numbers: NDArray[np.int64], tasks: list[int]) -> tupl
     return drawn, {task: np.rint(((at - middle) / reach + 1) / 2 * SIDE).astype(int) for task, at in places.items()}
 
 
-def _points(found: Clustering, task: int, drawn: Any, places: Any, row_names: Sequence[str]) -> dict[str, Any]:
+def points(found: Clustering, tasks: list[int], row_names: Sequence[str]) -> list[dict[str, Any]]:
     """What the page's script draws: whole numbers and names."""
-    margins = found.rows("points").margins[drawn]
-    return {
-        "task": task,
-        "place": places.tolist(),
-        "cluster": found.model.labels_[drawn].tolist(),
-        "alone": found.model.single_task_labels_[drawn].tolist(),
-        "margin": [round(float(value), 2) if np.isfinite(value) else None for value in margins],
-        "name": [str(row_names[row]) for row in drawn],
-    }
+    model, rows = found.model, found.rows("points")
+    drawn, places = positions(rows.X, rows.task_numbers, tasks)
+    return [
+        {
+            "task": task,
+            "place": places[task].tolist(),
+            "cluster": model.labels_[drawn[task]].tolist(),
+            "alone": model.single_task_labels_[drawn[task]].tolist(),
+            "margin": [round(float(v), 2) if np.isfinite(v) else None for v in rows.margins[drawn[task]]],
+            "name": [str(row_names[row]) for row in drawn[task]],
+        }
+        for task in tasks
+    ]
 
 
 def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
@@ -336,7 +248,7 @@ def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
             "task": int(rows.task_numbers[row]),
             "cluster": int(model.labels_[row]),
             "next": int(rows.following[row]),
-            "margin": words.two(rows.margins[row]),
+            "margin": rows.margins[row],
             "values": [cell if len(cell) <= _CELL else cell[: _CELL - 1] + "…" for cell in (cells[n][k] for n in used)],
         }
         for k, row in enumerate(chosen)
@@ -365,14 +277,9 @@ def _setting(value: Any) -> str:
 
 def _versions() -> dict[str, str]:
     """What the result may depend on."""
-    import numba
-    import scipy
-    import sklearn
-
-    import mtclust
-
-    modules = {"mtclust": mtclust, "numpy": np, "scipy": scipy, "scikit-learn": sklearn, "numba": numba}
-    return {"python": platform.python_version()} | {name: module.__version__ for name, module in modules.items()}
+    packages = ("numpy", "scipy", "scikit-learn", "numba")
+    own = {"python": platform.python_version(), "mtclust": mtclust.__version__}
+    return own | {name: metadata.version(name) for name in packages}
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -384,20 +291,22 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
     Everything that comes from the data is escaped, by the template or, for the points, as JSON that cannot end its
     element; and the page's content security policy lets no other script than the report's own run.
     """
-    template, content = _template(), report_content(found, row_names, command)
-    script = _asset("report.js")
+    content, script = report_content(found, row_names, command), _asset("report.js")
     data = {
         "tasks": content["tasks"],
         "clusters": content["cluster_names"],
-        "views": content.pop("points"),
+        "views": content["points"],
         "colours": COLOURS,
         "shapes": SHAPES,
     }
     markup, as_json = require("markupsafe", "report").Markup, require("jinja2", "report").utils.htmlsafe_json_dumps
-    return template.render(
+    return _template().render(
         content,
         colours=COLOURS,
         shapes=SHAPES,
+        effect_range=EFFECT_RANGE,
+        max_tasks=TASKS_SHOWN,
+        many_tasks=MANY_TASKS,
         style=markup(_asset("report.css")),
         script=markup(script),
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -415,7 +324,8 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["breakable"] = _breakable
+    environment.filters |= {"breakable": _breakable, "percent": words.percent, "two": words.two, "value": _value}
+    environment.globals["between"] = between
     return environment.get_template("report.html.jinja")
 
 
@@ -423,6 +333,10 @@ def _breakable(text: str) -> Any:
     """Escaped text that a browser may break after an underscore, but not before a per cent sign."""
     safe = require("markupsafe", "report")
     return safe.escape(text.replace(" %", "\u00a0%")).replace("_", safe.Markup("_<wbr>"))
+
+
+def _value(mean: float, feature: Feature) -> str:
+    return "" if feature.kind == "topic" else words.value_in_words(feature, mean)  # which is a direction
 
 
 @cache

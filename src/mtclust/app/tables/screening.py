@@ -102,12 +102,6 @@ def _begins_anew(numbers: Array) -> bool:
     """Whether numbers are a few counts from 0 or 1 on, in any order of the rows.
 
     Then no number is more frequent than a smaller one: as often as n there are all the numbers below n.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> _begins_anew(np.r_[1:69, 1:125, 1:153]), _begins_anew(np.random.default_rng(0).integers(1, 100, 300))
-    (True, False)
     """
     low, high = int(numbers.min()), int(numbers.max())
     if low not in (0, 1) or high > len(numbers):
@@ -257,13 +251,7 @@ def far_values_doubts(columns: Mapping[str, Array]) -> list[str]:
 
 
 def spelled_alike(names: Iterable[str]) -> str:
-    """Groups of names that differ in nothing but capitals and spaces, in words.
-
-    Examples
-    --------
-    >>> spelled_alike(["New York", "Oslo", "Newyork"])
-    "'New York' and 'Newyork'"
-    """
+    """Groups of names that differ in nothing but capitals and spaces, in words: 'New York' and 'Newyork'."""
     groups: dict[str, list[str]] = {}
     for name in sorted(set(map(str, names))):
         groups.setdefault("".join(name.split()).casefold(), []).append(name)

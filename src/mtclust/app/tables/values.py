@@ -240,13 +240,7 @@ def written(value: Any) -> str:
 
 
 def counted(count: Any, one: str, many: str = "") -> str:
-    """A number of things.
-
-    Examples
-    --------
-    >>> counted(1, "row"), counted(2, "row"), counted(3, "cell is", "cells are")
-    ('1 row', '2 rows', '3 cells are')
-    """
+    """A number of things: 1 row, 2 rows."""
     return f"{int(count)} {one if count == 1 else many or one + 's'}"
 
 
