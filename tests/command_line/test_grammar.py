@@ -41,7 +41,7 @@ def cells(*rows):
     [
         ([(20, 1, 0, 0), (20, 5, 0, 1), (20, 2, 1, 0), (20, 6, 1, 1)], "higher a (5.5; others 1.5)"),
         ([(20, 5, 0, 0), (20, 1, 0, 1)], "lower a (1; others 5)"),
-        # higher in the task that has most of its rows, lower in the other, where it has too few to be called another cluster
+        # higher in the task that has most of its rows, lower in the other, where its rows are too few to tell
         (
             [(20, 0, 0, 0), (60, 5, 0, 1), (20, 5, 1, 0), (4, 0, 1, 1)],
             "where most of it lies: higher a (4.69; others 2.5)",
