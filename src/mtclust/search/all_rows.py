@@ -164,7 +164,7 @@ class AllRows(Coupled):
 
     def starts(self, positions: list[NDArray[np.int64]], n_init: int, seed: int) -> list[Labels]:
         """The best labels of some rows of every task that are found for it alone."""
-        few, ridge = rows_at(self.data, positions), self.ridge
+        few, ridge = rows_at(self.data, positions), self.coupling.ridge
         bounds, source = few.bounds, cast(LocalRows, few.source)
         found = []
         for i in range(self.n_tasks):
