@@ -260,8 +260,6 @@ def _cells(column: Any) -> Any:
     """Strings; numbers with the digits that matter."""
     if column.dtype.kind == "f":
         return [format(value, ".5g") if value == value else "" for value in column]
-    if column.dtype.kind == "M":
-        return [str(value)[:10] if value == value else "" for value in column]
     return column_strings(column)
 
 
