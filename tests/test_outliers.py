@@ -30,9 +30,9 @@ def test_distances_to_neighbours_are_those_of_all_pairs(block, monkeypatch):
     np.testing.assert_allclose(neighbour_distances(sp.csr_matrix(ROWS), OFFSETS), expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("own_block", [64, 7])
-def test_distances_through_a_kernel_are_those_of_its_features(own_block, monkeypatch):
-    monkeypatch.setattr("mtclust.estimators.outliers._SELF_BLOCK", own_block)
+@pytest.mark.parametrize("block", [2**19, 400])
+def test_distances_through_a_kernel_are_those_of_its_features(block, monkeypatch):
+    monkeypatch.setattr("mtclust.estimators.outliers._BLOCK", block)
     expected = by_all_pairs(ROWS, OFFSETS)
     product = Kernel("callable", function=lambda A, B: A @ B.T)
     np.testing.assert_allclose(neighbour_distances(ROWS, OFFSETS, product), expected, atol=1e-7)

@@ -156,7 +156,7 @@ def test_ids_of_rows_given_as_tasks_are_refused_before_any_work(monkeypatch):
     def no_work(*_, **__):
         raise AssertionError("work was begun")
 
-    for name in ("estimators.base.prepare", "choose.number.choose_n_clusters", "estimators.base.solved"):
+    for name in ("estimators.base.Fitting", "choose.number.choose_n_clusters"):
         monkeypatch.setattr(f"mtclust.{name}", no_work)
     X = np.random.default_rng(0).normal(size=(1000, 3))
     for tasks in (np.arange(1000), np.minimum(np.arange(1000), 990)):

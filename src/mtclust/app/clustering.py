@@ -127,7 +127,7 @@ class Clustering:
         """A table with a row per cluster.
 
         Its columns: ``rows``, ``share`` of all rows, the share in every task, what it is ``characterised_by`` (averages
-        of its rows), its ``separation`` (1: it touches no other, 0: as in data without clusters), the mean
+        of its rows), its ``separation`` (1: it touches no other, 0: as in noise), the mean
         ``probability`` of its rows, ``stability`` once it was asked for, and ``exemplars``, the index of typical rows.
         """
         return as_frame(self._clusters_table, self._polars)
@@ -372,19 +372,14 @@ class Clustering:
             for what, _, why in choices(model)
             if what in _CHOSEN and what not in said
         ]
-        return Summary(
-            spelled_out(title),
-            header,
-            [table[task] for task in words.natural_order(model.tasks_)],
-            [
-                ("Clusters", clusters),
-                ("Found", [(name, text) for name, text in found if text]),
-                ("Chosen", chosen),
-                ("The table", [("note", note) for note in self.notes]),
-            ],
-            careful,
-            [self.ids] if self.ids else [],
-        )
+        sections = {
+            "Clusters": clusters,
+            "Found": [(name, text) for name, text in found if text],
+            "Chosen": chosen,
+            "The table": [("note", note) for note in self.notes],
+        }
+        table = [table[task] for task in words.natural_order(model.tasks_)]
+        return Summary.of(spelled_out(title), header, table, sections, careful, self.ids)
 
     def report(
         self, path: str | os.PathLike[str], *, row_names: Any = None, command: str = "", stability: bool = True

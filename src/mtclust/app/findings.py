@@ -154,10 +154,6 @@ class Findings:
         else:
             self._sums = _sums(np.where(known[:, kept], X, 0.0), cell, m * C)
             self._counts = _sums(known[:, kept].astype(float), cell, m * C)
-        spread = np.sqrt(np.mean(self.moments.spreads**2, axis=0))
-        rows = np.maximum(self.moments.counts.sum(axis=0), 1.0)
-        #: of the rows of every cluster, in standard deviations within tasks (C × d)
-        self._means = self.moments.sums.sum(axis=0) / rows[:, None] / np.where(spread > 0, spread, np.inf)
         self.traits = [self._of_cluster(c) for c in range(C)]
         self.agreement, self.chance, self.differs = id_agreement(X, tasks, self.moments, common=common)
 
@@ -173,31 +169,20 @@ class Findings:
         return self._best(cluster, effects, good, effects[task], "task", task)
 
     def _of_cluster(self, cluster: int) -> list[Trait]:
-        """What holds in all tasks; else where it lies between others, what holds in most tasks, or in all rows."""
+        """What holds in all tasks, else in most, else in all rows together."""
         effects, errors = self.moments.effects(cluster)
         present = np.flatnonzero(~np.isnan(errors))
         if not len(present):
-            return []
+            return self._of_rows(cluster, effects)
         here, weight = effects[present], self.moments.counts[present, cluster]
         weight = weight / weight.sum()
         mean, error = weight @ here, np.sqrt(np.sum((weight * errors[present]) ** 2))
         agreeing = weight @ (np.sign(here) == np.sign(mean))  # share of the cluster's rows
         strong = np.abs(mean) >= max(LEAST_EFFECT, _SURE * error)
-        means, rows = self._means, self.moments.counts.sum(axis=0)
-        apart = np.ptp(means, axis=0)
-        inner = (means.min(axis=0) < means[cluster]) & (means[cluster] < means.max(axis=0))
-        others = np.delete(rows, cluster) @ np.delete(means, cluster, axis=0) / (rows.sum() - rows[cluster])
-        scopes = {
-            "all": (strong & (agreeing > 1 - 1e-9), mean),
-            "between": (inner & (apart >= 2 * LEAST_EFFECT) & (not self._words), apart),
-            "most": (strong & (agreeing > 0.5), mean),
-            "rows": (np.ones(len(mean), dtype=bool), means[cluster] - others),
-        }
-        for scope, (good, effect) in scopes.items():
-            found = self._best(cluster, effects, good, effect, scope)[: SHARED if scope == "all" else SHARED // 2]
-            if found and scope != "rows":
-                return found
-        return [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT] or found[:1]
+        found = self._best(cluster, effects, strong & (agreeing > 1 - 1e-9), mean, "all")
+        found = found or self._between(cluster, effects, mean)
+        found = found or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
+        return found or self._of_rows(cluster, effects)
 
     def _best(
         self, cluster: int, effects: Array, good: NDArray[np.bool_], effect: Array, scope: str, task: int | None = None
@@ -209,8 +194,7 @@ class Findings:
         rank = np.where(good, effect if self._words else np.abs(effect), -np.inf)
         best = (int(f) for f in np.argsort(-rank, kind="stable") if rank[f] > 0)
         traits = (self._trait(cluster, f, effects, float(effect[f]), scope, task) for f in best)
-        same = (trait for trait in traits if scope == "between" or (trait.inside - trait.outside) * trait.effect > 0)
-        return list(islice(same, SHARED))
+        return list(islice((own for own in traits if (own.inside - own.outside) * own.effect > 0), SHARED))
 
     def _trait(self, cluster: int, f: int, effects: Array, effect: float, scope: str, task: int | None = None) -> Trait:
         """With the means of the known values over the rows inside and outside the cluster, of one task or of all."""
@@ -221,6 +205,29 @@ class Findings:
         pairs = [(sums[:, part].sum(), counts[:, part].sum()) for part in (own, ~own)]
         inside, outside = (float(total / count) if count else float("nan") for total, count in pairs)
         return Trait(self._features[f], effects[:, f], inside, outside, effect, scope, task)
+
+    def _means(self) -> Array:
+        """Of the rows of every cluster in standard deviations within tasks (C × d)."""
+        spread = np.sqrt(np.mean(self.moments.spreads**2, axis=0))
+        counts = np.maximum(self.moments.counts.sum(axis=0), 1.0)
+        return self.moments.sums.sum(axis=0) / counts[:, None] / np.where(spread > 0, spread, np.inf)
+
+    def _between(self, cluster: int, effects: Array, mean: Array) -> list[Trait]:
+        """Numbers that tell other clusters apart, between which this one lies."""
+        means = self._means()
+        inside = (means.min(axis=0) < means[cluster]) & (means[cluster] < means.max(axis=0))
+        measured = np.array([feature.kind in ("number", "year", "date") for feature in self._features], dtype=bool)
+        apart = np.where(inside & measured, np.ptp(means, axis=0), 0.0)
+        best = [f for f in np.argsort(-apart, kind="stable")[: SHARED // 2] if apart[f] >= 2 * LEAST_EFFECT]
+        return [self._trait(cluster, f, effects, float(mean[f]), "between") for f in best]
+
+    def _of_rows(self, cluster: int, effects: Array) -> list[Trait]:
+        """What differs most between the rows inside and outside a cluster, whatever their tasks."""
+        counts, means = self.moments.counts.sum(axis=0), self._means()
+        others = np.delete(counts, cluster) @ np.delete(means, cluster, axis=0) / max(counts.sum() - counts[cluster], 1)
+        strength = means[cluster] - others
+        found = self._best(cluster, effects, np.ones(len(strength), dtype=bool), strength, "rows")[: SHARED // 2]
+        return [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT] or found[:1]
 
 
 def id_agreement(

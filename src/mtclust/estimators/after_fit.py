@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from mtclust.core.model import probabilities
 from mtclust.core.validation import read_known_rows
 from mtclust.distributed import is_dask
-from mtclust.estimators.confidence import LATER, Later, separation_by
+from mtclust.estimators.confidence import separation, separation_by
+from mtclust.estimators.outliers import outliers_of
 
 if TYPE_CHECKING:
     from mtclust.estimators.new_task import NewTask
@@ -37,26 +39,33 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     n_clusters_: int
     _model: Any
     _kept: Any
-    _later: Later
+    _later: Any
 
-    def __getattr__(self, name: str) -> Any:
-        """Attributes that a fit leaves to be found when they are first read; they are kept from then on."""
-        held = self.__dict__
-        later = held.get("_later")
-        if name not in LATER or later is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        held[name] = getattr(later, name)
-        if all(each in held for each in LATER):
-            held.pop("_later", None)  # another thread may have been here
-        return held[name]
+    # what only some read is found when it is first read, and kept from then on
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *(LATER if "_later" in self.__dict__ else ())]
+    @cached_property
+    def cluster_scores_(self) -> Array:
+        """Separation of every cluster, from rows that are left out."""
+        check_is_fitted(self, "labels_")
+        question, labels = self._later[0]
+        return separation(question, labels, self.n_clusters_)
+
+    @cached_property
+    def loo_score_(self) -> float:
+        """Separation of the clusters: the mean of ``cluster_scores_``."""
+        return float(self.cluster_scores_.mean())
+
+    @cached_property
+    def outlier_scores_(self) -> Array | None:
+        """How far every row lies from its nearest rows of the same task; None of very many rows."""
+        check_is_fitted(self, "labels_")
+        return None if self._later[1] is None else outliers_of(*self._later[1])
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything is found before a model is pickled or copied."""
-        for name in LATER:
-            getattr(self, name, None)
+        if "_later" in self.__dict__:
+            _ = self.cluster_scores_, self.loo_score_, self.outlier_scores_
+            self.__dict__.pop("_later", None)  # another thread may have been here
         return super().__getstate__()
 
     @property
@@ -259,7 +268,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         Returns
         -------
         Summary
-            ``print`` it; in a notebook it is a table.
+            A text; ``print`` it, or let a notebook show it.
 
         Examples
         --------
@@ -278,12 +287,11 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
           smoothness     λ1 = λ2 = 0.01: set by the user
         <BLANKLINE>
         Found
-          separation  The clusters have a separation of 1.00 (0: as in data without clusters, 1: they do not
-                      touch).
+          separation  The clusters have a separation of 1.00 (0: as in noise, 1: they do not touch).
           objective   0.0219119 after 1 round
         <BLANKLINE>
         Be careful
-          ! Few rows: Task 0 has fewer than 5 rows per cluster; clusters there rest on very little.
+          ! Few rows: Task 0 has fewer than 5 rows per cluster; clusters there rest on very few rows.
         """
         from mtclust.estimators.summary import summarise
 

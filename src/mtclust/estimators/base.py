@@ -25,19 +25,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import MOST_COLUMNS, is_wide
 from mtclust.core.coupling import COUPLINGS
-from mtclust.core.hints import NO_HINTS, Hints, read_known, read_links
+from mtclust.core.hints import NO_HINTS, Hints, check_sizes, known_counts, read_known, read_links
 from mtclust.core.kernels import KERNELS, is_precomputed
-from mtclust.core.labels import same_for_all_clusters
+from mtclust.core.labels import SizeBounds, neutral_bounds, one_per_task, parse_sizes
 from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
 from mtclust.core.validation import check_index, check_input, check_spreads, generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
 from mtclust.estimators.confidence import store_confidence
-from mtclust.estimators.problems import check_known, clusters_per_task, prepare, solved, tasks_of_few
+from mtclust.estimators.fit import Fitting
 from mtclust.estimators.repeated import read_counts, repeated_rows, store_by_row
-from mtclust.estimators.storing import store
 from mtclust.exceptions import SmallTaskWarning
-from mtclust.search.hints import keep_known, keep_links
 from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
 from mtclust.util.system import memory_named, one_blas_thread
@@ -148,55 +146,42 @@ class MultitaskClusterer(AfterFit):
         check_spreads(X, rows, self.kernel)
         hints = self._read_hints(known, must_link, cannot_link, rows.shape[0])
         counts = None if sample_weight is None else read_counts(sample_weight, rows.shape[0])
-        if counts is None:
-            return self._fit_in_memory(rows, ids, hints)
-        if is_precomputed(self.kernel):
-            raise ValueError(
-                'sample_weight needs the rows themselves; with kernel="precomputed" repeat the rows and columns of X.'
-            )
-        with memory_named(f"fit of rows that count {counts.sum()} times"):
-            copies, own = repeated_rows(counts, ids, hints)
-            repeated, repeated_ids = rows[copies], None if ids is None else ids[copies]
-        self._fit_in_memory(repeated, repeated_ids, own)
-        store_by_row(self, rows, ids, counts, hints.known)
-        return self
-
-    def _fit_in_memory(self, rows: Any, ids: Any, hints: Hints) -> Any:
-        """Fit a table in memory, with a task id for every row."""
+        once = rows, ids, hints.known
+        if counts is not None:
+            if is_precomputed(self.kernel):
+                raise ValueError(
+                    "sample_weight needs the rows themselves; "
+                    'with kernel="precomputed" repeat the rows and columns of X.'
+                )
+            with memory_named(f"fit of rows that count {counts.sum()} times"):
+                rows, ids, hints = repeated_rows(rows, ids, hints, counts)
         if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= MOST_COLUMNS:
             rows = rows.toarray()
         params = self._read_params()
         index = rows_by_task(params, rows, index_tasks(ids, rows.shape[0]))
-        return self._fit_rows(params, rows, index, hints.of_rows(index.order, rows.shape[0]))
+        self._fit_rows(params, rows, index, hints.of_rows(index.order, rows.shape[0]))
+        if counts is not None:
+            store_by_row(self, *once, counts)
+        return self
 
     def _fit_rows(self, params: Params, rows: Any, index: TaskIndex, hints: Hints = NO_HINTS) -> Any:
         """Choose what is left open, search, decide, store.
 
         ``rows`` is a table that numbers of rows index, ``hints`` are those of rows sorted by task.
         """
-        known, options = hints.known, params.options
         refuse_rows_as_tasks(index)
         what = f"fit of {rows.shape[0]} rows in {index.n_tasks} tasks"
-        with reporting(self), memory_named(what):
-            choice = self._choose_n_clusters(params, rows, index, 1 if known is None else int(known.max()) + 1)
-        clusters = clusters_per_task(self.n_clusters if choice is None else choice.n_clusters, index)
-        self._check_clusters(index, clusters)
-        given = Input(rows, index, clusters, hints)
-        check_known(params, given)
-        self.n_clusters_ = int(clusters.max())
-        rng = generator_of(self.random_state)
         with one_blas_thread(), reporting(self), memory_named(what):
-            prepared = prepare(params, given)
-            outcome, decision = solved(params, prepared, given, rng)
-            few_tasks = tasks_of_few(prepared, index)
-            if known is not None:
-                outcome = keep_known(outcome, known, options, rng, few_tasks, same_for_all_clusters(self.sizes))
-            if hints.links is not None:
-                within_sizes = not params.sizes_open or isinstance(self.n_clusters, Mapping)
-                outcome = keep_links(outcome, hints, options, rng, few_tasks, within_sizes)
-            number = None if choice is None else choice.record
-            outcome = store(self, params, prepared, given, outcome, coupling=decision, n_clusters=number)
-            store_confidence(self, rows, index, outcome)
+            least = 1 if hints.known is None else int(hints.known.max()) + 1
+            choice = self._choose_n_clusters(params, rows, index, least)
+            given = Input(rows, index, self._clusters_per_task(index, choice), hints)
+            _check_known(params, given)
+            self.n_clusters_ = int(given.clusters.max())
+            rng = generator_of(self.random_state)
+            fitting = Fitting(params, given)
+            fitting.solve(rng)
+            fitting.store(self, None if choice is None else choice.record)
+            store_confidence(self, rows, index, fitting.outcome)
         for entry in self.history_ if self.verbose else ():
             print(f"[{type(self).__name__}] {entry['stage']}, {entry['step']}: {entry['objective']:.6g}")
         return self
@@ -248,8 +233,19 @@ class MultitaskClusterer(AfterFit):
         warn_of_choice(choice)
         return choice
 
-    def _check_clusters(self, index: TaskIndex, clusters: NDArray[np.int64]) -> None:
-        n = int(index.sizes.sum())
+    def _clusters_per_task(self, index: TaskIndex, choice: ClusterNumberChoice | None) -> NDArray[np.int64]:
+        """The number of clusters of every task from the one that was chosen, a number or a mapping task → number."""
+        n, names = int(index.sizes.sum()), index.names.tolist()
+        if isinstance(self.n_clusters, Mapping):
+            numbers = one_per_task("n_clusters", self.n_clusters, index.names)
+            for name, value in zip(names, numbers):
+                if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                    raise ValueError(
+                        f"n_clusters must hold whole numbers >= 1, one per task; got {value!r} for task {name!r}."
+                    )
+            clusters = np.array(numbers, dtype=np.int64)
+        else:
+            clusters = np.full(index.n_tasks, self.n_clusters if choice is None else choice.n_clusters, dtype=np.int64)
         if n < clusters.max():
             raise ValueError(
                 f"n_samples={n} should be >= n_clusters={clusters.max()}; give more rows or fewer clusters."
@@ -259,14 +255,15 @@ class MultitaskClusterer(AfterFit):
                 f'solver="cutting-plane" needs the same number of clusters in all tasks; got n_clusters='
                 f'{dict(self.n_clusters)}. Use solver="exchange".'
             )
-        small = index.names[index.sizes < clusters]
+        small = [name for name, short in zip(names, index.sizes < clusters) if short]
         if len(small):
             warn_user(
                 f"{len(small)} of {index.n_tasks} tasks have fewer rows than n_clusters={self.n_clusters} "
-                f"(first: {small.tolist()[0]!r}); some of their clusters stay empty"
+                f"(first: {small[0]!r}); some of their clusters stay empty"
                 + (", and a task of one row has no structure of its own." if self.fit_intercept else "."),
                 SmallTaskWarning,
             )
+        return clusters
 
     def _read_params(self) -> Params:
         """The parameters in one record; refuses ``solver_options`` that the method or the solver does not know."""
@@ -300,3 +297,23 @@ class MultitaskClusterer(AfterFit):
             **{field.name: given[field.name] for field in fields(Params) if field.name in given},
             method=self._coupled_by, form=form, options=SearchOptions(**searching),
         )  # fmt: skip
+
+
+def _check_known(params: Params, given: Input) -> None:
+    """Refuse known rows that contradict the number of clusters or sizes that are given."""
+    known, index, clusters = given.hints.known, given.index, given.clusters
+    if known is None:
+        return
+    C = int(clusters.max())
+    if known.max() >= C:
+        row = int(index.order[int(np.flatnonzero(known >= C)[0])])
+        raise ValueError(
+            f"known has {known.max()} at row {row}; allowed are the cluster ids 0 to {C - 1}, and -1 or missing where "
+            "the cluster is unknown."
+        )
+    if isinstance(params.sizes, str) and params.sizes == "auto":  # nobody has given sizes
+        bounds = neutral_bounds(index.sizes, clusters)
+        bounds = SizeBounds(np.zeros_like(bounds.lower), bounds.upper, bounds.movable)
+    else:
+        bounds = parse_sizes(params.sizes, index.sizes, clusters, index.names)
+    check_sizes(known_counts(known, index.offsets, C), bounds, index.sizes, index.names.tolist())

@@ -6,8 +6,7 @@ Separation and outlier scores are found when they are first read, from copies th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from mtclust.core.model import best_temperature, probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
-from mtclust.estimators.outliers import neighbour_distances, outlier_scores
 from mtclust.search.recipe import Outcome
 from mtclust.util.system import one_blas_thread
 
@@ -38,42 +36,26 @@ _JUDGED_ROWS, _SAMPLED_ROWS = 1000, 600
 STORED_ROWS = 20_000
 
 
-@dataclass
-class Later:
-    """What is found of a fit when it is first read.
-
-    Attributes
-    ----------
-    question, labels
-        Rows that are judged, in the frame of the model, and their clusters.
-    n_clusters : int
-    index, rows, kernel
-        All rows sorted by task, and the kernel where that is all that is known of distances; nothing of very many rows.
-    """
-
-    question: Question
-    labels: Labels
-    n_clusters: int
-    index: TaskIndex | None = None
-    rows: Any = None
-    kernel: Kernel | None = None
-
-    @cached_property
-    def cluster_scores_(self) -> Array:
-        with one_blas_thread():
-            return separation(self.question, self.labels, self.n_clusters)
-
-    @property
-    def loo_score_(self) -> float:
-        return float(self.cluster_scores_.mean())
-
-    @property
-    def outlier_scores_(self) -> Array | None:
-        return None if self.index is None else outliers_of(self.index, self.rows, self.kernel)
-
-
-#: attributes of a fitted model that are found when they are first read
-LATER = ("loo_score_", "cluster_scores_", "outlier_scores_")
+def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outcome) -> None:
+    """Find the temperature and ``probabilities_``, and keep what is needed to find the rest later."""
+    point, problem = outcome.point, outcome.problem
+    stored = index.in_memory and rows.shape[0] <= STORED_ROWS
+    if stored:
+        scores = problem.leave_one_out(point, *(() if outcome.model_codes is None else (outcome.model_codes,)))
+    else:
+        scores, point = outcome.few.leave_one_out(outcome.few_point), outcome.few_point
+    temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
+    model._model = replace(model._model, temperature=temperature)
+    model.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
+    judged = judged_rows(
+        model, rows, index, np.arange(len(index.names)),
+        lambda sample: (
+            model.labels_[sample.order]
+            if index.in_memory
+            else index.labels_at(outcome.point.labels, sample.positions_in(index))
+        ),
+    )  # fmt: skip
+    model._later = judged, sorted_rows(model, rows, index) if stored else None
 
 
 def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
@@ -120,37 +102,8 @@ def judged_rows(
 
 def separation(question: Question, labels: Labels, n_clusters: int) -> Array:
     """How well every cluster is separated."""
-    return Predictability(question.rows_as_they_are, question.tasks).by_cluster(labels, n_clusters)
-
-
-def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outcome) -> None:
-    """Find the temperature and ``probabilities_``, and keep what is needed to find the rest later."""
-    point = outcome.point
-    stored = index.in_memory and rows.shape[0] <= STORED_ROWS
-    if stored:
-        codes = () if outcome.model_codes is None else (outcome.model_codes,)
-        problem: Any = outcome.problem
-        scores = problem.leave_one_out(point, *codes)
-    else:
-        scores, point = outcome.few.leave_one_out(outcome.few_point), outcome.few_point
-    temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
-    model._model = replace(model._model, temperature=temperature)
-    model.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
-    judged = judged_rows(
-        model, rows, index, np.arange(len(index.names)),
-        lambda sample: (
-            model.labels_[sample.order]
-            if index.in_memory
-            else index.labels_at(outcome.point.labels, sample.positions_in(index))
-        ),
-    )  # fmt: skip
-    known = sorted_rows(model, rows, index) if stored else ()
-    model._later = Later(*judged, model.n_clusters_, *known)
-
-
-def outliers_of(index: TaskIndex, rows: Any, kernel: Kernel | None) -> Array:
-    """Outlier scores of rows that are sorted by task, in the order of the input."""
-    return index.to_input_order(outlier_scores(neighbour_distances(rows, index.offsets, kernel), index.offsets))
+    with one_blas_thread():
+        return Predictability(question.rows_as_they_are, question.tasks).by_cluster(labels, n_clusters)
 
 
 def sorted_rows(model: AfterFit, rows: Any, index: TaskIndex) -> tuple[TaskIndex, Any, Kernel | None]:

@@ -23,7 +23,7 @@ from mtclust.core.labels import neutral_bounds, parse_sizes, same_for_all_cluste
 from mtclust.core.model import CommonKept, DecisionModel, probabilities
 from mtclust.core.order import content_order
 from mtclust.core.validation import generator_of
-from mtclust.estimators.storing import correlation
+from mtclust.estimators.fit import correlation
 from mtclust.search.new_task import cluster_new_task
 from mtclust.util.system import one_blas_thread
 

@@ -21,8 +21,10 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 
 from mtclust.core.kernels import Kernel
+from mtclust.core.tasks import TaskIndex
 
 Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 #: a row with a higher score belongs nowhere
 OUTLIER_CUT = 0.5
@@ -30,13 +32,16 @@ OUTLIER_CUT = 0.5
 _DEVIATIONS = 3.5
 #: the median absolute deviation of normal values is their standard deviation over this
 _PER_DEVIATION = 1.4826
-NEIGHBOURS = 5
+_NEIGHBOURS = 5
 #: rows of a task that neighbours are sought among
 _MOST_REFERENCES = 500
 #: distances held at once
 _BLOCK = 2**19
-#: rows whose k(x, x) are found at once
-_SELF_BLOCK = 64
+
+
+def outliers_of(index: TaskIndex, rows: Any, kernel: Kernel | None) -> Array:
+    """Outlier scores of rows that are sorted by task, in the order of the input."""
+    return index.to_input_order(outlier_scores(neighbour_distances(rows, index.offsets, kernel), index.offsets))
 
 
 def outlier_scores(distances: Array, offsets: NDArray[np.int64]) -> Array:
@@ -69,47 +74,29 @@ def _middle(values: Array) -> float:
 def neighbour_distances(rows: Any, offsets: NDArray[np.int64], kernel: Kernel | None = None) -> Array:
     """Mean distance of every row to its nearest rows of the same task, itself left out; 0 for a task of one row.
 
-    Parameters
-    ----------
-    rows : array or CSR matrix
-        Sorted by task; the kernel matrix itself where ``kernel`` is precomputed.
-    offsets : ndarray of shape (m + 1,)
-    kernel : Kernel, optional
-        A callable or precomputed one: then distances are those of its features, k(x, x) + k(y, y) − 2k(x, y).
+    ``rows`` are sorted by task. With a ``kernel``, a callable or precomputed one, of which they are the matrix then,
+    distances are those of its features: k(x, x) + k(y, y) − 2k(x, y).
     """
+
+    def product(these: Labels, those: Labels) -> Array:
+        if kernel is None or kernel.kind == "precomputed":
+            return rows[np.ix_(these, those)]
+        return kernel(rows[these], rows[those])
+
     result = np.zeros(rows.shape[0])
     for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
-        if b - a > 1:
-            result[a:b] = _within_task(rows, a, b, kernel)
+        those = np.arange(a, b)
+        if b - a > _MOST_REFERENCES:
+            those = a + np.sort(np.random.default_rng(0).permutation(b - a)[:_MOST_REFERENCES])
+        nearest = min(_NEIGHBOURS, len(those) - 1)
+        for part in gen_batches(b - a, max(1, _BLOCK // len(those))) if nearest else ():
+            these = np.arange(a + part.start, a + part.stop)
+            if kernel is None:
+                squared = np.asarray(euclidean_distances(rows[these], rows[those], squared=True), dtype=np.float64)
+            else:
+                own, others = product(these, these).diagonal(), product(those, those).diagonal()
+                squared = own[:, None] + others - 2.0 * product(these, those)
+            squared[these[:, None] == those] = np.inf  # itself
+            closest = np.partition(squared, nearest - 1, axis=1)[:, :nearest]
+            result[these] = np.sqrt(np.maximum(closest, 0.0)).mean(axis=1)
     return result
-
-
-def _within_task(rows: Any, a: int, b: int, kernel: Kernel | None) -> Array:
-    n = b - a
-    chosen = np.arange(n)
-    if n > _MOST_REFERENCES:
-        chosen = np.sort(np.random.default_rng(0).permutation(n)[:_MOST_REFERENCES])
-    nearest = min(NEIGHBOURS, len(chosen) - 1)
-    squares = np.empty(0) if kernel is None else _self_products(rows, a, b, kernel)
-    result = np.empty(n)
-    for part in gen_batches(n, max(1, _BLOCK // len(chosen))):
-        own = np.arange(part.start, part.stop)
-        these, those = a + own, a + chosen
-        if kernel is None:
-            squared = np.asarray(euclidean_distances(rows[these], rows[those], squared=True), dtype=np.float64)
-        else:
-            precomputed = kernel.kind == "precomputed"
-            product = rows[np.ix_(these, those)] if precomputed else kernel(rows[these], rows[those])
-            squared = squares[part, None] + squares[chosen] - 2.0 * product
-        squared[own[:, None] == chosen] = np.inf  # itself
-        closest = np.partition(squared, nearest - 1, axis=1)[:, :nearest]
-        result[part] = np.sqrt(np.maximum(closest, 0.0)).mean(axis=1)
-    return result
-
-
-def _self_products(rows: Any, a: int, b: int, kernel: Kernel) -> Array:
-    """k(x, x) of the rows of a task."""
-    if kernel.kind == "precomputed":
-        return np.asarray(rows.diagonal()[a:b], dtype=np.float64)
-    own = rows[a:b]
-    return np.concatenate([kernel(own[part], own[part]).diagonal() for part in gen_batches(b - a, _SELF_BLOCK)])

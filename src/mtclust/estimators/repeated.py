@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from mtclust.core.hints import Hints, Links
 from mtclust.core.model import probabilities
 from mtclust.core.tasks import index_tasks, numbers_of_known_tasks
-from mtclust.estimators.confidence import outliers_of, sorted_rows
+from mtclust.estimators.confidence import sorted_rows
+from mtclust.estimators.outliers import outliers_of
 
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
@@ -44,34 +45,34 @@ def read_counts(sample_weight: Any, n_rows: int) -> Labels | None:
     return None if np.all(weights == 1) else weights.astype(np.int64)
 
 
-def repeated_rows(counts: Labels, ids: Any, hints: Hints) -> tuple[Labels, Hints]:
-    """Every row as often as it counts, and the hints of these: copies of a row that is in a pair stay together.
+def repeated_rows(rows: Any, ids: Any, hints: Hints, counts: Labels) -> tuple[Any, Any, Hints]:
+    """Every row as often as it counts, with its task and the hints: copies of a row that is in a pair stay together.
 
     Refuses weights that leave a task, or a row of a pair, without any copy.
     """
-    index, rows = index_tasks(ids, len(counts)), np.repeat(np.arange(len(counts)), counts)
-    empty = np.flatnonzero(np.bincount(index.task_numbers[rows], minlength=index.n_tasks) == 0)
+    index, copies = index_tasks(ids, len(counts)), np.repeat(np.arange(len(counts)), counts)
+    empty = np.flatnonzero(np.bincount(index.task_numbers[copies], minlength=index.n_tasks) == 0)
     if len(empty):
         name = index.names.tolist()[empty[0]]
         raise ValueError(f"sample_weight is 0 for every row of task {name!r}; leave the task out.")
-    found = hints.of_rows(rows, len(counts))
-    if hints.links is None:
-        return rows, found
-    linked = np.unique(np.concatenate([hints.links.together.ravel(), hints.links.apart.ravel()]))
-    gone = linked[counts[linked] == 0]
-    if len(gone):
-        raise ValueError(
-            f"sample_weight is 0 for row {gone[0]}, which is in a pair of must_link or cannot_link; leave the pair "
-            "out or let the row count."
-        )
-    assert found.links is not None
-    copies = np.flatnonzero(np.isin(rows, linked))
-    pairs = np.stack([copies, np.cumsum(counts)[rows[copies]] - 1], axis=1)
-    together = np.concatenate([found.links.together, pairs[pairs[:, 0] != pairs[:, 1]]])
-    return rows, Hints(found.known, Links(together, found.links.apart))
+    found = hints.of_rows(copies, len(counts))
+    if hints.links is not None:
+        linked = np.unique(np.concatenate([hints.links.together.ravel(), hints.links.apart.ravel()]))
+        gone = linked[counts[linked] == 0]
+        if len(gone):
+            raise ValueError(
+                f"sample_weight is 0 for row {gone[0]}, which is in a pair of must_link or cannot_link; leave the pair "
+                "out or let the row count."
+            )
+        assert found.links is not None
+        own = np.flatnonzero(np.isin(copies, linked))
+        pairs = np.stack([own, np.cumsum(counts)[copies[own]] - 1], axis=1)
+        together = np.concatenate([found.links.together, pairs[pairs[:, 0] != pairs[:, 1]]])
+        found = Hints(found.known, Links(together, found.links.apart))
+    return rows[copies], None if ids is None else ids[copies], found
 
 
-def store_by_row(model: AfterFit, rows: Any, ids: Any, counts: Labels, known: Labels | None) -> None:
+def store_by_row(model: AfterFit, rows: Any, ids: Any, known: Labels | None, counts: Labels) -> None:
     """Attributes of repeated rows, told for every row once; rows that do not count are put where ``predict`` does.
 
     Of copies in different clusters, which sizes can ask for, the most frequent cluster counts.

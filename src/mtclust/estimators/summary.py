@@ -10,7 +10,7 @@ decide which words are used; ``benchmarks/sentences.py`` measures how often each
 standing    when (the first that applies)                    the rows …
 =========== ================================================ ========================================================
 one         there is one cluster                             are one cluster
-none        the test finds no clusters, or separation ≤ 0    were divided, which a test does not confirm
+none        the test finds no clusters, or separation ≤ 0    were divided, with this doubt
 divided     not tested, agreeing below .7, number undecided  were divided
 overlapping separation below .55                             were divided into clusters that overlap
 apart       all other cases                                  fall into clusters
@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
+from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -58,21 +59,6 @@ _NAMED = 3
 _WIDTH = 100
 #: tasks and clusters that get a line or column of their own
 TASKS_SHOWN, CLUSTERS_SHOWN = 30, 12
-#: warnings of ``fit`` that are said in other words here
-_SAID_OTHERWISE = (UncoupledWarning, SmallTaskWarning, ConvergenceWarning, ClusterNumberWarning)
-#: no colours of text or page, so that it can be read on light and dark pages alike
-_STYLE = """
-.mtclust-summary {font-family: system-ui, sans-serif; font-size: 13px; margin: .6em 0; max-width: 60em;}
-.mtclust-summary .scroll {overflow-x: auto;}
-.mtclust-summary table {border-collapse: collapse; margin: .4em 0; font-size: inherit;}
-.mtclust-summary td, .mtclust-summary th {padding: .15em .6em; text-align: left; vertical-align: top; border: none;
-  background: none; color: inherit;}
-.mtclust-summary thead th {border-bottom: 1px solid rgba(128, 128, 128, .5);}
-.mtclust-summary th {white-space: nowrap;}
-.mtclust-summary .sizes td, .mtclust-summary .sizes thead th {text-align: right; white-space: nowrap;}
-.mtclust-summary .sizes .name {text-align: left;}
-.mtclust-summary .careful {border-left: 3px solid #D55E00; padding: .1em .6em; margin: .4em 0;}
-"""
 
 
 # -- what is known -----------------------------------------------------------------------------------------------------
@@ -82,35 +68,26 @@ _STYLE = """
 class Facts:
     """What is known of a fitted model.
 
-    Attributes
-    ----------
-    n_clusters, n_tasks, n_rows : int
-    separation : float
-        ``loo_score_``.
-    structure : {"clusters", "none"} or None
-        Whether there are clusters; None where that was not tested.
-    stability : Stability or None
-    decided : bool
-        Whether the number of clusters was given, or the data decide it.
-    column : str
-        The column that alone makes the clusters, where there is only one.
-
     Examples
     --------
     >>> facts = Facts(3, 2, 100, 0.71)
     >>> facts.standing, facts.headline("100 rows in 2 tasks")
     ('divided', '100 rows in 2 tasks were divided into 3 clusters.')
     >>> Facts(3, 2, 100, -0.1).headline("100 rows in 2 tasks")
-    '100 rows in 2 tasks were divided into 3 clusters, which a test does not confirm.'
+    '100 rows in 2 tasks were divided into 3 clusters that are no clearer than noise.'
     """
 
     n_clusters: int
     n_tasks: int
     n_rows: int
+    #: ``loo_score_``
     separation: float
+    #: whether there are "clusters" or "none"; None where that was not tested
     structure: str | None = None
     stability: Stability | None = None
+    #: whether the number of clusters was given, or the data decide it
     decided: bool = True
+    #: that alone makes the clusters, where there is only one
     column: str = ""
 
     @classmethod
@@ -145,9 +122,10 @@ class Facts:
         differing = ", not all of which look the same in every task" if ids_differ else ""
         alone = f" by the column {shown_name(self.column)} alone" if self.column else ""
         divided = f"{rows} were divided into {self.n_clusters} clusters{alone}"
+        doubt = ", which a test does not confirm" if self.structure == "none" else " that are no clearer than noise"
         return {
             "one": f"{rows} are one cluster.",
-            "none": f"{divided}, which a test does not confirm.",
+            "none": f"{divided}{doubt}.",
             "divided": f"{divided}{differing}.",
             "overlapping": f"{divided} that overlap{differing}.",
         }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters{differing}.")
@@ -156,7 +134,7 @@ class Facts:
     def separated(self) -> str:
         """How far clusters are separated, in a sentence; empty for one cluster."""
         figure = f"{self.separation:z.2f}".replace("-", "−")
-        said = f"The clusters have a separation of {figure} (0: as in data without clusters, 1: they do not touch)."
+        said = f"The clusters have a separation of {figure} (0: as in noise, 1: they do not touch)."
         return "" if self.standing == "one" else said
 
     @property
@@ -199,7 +177,7 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
     found = []
     if number is not None:
-        none = "no number explains more than it does in rows without clusters"
+        none = "no number of clusters explains clearly more than it does in rows without clusters"
         reason = none if number["structure"] == "none" else number["reason"]
         found.append(("number of clusters", str(number["chosen"]), reason))
     if coupling is not None:
@@ -208,7 +186,7 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
         found.append(("cluster sizes", sizes, "they follow from the labels that were chosen"))
     elif model.n_clusters_ > 1:
         value = repr(model.sizes) if isinstance(model.sizes, str | float | int | tuple) else "a table"
-        value, why = (value, "set by the user") if value != "'auto'" else ("balanced", "within a tenth")
+        value, why = (value, "set by the user") if value != "'auto'" else ("balanced", "equal up to a tenth")
         found.append(("cluster sizes", value, why))
     if "frame" in chosen:
         found.append(("origin", chosen["center"], chosen["frame"]))
@@ -243,15 +221,8 @@ def cautions(
 ) -> list[Caution]:
     """What a reader of the clusters should know before trusting them; nothing if nothing stands out.
 
-    Parameters
-    ----------
-    model : fitted DMTRC, DMTFC or DSTC
-    warned : sequence of warnings.WarningMessage or of warnings
-        What ``fit`` warned of.
-    names : mapping from int to str, optional
-        Of clusters that have one.
-    facts : Facts, optional
-        What is known, where more is known than the model holds.
+    ``warned`` is what ``fit`` warned of, ``names`` are those of clusters that have one, and ``facts`` what is known,
+    where more is known than the model holds.
 
     Examples
     --------
@@ -263,12 +234,11 @@ def cautions(
     Tiny clusters
     Rows far from all others
     """
-    facts = facts or Facts.of(model)
-    found = [
-        *_search(model), *_unclear(facts), *_number(model, facts), *_stability(facts), *_apart(model), *_sizes(model),
-        *_one_task_each(model), *_outliers(model),
-        *_warnings([getattr(entry, "message", entry) for entry in warned], facts),
-    ]  # fmt: skip
+    facts, warned = facts or Facts.of(model), [getattr(entry, "message", entry) for entry in warned]
+    found = chain(
+        _search(model), _unclear(facts), _number(model, facts, warned), _stability(facts), _apart(model),
+        _sizes(model), _one_task_each(model), _outliers(model), _warnings(warned),
+    )  # fmt: skip
     called = names or {}
     return [
         replace(caution, text=re.sub(r"\bcluster (\d+)\b", lambda c: called.get(int(c[1]), c[0]), caution.text))
@@ -276,128 +246,118 @@ def cautions(
     ]
 
 
-def _search(model: AfterFit) -> list[Caution]:
+def _search(model: AfterFit) -> Iterator[Caution]:
     if hasattr(model, "relaxed_labels_"):
         text = "The labels are those of a convex relaxation; they depend on where it started and when it stopped. "
-        return [Caution("Relaxed labels", text + 'Compare with solver="exchange".')]
-    if not model.converged_:
+        yield Caution("Relaxed labels", text + 'Compare with solver="exchange".')
+    elif not model.converged_:
         text = (
             f"The search was stopped after {model.n_iter_} rounds while the objective was still falling; another seed "
             "may give noticeably different clusters. "
         )
-        return [Caution("Not converged", text + advice("Raise max_iter or tol.", "Try another --seed."))]
-    return []
+        yield Caution("Not converged", text + advice("Raise max_iter or tol.", "Try another --seed."))
 
 
-def _unclear(facts: Facts) -> list[Caution]:
-    if facts.standing != "none":
-        return []
-    text = "The clusters are no clearer than those of data without clusters."
+def _unclear(facts: Facts) -> Iterator[Caution]:
+    text = "The clusters are separated no better than those of noise."
     if facts.structure == "none":
-        text = (
-            "A test finds no structure beyond single columns and their correlations: the clusters sort the rows, but "
-            "do not show that there are distinct kinds."
-        )
-    return [Caution("No clear clusters", text)]
+        text = "A test finds no structure beyond single columns and their correlations: no sign of distinct groups."
+    if facts.standing == "none":
+        yield Caution("No clear clusters", text)
 
 
-def _stability(facts: Facts) -> list[Caution]:
+def _stability(facts: Facts) -> Iterator[Caution]:
     found = facts.stability
     if found is None or facts.n_clusters == 1:
-        return []
+        return
+    weak = np.flatnonzero(np.nan_to_num(found.clusters, nan=1.0) < DOUBTFUL)
     if found.overall < DOUBTFUL:
         text = (
-            f"Other samples of the rows give other clusters (agreement {found.overall:.2f}): do not build on single "
+            f"Other samples of the rows give other clusters (agreement {found.overall:.2f}): do not rely on single "
             "rows or on small differences between tasks. "
         )
-        fewer = advice("Compare fewer clusters.", "Compare fewer --clusters.") if facts.n_clusters > 2 else ""
-        return [Caution("Low stability", (text + fewer).rstrip())]
-    weak = np.flatnonzero(np.nan_to_num(found.clusters, nan=1.0) < DOUBTFUL)
-    if not len(weak):
-        return []
-    which = listing([f"cluster {c} ({found.clusters[c]:.2f})" for c in weak], _NAMED)
-    text = f"In other samples of the rows other rows are in {which}; below {DOUBTFUL} a cluster is not reliable."
-    return [Caution("Some clusters are not reproduced", text)]
+        fewer = advice("Try fewer clusters.", "Try fewer --clusters.") if facts.n_clusters > 2 else ""
+        yield Caution("Low stability", (text + fewer).rstrip())
+    elif len(weak):
+        which = listing([f"cluster {c} ({found.clusters[c]:.2f})" for c in weak], _NAMED)
+        text = f"In other samples of the rows other rows are in {which}; below {DOUBTFUL} a cluster is not reliable."
+        yield Caution("Some clusters are not reproduced", text)
 
 
-def _outliers(model: AfterFit) -> list[Caution]:
+def _outliers(model: AfterFit) -> Iterator[Caution]:
     scores = getattr(model, "outlier_scores_", None)
     n = 0 if scores is None else int(np.count_nonzero(np.asarray(scores) > FAR))
-    if not n:
-        return []
-    rows = f"{n} row{'s lie' if n > 1 else ' lies'}"
-    text = f"{rows} far from all others of the same task and may belong to no cluster (outlier score above {FAR})."
-    return [Caution("Rows far from all others", text)]
+    if n:
+        rows = f"{n} row{'s lie' if n > 1 else ' lies'}"
+        text = f"{rows} far from all others of the same task and may belong to no cluster (outlier score above {FAR})."
+        yield Caution("Rows far from all others", text)
 
 
-def _apart(model: AfterFit) -> list[Caution]:
-    coupling, given = model.selection_.get("coupling", {}), getattr(model, "coupling", "auto")
-    if len(model.tasks_) == 1 or not coupling or coupling["decision"] != "none" or given in ("none", 0):
-        return []
-    full = advice('coupling="full"', "--coupling full")
-    text = (
-        f"Every task was clustered on its own: {coupling['reason']}. Cluster ids were matched afterwards. {full} "
-        "couples them all the same."
-    )
-    return [Caution("Tasks clustered apart", text)]
+def _apart(model: AfterFit) -> Iterator[Caution]:
+    given = getattr(model, "coupling", "auto") in ("none", 0)
+    if len(model.tasks_) > 1 and not _coupled(model) and not given:
+        full = advice('coupling="full"', "--coupling full")
+        text = (
+            f"Every task was clustered on its own: {model.selection_.coupling.reason}. Cluster ids were matched "
+            f"afterwards. {full} couples them all the same."
+        )
+        yield Caution("Tasks clustered apart", text)
 
 
-def _sizes(model: AfterFit) -> list[Caution]:
-    total, found = np.asarray(model.cluster_sizes_).sum(axis=0), []
+def _sizes(model: AfterFit) -> Iterator[Caution]:
+    total = np.asarray(model.cluster_sizes_).sum(axis=0)
     tiny = np.flatnonzero(total < max(TINY_ROWS, TINY_SHARE * total.sum() / len(total)))
     asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
     if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
         text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], _NAMED)}: too few to say "
         fewer = advice('Try fewer clusters or sizes="balanced".', "Try fewer --clusters or --sizes balanced.")
-        found.append(Caution("Tiny clusters", f"{text}much about. {fewer}"))
+        yield Caution("Tiny clusters", f"{text}much about. {fewer}")
     names, number = model.tasks_.tolist(), model.n_clusters if isinstance(model.n_clusters, Mapping) else {}
     rows = np.asarray(model.cluster_sizes_).sum(axis=1)
     small = [name for name, n in zip(names, rows) if n < FEW_ROWS * number.get(name, model.n_clusters_)]
     if small:
         text = f"{_tasks(model, small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows"
-        found.append(Caution("Few rows", f"{text} per cluster; clusters there rest on very little."))
-    return found
+        yield Caution("Few rows", f"{text} per cluster; clusters there rest on very few rows.")
 
 
-def _one_task_each(model: AfterFit) -> list[Caution]:
+def _one_task_each(model: AfterFit) -> Iterator[Caution]:
     """Clusters that lie in one task: where all tasks are measured from one origin, a shift of a task looks like one."""
     sizes = np.asarray(model.cluster_sizes_)
-    if len(sizes) == 1 or model.selection_.get("center") == "task" or not isinstance(model.sizes, str):
-        return []
-    total = sizes.sum(axis=0)
+    total, names = sizes.sum(axis=0), model.tasks_.tolist()
     confined = np.flatnonzero((sizes.max(axis=0) >= CONFINED * total) & (total > 0))
-    if not len(confined):
-        return []
-    names = model.tasks_.tolist()
-    which = [f"cluster {c} in {_tasks(model, [names[sizes[:, c].argmax()]])}" for c in confined]
-    every = "Every cluster lies" if len(confined) == np.count_nonzero(total) else "Some clusters lie"
-    within = advice('center="task"', "--center task")
-    text = (
-        f"{every} in one task ({listing(which, _NAMED)}). Such a cluster is a kind of rows that only this task has, or "
-        f"nothing but a difference between tasks: the rows alone cannot tell. {within} compares rows within tasks only."
-    )
-    return [Caution("Clusters of one task", text)]
+    one_origin = len(sizes) > 1 and model.selection_.center != "task" and isinstance(model.sizes, str)
+    if one_origin and len(confined):
+        which = [f"cluster {c} in {_tasks(model, [names[sizes[:, c].argmax()]])}" for c in confined]
+        every = "Every cluster lies" if len(confined) == np.count_nonzero(total) else "Some clusters lie"
+        within = advice('center="task"', "--center task")
+        text = (
+            f"{every} (almost) entirely in one task: {listing(which, _NAMED)}. Such a cluster may be a group that only "
+            f"this task has, or a mere difference between tasks. {within} compares rows within tasks only."
+        )
+        yield Caution("Clusters of one task", text)
 
 
-def _number(model: AfterFit, facts: Facts) -> list[Caution]:
-    """The numbers that the data do not decide between, and how to see the others."""
-    if facts.decided or facts.standing == "none":
-        return []
-    number = model.selection_["n_clusters"]
-    others = [str(other) for other in number["shown"] if other != number["chosen"]]
-    called = advice("n_clusters=", "--clusters ")
-    see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with "
-    return [Caution("Number of clusters", f"{number['reason']}. {see}{' or '.join(called + n for n in others)}.")]
+def _number(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Caution]:
+    """The numbers that the data do not decide between and how to see the others, or that more may be there."""
+    number = model.selection_.n_clusters
+    if facts.standing == "none":
+        return
+    if not facts.decided:
+        others = [str(other) for other in number.shown if other != number.chosen]
+        called = advice("n_clusters=", "--clusters ") + ", ".join(others[:-1]) + " or " * (len(others) > 1) + others[-1]
+        see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with {called}."
+        yield Caution("Number of clusters", f"{number.reason}. {see}")
+        return
+    for text in dict.fromkeys(str(warning) for warning in warned if isinstance(warning, ClusterNumberWarning)):
+        yield Caution("Number of clusters", text)
 
 
-def _warnings(raised: Sequence[Any], facts: Facts) -> list[Caution]:
+def _warnings(warned: Sequence[Any]) -> Iterator[Caution]:
     """What ``fit`` warned of and is not said in other words."""
-    at_end = [str(warning) for warning in raised if isinstance(warning, ClusterNumberWarning)]
-    ended = at_end if facts.decided and facts.standing != "none" else []
-    found = [Caution("Number of clusters", text) for text in dict.fromkeys(ended)]
-    found += [Caution("Odd values", str(warning)) for warning in raised if isinstance(warning, TableWarning)]
-    others = [str(warning) for warning in raised if not isinstance(warning, (*_SAID_OTHERWISE, TableWarning))]
-    return found + [Caution("Warning", text) for text in dict.fromkeys(others)]
+    said = (UncoupledWarning, SmallTaskWarning, ConvergenceWarning, ClusterNumberWarning, TableWarning)
+    yield from (Caution("Odd values", str(warning)) for warning in warned if isinstance(warning, TableWarning))
+    others = dict.fromkeys(str(warning) for warning in warned if not isinstance(warning, said))
+    yield from (Caution("Warning", text) for text in others)
 
 
 def _tasks(model: AfterFit, names: list[Any], *, begin: bool = False) -> str:
@@ -410,92 +370,49 @@ def _tasks(model: AfterFit, names: list[Any], *, begin: bool = False) -> str:
 # -- the summary -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Summary:
-    """A fitted model in words; ``print`` it, or show it in a notebook.
+class Summary(str):
+    """A fitted model in words; ``print`` it, or show it in a notebook."""
 
-    Attributes
-    ----------
-    title : str
-        What was clustered.
-    header : list of str
-        Columns of the table of tasks.
-    table : list of list of str
-        One row per task: name, rows, cluster sizes, the task closest to it.
-    sections : list of (str, list of (str, str))
-        What they are about, and lines with their names.
-    cautions : list of Caution
-        What to be careful about.
-    first : list of str
-        Sentences that have to be read before anything else.
-    """
+    __slots__ = ()
 
-    title: str
-    header: list[str]
-    table: list[list[str]]
-    sections: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
-    cautions: list[Caution] = field(default_factory=list)
-    first: list[str] = field(default_factory=list)
+    @classmethod
+    def of(
+        cls, title: str, header: list[str], table: list[list[str]], sections: Mapping[str, list[tuple[str, str]]],
+        careful: list[Caution], first: str = "",
+    ) -> Summary:  # fmt: skip
+        """What was clustered, the table of tasks, named lines by what they are about, and what to be careful about.
 
-    def __str__(self) -> str:
-        careful = [_wrapped(str(caution), "  ! ", "    ") for caution in self.cautions]
-        blocks = [
-            _wrapped(self.title, ""),
-            "\n".join(_wrapped(sentence, "") for sentence in self.first),
-            self._sizes(),
-            *(_pairs(title, pairs) for title, pairs in self.sections if pairs),
-            "\n".join(["Be careful", *careful]) if careful else "",
-        ]
-        return "\n\n".join(block for block in blocks if block)
+        ``first`` has to be read before anything else.
+        """
+        warnings = [_wrapped(str(caution), "  ! ", "    ") for caution in careful]
+        blocks = [_wrapped(title, ""), _wrapped(first, ""), _laid_out(header, table)]
+        blocks += [_pairs(about, pairs) for about, pairs in sections.items() if pairs]
+        blocks += ["\n".join(["Be careful", *warnings])] if warnings else []
+        return cls("\n\n".join(block for block in blocks if block))
 
-    __repr__ = __str__
-
-    def _left_out(self) -> str:
-        more = len(self.table) - TASKS_SHOWN
-        return f"and {_count(more, 'more task')}" if more > 0 else ""
-
-    def _sizes(self) -> str:
-        """The table of tasks: names to the left, numbers to the right."""
-        rows = [self.header, *self.table[:TASKS_SHOWN]]
-        widths = [max(columns(row[k]) for row in rows) for k in range(len(self.header))]
-        last = len(self.header) - 1 if self.header[-1].startswith("closest") else len(self.header)
-        lines = []
-        for row in rows:
-            cells = [
-                padded(cell, width) if k in (0, last) else " " * (width - columns(cell)) + cell
-                for k, (cell, width) in enumerate(zip(row, widths))
-            ]
-            lines.append(("  " + "  ".join(cells)).rstrip())
-        title = "Rows per task and cluster" if self.header[2] == "0" else "Rows per task, and sizes of its clusters"
-        return "\n".join([title, *lines, *(["  " + self._left_out()] if self._left_out() else [])])
+    __repr__ = str.__str__
 
     def _repr_html_(self) -> str:
-        """The summary as a piece of a page; every text in it is escaped."""
-        facts = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
-            for _, pairs in self.sections
-            for name, text in pairs
-        )
-        left = {0, len(self.header) - 1} if self.header[-1].startswith("closest") else {0}
+        return f'<pre class="mtclust-summary" style="overflow-x: auto; white-space: pre">{escape(self)}</pre>'
 
-        def line(tag: str, texts: Sequence[str]) -> str:
-            kinds = [' class="name"' if k in left else "" for k in range(len(texts))]
-            return "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for kind, text in zip(kinds, texts))
 
-        head = line("th", ["", *self.header[1:]])
-        rows = "".join(f"<tr>{line('td', row)}</tr>" for row in self.table[:TASKS_SHOWN])
-        more = f"<p>{self._left_out()}</p>" if self._left_out() else ""
-        careful = "".join(f'<p class="careful">{escape(text)}</p>' for text in [*self.first, *map(str, self.cautions)])
-        return (
-            f"<style>{_STYLE}</style>"
-            f'<div class="mtclust-summary"><p><b>{escape(self.title)}</b></p>{careful}<table>{facts}</table>'
-            f'<details open><summary>Rows per task and cluster</summary><div class="scroll"><table class="sizes">'
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}</details></div>"
-        )
+def _laid_out(header: list[str], table: list[list[str]]) -> str:
+    """The table of tasks: names to the left, numbers to the right."""
+    rows, more = [header, *table[:TASKS_SHOWN]], len(table) - TASKS_SHOWN
+    widths = [max(columns(row[k]) for row in rows) for k in range(len(header))]
+    last = len(header) - 1 if header[-1].startswith("closest") else len(header)
+    lines = ["Rows per task and cluster" if header[2] == "0" else "Rows per task, and sizes of its clusters"]
+    for row in rows:
+        cells = [
+            padded(cell, width) if k in (0, last) else " " * (width - columns(cell)) + cell
+            for k, (cell, width) in enumerate(zip(row, widths))
+        ]
+        lines.append(("  " + "  ".join(cells)).rstrip())
+    return "\n".join(lines + [f"  and {_count(more, 'more task')}"] * (more > 0))
 
 
 def summarise(model: AfterFit) -> Summary:
-    """Collect what :class:`Summary` says about a fitted estimator."""
+    """The summary of a fitted estimator."""
     facts = Facts.of(model)
     counts = [
         _count(n, noun) for n, noun in ((facts.n_rows, "row"), (facts.n_tasks, "task"), (facts.n_clusters, "cluster"))
@@ -510,10 +427,10 @@ def summarise(model: AfterFit) -> Summary:
     if facts.n_tasks > 1 and model.selection_.get("coupling") is not None and _coupled(model):
         moved = int(np.count_nonzero(model.labels_ != model.single_task_labels_))
         rows = _count(facts.n_rows, "row")
-        found.append(("coupling", f"{moved} of {rows} are in another cluster than in their task alone"))
+        found.append(("coupling", f"{moved} of {rows} are in another cluster than where their task is clustered alone"))
     chosen = [(what, f"{value}: {why}") for what, value, why in choices(model)]
-    sections = [("Chosen", chosen), ("Found", [(name, text) for name, text in found if text])]
-    return Summary(title, *sizes_table(model, facts), sections, cautions(model))
+    sections = {"Chosen": chosen, "Found": [(name, text) for name, text in found if text]}
+    return Summary.of(title, *sizes_table(model, facts), sections, cautions(model, facts=facts))
 
 
 def _kernel(model: AfterFit) -> str:

@@ -17,7 +17,6 @@ import os
 import re
 import zipfile
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from dataclasses import fields
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -38,118 +37,76 @@ PLAIN_KINDS = "biufcMmSU"
 #: types of task ids that are saved as strings, and those of pandas
 _AS_STRINGS = (date, Decimal, UUID)
 _PANDAS_AS_STRINGS = ("Timestamp", "Timedelta", "Period", "Interval")
-
 #: fields of records that earlier files have and models do not any more
 _GONE = {("Moments", "largest")}
 
-Store = Callable[[NDArray[Any], str], str]
-Fetch = Callable[[str], NDArray[Any]]
+#: arrays by their names in a file
+Arrays = dict[str, NDArray[Any]]
 
 
-class ArchiveWriter:
-    """Adds arrays one by one and the manifest last; to be used in a ``with`` statement."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._zip = zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED)
-        # the arrays are kept beside their names, so that no id is used again while saving
-        self._names: dict[int, tuple[NDArray[Any], str]] = {}
-
-    def __enter__(self) -> ArchiveWriter:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        # closed while the stream is open, also after an error, since the zip would try to write when it is collected;
-        # what it then says about the stream is the error that is already on its way
-        with suppress(Exception) if error[0] is not None else nullcontext():
-            self._zip.close()
-
-    def add(self, array: NDArray[Any], where: str) -> str:
-        """Store an array under a name that says where it belongs; one that is there already is not stored again."""
-        if id(array) not in self._names:
-            plain = re.sub(r"\W+", ".", where, flags=re.ASCII).strip(".")[:100]
-            name = f"arrays/{plain}.npy"
-            if not plain or name in self._zip.NameToInfo:
-                name = f"arrays/{plain or 'array'}.{len(self._names)}.npy"
-            with self._zip.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
+def write(stream: IO[bytes], manifest: dict[str, Any], arrays: Arrays) -> None:
+    """Write the arrays, then the manifest, and in it the checksums of the arrays."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-            self._names[id(array)] = array, name
-        return self._names[id(array)][1]
-
-    def finish(self, manifest: dict[str, Any]) -> None:
-        """Write the manifest, and in it the checksums of the arrays."""
-        manifest = manifest | {CHECKSUMS: {name: info.CRC for name, info in self._zip.NameToInfo.items()}}
-        self._zip.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(manifest, allow_nan=False))
+        checksums = {name: info.CRC for name, info in archive.NameToInfo.items()}
+        archive.writestr(zipfile.ZipInfo(MANIFEST), json.dumps(manifest | {CHECKSUMS: checksums}, allow_nan=False))
 
 
-class ArchiveReader:
-    """Reads what :class:`ArchiveWriter` wrote; anything else raises an error."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        length = stream.seek(0, os.SEEK_END)
-        self._zip = zipfile.ZipFile(stream)
-        self._members = {info.filename: info for info in self._zip.infolist()}
-        if MANIFEST not in self._members:
-            raise ValueError(f"it is a zip without {MANIFEST}")
-        if len(self._members) != len(self._zip.infolist()):
-            raise ValueError("two members have the same name")
-        if any(info.compress_type != zipfile.ZIP_STORED for info in self._members.values()):
-            raise ValueError("its members are compressed")
-        wrong = [name for name in self._members if name != MANIFEST and not _ARRAY_NAME.fullmatch(name)]
-        if wrong:
-            raise ValueError(f"{wrong[0]!r} is no name of an array")
-        if sum(info.file_size for info in self._members.values()) > length:
-            raise ValueError("its members claim to be larger than the file")
-        self.manifest = json.loads(self._zip.read(MANIFEST), parse_constant=_no_constant)
-        self._arrays: dict[str, NDArray[Any]] = {}
-
-    def check_arrays(self) -> None:
-        """Refuse arrays that are not those the manifest was written with."""
-        there = {name: info.CRC for name, info in self._members.items() if name != MANIFEST}
-        if there != self.manifest[CHECKSUMS]:
-            raise ValueError("its arrays are not those that were saved with it")
-
-    def fetch(self, name: str) -> NDArray[Any]:
-        """The array of that name; the same object when asked again."""
-        if name not in self._arrays:
-            if not isinstance(name, str) or name not in self._members or name == MANIFEST:
-                raise ValueError(f"the array {name!r:.60} is missing")
-            self._check_header(name)
-            with self._zip.open(name) as member:
-                self._arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
-                member.read()  # to the end, where the checksum is compared
-        return self._arrays[name]
-
-    def _check_header(self, name: str) -> None:
-        """What the array claims to be must be a plain one of exactly the bytes that follow, before room is made."""
-        read_header: dict[tuple[int, int], Callable[[Any], Any]] = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }
-        with self._zip.open(name) as member:
-            shape, _, dtype = read_header[np.lib.format.read_magic(member)](member)
-            follow = self._members[name].file_size - member.tell()
-        if dtype.kind not in PLAIN_KINDS:
-            raise ValueError(f"{name} is an array of {dtype}")
-        if min(shape, default=0) < 0 or dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != follow:
-            raise ValueError(f"{name} has {follow} bytes for an array of {dtype} of shape {shape}")
+def opened(stream: IO[bytes]) -> tuple[zipfile.ZipFile, Any]:
+    """The zip that :func:`write` wrote, and its manifest; anything else raises an error."""
+    archive, length = zipfile.ZipFile(stream), stream.seek(0, os.SEEK_END)
+    members, names = archive.infolist(), archive.namelist()
+    if MANIFEST not in names:
+        raise ValueError(f"it is a zip without {MANIFEST}")
+    if len(set(names)) != len(names):
+        raise ValueError("two members have the same name")
+    if any(info.compress_type != zipfile.ZIP_STORED for info in members):
+        raise ValueError("its members are compressed")
+    for name in names:
+        if name != MANIFEST and not _ARRAY_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of an array")
+    if sum(info.file_size for info in members) > length:
+        raise ValueError("its members claim to be larger than the file")
+    return archive, json.loads(archive.read(MANIFEST), parse_constant=_no_constant)
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"its manifest holds {name}, which is no JSON")
 
 
-def encode(value: Any, where: str, store: Store, *, ids: bool = True) -> Any:
-    """What ``json.dumps`` takes; ``store`` keeps an array and returns its name, errors call the value ``where``.
+def arrays_of(archive: zipfile.ZipFile, checksums: dict[str, int] | None) -> Arrays:
+    """All arrays; these are the checksums that the manifest was written with, None in earlier formats."""
+    names = [name for name in archive.namelist() if name != MANIFEST]
+    if checksums is not None and checksums != {name: archive.getinfo(name).CRC for name in names}:
+        raise ValueError("its arrays are not those that were saved with it")
+    arrays = {}
+    for name in names:
+        with archive.open(name) as member:
+            array = np.lib.format.read_array(member, allow_pickle=False)
+            member.read()  # to the end, where the checksum is compared
+        if array.dtype.kind not in PLAIN_KINDS or array.dtype.itemsize == 0:
+            raise ValueError(f"{name} is an array of {array.dtype}")
+        arrays[name] = array
+    return arrays
+
+
+def encode(value: Any, where: str, arrays: Arrays, *, ids: bool = True) -> Any:
+    """What ``json.dumps`` takes; arrays are added to ``arrays``, errors call the value ``where``.
 
     With ``ids`` task ids may be among the values, some of which become strings.
     """
     kind = type(value)
 
     def part(item: Any, where: str) -> Any:
-        return encode(item, where, store, ids=ids)
+        return encode(item, where, arrays, ids=ids)
 
     if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
         return value
+    if kind in _SIMPLE:
+        name, as_json, _ = _SIMPLE[kind]
+        return {"type": name, **as_json(value)}
     if hasattr(value, "__dask_graph__"):  # labels of rows in chunks are saved with the model, as an array
         return part(value.compute(), where)
     if kind in (list, tuple):
@@ -168,22 +125,12 @@ def encode(value: Any, where: str, store: Store, *, ids: bool = True) -> Any:
             return {"type": "objects", "shape": list(value.shape), "items": items}
         if value.dtype.kind not in PLAIN_KINDS or value.dtype.itemsize == 0:
             raise TypeError(f"{where} cannot be saved: it is an array of {value.dtype}.")
-        return {"type": "array", "name": store(value, where)}
+        return {"type": "array", "name": _added(value, where, arrays)}
     if kind in (sp.csr_matrix, sp.csr_array):
         parts = {name: part(getattr(value, name), f"{where}.{name}") for name in ("data", "indices", "indptr")}
         return {"type": "csr", "container": kind.__name__, "shape": list(value.shape), **parts}
-    if isinstance(value, np.generic) and value.dtype.kind in "biufMmU" and type(value.item()) is not kind:
+    if isinstance(value, np.generic) and value.dtype.kind in "biufMmUS" and type(value.item()) is not kind:
         return part(value.item(), where)
-    if kind is float:
-        return {"type": "float", "value": repr(value)}
-    if kind is range:
-        return {"type": "range", "range": [value.start, value.stop, value.step]}
-    if kind in (bytes, np.bytes_):
-        return {"type": "bytes", "hex": value.hex()}
-    if kind is datetime:
-        return {"type": "datetime", "iso": value.isoformat(), "fold": value.fold}
-    if kind is timedelta:
-        return {"type": "timedelta", "parts": [value.days, value.seconds, value.microseconds]}
     of_pandas = kind.__name__ in _PANDAS_AS_STRINGS and kind.__module__.split(".")[0] == "pandas"
     if ids and (kind in _AS_STRINGS or of_pandas):
         return str(value)
@@ -193,30 +140,43 @@ def encode(value: Any, where: str, store: Store, *, ids: bool = True) -> Any:
     )
 
 
-def decode(value: Any, fetch: Fetch) -> Any:
-    """Undo :func:`encode`; ``fetch`` gives an array by its name. What is not as it was written raises an error."""
+def _added(array: NDArray[Any], where: str, arrays: Arrays) -> str:
+    """The name of an array that says where it belongs; one that is there already is not stored again."""
+    for name, known in arrays.items():
+        if known is array:
+            return name
+    plain = re.sub(r"\W+", ".", where, flags=re.ASCII).strip(".")[:100]
+    name = f"arrays/{plain}.npy"
+    if not plain or name in arrays:
+        name = f"arrays/{plain or 'array'}.{len(arrays)}.npy"
+    arrays[name] = array
+    return name
+
+
+def decode(value: Any, arrays: Arrays) -> Any:
+    """Undo :func:`encode`. What is not as it was written raises an error."""
     if type(value) is list:
-        return [decode(item, fetch) for item in value]
+        return [decode(item, arrays) for item in value]
     if type(value) is not dict:
         return value
     kind = value["type"]
     if kind in _DECODERS:
         return _DECODERS[kind](value)
     if kind == "array":
-        return fetch(value["name"])
+        return arrays[value["name"]]
     if kind == "tuple":
-        return tuple(decode(value["items"], fetch))
+        return tuple(decode(value["items"], arrays))
     if kind == "dict":
-        keys = [decode(key, fetch) for key, _ in value["items"]]
+        keys = [decode(key, arrays) for key, _ in value["items"]]
         check_hashes(keys)
-        return dict(zip(keys, [decode(item, fetch) for _, item in value["items"]]))
+        return dict(zip(keys, [decode(item, arrays) for _, item in value["items"]]))
     if kind == "dataclass":
         if value["name"] not in STATES:
             raise ValueError(f"it holds a record of unknown class {value['name']!r:.40}")
         known = {name: item for name, item in value["fields"].items() if (value["name"], name) not in _GONE}
-        return STATES[value["name"]](**{name: decode(item, fetch) for name, item in known.items()})
+        return STATES[value["name"]](**{name: decode(item, arrays) for name, item in known.items()})
     if kind == "objects":
-        items = decode(value["items"], fetch)
+        items = decode(value["items"], arrays)
         if math.prod(value["shape"]) != len(items):
             raise ValueError(f"it holds an array of shape {value['shape']} with {len(items)} items")
         flat = np.empty(len(items), dtype=object)
@@ -225,7 +185,7 @@ def decode(value: Any, fetch: Fetch) -> Any:
         return flat.reshape(value["shape"])
     if kind == "csr":
         containers = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
-        parts = tuple(decode(value[part], fetch) for part in ("data", "indices", "indptr"))
+        parts = tuple(decode(value[part], arrays) for part in ("data", "indices", "indptr"))
         if not all(isinstance(part, np.ndarray) for part in parts):
             raise ValueError("it holds a sparse matrix that is not made of arrays")
         matrix = containers[value["container"]](parts, shape=tuple(value["shape"]))
@@ -242,13 +202,24 @@ def _decode_number(value: dict[str, Any]) -> Any:
     return number.item()
 
 
-#: values that hold no others; the last six are written by formats 2 and 3 only
-_DECODERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "float": lambda value: float(value["value"]),
-    "range": lambda value: range(*value["range"]),
-    "bytes": lambda value: bytes.fromhex(value["hex"]),
-    "datetime": lambda value: datetime.fromisoformat(value["iso"]).replace(fold=value["fold"]),
-    "timedelta": lambda value: timedelta(*value["parts"]),
+#: values that hold no others: what they are called, what of them stands in the JSON, and the way back
+_SIMPLE: dict[type, tuple[str, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
+    float: ("float", lambda x: {"value": repr(x)}, lambda saved: float(saved["value"])),
+    range: ("range", lambda x: {"range": [x.start, x.stop, x.step]}, lambda saved: range(*saved["range"])),
+    bytes: ("bytes", lambda x: {"hex": x.hex()}, lambda saved: bytes.fromhex(saved["hex"])),
+    datetime: (
+        "datetime",
+        lambda x: {"iso": x.isoformat(), "fold": x.fold},
+        lambda saved: datetime.fromisoformat(saved["iso"]).replace(fold=saved["fold"]),
+    ),
+    timedelta: (
+        "timedelta",
+        lambda x: {"parts": [x.days, x.seconds, x.microseconds]},
+        lambda saved: timedelta(*saved["parts"]),
+    ),
+}
+#: the last six are written by formats 2 and 3 only
+_DECODERS: dict[str, Callable[[dict[str, Any]], Any]] = {name: back for name, _, back in _SIMPLE.values()} | {
     "number": _decode_number,
     "numpy string": lambda value: str(value["value"]),
     "date": lambda value: str(date.fromisoformat(value["iso"])),

@@ -22,7 +22,7 @@ from mtclust import estimators
 from mtclust.choose.record import Selection
 from mtclust.exceptions import ModelFileError
 from mtclust.persistence.atomic import atomic_write
-from mtclust.persistence.format import ArchiveReader, ArchiveWriter, Fetch, decode, encode
+from mtclust.persistence.format import CHECKSUMS, Arrays, arrays_of, decode, encode, opened, write
 from mtclust.persistence.schema import FITTED, check_model
 
 #: what the manifest begins with
@@ -55,17 +55,19 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
         )
     if extra is not None and type(extra) is not dict:
         raise TypeError(f"extra must be a dict; got {type(extra).__name__}.")
-    with atomic_write(path) as stream, ArchiveWriter(stream) as archive:
+    arrays: Arrays = {}
 
-        def put(value: Any, where: str) -> Any:
-            try:
-                return encode(value, where, archive.add, ids=where != "extra")
-            except RecursionError:
-                raise ValueError(f"{where} cannot be saved: a value is nested too deeply or holds itself.") from None
+    def put(value: Any, where: str) -> Any:
+        try:
+            return encode(value, where, arrays, ids=where != "extra")
+        except RecursionError:
+            raise ValueError(f"{where} cannot be saved: a value is nested too deeply or holds itself.") from None
 
-        libraries = {module.__name__: module.__version__ for module in (np, scipy, sklearn)}
-        header = {"format": FORMAT, "version": FORMAT_VERSION, "mtclust": mtclust.__version__, "libraries": libraries}
-        archive.finish(header | {"model": _content(model, put), "extra": put(extra, "extra")})
+    libraries = {module.__name__: module.__version__ for module in (np, scipy, sklearn)}
+    header = {"format": FORMAT, "version": FORMAT_VERSION, "mtclust": mtclust.__version__, "libraries": libraries}
+    manifest = header | {"model": _content(model, put), "extra": put(extra, "extra")}
+    with atomic_write(path) as stream:
+        write(stream, manifest, arrays)
 
 
 def _content(model: Any, put: Callable[[Any, str], Any]) -> dict[str, Any]:
@@ -78,47 +80,63 @@ def _content(model: Any, put: Callable[[Any, str], Any]) -> dict[str, Any]:
     if unknown:
         raise TypeError(f"{unknown[0]} cannot be saved: it has no line in mtclust.persistence.schema.FITTED.")
     fitted["selection_"] = model.selection_.to_dict()
+    told = vars(vars(model).get(_ROUTING, object))
     return {
         "class": type(model).__name__,
         "parameters": {name: put(value, name) for name, value in parameters.items()},
         "fitted": {name: put(value, name) for name, value in fitted.items()},
         "decision": put(model._model, "decision"),
         "kept": put(model._kept, "kept"),
-        "routing": {
-            method: requests.requests
-            for method, requests in vars(vars(model).get(_ROUTING, object)).items()
-            if hasattr(requests, "requests")
-        },
+        "routing": {method: asked.requests for method, asked in told.items() if hasattr(asked, "requests")},
     }
 
 
 def load(path: str | os.PathLike[str]) -> tuple[Any, Any]:
     """The model of a file and what was saved as ``extra``; see :func:`mtclust.load`."""
+    name = repr(os.fspath(path))
+    foreign = f"{name} is not a model saved by mtclust (model.save)"
     with open(path, "rb") as stream:
-        archive = _opened(stream, path)
-        _check_format(archive.manifest, path)
+        start = stream.read(4)
+        if start != b"PK\x03\x04":
+            raise ModelFileError(f"{foreign}: it is {'not a zip file' if start else 'empty'}.")
         try:
-            earlier = archive.manifest["version"] in _EARLIER
-            if not earlier:
-                archive.check_arrays()
-            model = _decoded(archive.manifest["model"], archive.fetch, earlier)
-            extra = decode(archive.manifest["extra"], archive.fetch)
+            archive, manifest = opened(stream)
+        except Exception as error:
+            raise ModelFileError(f"{foreign}, or it is damaged: {_words(error)}.") from error
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise ModelFileError(f"{foreign}.")
+        version, reads = manifest.get("version"), (*_EARLIER, FORMAT_VERSION)
+        if version not in reads:
+            raise ModelFileError(
+                f"{name} was saved by mtclust {manifest.get('mtclust')} in format {version!r}; this is mtclust "
+                f"{mtclust.__version__}, which reads formats {reads[0]} to {reads[-1]}. Load it with the version that "
+                "saved it, or fit the model again."
+            )
+        try:
+            arrays = arrays_of(archive, None if version in _EARLIER else manifest[CHECKSUMS])
+            model = _decoded(manifest["model"], arrays, version in _EARLIER)
+            return model, decode(manifest["extra"], arrays)
         except Exception as error:  # whatever zipfile, json or numpy say about bytes that are not what they should be
-            raise ModelFileError(f"{os.fspath(path)!r} is damaged and was not loaded: {_words(error)}.") from error
-    return model, extra
+            raise ModelFileError(f"{name} is damaged and was not loaded: {_words(error)}.") from error
 
 
-def _decoded(saved: dict[str, Any], fetch: Fetch, earlier: bool) -> Any:
+def _words(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return str(error).rstrip(".") or type(error).__name__
+
+
+def _decoded(saved: dict[str, Any], arrays: Arrays, earlier: bool) -> Any:
     cls = ESTIMATORS.get(saved["class"])
     if cls is None:
         raise ValueError(f"it holds a model of unknown class {saved['class']!r:.40}")
-    model = cls(**{name: decode(item, fetch) for name, item in saved["parameters"].items()})
+    model = cls(**{name: decode(item, arrays) for name, item in saved["parameters"].items()})
     for name, item in saved["fitted"].items():
         # data only, and only where fit would put it: never in the place of a method
         if name not in FITTED:
             raise ValueError(f"{name!r} is no attribute of a fitted {cls.__name__}")
-        setattr(model, name, decode(item, fetch))
-    model._model, model._kept = decode(saved["decision"], fetch), decode(saved["kept"], fetch)
+        setattr(model, name, decode(item, arrays))
+    model._model, model._kept = decode(saved["decision"], arrays), decode(saved["kept"], arrays)
     model.selection_ = Selection.of(_as_of_now(model.selection_) if earlier else model.selection_)
     for method, requests in saved["routing"].items():
         vars(model).setdefault(_ROUTING, model._get_metadata_request())
@@ -140,32 +158,3 @@ def _as_of_now(selection: dict[str, Any]) -> dict[str, Any]:
         known = ("name", "score", "separation")
         selection = selection | {"candidates": [{name: one[name] for name in known} for one in tried]}
     return selection
-
-
-def _opened(stream: Any, path: str | os.PathLike[str]) -> ArchiveReader:
-    foreign = f"{os.fspath(path)!r} is not a model saved by mtclust (model.save)"
-    start = stream.read(4)
-    if start != b"PK\x03\x04":
-        raise ModelFileError(f"{foreign}: it is {'not a zip file' if start else 'empty'}.")
-    try:
-        return ArchiveReader(stream)
-    except Exception as error:
-        raise ModelFileError(f"{foreign}, or it is damaged: {_words(error)}.") from error
-
-
-def _check_format(manifest: Any, path: str | os.PathLike[str]) -> None:
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFileError(f"{os.fspath(path)!r} is not a model saved by mtclust (model.save).")
-    found, reads = manifest.get("version"), (*_EARLIER, FORMAT_VERSION)
-    if found not in reads:
-        raise ModelFileError(
-            f"{os.fspath(path)!r} was saved by mtclust {manifest.get('mtclust')} in format {found!r}; this is mtclust "
-            f"{mtclust.__version__}, which reads formats {reads[0]} to {reads[-1]}. Load it with the version that "
-            "saved it, or fit the model again."
-        )
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"{error} is missing"
-    return str(error).rstrip(".") or type(error).__name__

@@ -71,7 +71,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     careful = cautions(model, found.warned, found.names, facts)
     verdict = [words.columns_in_words(found.without) if facts.standing != "none" else ""]
     if careful:
-        verdict.append(f"{len(careful)} thing{'s' * (len(careful) > 1)} to know before you trust them: see below.")
+        verdict.append(f"Read the {'cautions' if len(careful) > 1 else 'caution'} below before you rely on them.")
     clusters = range(found.n_clusters)
     return {
         "facts": facts,

@@ -1,0 +1,475 @@
+"""One fit: from checked rows to the outcome of a search, and from there to the attributes of an estimator.
+
+Settings are chosen on few rows, held as kernel matrices (:mod:`mtclust.choose.settings`). Where these are all rows,
+what the choice has found is the outcome; or else its labels are carried to all rows, held as features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mtclust.choose.choice import bounds_of_labels, labels_of, modelled
+from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
+from mtclust.choose.frames import offsets_by_sums
+from mtclust.choose.record import CouplingDecision, Record
+from mtclust.choose.settings import (
+    EFFORT,
+    LEAST_ROWS,
+    ROWS,
+    Input,
+    Params,
+    Sample,
+    all_rows,
+    choose_settings,
+    sample_rows,
+    selection_of,
+    taken,
+)
+from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
+from mtclust.core.coupling import COUPLINGS
+from mtclust.core.criterion import CRITERIA, indicators
+from mtclust.core.kernels import KERNELS, Kernel, eigen_features, is_precomputed
+from mtclust.core.labels import (
+    counts_by_task,
+    free_bounds,
+    neutral_bounds,
+    parse_sizes,
+    proportional,
+    same_for_all_clusters,
+)
+from mtclust.core.matching import groups_of_tasks
+from mtclust.core.model import CommonKept
+from mtclust.core.order import added
+from mtclust.core.tasks import TaskIndex
+from mtclust.exceptions import NO_VARIATION
+from mtclust.rows.features import FeatureMap, feature_map, rank_of, source_of
+from mtclust.rows.moments import Data
+from mtclust.search.all_rows import AllRows
+from mtclust.search.hints import keep_known, keep_links
+from mtclust.search.problem import Fit, Point, Problem, SearchOptions
+from mtclust.search.recipe import ROUGH, Outcome, first_relationship, solve
+from mtclust.util.messages import warn_user
+from mtclust.util.system import require_kernel_memory
+
+if TYPE_CHECKING:
+    from mtclust.estimators.after_fit import AfterFit
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+#: rows that are looked at where they spread over many directions
+_ROWS_IN_MANY = 1500
+#: up to this many rows kernel matrices of all of them are used, if the form is left open
+_SMALL = 720
+#: rows of a task that is not in the sample, or that nothing couples to others; turns of labels and offset of the first,
+#: starts of the others
+_ROWS_ALONE, _TURNS, _STARTS_ALONE = 100, 5, 8
+
+
+class Fitting:
+    """A fit under way: what is given and chosen, the problem of all rows, and what the search ends with."""
+
+    outcome: Outcome
+    #: on the coupling, where the method leaves it open
+    decision: CouplingDecision | None = None
+
+    def __init__(self, params: Params, given: Input) -> None:
+        """Choose settings and build the problem in the form that suits the rows."""
+        self.params, self.given, self.index, self.options = params, given, given.index, params.options
+        self.form = form_of(params, given)
+        X, index, most = given.rows, given.index, ROWS
+        if self.form == "primal" and params.by_rows and X.shape[0] > most and X.shape[1] > MANY_DIRECTIONS:
+            few = sample_rows(X, index, most)
+            most = _ROWS_IN_MANY if in_many_directions(few.rows, few.index.offsets) else most
+        if self.form == "dual":
+            self.sample = all_rows(X, index)
+        elif params.center == "all" and index.n_tasks <= most:  # then rows of all tasks are looked at
+            self.sample = sample_rows(X, index, most, most_tasks=index.n_tasks, least=1)
+        else:
+            self.sample = sample_rows(X, index, most)
+        self.settings = choose_settings(params, given, self.sample)
+        if self.settings.moves is not None and not self.sample.complete:
+            self._move_by_all_rows()
+        self.problem = self._problem()
+        # a search of its own, where nothing or only the kernel was open
+        self.is_searched = self.settings.choice is None or not self.settings.question.sizes_open
+
+    def _move_by_all_rows(self) -> None:
+        """Offsets of tasks by all of their rows, in the clusters that the model of the sample puts them in.
+
+        A task that is not in the sample begins with the offset of its mean, and takes turns of labels and offset.
+        """
+        settings, given = self.settings, self.given
+        assert settings.choice is not None
+        assert settings.moves is not None
+        outcome, C = settings.choice.outcome, int(given.clusters.max())
+        model: Any = outcome.problem.decision(outcome.point)
+        moves, sampled = settings.moves.copy(), settings.view.rows
+        others = np.setdiff1d(np.arange(self.index.n_tasks), self.sample.tasks)
+        if len(others):
+            z = indicators(labels_of(outcome.point), C)
+            means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
+            few = self._some_rows(others)
+            for task, part in zip(others, few.index.slices()):
+                rows = _dense(few.rows[part])
+                moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
+                for _ in range(_TURNS):
+                    moves[task] = (rows - means[model.clusters(rows - moves[task])]).mean(axis=0)
+        moves = offsets_by_sums(*self.index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added))
+        view = replace(settings.question.view).aligned(moves[self.sample.tasks])
+        self.settings = replace(settings, moves=moves, view=view)
+
+    def _problem(self) -> Any:
+        """All rows as kernel matrices, or as features with moments."""
+        params, given, settings = self.params, self.given, self.settings
+        rank, landmarks = None, None
+        if self.form == "primal":
+            tasks = given.index.n_tasks if settings.frame == "task" else 1
+            rank = rank_of(settings.kernel, given.rows, params.n_components, tasks)
+            landmarks = None if rank is None else given.index.even_rows(rank, params.sizes_open)
+            given = given if settings.frame == "task" else given.as_one_task(settings.moves)
+        X, index, criterion = given.rows, given.index, CRITERIA[settings.criterion]()
+        method, lambda1 = params.method_of(index.n_tasks), settings.lambda1[: index.n_tasks]
+        bounds = neutral_bounds(index.sizes, given.clusters)
+        if criterion.exchanges:
+            bounds = parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
+        if self.form == "dual":
+            seen = settings.view.through(settings.spec, settings.frame)
+            scale, matrix = seen.centred.scale, seen.centred.matrix
+            weighed = eigen_features(matrix, params.n_components) if COUPLINGS[method].of_features else None
+            problem: Any = Problem(
+                matrix, index.offsets, bounds, lambda1, settings.weight, method, weighed, criterion,
+                origin=seen,
+            )  # fmt: skip
+        else:
+            curved = settings.kernel.kind in KERNELS and settings.kernel.kind != "linear"
+            centres = _means_by_task(X, index) if curved and params.fit_intercept else None
+            features = feature_map(settings.kernel, X, index, landmarks, centres)
+            source = source_of(X, features, index, params.fit_intercept)
+            moments = source.moments(params.fit_intercept)
+            scale, data = moments.scale, Data(source, moments, bounds)
+            problem = AllRows(data, method, lambda1, settings.weight, features, criterion=criterion)
+        if scale == 0:
+            warn_user(NO_VARIATION, ConvergenceWarning)
+        return problem
+
+    # -- the search ----------------------------------------------------------------------------------------------------
+
+    def solve(self, rng: np.random.Generator) -> None:
+        """Find the outcome, decide on the coupling where that is open, and keep what is known of rows."""
+        params, settings, hints = self.params, self.settings, self.given.hints
+        decides = COUPLINGS[params.method].couples_labels
+        if params.solver == "cutting-plane":
+            self.decision = decision_of_relaxation(params.coupling, self.index.n_tasks) if decides else None
+            self.outcome = self._relaxed(rng)
+            return
+        self.outcome = self._searched(rng)
+        if decides and settings.frame != "task":
+            moved = (
+                "each task moved by an offset of its own" if settings.moves is not None else "rows compared as they are"
+            )
+            self.decision = CouplingDecision("full", f"one model serves all tasks, with {moved}")
+        elif decides:
+            self.outcome, self.decision = decide_coupling(
+                params.coupling, self.outcome, settings.question.X, settings.choice, self.sample, self.index,
+                self.options,
+            )  # fmt: skip
+        if hints.known is None and hints.links is None:
+            return
+        # which tasks those of the few rows of the outcome are
+        whole = self.is_searched and self.form == "dual"
+        few_tasks = np.arange(self.index.n_tasks) if whole else self.sample.tasks
+        few_tasks = few_tasks if settings.frame == "task" else np.zeros(1, dtype=np.int64)
+        if hints.known is not None:
+            free = same_for_all_clusters(params.sizes)
+            self.outcome = keep_known(self.outcome, hints.known, self.options, rng, few_tasks, free)
+        if hints.links is not None:
+            within_sizes = not params.sizes_open or isinstance(params.n_clusters, Mapping)
+            self.outcome = keep_links(self.outcome, hints, self.options, rng, few_tasks, within_sizes)
+
+    def _relaxed(self, rng: np.random.Generator) -> Outcome:
+        """What cutting planes end with; labels that a user lets them start from come in the order of the input."""
+        from mtclust.relaxation.cutting_plane import solve_cutting_plane
+        from mtclust.relaxation.options import CuttingPlaneOptions
+
+        options, order = CuttingPlaneOptions.from_dict(self.params.solver_options), self.index.order
+        if not isinstance(options.init, str):
+            init = np.asarray(options.init)
+            options = replace(options, init=init[order] if init.shape == order.shape else init)
+        return solve_cutting_plane(self.problem, options, self.options, rng)
+
+    def _searched(self, rng: np.random.Generator) -> Outcome:
+        """What the choice has found, on all rows, or a search of its own."""
+        choice, bounds = self.settings.choice, self.problem.bounds
+        if self.is_searched and self.form == "dual":
+            return solve(self.problem, self.options, rng)
+        if choice is None or not (bounds.interchangeable() or bounds.movable):  # a table of sizes
+            few = self._searched_on_few(rng)
+        else:
+            few = choice.outcome
+        rng = np.random.default_rng(0)  # what was chosen does not depend on random_state
+        if self.settings.frame != "task":
+            return self._in_common_frame(few, rng)
+        return few if self.sample.complete and self.form == "dual" else self._carried(few, rng)
+
+    def _searched_on_few(self, rng: np.random.Generator) -> Outcome:
+        """The search on the rows of the sample, with less effort: all rows descend from its end."""
+        settings, sample, options = self.settings, self.sample, self.options
+        few = settings.question.problem(settings.spec, settings.criterion)
+        bounds = self.problem.bounds.restrict(sample.tasks)
+        part = proportional(bounds, self.index.sizes[sample.tasks], sample.index.sizes)
+        starts = options.single_task_n_init or options.n_init
+        many = sample.index.sizes.max() <= LEAST_ROWS  # tasks, so that restarts would cost more than they gain
+        n_init = 1 if many else max(min(options.n_init, 2), options.n_init // EFFORT)
+        rough = replace(options, n_init=n_init, single_task_n_init=starts, tol=ROUGH * options.tol, polish=False)
+        return solve(few.with_bounds(part), rough, rng)
+
+    def _carried(self, few: Outcome, rng: np.random.Generator) -> Outcome:
+        """Labels of a sample carried to all rows; with sizes open they stay, or else they descend from there."""
+        sample, problem, index, options = self.sample, self.problem, self.index, self.options
+        if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
+            problem = problem.alone()
+        positions, labels, seen = self._of_every_task(labels_of(few.point))
+        small = not problem.coupling.learns and sample.index.sizes.max() < _ROWS_ALONE and not problem.bounds.movable
+        if self.is_searched and small:  # every task is a search of its own
+            wanted = np.minimum(index.sizes, _ROWS_ALONE)
+            positions = index.first_rows(np.arange(index.n_tasks), wanted)
+            starts = max(1, min(options.n_init, _STARTS_ALONE, int(index.sizes.max()) // problem.bounds.n_clusters))
+            labels = problem.starts(positions, starts, int(rng.integers(2**31)))
+        counts = np.stack([np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels])
+        if self.is_searched:
+            problem = problem.with_bounds(problem.bounds.fitted_to(counts).fixed())
+        else:
+            problem = problem.with_bounds(bounds_of_labels(np.diff(problem.offsets), counts, self.given.clusters))
+        Z = problem.uncoupled()
+        if problem.couples_labels:
+            Z = _coupling_of_all(few.point.Z, seen)
+        begun = problem.carried_labels(positions, np.concatenate(labels), Z)
+        if self.is_searched:
+            begun, similarity = problem.matched(begun)
+            if problem.couples_labels:  # Ω of few rows hardly revives where it has collapsed: it begins anew
+                begun = problem.continued(begun, first_relationship(similarity))
+            point = problem.descend(begun, rng, options.effort("all rows", last=True))
+            point.n_iter += few.point.n_iter
+            if not problem.couples_labels:
+                point, _ = problem.matched(point)
+        else:
+            point = self._followed(problem, begun, rng)
+        alone = point
+        if problem.coupling.learns:
+            single = self._of_every_task(labels_of(few.single))[1]
+            apart = problem.alone()
+            alone = apart.carried_labels(positions, np.concatenate(single), apart.uncoupled())
+            if self.is_searched:
+                alone = apart.descend(alone, rng, options.effort("single tasks", learn=False, max_iter=2))
+        similarity = np.eye(index.n_tasks)
+        similarity[np.ix_(sample.tasks, sample.tasks)] = few.similarity
+        whole = {"problem": problem, "point": point, "single": alone, "similarity": similarity}
+        return replace(few, **whole, few=few.problem, few_point=few.point)
+
+    def _in_common_frame(self, few: Outcome, rng: np.random.Generator) -> Outcome:
+        """All rows as one task, in the order of the tasks; the tasks alone keep the best labels that each has."""
+        choice, pooled, point = self.settings.choice, few.problem, few.point
+        apart = None if choice is None else choice.apart
+        similarity = np.eye(self.index.n_tasks)  # one model for all says nothing of how tasks differ
+        if not self.sample.complete:
+            pooled, apart = self.problem, None
+            pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
+            positions = self.sample.positions_in(self.index)
+            first = np.argsort(positions)
+            carried = pooled.carried_labels([positions[first]], labels_of(few.point)[first], pooled.uncoupled())
+            point = self._followed(pooled, carried, rng)
+        single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
+        return Outcome(pooled, point, single, few.problem, few.point, few.point, similarity)
+
+    def _followed(self, problem: Any, begun: Point, rng: np.random.Generator) -> Point:
+        """All rows as the models of all rows have them, once: going on would leave what was chosen."""
+        point: Point = problem.descend(begun, rng, self.options.effort("all rows", last=True, max_iter=1))
+        point.converged = True
+        return point
+
+    def _some_rows(self, tasks: Labels) -> Sample:
+        """The first rows of tasks that are not in the sample."""
+        numbers = np.minimum(self.index.sizes[tasks], _ROWS_ALONE)
+        return taken(self.given.rows, self.index, tasks, self.index.first_rows(tasks, numbers))
+
+    def _of_every_task(self, labels: Labels) -> tuple[list[Labels], list[Labels], Labels]:
+        """Positions of some rows of every task, their labels, and the place of every task in the sample or −1.
+
+        Rows of tasks that are not in the sample are labelled by one model of all its rows, each around its task's mean.
+        """
+        sample, m = self.sample, self.index.n_tasks
+        seen = np.full(m, -1)
+        seen[sample.tasks] = np.arange(len(sample.tasks))
+        positions: list[Any] = [None] * m
+        found: list[Any] = [None] * m
+        for task, part, rows in zip(sample.tasks, sample.positions, sample.index.slices()):
+            positions[task], found[task] = part, labels[rows]
+        others = np.flatnonzero(seen < 0)
+        if len(others):
+            question = self.settings.question
+            centred = _dense(question.view.centred_rows[0])
+            one = replace(
+                question, view=View(centred, np.array([0, len(centred)])), clusters=question.clusters[:1],
+                method="independent", lambdas=None, names=None,
+            )  # fmt: skip
+            teacher = modelled(one, self.settings.spec, labels, SearchOptions())
+            model: Any = teacher.problem.decision(teacher.point)
+            few = self._some_rows(others)
+            for task, part, rows in zip(others, few.positions, few.index.slices()):
+                own = _dense(few.rows[rows])
+                positions[task], found[task] = part, model.clusters(own - own.mean(axis=0))
+        return positions, found, seen
+
+    # -- the attributes ------------------------------------------------------------------------------------------------
+
+    def store(self, estimator: AfterFit, n_clusters: Record | None) -> None:
+        """Set the attributes of a fitted estimator; ``n_clusters`` says how their number was chosen, where it was."""
+        index, bounds, settings, outcome = self.index, self.problem.bounds, self.settings, self.outcome
+        # which of many equal namings the search ends in is chance
+        free = outcome.model_codes is None and not outcome.named and (bounds.interchangeable() or bounds.movable)
+        estimator.labels_, estimator.single_task_labels_, new_ids = index.with_plain_ids(
+            outcome.point.labels, outcome.single.labels, bounds.n_clusters, free
+        )
+        if new_ids is not None:
+            outcome = self.outcome = _renamed(outcome, new_ids)
+        self._warn_of_search()
+        problem, point = outcome.problem, outcome.point
+        codes = () if outcome.model_codes is None else (outcome.model_codes,)
+        model, moves, counts = problem.decision(point, *codes), settings.moves, problem.class_counts(point)
+        if settings.frame == "task":
+            kept = problem.kept(point)
+        else:  # one model for all tasks
+            counts = counts_by_task(point.labels, index.offsets, bounds.n_clusters)
+            rows = None if moves is None else settings.view.rows
+            kept = CommonKept.of(model, free_bounds(index.sizes, counts > 0), moves, rows)
+            model = model.shared_by(index.n_tasks, moves)
+        estimator._model, estimator._kept = model, kept
+        estimator.tasks_, estimator.cluster_sizes_ = index.names, counts
+        estimator.objective_, estimator.intercept_ = point.value, model.intercept
+        if model.kernel.kind == "linear" and model.rows is None:
+            estimator.coef_ = model.coefficients
+        estimator.task_groups_ = [index.names[group].tolist() for group in groups_of_tasks(outcome.similarity)]
+        estimator.history_, estimator.n_iter_, estimator.converged_ = point.history, point.n_iter, point.converged
+        held: dict[str, Any] = {"form": self.form, "coupling": self.decision, "n_clusters": n_clusters}
+        if self.form != "dual":
+            held["features"] = self.problem.features.described.format(self.problem.data.moments.n_features)
+        coupling, m = COUPLINGS[self.params.method], index.n_tasks
+        if coupling.couples_labels:
+            Omega = point.Z if len(point.Z) == m else np.full((m, m), 1.0 / m)  # 11ᵀ/m: the tasks share one model
+            estimator.task_covariance_, estimator.task_correlation_ = Omega, correlation(Omega)
+        if coupling.of_features:
+            estimator.feature_covariance_ = problem.in_input_coordinates(point.Z)
+            held["n_components"] = len(point.Z)
+        estimator.selection_ = selection_of(
+            self.params, settings, self.sample, index.names, task_similarity=outcome.similarity, **held
+        )
+        if outcome.relaxation is not None:
+            self._store_relaxation(estimator)
+
+    def _warn_of_search(self) -> None:
+        """Say that a search did not converge, or that its objective cannot be right."""
+        point, settings = self.outcome.point, self.settings
+        if not point.converged and self.outcome.model_codes is None:  # max_cuts is no shortcoming but part of the model
+            warn_user(
+                f"fit stopped after max_iter={self.options.max_iter} rounds with the objective at {point.value:.6g} "
+                f"and still falling by more than tol={self.options.tol:g} a round; raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+        if point.value < 0 and CRITERIA[settings.criterion].exchanges:
+            warn_user(
+                f"the objective came out as {point.value:.3g}, below its lowest possible value 0: lambda1="
+                f"{settings.lambda1.mean():g} and lambda2={settings.lambda2:g} are too small for double precision with "
+                'these features. Raise them, or set solver_options={"form": "dual"}.',
+                ConvergenceWarning,
+            )
+
+    def _store_relaxation(self, estimator: AfterFit) -> None:
+        """Set the attributes of the relaxation."""
+        relaxation, in_order = self.outcome.relaxation, self.index.to_input_order
+        estimator.relaxed_labels_, estimator.init_labels_ = in_order(relaxation.codes), in_order(relaxation.start)
+        estimator.mixture_weights_, estimator.lower_bound_ = relaxation.weights, relaxation.lower_bound
+        estimator.history_ = [
+            entry | {"labels": in_order(entry["labels"])} if "labels" in entry else entry
+            for entry in self.outcome.point.history
+        ]
+        if self.outcome.model_codes is not None:  # refined labels do not come from the relaxed ones
+            from mtclust.relaxation.options import CuttingPlaneOptions, warn_if_collapsed
+
+            warn_if_collapsed(relaxation, (self.params.solver_options or {}).get("init", CuttingPlaneOptions.init))
+
+
+def form_of(params: Params, given: Input) -> str:
+    """Kernel matrices ("dual", if memory holds them) or features ("primal")."""
+    n, form = given.rows.shape[0], params.form
+    dual_only = is_precomputed(params.kernel) or params.solver == "cutting-plane"
+    if form == "primal" and dual_only:
+        raise ValueError(
+            'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '
+            f"got kernel={params.kernel!r} and solver={params.solver!r}."
+        )
+    if not given.index.in_memory or form == "primal" or (form == "auto" and n > _SMALL and not dual_only):
+        return "primal"
+    way_out = (
+        "Use fewer rows."
+        if dual_only
+        else 'Leave solver_options["form"] at "auto" or set it to "primal", which forms no kernel matrix.'
+    )
+    require_kernel_memory(n, way_out)
+    return "dual"
+
+
+def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: Labels) -> tuple[Array, Array]:
+    """Sums (m × C × d) and numbers (m × C) of the rows of every task in every cluster."""
+    rows, shape = _dense(rows), (len(moves), C)
+    cells = tasks.astype(np.int64) * C + model.clusters(rows - moves[tasks])
+    found, places, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    sums, sizes = np.zeros((len(moves) * C, rows.shape[1])), np.zeros(len(moves) * C)
+    sums[found], sizes[found] = indicators(places, len(found)).T @ rows, counts
+    return sums.reshape(*shape, -1), sizes.reshape(shape)
+
+
+def _dense(rows: Any) -> Array:
+    return rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+
+
+def _coupling_of_all(Z: Array, seen: Labels) -> Array:
+    """Ω of all tasks from that of some of them: the others are like the mean of these."""
+    if len(Z) == len(seen):
+        return Z
+    own, rest = float(np.mean(Z.diagonal())), float((Z.sum() - np.trace(Z)) / max(len(Z) * (len(Z) - 1), 1))
+    found = np.full((len(seen), len(seen)), max(rest, 0.0))
+    found.flat[:: len(seen) + 1] = own
+    return found / np.trace(found)
+
+
+def _means_by_task(X: Any, index: TaskIndex) -> Array | None:
+    """Mean row of every task (m × d), wherever the rows are; None for sparse rows, which are not centred."""
+    if sp.issparse(X):
+        return None
+    source = source_of(X, FeatureMap(Kernel("linear")), index, True)
+    mean = source.moments(True).mean
+    return mean if source.shift is None else mean + source.shift
+
+
+def _renamed(outcome: Outcome, new_ids: Labels) -> Outcome:
+    """The same new ids in all tasks, on all rows and on the few of the search."""
+    both = [(outcome.problem, outcome.point)]
+    both += [] if outcome.few is outcome.problem else [(outcome.few, outcome.few_point)]
+    both = [(problem.with_bounds(problem.bounds.renamed(new_ids)), point) for problem, point in both]
+    both = [(problem, problem.renamed(point, np.tile(new_ids, (problem.n_tasks, 1)))) for problem, point in both]
+    return replace(outcome, problem=both[0][0], point=both[0][1], few=both[-1][0], few_point=both[-1][1])
+
+
+def correlation(covariance: Array) -> Array:
+    """Correlation matrix of a covariance matrix, or of each of several."""
+    scale = np.sqrt(np.maximum(np.einsum("...ii->...i", covariance), np.finfo(float).tiny))
+    return covariance / (scale[..., :, None] * scale[..., None, :])
