@@ -30,8 +30,10 @@ _RANK_TOLERANCE = 1e-10
 _CONSTANT = 1e-14
 #: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
 FAR = 10.0
-#: up to so many rows LAPACK finds leading eigenvectors exactly; its time grows with their cube
+#: matrices of up to so many rows are factorised in full; the time of that grows with their cube
 EXACT_UP_TO = 1000
+#: a relative difference below this is rounding: of values of a criterion, costs, squared lengths, eigenvalues
+ROUNDING = 1e-12
 
 _NOT_POSITIVE = (
     "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
