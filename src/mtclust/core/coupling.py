@@ -54,8 +54,8 @@ Array = NDArray[np.float64]
 
 #: share of the mean eigenvalue added to S before its root: an eigenvalue that is zero would stay zero for ever
 REVIVAL = 1e-8
-#: size ρr of the system of a spiked Ω: leading eigenvectors and one level for the rest, where the system of a full Ω, of
-#: size mr, would have more than ``EXACT_UP_TO`` rows
+#: size ρr of the system of a spiked Ω: leading eigenvectors and one level for the rest, where the system of a full Ω,
+#: of size mr, would have more than ``EXACT_UP_TO`` rows
 _SPIKED_SIZE = 400
 #: products of weights that are held at once
 _WEIGHTED_AT_ONCE = 2**20
