@@ -47,14 +47,10 @@ def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outc
     temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
     model._model = replace(model._model, temperature=temperature)
     model.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
+    labels, numbers = outcome.point.labels, np.arange(index.n_tasks)
     judged = judged_rows(
-        model, rows, index, np.arange(len(index.names)),
-        lambda sample: (
-            model.labels_[sample.order]
-            if index.in_memory
-            else index.labels_at(outcome.point.labels, sample.positions_in(index))
-        ),
-    )  # fmt: skip
+        model, rows, index, numbers, lambda sample: index.labels_at(labels, sample.positions_in(index))
+    )
     model._later = judged, sorted_rows(model, rows, index) if stored else None
 
 
