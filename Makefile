@@ -111,6 +111,7 @@ bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/column_weights.py
 	$(BIN)/python benchmarks/text_storage.py
 	$(BIN)/python benchmarks/cutting_plane.py
+	$(BIN)/python benchmarks/steady.py
 	$(BIN)/python benchmarks/everyday.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/dask_cluster.py

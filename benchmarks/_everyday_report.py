@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from _tables import Rows, made_by, markdown_table
 
@@ -54,8 +55,6 @@ def measure_report(rows: Rows, repeats: int, *, quick: bool) -> None:
                 print(f"report: {table.name}, {wall:.1f} s", flush=True)
 
 
-mpl.use("Agg")
-
 #: CPU seconds of DMTRC with defaults that we aim at, by case
 LIMITS = {
     "300 rows, 3 tasks": 0.5,
@@ -85,95 +84,65 @@ def write_report(rows: list[dict[str, str]], out: Path) -> None:
     print((out / "table.md").read_text())
 
 
-def _median(frame: pd.DataFrame, method: str, case: str, column: str) -> float:
-    chosen = frame[(frame["method"] == method) & (frame["case"] == case)]
-    return float(chosen[column].median())
+def _medians(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A row per case and a column per method, in their order."""
+    table = frame.pivot_table(index="case", columns="method", values=column, aggfunc="median", sort=False)
+    return table[list(dict.fromkeys(frame["method"]))]
 
 
-def _cell(value: float, digits: int = 2) -> str:
-    return "" if pd.isna(value) else f"{value:.{digits}f}"
+def _cells(values: Iterable[float], digits: int = 2) -> list[str]:
+    return ["" if pd.isna(value) else f"{value:.{digits}f}" for value in values]
 
 
 def _sizes(frame: pd.DataFrame) -> list[str]:
     if not len(frame):
         return []
-    methods = list(dict.fromkeys(frame["method"]))
-    header = [
-        "case",
-        "draws",
-        "aim",
-        *(f"{name}, s" for name in methods),
-        "DMTFC / DMTRC",
-        *(f"{name}, NMI" for name in methods),
-    ]
+    seconds, scores = _medians(frame, "cpu_seconds"), _medians(frame, "nmi")
+    ratios = seconds["DMTFC"] / seconds["DMTRC"]
+    draws = frame.groupby("case")["draw"].nunique()
     lines = []
-    for case in dict.fromkeys(frame["case"]):
-        seconds = {name: _median(frame, name, case, "cpu_seconds") for name in methods}
-        scores = [_cell(_median(frame, name, case, "nmi"), 3) for name in methods]
-        ratio = seconds.get("DMTFC", float("nan")) / seconds.get("DMTRC", float("nan"))
-        draws = frame[frame["case"] == case]["draw"].nunique()
+    for case in seconds.index:
         aim = f"≤ {LIMITS[case]:g}" if case in LIMITS else ""
-        lines.append([case, str(draws), aim, *map(_cell, seconds.values()), _cell(ratio, 1), *scores])
+        times = [*_cells(seconds.loc[case]), *_cells([ratios[case]], 1)]
+        lines.append([case, str(draws[case]), aim, *times, *_cells(scores.loc[case], 3)])
+    names = [f"{name}, s" for name in seconds], [f"{name}, NMI" for name in scores]
+    header = ["case", "draws", "aim", *names[0], "DMTFC / DMTRC", *names[1]]
     return ["## Everyday sizes", "", *markdown_table(header, lines), ""]
 
 
 def _starts(frame: pd.DataFrame) -> list[str]:
     imports = frame[frame["part"] == "import"].groupby("case")["wall_seconds"].median()
-    first = frame[frame["part"] == "first fit"]
+    first = frame[frame["part"] == "first fit"].groupby("case", sort=False)["wall_seconds"].median()
     if not len(first):
         return []
     beyond = imports["mtclust.estimators"] - imports["sklearn.cluster"]
-    lines = [["from mtclust import DMTRC beyond sklearn.cluster", f"≤ {IMPORT_LIMIT:g}", _cell(beyond)]]
-    for case, part in first.groupby("case", sort=False):
-        lines.append([f"first fit of a process, {case}", f"≤ {FIRST_LIMIT:g}", _cell(part["wall_seconds"].median())])
+    lines = [["from mtclust import DMTRC beyond sklearn.cluster", f"≤ {IMPORT_LIMIT:g}", *_cells([beyond])]]
+    lines += [[f"first fit of a process, {case}", f"≤ {FIRST_LIMIT:g}", *_cells([s])] for case, s in first.items()]
     return ["## A new process, wall seconds", "", *markdown_table(["what", "aim", "seconds"], lines), ""]
 
 
 def _reports(frame: pd.DataFrame) -> list[str]:
     lines = []
     for case, part in frame.groupby("case", sort=False):
-        seconds = [_cell(part[name].median(), 1) for name in ("wall_seconds", "cpu_seconds")]
+        seconds = _cells(part[["wall_seconds", "cpu_seconds"]].median(), 1)
         lines.append([f"mtclust fit {case}", str(len(part)), f"≤ {REPORT_LIMIT:g}", *seconds])
     table = markdown_table(["command", "runs", "aim", "wall s", "CPU s"], lines)
     return ["## From a file to its report, in a new process", "", *table, ""] if lines else []
 
 
 def _growth(frame: pd.DataFrame, out: Path) -> list[str]:
-    """Time and NMI by rows, and how each step compares with growth in proportion to the rows."""
+    """Time and NMI by rows, in a table and in growth.svg."""
     if not len(frame):
         return []
-    methods = list(dict.fromkeys(frame["method"]))
-    sizes = sorted({int(case) for case in frame["case"]})
-    seconds = {name: [_median(frame, name, str(size), "cpu_seconds") for size in sizes] for name in methods}
-    scores = {name: [_median(frame, name, str(size), "nmi") for size in sizes] for name in methods}
-    _plot(sizes, seconds, scores, out / "growth.svg")
-    header = ["rows", *(f"{name}, s" for name in methods), *(f"{name}, NMI" for name in methods)]
-    lines = [
-        [
-            f"{size:,}",
-            *(_cell(seconds[name][i], 3) for name in methods),
-            *(_cell(scores[name][i], 3) for name in methods),
-        ]
-        for i, size in enumerate(sizes)
-    ]
-    return [
-        "## Growth with the rows",
-        "",
-        "![time and NMI by rows](growth.svg)",
-        "",
-        *markdown_table(header, lines),
-        "",
-    ]
-
-
-def _plot(sizes: list[int], seconds: dict[str, list[float]], scores: dict[str, list[float]], path: Path) -> None:
-    import matplotlib.pyplot as plt
-
-    looks = (("#555555", "x"), ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"))
-    figure, (above, below) = plt.subplots(2, 1, figsize=(7, 6), sharex=True, layout="constrained")
-    for (name, times), (colour, marker) in zip(seconds.items(), looks):
-        above.loglog(sizes, times, color=colour, marker=marker, label=name)
-        below.semilogx(sizes, scores[name], color=colour, marker=marker)
+    frame = frame.astype({"case": int}).sort_values("case", kind="stable")
+    seconds, scores = _medians(frame, "cpu_seconds"), _medians(frame, "nmi")
+    figure = Figure(figsize=(7, 6), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
+    for name, (colour, marker) in zip(
+        seconds, (("#555555", "x"), ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"))
+    ):
+        above.loglog(seconds.index, seconds[name], color=colour, marker=marker, label=name)
+        below.semilogx(scores.index, scores[name], color=colour, marker=marker)
     above.set_ylabel("CPU seconds of one fit")
     below.set_ylabel("NMI, mean over tasks")
     below.set_ylim(0, 1.02)
@@ -182,5 +151,8 @@ def _plot(sizes: list[int], seconds: dict[str, list[float]], scores: dict[str, l
     for panel in (above, below):
         panel.grid(True, which="major", color="#dddddd", linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    figure.savefig(out / "growth.svg", metadata={"Date": None})
+    header = ["rows", *(f"{name}, s" for name in seconds), *(f"{name}, NMI" for name in scores)]
+    lines = [[f"{n:,}", *_cells(seconds.loc[n], 3), *_cells(scores.loc[n], 3)] for n in seconds.index]
+    picture = "![time and NMI by rows](growth.svg)"
+    return ["## Growth with the rows", "", picture, "", *markdown_table(header, lines), ""]

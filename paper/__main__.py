@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mtclust.app.cli import run_command
 from mtclust.exceptions import CommandError
@@ -24,8 +23,11 @@ command goes on where it was when it is given again. Rows of another version of 
 """
 
 
-def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return the exit code, as :func:`mtclust.app.cli.main` does."""
+    program = argparse.ArgumentParser(prog="python -m paper", description="The experiments of the paper.")
+    program.add_argument("--verbose", action="store_true", help="show the traceback of an error")
+    parser = program.add_subparsers(dest="command", required=True, metavar="COMMAND").add_parser(
         "reproduce",
         help="rerun the experiments of the paper: tables, figures, a page",
         epilog=_EXAMPLES,
@@ -51,6 +53,7 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--page-only", action="store_true", help="run nothing; draw figures and pages from the rows")
     parser.set_defaults(run=run)
+    return run_command(program, arguments)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -74,14 +77,6 @@ def run(options: argparse.Namespace) -> None:
         from paper.experiments.claims import write_claims
 
         print(f"claims: {write_claims(out, pictures, quick=options.quick)}")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return the exit code, as :func:`mtclust.app.cli.main` does."""
-    parser = argparse.ArgumentParser(prog="python -m paper", description="The experiments of the paper.")
-    parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
-    add_parser(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
-    return run_command(parser, arguments)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def test_rows_follow_the_models_of_the_rows_that_were_searched(criterion):
     found = problem.carried_labels([some], y[some], problem.uncoupled())
     # ridge regression on the rows that were searched, each table around its own mean; codes of J and membership give
     # the same order up to a factor
-    z, n, ridge = np.eye(3)[y[some]], 60, float(problem.ridge[0])
+    z, n, ridge = np.eye(3)[y[some]], 60, float(problem.coupling.ridge[0])
     searched, Phi = [(rows - rows.mean(axis=0)) / data.moments.root_scale for rows in (X[some], X)]
     alpha = np.linalg.solve(searched @ searched.T / ridge + 0.5 * n * np.eye(n), z)
     scores = Phi @ searched.T @ alpha / ridge

@@ -68,7 +68,7 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
     "column out of range": (fit(tasks=None, task_column=9), ValueError, ["task_column=9", "X has 4 columns"]),
     "column of a vector": (fit(X=X[0], tasks=None, task_column=0), ValueError, ["X has shape (4,)", "two dimensions"]),
     "unknown task": (
-        lambda: fitted().predict(X, tasks=5), ValueError, ["tasks", "5", "known are 0, 1, 2", "Use fit_task(X)"],
+        lambda: fitted().predict(X, tasks=5), ValueError, ["tasks", "5", "known are 0, 1 and 2", "Use fit_task(X)"],
     ),
     "task left out": (
         lambda: fitted().predict(X), ValueError, ["tasks is required", "3 tasks", "Give one id per row"],

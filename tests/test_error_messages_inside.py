@@ -1,9 +1,7 @@
 """Messages of what users reach only through other things: chunks, large systems, experiments, archives."""
 
 import errno
-import io
 import re
-import tarfile
 import types
 
 import dask
@@ -20,9 +18,8 @@ from mtclust.core import coupling
 from mtclust.core import kernels as features
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
-from paper.datasets.files import read_members
 from paper.experiments import transfer
-from paper.experiments.runner import Cell, Outcome, outcomes_of, run_cells
+from paper.experiments.runner import Cell, Outcome, run_cells
 from paper.experiments.table import RunTable, as_row
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -117,8 +114,6 @@ def test_rows_of_other_methods_than_promised_are_an_error_of_the_cell(tmp_path):
         return [Outcome("B", nmi=0.5)]
 
     cell = Cell("toy", "set", 0, ("A",))
-    with pytest.raises(RuntimeError, match=r"gave rows for \['B'\], not for \['A'\]"):
-        outcomes_of(cell, other)
     table = RunTable(tmp_path / "runs.csv")
     run_cells([cell], other, table)
     assert table.read()[0]["error"] == "RuntimeError: the cell gave rows for ['B'], not for ['A']"
@@ -135,17 +130,6 @@ def test_rows_that_cannot_be_written_name_the_table(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=rf"No space left on device: '{re.escape(str(table.path))}'"):
         table.append([as_row(experiment="x")])
     assert table.path.read_bytes() == before
-
-
-def test_a_member_of_an_archive_that_ends_early(tmp_path, monkeypatch):
-    path = tmp_path / "x.tar"
-    with tarfile.open(path, "w") as archive:
-        member = tarfile.TarInfo("a")
-        member.size = 3
-        archive.addfile(member, io.BytesIO(b"abc"))
-    monkeypatch.setattr(tarfile.TarFile, "extractfile", lambda *_: io.BytesIO(b"a"))
-    with pytest.raises(ValueError, match=r"broken archive \(EOFError: a ends early\)\. Delete it"):
-        read_members(path, re.compile("a"), max_bytes=10**6)
 
 
 @pytest.mark.parametrize("module", [mtclust, features])

@@ -7,8 +7,8 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.core.criterion import LeaveOneOutTerm, PaperObjective
-from mtclust.core.hints import agreement, known_counts, left_over, placed, read_known
-from mtclust.core.labels import SizeBounds, free_bounds
+from mtclust.core.hints import agreement, known_counts, placed, read_known
+from mtclust.core.labels import SizeBounds, free_bounds, left_over
 from mtclust.datasets import make_related_tasks
 from mtclust.search.hints import names_after_known, with_room
 from tests.test_contract import FORMS, GIVEN

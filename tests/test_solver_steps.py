@@ -259,7 +259,7 @@ def test_clusters_of_coupled_tasks_stay_where_the_start_has_them():
 
 def test_logarithm_of_a_singular_matrix_is_floored():
     Z = np.diag([0.7, 0.3, 0.0])
-    np.testing.assert_allclose(log_matrix(Z)[0], np.diag(np.log([0.7, 0.3, 1e-14])))
+    np.testing.assert_allclose(log_matrix(Z)[0], np.diag(np.log([0.7, 0.3, np.finfo(float).eps])))
     A = np.random.default_rng(0).normal(size=(3, 3))
     np.testing.assert_allclose(sla.expm(log_matrix(A @ A.T)[0]), A @ A.T, atol=1e-10)
 
@@ -293,21 +293,16 @@ def test_an_extrapolation_keeps_weak_directions_as_alive_as_the_closed_form_does
     assert np.linalg.eigvalsh(strong).min() < 0.1
 
 
-def test_after_a_reset_or_a_failure_the_past_does_not_count():
+def test_after_a_failure_the_past_does_not_count():
     rng = np.random.default_rng(0)
     steps = [np.diag(rng.dirichlet(np.ones(3))) for _ in range(8)]
 
-    def after(forget, n_before):
-        accelerator = Accelerator()
-        for Z, target in zip(steps[:n_before], steps[1:]):
-            accelerator.propose(Z, target)
-        forget(accelerator)
-        return accelerator.propose(steps[6], steps[7])
-
-    np.testing.assert_array_equal(after(Accelerator.reset, 4), Accelerator().propose(steps[6], steps[7]))
-    one = Accelerator()
+    accelerator, one = Accelerator(), Accelerator()
+    for Z, target in zip(steps[:4], steps[1:]):
+        accelerator.propose(Z, target)
+    accelerator.restart()
     one.propose(steps[3], steps[4])
-    np.testing.assert_array_equal(after(Accelerator.restart, 4), one.propose(steps[6], steps[7]))
+    np.testing.assert_array_equal(accelerator.propose(steps[6], steps[7]), one.propose(steps[6], steps[7]))
 
 
 # -- the recipe -------------------------------------------------------------------------------------------------------

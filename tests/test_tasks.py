@@ -72,7 +72,7 @@ def test_scalar_task_stands_for_all_rows():
 
 
 def test_unknown_task_names_it_and_the_way_out():
-    with pytest.raises(ValueError, match=r"not in fit: 'z'; known are 'a', 'b'. Use fit_task"):
+    with pytest.raises(ValueError, match=r"not in fit: 'z'; known are 'a' and 'b'. Use fit_task"):
         numbers_of_known_tasks(["a", "z"], 2, np.array(["a", "b"]))
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 from mtclust.datasets.digits import TaskData
-from paper.datasets.files import DataFile, check_content, content_hash, draw_fraction, obtain, read_members
+from paper.datasets.files import DataFile, check_content, draw_fraction, obtain, read_members
 from paper.datasets.text import TextOptions, porter_stem, text_features
 
 #: the paper's table: the classes of tasks 1 to 6
@@ -41,25 +41,13 @@ _FILES = (
 #: of newsgroup, number and text of every message, in canonical order
 _CONTENT = "f76d599af5c630d5ad9086175fe2fa7882c6cd6712d2fd313d9c0fde241cc064"
 _MEMBER = re.compile(r"20news-bydate-(?:train|test)/([a-z.\-]+)/(\d+)")
-_MAX_BYTES = 200 * 10**6
 #: of messages: each byte is a character, so that text and bytes are one
 _ENCODING = "latin-1"
 _LETTERS = re.compile(r"[a-z]{2,}")
 
 
 def fetch_newsgroups_tasks(fraction: float = 0.05, seed: int = 0, **features: Any) -> TaskData:
-    """The paper's job on 20 Newsgroups: six tasks of three newsgroups each.
-
-    ====  =========================================================================
-    Task  Classes
-    ====  =========================================================================
-    1     comp.sys.mac.hardware, rec.sport.hockey, sci.electronics
-    2     comp.sys.ibm.pc.hardware, rec.sport.baseball, sci.crypt
-    3     comp.windows.x, rec.autos, talk.politics.guns
-    4     comp.os.ms-windows.misc, sci.med, talk.politics.mideast
-    5     rec.motorcycles, sci.space, talk.politics.misc
-    6     misc.forsale, alt.atheism, soc.religion.christian
-    ====  =========================================================================
+    """The paper's job on 20 Newsgroups: six tasks of three newsgroups each, :data:`NEWSGROUP_TASKS`.
 
     Tasks 1 and 2 are closely related, 1 to 5 somewhat, 6 is an outlier. Terms are Porter stems of words of two letters
     or more without English stop words, the 26 214 that occur in most messages of the whole collection; this only
@@ -79,8 +67,8 @@ def fetch_newsgroups_tasks(fraction: float = 0.05, seed: int = 0, **features: An
     Returns
     -------
     TaskData
-        ``data`` is CSR, or dense after PCA. ``tasks`` has the paper's task numbers; ``target`` counts through the table
-        above, so that ``target % 3`` is the position in the task; ``rows`` are numbers of messages sorted by newsgroup
+        ``data`` is CSR, or dense after PCA. ``tasks`` has the paper's task numbers; ``target`` counts through them, so
+        that ``target % 3`` is the position in the task; ``rows`` are numbers of messages sorted by newsgroup
         and number.
 
     Notes
@@ -137,8 +125,8 @@ def newsgroup_counts() -> tuple[Any, NDArray[Any], list[str]]:
 
 def _parse(path: Path) -> list[tuple[str, int, bytes]]:
     """Newsgroup, number in the newsgroup and text of every message, in canonical order."""
-    members = read_members(path, _MEMBER, max_bytes=_MAX_BYTES)
+    members = read_members(path, _MEMBER)
     messages = sorted((match[1], int(match[2]), text) for match, text in members)
     parts = [part for group, number, text in messages for part in (group.encode(), str(number).encode(), text)]
-    check_content(content_hash(parts), _CONTENT, "20 Newsgroups", str(path))
+    check_content(parts, _CONTENT, "20 Newsgroups", str(path))
     return messages

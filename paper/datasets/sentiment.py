@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction import DictVectorizer
 
 from mtclust.datasets.digits import TaskData
-from paper.datasets.files import DataFile, check_content, content_hash, draw_fraction, obtain, read_members
+from paper.datasets.files import DataFile, check_content, draw_fraction, obtain, read_members
 from paper.datasets.text import TextOptions, text_features
 
 #: the tasks
@@ -34,7 +34,6 @@ _FILES = (
 #: of domain, polarity and line of every labelled review, in canonical order
 _CONTENT = "d14a017dbae93c5d5e3b1ec2620a57561eccc9212eab7981475ff44621083da9"
 _MEMBER = re.compile(rf"(?:.*/)?({'|'.join(DOMAINS)})/({'|'.join(POLARITIES)})\.review")
-_MAX_BYTES = 500 * 10**6
 
 #: domain, polarity, line
 Review = tuple[str, str, bytes]
@@ -110,9 +109,9 @@ def _terms_of(polarity: str, line: bytes) -> Counter[str]:
 
 def _parse(path: Path) -> list[Review]:
     reviews: list[Review] = []
-    for match, content in read_members(path, _MEMBER, max_bytes=_MAX_BYTES):
+    for match, content in read_members(path, _MEMBER):
         reviews += [(match[1], match[2], line.strip()) for line in content.splitlines() if line.strip()]
     reviews.sort()
     parts = [part for domain, polarity, line in reviews for part in (domain.encode(), polarity.encode(), line)]
-    check_content(content_hash(parts), _CONTENT, "Multi-Domain Sentiment", str(path))
+    check_content(parts, _CONTENT, "Multi-Domain Sentiment", str(path))
     return reviews

@@ -19,21 +19,11 @@ from paper.datasets.files import scale_columns
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How counts become features: the options of the two loaders of text.
+    """How counts become features: the options of the two loaders of text."""
 
-    Attributes
-    ----------
-    weighting : {"tfidf", "counts"}, default="tfidf"
-        Sublinear tf × idf with rows of length 1, or the counts as they are.
-    n_components : int, optional
-        Project onto that many principal components of all rows together; the paper uses 100. None: all terms, sparse.
-    unit_range : {None, "before PCA", "after PCA"}, default=None
-        Map every column to [0, 1] over the drawn rows, as the paper says it does; before or after PCA.
-    """
-
-    weighting: str = "tfidf"
-    n_components: int | None = None
-    unit_range: str | None = None
+    weighting: str = "tfidf"  # sublinear tf × idf with rows of length 1, or "counts" as they are
+    n_components: int | None = None  # principal components of all rows together, the paper's 100; None: terms, sparse
+    unit_range: str | None = None  # "before PCA" or "after PCA": every column to [0, 1], as the paper says it does
 
     def __post_init__(self) -> None:
         if self.weighting not in ("tfidf", "counts"):

@@ -539,7 +539,7 @@ def write_claims(out: Path, pictures: Mapping[str, Sequence[Picture]], *, quick:
         experiment = load_experiment(name)
         text = "\n\n".join([state(experiment, out / name), *(_in_words(*claim) for claim in claims)])
         sections.append(
-            Section(experiment.title, text, pictures=[replace(p, folder=name) for p in pictures.get(name, ())])
+            Section(experiment.title, text, pictures=[replace(p, folder=f"{name}/") for p in pictures.get(name, ())])
         )
     made_by = "python -m paper reproduce all" + (" --quick" if quick else "")
     write_page(out / "claims.md", "The paper's claims, one by one", made_by, RULE, sections)

@@ -58,15 +58,8 @@ def scores(data: TaskData, labels: Any) -> dict[str, Any]:
 def fit_ours(name: str, data: TaskData, seed: int, *, keep_as: str | None = None, **options: Any) -> list[Outcome]:
     """Fit DSTC, DMTFC or DMTRC; what ``options`` leaves open is chosen without labels.
 
-    Parameters
-    ----------
-    keep_as : str, optional
-        Keep the feature covariance D of DMTFC under this name, for the figures.
-
-    Returns
-    -------
-    list of Outcome
-        One, or two for DMTRC with ``coupling="auto"`` (:data:`DMTRC_ROWS`).
+    Two outcomes for DMTRC with ``coupling="auto"`` (:data:`DMTRC_ROWS`), else one. D of DMTFC is kept under the name
+    ``keep_as``, for the figures.
     """
     warm_up()
     model = OURS[name](n_classes(data), random_state=seed, **options)

@@ -17,7 +17,7 @@ class Picture:
     stem: str
     caption: str
     paper: str = ""  # "Fig. 2: …" as the paper has it; empty if the paper has none
-    folder: str = ""  # directory of the figures relative to the page
+    folder: str = ""  # where the figures are, seen from the page: empty, or with a slash at its end
 
 
 @dataclass(frozen=True)
@@ -38,30 +38,17 @@ class Section:
 
 def write_page(path: Path, title: str, command: str, intro: str, sections: Sequence[Section]) -> None:
     """Write a page of Markdown; figures are linked."""
-    replace_file(path, as_markdown(title, command, intro, sections).encode())
-
-
-def as_markdown(title: str, command: str, intro: str, sections: Sequence[Section]) -> str:
-    """The page as Markdown."""
     parts = [f"# {title}", f"Made by `{command}`", intro]
     for section in sections:
         parts += [f"## {section.title}", _escape_stars(section.text)]
         if section.header:
             lines = ["| " + " | ".join(map(_cell, section.header)) + " |", "|" + "---|" * len(section.header)]
-            lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in section.rows]
+            lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in section.rows]
             parts.append("\n".join(lines))
         for picture in section.pictures:
-            parts.append(f"![{picture.caption}]({_path(picture)})")
-            parts.append(_caption(picture))
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _path(picture: Picture) -> str:
-    return (f"{picture.folder}/" if picture.folder else "") + f"figures/{picture.stem}.png"
-
-
-def _caption(picture: Picture) -> str:
-    return picture.caption + (f" Counterpart of the paper's {picture.paper}" if picture.paper else "")
+            parts.append(f"![{picture.caption}]({picture.folder}figures/{picture.stem}.png)")
+            parts.append(picture.caption + (f" Counterpart of the paper's {picture.paper}" if picture.paper else ""))
+    replace_file(path, ("\n\n".join(part for part in parts if part) + "\n").encode())
 
 
 def _cell(cell: str) -> str:

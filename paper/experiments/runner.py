@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -78,32 +78,16 @@ Execute = Callable[[Cell], Sequence[Outcome]]
 _Finished = tuple[list[Row], dict[str, Any]]
 
 
-def run_cells(
-    cells: Sequence[Cell],
-    execute: Execute,
-    table: RunTable,
-    *,
-    n_jobs: int = 1,
-    stream: TextIO | None = None,
-) -> None:
-    """Run the cells that are not in the table yet and put its rows into canonical order.
+def run_cells(cells: Sequence[Cell], execute: Execute, table: RunTable, *, n_jobs: int = 1) -> None:
+    """Run the cells that are not in the table yet, in ``n_jobs`` processes, and put its rows into canonical order.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-    execute : callable
-        ``execute(cell)`` returns one :class:`Outcome` per method of the cell; importable by name, so that it can run
-        in another process. What it raises becomes the ``error`` of the cell's rows, except
-        :class:`DataUnavailable`, which ends the run.
-    table : RunTable
-    n_jobs : int, default=1
-        Processes.
-    stream : text stream, optional
-        Where progress is told; standard error by default.
+    ``execute(cell)`` returns one :class:`Outcome` per method of the cell and is importable by name, so that it can run
+    in another process. What it raises becomes the ``error`` of the cell's rows, except :class:`DataUnavailable`, which
+    ends the run.
     """
     pending = _pending(cells, table)
     failed = 0
-    with tqdm.tqdm(total=len(cells), initial=len(cells) - len(pending), unit="cell", file=stream) as progress:
+    with tqdm.tqdm(total=len(cells), initial=len(cells) - len(pending), unit="cell") as progress:
         for rows, arrays in _finished(pending, execute, n_jobs):
             # first the matrices, then the rows: a cell that counts as finished has both
             for name, array in arrays.items():
@@ -163,7 +147,9 @@ def _rows_of(cell: Cell, execute: Execute) -> _Finished:
         # what the warnings say is in the table: coupling refused, relaxation collapsed, search stopped
         warnings.simplefilter("ignore")
         try:
-            outcomes = outcomes_of(cell, execute)
+            outcomes = {outcome.method: outcome for outcome in execute(cell)}
+            if set(outcomes) != set(cell.methods):
+                raise RuntimeError(f"the cell gave rows for {sorted(outcomes)}, not for {sorted(cell.methods)}")
         except (DataUnavailable, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -177,14 +163,6 @@ def _rows_of(cell: Cell, execute: Execute) -> _Finished:
         rows.append(as_row(**cell.key_columns(method), **values, versions=versions()))
     arrays = {name: array for outcome in outcomes.values() for name, array in outcome.arrays.items()}
     return rows, arrays
-
-
-def outcomes_of(cell: Cell, execute: Execute) -> dict[str, Outcome]:
-    """What a cell gives by method, one outcome for each that it promised."""
-    outcomes = {outcome.method: outcome for outcome in execute(cell)}
-    if set(outcomes) != set(cell.methods):
-        raise RuntimeError(f"the cell gave rows for {sorted(outcomes)}, not for {sorted(cell.methods)}")
-    return outcomes
 
 
 def save_array(directory: Path, name: str, array: Any, version_: str) -> None:

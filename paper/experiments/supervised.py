@@ -30,18 +30,8 @@ _TOLERANCE = 1e-4
 class SupervisedLinear:
     """Linear classifiers of several tasks that share Ω (MTRL), D (MTFL) or nothing (STL).
 
-    Parameters
-    ----------
-    kind : {"MTRL", "MTFL", "STL"}
-    n_components : int, optional
-        Leading eigen-features for MTFL; all by default.
-
-    Attributes
-    ----------
-    lambda_ : float
-        λ₁ = λ₂ with the best leave-one-out score.
-    coupling_matrix_ : ndarray
-        Ω, D or I/m.
+    MTFL takes ``n_components`` leading eigen-features, all by default. ``lambda_`` is the λ₁ = λ₂ with the best
+    leave-one-out score, ``coupling_matrix_`` Ω, D or I/m.
 
     Examples
     --------

@@ -57,7 +57,6 @@ class ReferenceMethod:
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # hyper-parameter → values tried
     pooled: bool = False  # whether the rows of all tasks are one table
     reconstruction: bool = False  # whether it was rebuilt from an abstract: tables and plots must say so
-    unknown: str = ""  # what is not known about the original
 
     @property
     def label(self) -> str:

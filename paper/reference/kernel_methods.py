@@ -54,7 +54,7 @@ def rbf_kernel(X: Any, sigma: float) -> NDArray[np.float64]:
 
 
 def k_means(X: Any, tasks: Sequence[slice], n_clusters: int, n_init: int, rng: RandomState) -> list[list[Run]]:
-    """Scikit-learn's k-means of every task by itself."""
+    """Scikit-learn's k-means of every task by itself; how the paper draws its starts is not printed, k-means++ here."""
     return [k_means_runs(X[part], n_clusters, n_init, rng) for part in tasks]
 
 

@@ -74,7 +74,7 @@ class Case:
             features = EigenFeatures(self.Phi, np.linalg.pinv(self.Phi).T)
             coupling = SharedFeatures(features, self.offsets, float(problem.lambda1[0]), problem.lambda2)
         else:
-            coupling = Independent(self.kernel, self.offsets, problem.ridge)
+            coupling = Independent(self.kernel, self.offsets, problem.coupling.ridge)
         return coupling.condition(Z)
 
     def task_labels(self):

@@ -11,7 +11,7 @@ from mtclust.core.coupling import Independent, Relationship
 from mtclust.core.kernels import Kernel, rbf_from_distances, squared_distances
 from mtclust.core.labels import label_codes
 from mtclust.core.tasks import index_tasks
-from mtclust.rows.features import default_rank, feature_map, rank_of
+from mtclust.rows.features import feature_map, rank_of
 
 X, Y, TASKS = stacked((70, 50, 60), d=4, spread=1.0)
 INDEX = index_tasks(TASKS, len(X))
@@ -69,7 +69,9 @@ def test_with_all_rows_as_landmarks_the_objective_is_the_exact_one(method):
 
 
 def test_rank_by_default_grows_with_the_rows_within_bounds():
-    assert [default_rank(n) for n in (50, 2_500, 22_500, 10**7)] == [50, 100, 200, 200]
+    rbf = Kernel("rbf", sigma=1.0)
+    rows = [np.broadcast_to(0.0, (n, 3)) for n in (50, 2_500, 22_500, 10**7)]
+    assert [rank_of(rbf, X, None) for X in rows] == [50, 100, 200, 200]
 
 
 def test_columns_serve_as_features_where_they_can():

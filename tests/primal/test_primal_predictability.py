@@ -30,7 +30,7 @@ def by_hand(example):
     for i, rows in enumerate(example.slices()):
         Phi, z = example.Phi[rows], np.eye(3)[example.labels[rows]]
         n, share = len(z), z.mean(axis=0)
-        ridge = float(example.problem.ridge[i])
+        ridge = float(example.problem.coupling.ridge[i])
         W = np.linalg.solve(ridge * np.eye(Phi.shape[1]) + 2 / n * Phi.T @ Phi, 2 / n * Phi.T @ (z - share))
         explained = np.einsum("nc,nc->c", z - share, Phi @ W)
         shares.append(share)

@@ -22,7 +22,7 @@ def dense_inverse(example, Z):
     elif problem.method == "features":
         G = np.kron(np.eye(m), gain_matrix(Z, problem.lambda1[0], problem.lambda2 * m / r))
     else:
-        G = np.kron(np.diag(1 / problem.ridge), np.eye(r))
+        G = np.kron(np.diag(1 / problem.coupling.ridge), np.eye(r))
     A = np.zeros((m * r, m * r))
     for i, rows in enumerate(example.slices()):
         Phi = example.Phi[rows]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import lzma
 import re
 import tarfile
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -21,7 +19,7 @@ MEMBERS = {f"a/{number}": np.random.default_rng(number).bytes(5000) for number i
 @pytest.mark.parametrize("suffix", ["xz", "gz", "bz2"])
 def test_members_come_with_their_content(tmp_path, write_archive, suffix):
     path = write_archive(tmp_path / f"x.{suffix}", {**MEMBERS, "other": b"-"})
-    found = read_members(path, re.compile(r"a/(\d)"), max_bytes=10**6)
+    found = read_members(path, re.compile(r"a/(\d)"))
     assert {match[1]: content for match, content in found} == {"1": MEMBERS["a/1"], "2": MEMBERS["a/2"]}
 
 
@@ -32,14 +30,14 @@ def test_truncated_archive_is_a_clear_error(tmp_path, write_archive, suffix, sha
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(ValueError, match="broken archive"):
-        read_members(path, ANY, max_bytes=10**6)
+        read_members(path, ANY)
 
 
 def test_file_that_is_no_archive_is_a_clear_error(tmp_path):
     path = tmp_path / "x.tar.gz"
     path.write_text("<html>404</html>" * 100)
     with pytest.raises(ValueError, match="broken archive"):
-        read_members(path, ANY, max_bytes=10**6)
+        read_members(path, ANY)
 
 
 def test_nothing_is_written_and_links_are_not_followed(tmp_path):
@@ -54,31 +52,9 @@ def test_nothing_is_written_and_links_are_not_followed(tmp_path):
         link = tarfile.TarInfo("link")
         link.type, link.linkname = tarfile.SYMTYPE, str(secret)
         archive.addfile(link)
-    found = read_members(path, ANY, max_bytes=10**6)
+    found = read_members(path, ANY)
     assert [match[0] for match, _ in found] == ["../outside"]
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["secret", "sub", "x.tar"]
-
-
-def test_archive_that_unfolds_beyond_the_bound_is_refused(tmp_path, write_archive):
-    path = write_archive(tmp_path / "x.xz", {"zeros": bytes(5 * 10**6)})
-    assert path.stat().st_size < 10**4
-    with pytest.raises(ValueError, match="more than 1 MB"):
-        read_members(path, re.compile("other"), max_bytes=10**6)
-
-
-@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME], ids=["pax", "long name"])
-def test_headers_that_unfold_beyond_the_bound_are_refused_before_they_are_read(tmp_path, kind):
-    """A header may be as long as it likes, and is read whole."""
-    header = tarfile.TarInfo("header")
-    header.type, header.size = kind, 50 * 10**6
-    path = tmp_path / "x.tar.xz"
-    path.write_bytes(lzma.compress(header.tobuf(tarfile.USTAR_FORMAT) + bytes(header.size)))
-    assert path.stat().st_size < 10**5
-    tracemalloc.start()
-    with pytest.raises(ValueError, match=r"more than 1 MB, .*not the archive it should be\. Delete it"):
-        read_members(path, ANY, max_bytes=10**6)
-    assert tracemalloc.get_traced_memory()[1] < 10**7
-    tracemalloc.stop()
 
 
 def test_a_member_that_claims_to_be_longer_than_the_archive_is_refused(tmp_path):
@@ -87,4 +63,4 @@ def test_a_member_that_claims_to_be_longer_than_the_archive_is_refused(tmp_path)
     path = tmp_path / "x.tar"
     path.write_bytes(member.tobuf() + bytes(2048))
     with pytest.raises(ValueError, match="broken archive"):
-        read_members(path, ANY, max_bytes=10**6)
+        read_members(path, ANY)

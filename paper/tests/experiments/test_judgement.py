@@ -30,7 +30,7 @@ from paper.experiments.methods import (
     off_diagonal_share,
     true_sizes,
 )
-from paper.experiments.page import Section, as_markdown
+from paper.experiments.page import Section, write_page
 from paper.experiments.printed import (
     chosen_on_other_draws,
     fit_printed,
@@ -274,8 +274,10 @@ def test_unknown_supervised_kind_is_refused():
         SupervisedLinear("MTXL")
 
 
-def test_pages_escape_the_marks_of_markdown():
-    page = as_markdown("a", "mtclust", "`x` **y**", [Section("t", "", ("|h|",), [["*DMTRC_l", "**holds**"]])])
+def test_pages_escape_the_marks_of_markdown(tmp_path):
+    sections = [Section("t", "", ("|h|",), [["*DMTRC_l", "**holds**"]])]
+    write_page(tmp_path / "page.md", "a", "mtclust", "`x` **y**", sections)
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert r"| \*DMTRC_l | **holds** |" in page
     assert r"| \|h\| |" in page
 

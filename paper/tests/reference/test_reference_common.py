@@ -22,7 +22,6 @@ def test_reconstructions_say_so_everywhere():
     assert rebuilt == ["LSKMTC", "MBC"]
     for name in rebuilt:
         assert REFERENCE_METHODS[name].label == f"{name} (reconstruction)"
-        assert REFERENCE_METHODS[name].unknown
         assert "A reconstruction." in REFERENCE_METHODS[name].cluster.__doc__
         assert "What is not known" in REFERENCE_METHODS[name].cluster.__doc__
 

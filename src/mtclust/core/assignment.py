@@ -13,6 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
 #: up to this many rows augmenting paths alone are quicker than price sweeps
 _SMALL = 2000
 #: coordinate sweeps over the class prices; they gain little after that, the paths finish exactly
@@ -23,9 +26,7 @@ _ROWS_LEFT_TO_PATHS = 30.0
 _TIE_NOISE = 1e-12
 
 
-def assign(
-    cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: ArrayLike | None = None
-) -> NDArray[np.int64]:
+def assign(cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: ArrayLike | None = None) -> Integers:
     """Labels of lowest total cost with cluster sizes between ``lower`` and ``upper``.
 
     Parameters
@@ -50,29 +51,23 @@ def assign(
     low = np.ascontiguousarray(lower, dtype=np.int64)
     high = np.ascontiguousarray(upper, dtype=np.int64)
     n, n_clusters = cost.shape
-    cheapest = np.argmin(cost, axis=1) if prices is None and n_clusters > 2 and n <= _SMALL else None
-    if cheapest is not None:
-        counts = np.bincount(cheapest, minlength=n_clusters)
-        if (counts >= low).all() and (counts <= high).all():
-            return cheapest
     if np.any(low > high) or not low.sum() <= n <= high.sum():
         raise ValueError(f"cluster sizes between {low.tolist()} and {high.tolist()} cannot be met by {n} rows.")
-    if cheapest is not None:
-        return _augmented(cost, cheapest, low, high)
     if n_clusters == 2:
         return _assign_two(cost, low, high)
     first = np.zeros(n_clusters) if prices is None else np.asarray(prices, dtype=np.float64)
-    if n <= _SMALL:
-        labels = np.argmin(cost + first, axis=1)
-    else:
+    if n > _SMALL:
         # noise at the level of rounding: equal rows would all take the same cluster and be moved one at a time
-        spread = float(cost.max() - cost.min()) or 1.0
-        cost = cost + _TIE_NOISE * spread * np.random.default_rng(0).random(cost.shape)
-        labels = np.argmin(cost + _class_prices(cost, low, high, first), axis=1)
-    return _augmented(cost, labels.astype(np.int64), low, high)
+        cost = cost + _TIE_NOISE * (float(np.ptp(cost)) or 1.0) * np.random.default_rng(0).random(cost.shape)
+        first = _class_prices(cost, low, high, first)
+    from mtclust.core import compiled
+
+    labels, spread = np.argmin(cost + first, axis=1), float(np.ptp(cost)) if n else 0.0
+    compiled.augment(cost, labels, np.bincount(labels, minlength=n_clusters), low, high, 1e-13 * spread)
+    return labels
 
 
-def _assign_two(cost: NDArray[np.float64], low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+def _assign_two(cost: Array, low: Integers, high: Integers) -> Integers:
     """Two clusters: the rows that prefer cluster 0 most, as many as pay or as the bounds ask for."""
     n = len(cost)
     preference = cost[:, 0] - cost[:, 1]
@@ -84,24 +79,10 @@ def _assign_two(cost: NDArray[np.float64], low: NDArray[np.int64], high: NDArray
     return labels
 
 
-def _augmented(
-    cost: NDArray[np.float64], labels: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from mtclust.core import compiled
-
-    counts = np.bincount(labels, minlength=len(low)).astype(np.int64)
-    spread = float(cost.max() - cost.min())
-    compiled.augment(cost, labels, counts, low, high, 1e-13 * spread)
-    return labels
-
-
-def _class_prices(
-    cost: NDArray[np.float64], low: NDArray[np.int64], high: NDArray[np.int64], first: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _class_prices(cost: Array, low: Integers, high: Integers, first: Array) -> Array:
     """Coordinate ascent on the dual: one class price at a time such that its cluster's size meets its bounds."""
     n, n_clusters = cost.shape
-    spread = float(cost.max() - cost.min())
-    prices = first.copy()
+    spread, prices = float(np.ptp(cost)), first.copy()
     columns = np.ascontiguousarray(cost.T)  # the smallest of a few rows is found quicker than of a few columns
     priced = columns + prices[:, None]
     for _ in range(_MAX_SWEEPS):
@@ -121,7 +102,7 @@ def _class_prices(
     return prices
 
 
-def _threshold(values: NDArray[np.float64], count: int) -> float:
+def _threshold(values: Array, count: int) -> float:
     """A number with exactly ``count`` of the values below it (values differ from each other)."""
     if count == 0:
         return float(values.min())

@@ -107,6 +107,7 @@ class Conditioned:
     def __init__(self, coupling: Any, Z: Array, blocks: Iterable[Array] = ()) -> None:
         self.coupling, self.Z = coupling, Z
         self._blocks = dict(enumerate(blocks))
+        self.residual_maps: dict[int, Any] = {}  # of tasks, kept for the criterion E
 
     def block(self, task: int) -> Array:
         """M_ii, contiguous."""
@@ -189,13 +190,8 @@ class BaseCoupling(ABC):
     mr × mr for Gram matrices (:class:`Solver`), in ``closed_form`` which Z is best for given models, and add a line to
     :data:`COUPLINGS`; an estimator names it in ``_coupled_by``.
 
-    Parameters
-    ----------
-    rows : ndarray or EigenFeatures
-        A kernel matrix (N × N), its eigen-features where ``of_features``, or Gram matrices 2S_i/n_i (m × r × r).
-    offsets : ndarray of shape (m + 1,)
-    lambda1 : float or ndarray of shape (m,)
-    lambda2 : float
+    ``rows`` are a kernel matrix (N × N), its eigen-features where ``of_features``, or Gram matrices 2S_i/n_i
+    (m × r × r); λ₁ may differ by task.
     """
 
     #: whether the labels of one task enter the objective of another, given Z: ids of clusters are then common to all
@@ -213,7 +209,7 @@ class BaseCoupling(ABC):
         self.slices = [slice(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:])]
         self.lambda1: Any = np.broadcast_to(np.asarray(lambda1, dtype=np.float64), (self.n_tasks,))
         self.lambda2 = lambda2
-        self.ridge = self.lambda1 + self.n_tasks * lambda2  # of every task alone
+        self.ridge = self.lambda1 + self.n_tasks * lambda2  # λ₁ + mλ₂, of every task alone
 
     @cached_property
     def task_of(self) -> NDArray[np.int64]:

@@ -36,7 +36,6 @@ import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.linalg as sla
@@ -45,7 +44,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.core.coupling import Conditioned, objective
 from mtclust.core.kernels import largest_eigenvectors
-from mtclust.core.labels import code_scale, label_codes
+from mtclust.core.labels import code_scale, label_codes, left_over
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -63,13 +62,7 @@ SMALLEST_RESIDUAL = 1e-9
 
 
 def indicators(labels: ArrayLike, n_clusters: int) -> Array:
-    """One-hot labels z (n × C).
-
-    Examples
-    --------
-    >>> indicators([0, 2], 3).tolist()
-    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
-    """
+    """One-hot labels z (n × C)."""
     labels = np.asarray(labels, dtype=np.int64)
     z = np.zeros((len(labels), n_clusters))
     z[np.arange(len(labels)), labels] = 1.0
@@ -208,8 +201,7 @@ class QuadraticTerm:
         L = self.M[np.ix_(free, known)] @ label_codes(labels[known], self.n_clusters)
         L = L if self.linear_term is None else L + self.linear_term[free]
         own = labels[free]
-        counts = np.bincount(labels[known], minlength=self.n_clusters)
-        low, high = np.maximum(lower - counts, 0), np.maximum(upper - counts, 0)
+        low, high = left_over(labels[known], lower, upper)
         part = np.ascontiguousarray(self.M[np.ix_(free, free)])
         _, changes = exchange_rows(part, L, own, low, high, seed) if len(free) else (0.0, 0)
         labels[free] = own
@@ -364,9 +356,6 @@ class SizeNeutral(PaperObjective):
     exchanges = False
     codes = staticmethod(indicators)
 
-    def __init__(self) -> None:
-        self._terms: WeakKeyDictionary[Conditioned, dict[int, LeaveOneOutTerm]] = WeakKeyDictionary()
-
     def value(self, at: Conditioned, codes: Array) -> float:
         begin, n = at.coupling.offsets[:-1], np.diff(at.coupling.offsets)[:, None]
         counts = np.add.reduceat(codes, begin)
@@ -378,7 +367,7 @@ class SizeNeutral(PaperObjective):
         return -float(np.sum(weight - unit * np.add.reduceat(e * e, begin)))
 
     def term(self, at: Conditioned, task: int, codes: Array, alpha: Array | None = None) -> Term:
-        terms = self._terms.setdefault(at, {})
+        terms = at.residual_maps
         if task not in terms:
             terms[task] = LeaveOneOutTerm.of(at.block(task), codes.shape[1])
         if not at.coupling.couples_labels:

@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 
 from mtclust.core.assignment import assign
-from mtclust.core.labels import SizeBounds
+from mtclust.core.labels import SizeBounds, left_over
 from mtclust.core.matching import pair_counts
 from mtclust.core.tasks import missing_ids, plain_ids
 
@@ -96,12 +96,6 @@ def check_sizes(counts: Labels, bounds: SizeBounds, sizes: Labels, names: list[A
             )
 
 
-def left_over(known: Labels, lower: Labels, upper: Labels) -> tuple[Labels, Labels]:
-    """Bounds of a task for its rows that are not known."""
-    own = np.bincount(known[known >= 0], minlength=len(lower))
-    return np.maximum(lower - own, 0), np.maximum(upper - own, 0)
-
-
 def placed(labels: Labels, known: Labels, lower: Labels, upper: Labels) -> Labels:
     """Labels of a task with its known rows in place, and as few other rows moved as the sizes ask for."""
     found = np.where(known >= 0, known, labels)
@@ -116,14 +110,7 @@ def placed(labels: Labels, known: Labels, lower: Labels, upper: Labels) -> Label
 
 
 def agreement(labels: Labels, known: Labels, n_clusters: int) -> float:
-    """Share of the known rows that labels have right, under the best naming of all clusters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> agreement(np.array([1, 1, 0, 0]), np.array([0, -1, 1, 0]), 2)
-    0.6666666666666666
-    """
+    """Share of the known rows that labels have right, under the best naming of all clusters."""
     mine = known >= 0
     pairs = pair_counts(labels[mine], known[mine], n_clusters)
     rows, columns = linear_sum_assignment(-pairs)
@@ -147,14 +134,7 @@ class Links:
         return len(self.together) + len(self.apart)
 
     def kept(self, labels: Labels) -> float:
-        """Share of the pairs that labels keep.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> read_links([(0, 1)], [(1, 2), (0, 3)], 4).kept(np.array([0, 0, 0, 1]))
-        0.6666666666666666
-        """
+        """Share of the pairs that labels keep."""
         same = np.count_nonzero(labels[self.together[:, 0]] == labels[self.together[:, 1]])
         differ = np.count_nonzero(labels[self.apart[:, 0]] != labels[self.apart[:, 1]])
         return float((same + differ) / max(1, self.n_pairs))
@@ -168,13 +148,7 @@ class Links:
 
 
 def read_links(must_link: Any, cannot_link: Any, n_rows: int) -> Links | None:
-    """Pairs of rows; None where there are none.
-
-    Examples
-    --------
-    >>> read_links([(0, 2)], None, 3).together.tolist()
-    [[0, 2]]
-    """
+    """Pairs of rows; None where there are none."""
     links = Links(_read_pairs(must_link, "must_link", n_rows), _read_pairs(cannot_link, "cannot_link", n_rows))
     if not links.n_pairs:
         return None

@@ -45,24 +45,12 @@ def label_codes(labels: ArrayLike, n_clusters: int) -> NDArray[np.float64]:
 
 
 def offsets_of(sizes: ArrayLike) -> NDArray[np.int64]:
-    """Where the rows of every task begin among rows sorted by task, and where the last ones end.
-
-    Examples
-    --------
-    >>> offsets_of([3, 2])
-    array([0, 3, 5])
-    """
+    """Where the rows of every task begin among rows sorted by task, and where the last ones end."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def tasks_of_rows(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of the task of every row, for rows sorted by task.
-
-    Examples
-    --------
-    >>> tasks_of_rows(np.array([0, 2, 5])).tolist()
-    [0, 0, 1, 1, 1]
-    """
+    """The number of the task of every row, for rows sorted by task."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
@@ -201,6 +189,14 @@ def proportional(bounds: SizeBounds, sizes: NDArray[np.int64], wanted: NDArray[n
     lower = bounds.lower * wanted[:, None] // sizes[:, None]
     upper = -(-bounds.upper * wanted[:, None] // sizes[:, None])
     return SizeBounds(lower, upper, bounds.movable)
+
+
+def left_over(
+    known: NDArray[Any], lower: NDArray[np.int64], upper: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Bounds of a task for its other rows, from the labels of those that are known (−1 for unknown)."""
+    own = np.bincount(known[known >= 0], minlength=len(lower))
+    return np.maximum(lower - own, 0), np.maximum(upper - own, 0)
 
 
 def parse_sizes(

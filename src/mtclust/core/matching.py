@@ -79,15 +79,9 @@ def best_relabelling(profit: NDArray[Any], allowed: NDArray[np.bool_] | None = N
 def match_labels(
     kernel: Array, offsets: NDArray[np.int64], labels: NDArray[np.int64], bounds: SizeBounds
 ) -> tuple[NDArray[np.int64], Array]:
-    """Relabel the clusters of every task so that equal ids have similar class means in all tasks.
+    """Labels whose equal ids have similar class means in all tasks, and the similarity V of the tasks (m × m).
 
     Strongest pair of tasks first; every further task is matched to those before it, weighted by V².
-
-    Returns
-    -------
-    labels : ndarray of shape (N,)
-    similarity : ndarray of shape (m, m)
-        V, 1 on the diagonal.
     """
     C = bounds.n_clusters
     products = class_mean_products(kernel, offsets, labels, C)

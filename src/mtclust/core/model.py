@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from mtclust.core.criterion import indicators
+from mtclust.core.criterion import SMALLEST_RESIDUAL, indicators
 from mtclust.core.kernels import CentredKernel, Kernel, near_zero
 from mtclust.core.labels import SizeBounds
 
@@ -36,8 +36,6 @@ Array = NDArray[np.float64]
 _BLOCK = 4096
 #: the temperature is sought between the spread of the scores over and times this power of e
 _FARTHEST = 8.0
-#: rows that fit any label of their own tell nothing when they are left out: their scores count as 0
-SMALLEST_SHARE_LEFT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -160,13 +158,8 @@ class KernelOrigin:
 def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.bool_]) -> DecisionModel:
     """Fold centring and scale into the coefficients.
 
-    Parameters
-    ----------
-    origin : KernelOrigin
-    predictors : ndarray of shape (m, N, C)
-        Coefficients on the centred, scaled kernel row (:meth:`mtclust.core.coupling.Conditioned.predictors`).
-    present : ndarray of bool of shape (m, C)
-        Which clusters a task has.
+    ``predictors`` (m × N × C) are coefficients on the centred, scaled kernel row
+    (:meth:`mtclust.core.coupling.Conditioned.predictors`), ``present`` (m × C) says which clusters a task has.
     """
     kernel, rows, centred = origin.kernel, origin.rows, origin.centred
     coefficients = np.zeros_like(predictors)
@@ -244,11 +237,11 @@ def left_out(targets: Array, fitted: Array, leverage: Array, mean: Array | None,
 
     Leaving a row out divides its residual by 1 − h, h its leverage. Where features are centred within the task the
     mean ``mean`` of the targets is fitted as well, the divisor is 1 − h − 1/n, and a score is the prediction minus the
-    mean target of the other rows.
+    mean target of the other rows. A row that fits any label of its own tells nothing when it is left out: it scores 0.
     """
     share = 1.0 - leverage - (0.0 if mean is None else 1.0 / n_rows)
     if mean is not None:
         targets = targets - mean
-    residuals = (targets - fitted) / np.maximum(share, SMALLEST_SHARE_LEFT)[:, None]
+    residuals = (targets - fitted) / np.maximum(share, SMALLEST_RESIDUAL)[:, None]
     own = targets if mean is None or n_rows == 1 else targets * (n_rows / (n_rows - 1.0))
-    return np.where(share[:, None] > SMALLEST_SHARE_LEFT, own - residuals, 0.0)
+    return np.where(share[:, None] > SMALLEST_RESIDUAL, own - residuals, 0.0)

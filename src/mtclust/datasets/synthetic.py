@@ -144,8 +144,12 @@ def make_related_tasks(
         )
     # one simplex of clusters in each of `rank` orthogonal subspaces; task i mixes them by row i of the root of Ω, which
     # gives ⟨A_i, A_j⟩ = Ω_ij |simplex|² and keeps the distances within a task equal
-    directions = _random_directions(rng, n_features, rank * dimension).reshape(n_features, rank, dimension)
-    simplex = separation * _simplex(n_clusters)
+    basis, triangle = np.linalg.qr(rng.standard_normal((n_features, rank * dimension)))
+    # QR is unique, and its directions uniformly distributed, once the diagonal is positive
+    directions = (basis * np.sign(np.diag(triangle))).reshape(n_features, rank, dimension)
+    # corners at distance 1 from each other around the origin, in one dimension less than clusters (Helmert's basis)
+    corners = (np.eye(n_clusters) - 1.0 / n_clusters) / np.sqrt(2.0)
+    simplex = separation * (corners @ helmert(n_clusters).T)
     centres = np.einsum("ik,cd,fkd->icf", root, simplex, directions)
     centres += shift * rng.standard_normal((n_tasks, 1, n_features))
     target, tasks = _balanced_labels(sizes, n_clusters)
@@ -232,16 +236,3 @@ def _semidefinite_root(omega: NDArray[np.float64]) -> NDArray[np.float64]:
     if not columns:
         raise ValueError("task_covariance is zero; at least one task needs clusters that differ.")
     return np.column_stack(columns)
-
-
-def _random_directions(rng: np.random.RandomState, n_features: int, n_directions: int) -> NDArray[np.float64]:
-    """Orthonormal columns, uniformly distributed."""
-    basis, triangle = np.linalg.qr(rng.standard_normal((n_features, n_directions)))
-    # QR is unique, and uniform, once the diagonal is positive
-    return np.asarray(basis * np.sign(np.diag(triangle)))
-
-
-def _simplex(n_clusters: int) -> NDArray[np.float64]:
-    """Points at distance 1 from each other around the origin, in one dimension less than points (Helmert's basis)."""
-    corners = (np.eye(n_clusters) - 1.0 / n_clusters) / np.sqrt(2.0)
-    return np.asarray(corners @ helmert(n_clusters).T)

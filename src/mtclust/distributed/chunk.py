@@ -26,32 +26,15 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Reading:
-    """How raw chunks become features.
-
-    Attributes
-    ----------
-    n_tasks : int
-        Of the numbers of tasks.
-    dtype : dtype
-    columns : list, optional
-        Of frames.
-    features : FeatureMap, optional
-        None where chunks hold features already.
-    shift : ndarray of shape (m, d), optional
-        What is taken off the rows of a task before features are summed.
-    moves : ndarray of shape (m, d), optional
-        What is taken off the rows of a task before anything else, where tasks are aligned.
-    one_task : bool
-        Whether rows of all tasks are those of one.
-    """
+    """How raw chunks become features."""
 
     n_tasks: int
     dtype: Any
-    columns: list[Any] | None = None
-    features: FeatureMap | None = None
-    shift: NDArray[Any] | None = None
-    moves: NDArray[Any] | None = None
-    one_task: bool = False
+    columns: list[Any] | None = None  # of frames
+    features: FeatureMap | None = None  # None where chunks hold features already
+    shift: NDArray[Any] | None = None  # m × d, taken off the rows of a task before features are summed
+    moves: NDArray[Any] | None = None  # m × d, taken off them before anything else, where tasks are aligned
+    one_task: bool = False  # whether rows of all tasks are those of one
 
 
 def rows_of(raw: Any, reading: Reading) -> NDArray[Any]:

@@ -24,30 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """The chunks of X, and those of the task ids if these are a collection too.
+    """The chunks of X, and those of the task ids if these are a collection too."""
 
-    Attributes
-    ----------
-    parts : list of Delayed
-        Arrays or pandas frames.
-    columns : list or None
-        The feature columns of the frames.
-    dtype : dtype
-        float32 where all columns are, else float64.
-    lengths : list of int or None
-        Rows of every part, None where not known yet.
-    ids : list of Delayed or None
-    given : array, scalar or None
-        Task ids that are at hand.
-    """
-
-    parts: list[Any]
-    columns: list[Any] | None
+    parts: list[Any]  # delayed arrays or pandas frames
+    columns: list[Any] | None  # the feature columns of the frames
     n_features: int
-    dtype: Any
-    lengths: list[int] | None
+    dtype: Any  # float32 where all columns are, else float64
+    lengths: list[int] | None  # rows of every part, None where not known yet
     ids: list[Any] | None
-    given: Any = None
+    given: Any = None  # task ids that are at hand: an array or one for all rows
 
 
 def read(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, *, reset: bool) -> Table:
@@ -87,15 +72,12 @@ def read(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, *, r
 def _read_frame(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, column: Any, reset: bool) -> Table:
     _check_feature_names(estimator, X._meta, reset=reset)
     _check_n_features(estimator, X._meta, reset=reset)
-    columns = list(X.columns)
     # ids and rows come from the same partitions: reading one column alone may be planned with other partitions
-    parts = list(X.to_delayed())
-    ids = None
+    parts, ids = list(X.to_delayed()), None
     if column is not None:
-        if column not in columns:
-            raise ValueError(f"task_column={column!r} is not a column of X; its columns are {columns}.")
-        columns.remove(column)
+        X, _ = split_task_column(X, column)
         ids = [engine.step(operator.getitem, part, column) for part in parts]
+    columns = list(X.columns)
     dtypes = [X.dtypes[name] for name in columns]
     wrong = [name for name, kind in zip(columns, dtypes) if getattr(kind, "kind", "O") not in "fiub"]
     if wrong or not columns:
@@ -130,24 +112,17 @@ def _with_tasks(engine: Engine, table: Table, tasks: Any) -> Table:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which rows of which task lie in which chunk.
-
-    Attributes
-    ----------
-    names : ndarray of shape (m,)
-    task_numbers : list of Delayed
-        Per chunk the task of every row as a position in ``names``.
-    counts, base : ndarray of shape (number of chunks, m)
-        How many rows of a task a chunk has, and the position within the task of the first of them.
-    of_tasks : Layout, optional
-        By which rows are asked for, where those of all tasks are held as one.
-    """
+    """Which rows of which task lie in which chunk."""
 
     names: NDArray[Any]
-    task_numbers: list[Any]
-    counts: NDArray[np.int64]
-    base: NDArray[np.int64]
-    of_tasks: Layout | None = None
+    task_numbers: list[Any]  # delayed: per chunk the task of every row as a position in ``names``
+    counts: NDArray[np.int64]  # chunks × m, how many rows of a task a chunk has
+    of_tasks: Layout | None = None  # by which rows are asked for, where those of all tasks are held as one
+
+    @property
+    def base(self) -> NDArray[np.int64]:
+        """Chunks × m, the position within the task of the first of its rows in a chunk."""
+        return np.cumsum(self.counts, axis=0) - self.counts
 
     @property
     def lengths(self) -> list[int]:
@@ -167,13 +142,13 @@ class Layout:
         Places within a chunk are those of its rows sorted by task.
         """
         tasks = np.searchsorted(self.offsets, positions, side="right") - 1
-        within = positions - self.offsets[tasks]
+        within, base = positions - self.offsets[tasks], self.base
         chunks = np.empty(len(positions), dtype=np.int64)
         for task in np.unique(tasks):
             mine = tasks == task
-            chunks[mine] = np.searchsorted(self.base[:, task], within[mine], side="right") - 1
+            chunks[mine] = np.searchsorted(base[:, task], within[mine], side="right") - 1
         before = np.cumsum(self.counts, axis=1) - self.counts
-        rows = before[chunks, tasks] + within - self.base[chunks, tasks]
+        rows = before[chunks, tasks] + within - base[chunks, tasks]
         order = np.argsort(chunks, kind="stable")
         found, begins = np.unique(chunks[order], return_index=True)
         return {int(k): (which, rows[which]) for k, which in zip(found, np.split(order, begins[1:]))}
@@ -181,7 +156,7 @@ class Layout:
     def as_one_task(self) -> Layout:
         """The same rows as those of one task, chunk after chunk."""
         counts = self.counts.sum(axis=1, keepdims=True)
-        return Layout(self.names[:1], self.task_numbers, counts, _base(counts), self)
+        return Layout(self.names[:1], self.task_numbers, counts, self)
 
 
 def lengths_of(engine: Engine, table: Table) -> list[int]:
@@ -215,7 +190,7 @@ def lay_out(engine: Engine, table: Table) -> Layout:
         places = np.searchsorted(names, values)
         counts[k, places] = numbers
         task_numbers.append(engine.step(_recode, encoded[k], places.astype(_code_type(len(names)))))
-    return Layout(names, engine.keep(task_numbers), counts, _base(counts))
+    return Layout(names, engine.keep(task_numbers), counts)
 
 
 def _layout_of_given(engine: Engine, lengths: list[int], given: Any) -> Layout:
@@ -229,11 +204,7 @@ def _layout_of_given(engine: Engine, lengths: list[int], given: Any) -> Layout:
     else:
         task_numbers = [engine.constant(piece) for piece in pieces]
     counts = np.stack([np.bincount(piece, minlength=index.n_tasks) for piece in pieces]).astype(np.int64)
-    return Layout(index.names, engine.keep(task_numbers), counts, _base(counts))
-
-
-def _base(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.cumsum(counts, axis=0) - counts
+    return Layout(index.names, engine.keep(task_numbers), counts)
 
 
 def _code_type(n_tasks: int) -> Any:

@@ -48,22 +48,16 @@ class ChunkedRows:
     layout: Layout
     raw: list[Any]
     reading: chunk.Reading
-    width: int
+    n_features: int
     parts: list[Any] = field(default_factory=list)  # features where these are held, else raw
     part_reading: chunk.Reading | None = None
-    offsets: NDArray[np.int64] = field(init=False)
     n_passes: int = 0
 
     def __post_init__(self) -> None:
-        self.offsets = self.layout.offsets
-        self.parts = self.parts or self.raw
+        self.offsets, self.parts = self.layout.offsets, self.parts or self.raw
         self._read_as(self.reading)
         if self.part_reading is not None:
             self._part_reading = self.engine.constant(self.part_reading)
-
-    @property
-    def n_features(self) -> int:
-        return self.width
 
     @property
     def shift(self) -> NDArray[Any] | None:
@@ -83,7 +77,7 @@ class ChunkedRows:
         everywhere = np.concatenate([a + part for a, part in zip(self.offsets, positions)])
         rows = picked(self.engine, self.layout, self.raw, self._reading, everywhere)
         ends = np.cumsum([len(part) for part in positions])
-        none = np.empty((0, self.width))
+        none = np.empty((0, self.n_features))
         return [
             chunk.features_at(part, task, self.reading) if len(part) else none
             for task, part in enumerate(np.split(rows, ends[:-1]))
@@ -106,20 +100,12 @@ class ChunkedRows:
         self.reading = reading
         self._reading = self._part_reading = self.engine.keep([self.engine.constant(reading)])[0]
 
-    def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
-        from mtclust.core import compiled
-
-        rows = self.take(task, np.arange(len(labels)))
-        sums = np.zeros((n_clusters, self.width))
-        compiled.move_sums(rows, np.full(len(labels), -1, dtype=np.int32), labels, sums)
-        return sums
-
     # -- the batch step ------------------------------------------------------------------------------------------
 
     def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
         none = np.zeros(data.bounds.n_clusters)
         warm = [first_prices(self, data, i, W[i], none.copy()) for i in range(data.n_tasks)]
-        tasks: list[TaskLabels] = [ChunkedTaskLabels(self, own, self.width) for own in warm]
+        tasks: list[TaskLabels] = [ChunkedTaskLabels(self, own, self.n_features) for own in warm]
         self.relabel(data, W, tasks, list(range(data.n_tasks)))
         return tasks
 

@@ -76,7 +76,7 @@ def solve_cutting_plane(
     result = solve_relaxation(problem, coupling, labels, options)
     if coupling.learns:
         if options.single_tasks:
-            alone = Independent(problem.kernel, problem.offsets, problem.ridge)
+            alone = Independent(problem.kernel, problem.offsets, problem.coupling.ridge)
             result.single = solve_relaxation(problem, alone, labels, options).point
         else:
             result.single = replace(result.point, fit=Fit(labels, result.point.fit.at, problem.bounds))

@@ -81,17 +81,6 @@ class FeatureMap:
         return DecisionModel(self.kernel, self.landmarks, coefficients, intercept, present, self.centres)
 
 
-def default_rank(n_rows: int) -> int:
-    """Nyström rank from the number of rows.
-
-    Examples
-    --------
-    >>> default_rank(2_000), default_rank(10_000), default_rank(1_000_000)
-    (100, 200, 200)
-    """
-    return int(min(n_rows, max(_FEWEST_RANK, min(_LARGEST_RANK, round(_RANK_PER_ROOT * np.sqrt(n_rows))))))
-
-
 def rank_of(kernel: Kernel, X: Any, n_components: int | None, n_tasks: int = 1) -> int | None:
     """How many features the rows of X get, Gram matrices of all tasks below 32 MiB; None where columns serve."""
     n, d = X.shape
@@ -99,7 +88,10 @@ def rank_of(kernel: Kernel, X: Any, n_components: int | None, n_tasks: int = 1) 
         return None
     if kernel.kind == "linear" and sp.issparse(X):
         return min(n, d, n_components or _LARGEST_RANK)
-    return min(default_rank(n), int(np.sqrt(2**22 / n_tasks))) if n_components is None else min(n_components, n)
+    if n_components is not None:
+        return min(n_components, n)
+    rank = max(_FEWEST_RANK, min(_LARGEST_RANK, round(_RANK_PER_ROOT * np.sqrt(n))))
+    return min(n, rank, int(np.sqrt(2**22 / n_tasks)))
 
 
 def feature_map(

@@ -69,9 +69,6 @@ class RowSource(Protocol):
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
         """Means, Gram matrices and the scale of the features."""
 
-    def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
-        """Sums of the raw rows of every cluster of a task (C × r)."""
-
     def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
         """The best labels under models W, in one pass."""
 

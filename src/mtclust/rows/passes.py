@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.core.assignment import assign
+from mtclust.core.labels import left_over
 from mtclust.core.tasks import even_positions
 from mtclust.rows.moments import Data, RowSource, block_rows
 
@@ -120,8 +121,7 @@ def _relabel_free(source: LocalRows, data: Data, task: int, W: Array, current: T
     costs = np.concatenate(
         [-constant - scores_of(source.take(task, free[a : a + step]), weights) for a in range(0, len(free), step)]
     )
-    taken = current.counts - np.bincount(current.labels[free], minlength=len(constant))
-    low, high = np.maximum(data.bounds.lower[task] - taken, 0), np.maximum(data.bounds.upper[task] - taken, 0)
+    low, high = left_over(current.labels[current.held], data.bounds.lower[task], data.bounds.upper[task])
     labels, current.prices = exact_labels(costs, low, high, current.prices)
     return current.put(source, task, free, labels)
 

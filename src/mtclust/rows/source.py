@@ -51,6 +51,7 @@ class LocalRows(ABC):
         return combine(np.diff(self.offsets), *raw_sums(self), centre, scale)
 
     def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
+        """Sums of the raw rows of every cluster of a task (C × r)."""
         from mtclust.core import compiled
 
         sums, none = np.zeros((n_clusters, self.n_features)), np.full(len(labels), -1, dtype=np.int32)

@@ -144,8 +144,8 @@ class AllRows(Coupled):
             else:
                 own = labels[a:b].astype(np.int32)
                 held = None if self.held is None or not self.held[a:b].any() else self.held[a:b]
-                sums, counts = self.data.source.class_sums(i, own, C), np.bincount(own, minlength=C)
-                task = TaskLabels(own, np.zeros(C), sums, counts, held)
+                sums = cast(LocalRows, self.data.source).class_sums(i, own, C)
+                task = TaskLabels(own, np.zeros(C), sums, np.bincount(own, minlength=C), held)
             tasks.append(task)
         return self._point(tasks, Z)
 
@@ -164,7 +164,7 @@ class AllRows(Coupled):
 
     def starts(self, positions: list[NDArray[np.int64]], n_init: int, seed: int) -> list[Labels]:
         """The best labels of some rows of every task that are found for it alone."""
-        few, ridge = rows_at(self.data, positions), self.ridge
+        few, ridge = rows_at(self.data, positions), self.coupling.ridge
         bounds, source = few.bounds, cast(LocalRows, few.source)
         found = []
         for i in range(self.n_tasks):

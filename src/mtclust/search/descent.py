@@ -67,8 +67,8 @@ def descend(problem: Any, point: Point, rng: np.random.Generator, effort: Effort
     point.record(effort.stage, "start")
     for _ in range(effort.max_iter):
         before = point.value
-        if labels.improve():
-            accelerator.reset()
+        if labels.improve():  # and with the labels the map has changed
+            accelerator = Accelerator()
         point.record(effort.stage, "labels")
         if learn:
             most, least = labels.steps
@@ -103,11 +103,6 @@ class Accelerator:
 
     _points: list[Array] = field(default_factory=list)
     _targets: list[Array] = field(default_factory=list)
-
-    def reset(self) -> None:
-        """Forget the past: the labels, and with them the map, have changed."""
-        self._points.clear()
-        self._targets.clear()
 
     def restart(self) -> None:
         """A proposal failed: go on from the last point only."""
@@ -270,7 +265,11 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
         # −M_ii⁻¹L_i, without the checks of scipy.linalg, which take longer than LAPACK for a small task
         _, leave_task_out, _ = lapack.dposv(fit.at.block(task), -term.linear_term)
         add(assign(-leave_task_out, lower, upper))
-        for other in _senders(point.Z, task):
+        others = np.delete(np.arange(problem.n_tasks), task)
+        if len(others) > _SENDERS:  # those that the coupling relates to the task most closely
+            nearness = np.abs(point.Z[task, others]) / np.sqrt(point.Z.diagonal()[others])
+            others = np.sort(others[np.argsort(-nearness, kind="stable")[:_SENDERS]])
+        for other in others.tolist():
             scores = problem.kernel[rows, problem.rows(other)] @ alpha[problem.rows(other)]
             add(assign(-scores, lower, upper))
     for labels in problem.proposed[task] if problem.proposed is not None else ():
@@ -281,12 +280,3 @@ def proposals(problem: Problem, point: Point, task: int, term: Term, alpha: Arra
         allowed = allowed_permutations(fit.bounds, task, counts)
         add(best_relabelling(-term.cost_of_names(labels), allowed)[labels])
     return list(found.values())[1:]
-
-
-def _senders(Omega: Array, task: int) -> list[int]:
-    """The other tasks whose models propose labels: those that the coupling relates to the task most closely."""
-    others = [other for other in range(len(Omega)) if other != task]
-    if len(others) <= _SENDERS:
-        return others
-    nearness = np.abs(Omega[task, others]) / np.sqrt(Omega.diagonal()[others])
-    return sorted(others[k] for k in np.argsort(-nearness, kind="stable")[:_SENDERS])

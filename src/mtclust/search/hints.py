@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 
 from mtclust.core.assignment import assign
-from mtclust.core.hints import Hints, Links, known_counts, left_over, placed
-from mtclust.core.labels import SizeBounds, tasks_of_rows
+from mtclust.core.hints import Hints, Links, known_counts, placed
+from mtclust.core.labels import SizeBounds, left_over, tasks_of_rows
 from mtclust.core.matching import pair_counts
 from mtclust.core.model import best_temperature, probabilities
 from mtclust.search.problem import Point, SearchOptions
@@ -175,15 +175,8 @@ def linked_clusters(
 ) -> Labels:
     """Clusters of the linked rows that keep all pairs and have the highest scores in sum; −1 for all other rows.
 
-    Parameters
-    ----------
-    links : Links
-    scores : ndarray of shape (N, C)
-        Of every row for every cluster; −∞ where its task does not have the cluster so far.
-    known : ndarray of shape (N,), optional
-        Clusters of rows that are known, −1 elsewhere; they are part of the result.
-    task_of, most : ndarrays of shape (N,) and (m, C), optional
-        The task of every row, and how many linked rows of a task a cluster can hold.
+    Scores (N × C) are −∞ where the task of a row does not have the cluster so far. Clusters that are known (−1
+    elsewhere) are part of the result; a cluster holds at most ``most`` (m × C) linked rows of a task.
 
     Examples
     --------

@@ -116,11 +116,6 @@ class Coupled(ABC):
         return self.bounds.n_clusters
 
     @property
-    def ridge(self) -> Array:
-        """λ₁ + mλ₂: the ridge of every task alone."""
-        return self.lambda1 + self.n_tasks * self.lambda2
-
-    @property
     def couples_labels(self) -> bool:
         """Whether the value depends on which cluster of one task has the name of which cluster of another."""
         return COUPLINGS[self.method].couples_labels
@@ -255,7 +250,7 @@ class Problem(Coupled):
         """For every task labels that it can begin with, best first; under a coupling Z, or every task alone."""
         first = int(rng.integers(2**31))
         if Z is None:
-            kernel, ridge, n_init = self.kernel, self.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
+            kernel, ridge, n_init = self.kernel, self.coupling.ridge, options.single_task_n_init or SINGLE_TASK_STARTS
         else:
             kernel, ridge, n_init = self.coupling.gain_kernel(Z), np.ones(self.n_tasks), options.n_init
         # a seed follows from the rows of a task, not from its name or place

@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mtclust.core.kernels import EXACT_UP_TO, leading_eigenvectors
-from mtclust.core.labels import SizeBounds, free_bounds
+from mtclust.core.labels import free_bounds
 from mtclust.core.matching import allowed_permutations, best_relabelling, pair_counts
 from mtclust.search.problem import Point, Problem, SearchOptions
 from mtclust.util.messages import counted, phase
@@ -97,15 +97,13 @@ def _with_ids_of(
 ) -> tuple[Problem, list[list[Labels]]]:  # fmt: skip
     """Every task keeps the clusters that it has in the aligned labels; starts are renamed to agree with those."""
     bounds = problem.bounds.fitted(single.labels, problem.offsets).fixed()
-    parts = problem.labels_of(single)
-    named = [[_agreeing(start, parts[i], bounds, i) for start in task_starts] for i, task_starts in enumerate(starts)]
-    return problem.with_bounds(bounds), named
 
+    def agreeing(labels: Labels, task: int) -> Labels:
+        """Labels of a task with the names of clusters that agree best among those that the bounds allow."""
+        pairs = pair_counts(labels, single.labels[problem.rows(task)], bounds.n_clusters)
+        return best_relabelling(pairs, allowed_permutations(bounds, task, pairs.sum(axis=1)))[labels]
 
-def _agreeing(labels: Labels, model: Labels, bounds: SizeBounds, task: int) -> Labels:
-    """Labels with the names of clusters that agree best with ``model`` among those that the bounds allow."""
-    pairs = pair_counts(labels, model, bounds.n_clusters)
-    return best_relabelling(pairs, allowed_permutations(bounds, task, pairs.sum(axis=1)))[labels]
+    return problem.with_bounds(bounds), [[agreeing(start, i) for start in own] for i, own in enumerate(starts)]
 
 
 def first_relationship(similarity: Array) -> Array:
