@@ -30,6 +30,7 @@ from sklearn.metrics import adjusted_rand_score
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.labels import (
     counts_by_task,
+    offsets_of,
     parse_sizes,
     proportional,
     rows_of_tasks,
@@ -139,8 +140,10 @@ def subsample(
         order = rng.permutation(n)
         if strata is not None:  # rows of every cluster in turn, as many of each as it has
             own = strata[offsets[i] : offsets[i + 1]][order]
-            place = np.array([np.count_nonzero(own[:j] == own[j]) for j in range(n)]) + rng.random(n)
-            order = order[np.argsort(place / np.bincount(own, minlength=n_clusters)[own], kind="stable")]
+            counts, by_cluster = np.bincount(own, minlength=n_clusters), np.argsort(own, kind="stable")
+            place = np.empty(n)
+            place[by_cluster] = np.arange(n) - offsets_of(counts)[own[by_cluster]]
+            order = order[np.argsort((place + rng.random(n)) / counts[own], kind="stable")]
         parts.append(offsets[i] + np.sort(order[:k]))
     return tasks, np.concatenate(parts).astype(np.int64)
 
