@@ -181,13 +181,13 @@ def test_a_task_with_hardly_any_rows_gets_one_caution_not_three():
     fitted = DMTRC(3, kernel="linear", coupling="auto", random_state=0).fit(X[kept], tasks=np.r_[TASKS[kept[:-1]], 3])
     noted(fitted, coupling=CouplingDecision("full", "", statistic=0.9))
     (found,) = cautions(fitted)  # six rows cannot contradict, and one row is in one cluster
-    assert found.text == "Tasks 2 and 3 have fewer than 5 rows per cluster; clusters there rest on very little."
+    assert found.text == "Tasks 2 and 3 have fewer than 5 rows per cluster; clusters there rest on very few rows."
 
 
 def test_clusters_that_are_not_there_are_cautioned():
     fitted = DSTC(3, kernel="linear", **QUICK).fit(X)
     fitted.loo_score_ = -0.02
-    assert said(fitted) == ["No clear clusters: The clusters are no clearer than those of data without clusters."]
+    assert said(fitted) == ["No clear clusters: The clusters are separated no better than those of noise."]
     noted(fitted, n_clusters=NumberOfClusters(3, "", {}, structure="none"))
     (caution,) = said(fitted)
     assert caution.startswith("No clear clusters: A test finds no structure beyond single columns")

@@ -64,7 +64,7 @@ def test_what_was_not_tested_is_not_praised():
         ("clusters", 0.8, 0.9, False, "were divided into 3 clusters."),
         ("clusters", 0.8, None, True, "were divided into 3 clusters."),
         (None, 0.8, 0.9, True, "were divided into 3 clusters."),
-        ("clusters", 0.0, 0.9, True, "were divided into 3 clusters, which a test does not confirm."),
+        ("clusters", 0.0, 0.9, True, "were divided into 3 clusters that are no clearer than noise."),
         ("none", 0.8, 0.9, True, "were divided into 3 clusters, which a test does not confirm."),
     ],
 )

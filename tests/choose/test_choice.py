@@ -36,7 +36,9 @@ def test_the_highest_score_is_taken_and_all_are_kept_in_order(question):
     scores = [own.score for own in found.tried]
     assert scores[1:] == sorted(scores[1:], reverse=True)
     assert scores[0] >= max(scores) - choice.CLEAR_LEAD
-    assert found.reason.startswith(f"{found.tried[0].name}: highest score of {len(found.tried)} candidates")
+    assert found.reason.startswith(
+        f"the labels of {found.tried[0].name} have the highest score of {len(found.tried)} candidates"
+    )
     labels = labellings(question, SearchOptions())[0][found.tried[0].name]
     np.testing.assert_array_equal(found.outcome.point.labels, labels)  # labels are not moved by their models
 
@@ -87,7 +89,9 @@ def test_the_candidate_that_was_taken_comes_first(question, monkeypatch):
     monkeypatch.setattr(Judge, "scores", lambda self, labels: np.array([0.0, choice.CLEAR_LEAD / 2]))
     selection = DMTRC(3, kernel="linear", center="task").fit(question.X, tasks=question.tasks).selection_
     assert [tried.name for tried in selection.candidates] == ["task:x", "own:y"]
-    assert selection.reason.startswith("task:x: highest score of 2 candidates but for tasks clustered apart")
+    assert selection.reason.startswith(
+        "the labels of task:x have the highest score of 2 candidates but for tasks clustered apart"
+    )
 
 
 def test_one_function_in_one_file_is_a_new_candidate(monkeypatch):

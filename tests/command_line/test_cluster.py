@@ -101,8 +101,11 @@ def test_a_cluster_in_the_middle_is_described_by_what_tells_the_others_apart(tmp
     frame = pd.DataFrame({"shop": rng.choice(["a", "b"], 300), "age": 20.0 * kind + 20 + rng.normal(size=300)})
     found = mtclust.cluster(frame, "shop", 3, kernel="linear")
     (middle,) = set(found.labels[kind == 1])
-    assert found.clusters.loc[middle, "characterised_by"].startswith("between other clusters in age (40")
+    assert found.clusters.loc[middle, "characterised_by"].startswith("lies between other clusters in age (40")
     assert sum("between other" in words for words in found.clusters["characterised_by"]) == 1
+    (trait,) = found.findings.traits[middle]
+    shares = np.bincount(found.rows("test").task_numbers[found.labels == middle])
+    assert trait.effect == pytest.approx(np.average(trait.effects, weights=shares)), "its own strength, not the others'"
     assert "In between the other clusters" in found.report(tmp_path / "r.html", stability=False).read_text("utf-8")
 
 

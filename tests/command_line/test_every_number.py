@@ -7,7 +7,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.spatial.distance import cdist, pdist
 from scipy.stats import binomtest, norm
+from sklearn.linear_model import Ridge
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
@@ -15,6 +17,7 @@ import mtclust
 from mtclust.app import cli
 from mtclust.app.report.page import render_report, report_content
 from mtclust.app.words import figure, percent
+from mtclust.choose import judge
 from mtclust.core.validation import generator_of
 from mtclust.estimators import stability
 from mtclust.selection import select_n_clusters
@@ -98,10 +101,10 @@ def sentences(frame, labels, found, refits):
                 f"Cluster {c} is {'more' if a / n_a > b / n_b else 'less'} common in {name}: {percent(a / n_a)} of the "
                 f"rows, {percent(b / n_b)} elsewhere; ratio {ratio} ({low} to {high})."
             )
-    yield f"a separation of {found.model.loo_score_:.2f} (0: as in data without clusters, 1: they do not touch)"
+    yield f"a separation of {found.model.loo_score_:.2f} (0: as in noise, 1: they do not touch)"
     share = min(0.5, stability.MOST_ROWS / n)
-    agreement = f"agree with these to {refits[0]:.2f} (1: the same clusters, 0: chance)"
-    yield f"Clusters found in 10 samples of {100 * share:.0f} % of the rows {agreement}"
+    agreement = f"is {refits[0]:.2f} (1: the same, 0: chance)"
+    yield f"The agreement with clusters found in 10 samples of {100 * share:.0f} % of the rows {agreement}"
     for c in np.flatnonzero(refits[1] < 0.7):
         yield f"cluster {c} ({refits[1][c]:.2f})"
     yield "below 0.7 a cluster is not reliable"
@@ -208,3 +211,69 @@ def test_other_figures_of_the_report(printed, refits):
     for c in table.columns:
         numbers = f"{table[c].sum()} rows · separation {model.cluster_scores_[c]:.2f} · stability {refits[1][c]:.2f}"
         assert numbers in page
+
+
+# -- separation and correlations, where every task keeps its own frame -------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own_frames():
+    """Two kinds of customers in three shops that are shifted against each other, clustered around the shops' means."""
+    rng = np.random.default_rng(1)
+    kind, shop = np.tile([0, 0, 1], 24), np.repeat(["Bonn", "Oslo", "Rome"], 24)
+    X = 3.0 * np.outer(kind, [1.0, -1.0, 0.5]) + rng.normal(size=(72, 3)) + np.repeat([[0], [9], [-7]], 24, axis=0)
+    found = mtclust.cluster(pd.DataFrame(X, columns=list(NUMBERS)).assign(shop=shop), "shop", 2, center="task")
+    found.stability()
+    return found
+
+
+def separation(X, tasks, labels, C):
+    """s of every cluster: R² of ridge regressions fitted again without each row, beyond what noise reaches."""
+    by_kernel, parts = [], [X[tasks == i] for i in np.unique(tasks)]
+    mean_distance = np.concatenate([pdist(part) for part in parts]).mean()
+    for width in (None, *judge._WIDTHS):
+        kernels = [cdist(part, part) if width else part @ part.T for part in parts]
+        kernels = [np.exp(-0.5 * (D / width / mean_distance) ** 2) for D in kernels] if width else kernels
+        scale = np.concatenate([np.diag(K - K.mean(0) - K.mean(1)[:, None] + K.mean()) for K in kernels]).mean()
+        errors, total, noise = np.zeros((len(judge._LAMBDAS), C)), np.zeros(C), np.zeros(C)
+        for i, K in enumerate(kernels):
+            s, U = np.linalg.eigh(K / scale)
+            features, z, n = U * np.sqrt(np.maximum(s, 0)), np.eye(C)[labels[tasks == i]], len(K)
+            for k, ridge in enumerate(judge._LAMBDAS):
+                for j in range(n):
+                    model = Ridge(n * ridge / 2).fit(np.delete(features, j, 0), np.delete(z, j, 0))
+                    errors[k] += (z[j] - model.predict(features[[j]])[0]) ** 2 * ((n - 1) / n) ** 2
+            total += n * z.mean(0) * (1 - z.mean(0))
+            noise += n * z.mean(0) * (1 - z.mean(0)) * judge._NOISE[np.count_nonzero(z.any(0)) - 1]
+        r_squared = (1 - errors / total)[(1 - errors / total).sum(1).argmax()]
+        by_kernel.append((r_squared - noise / total) / (1 - noise / total))
+    return np.mean(by_kernel, axis=0)
+
+
+def test_separation_is_that_of_models_fitted_without_each_row(own_frames):
+    found, rows = own_frames, own_frames.rows("numbers")
+    scores = separation(rows.X, rows.task_numbers, np.asarray(found.model.labels_), 2)
+    page = render_report(found)
+    assert f"0 as in noise</dt><dd>{scores.mean():.2f}</dd>" in page
+    for c, score in enumerate(scores):
+        assert f"{np.sum(found.model.labels_ == c)} rows · separation {score:.2f} ·" in page
+    assert found.clusters["separation"].tolist() == pytest.approx(scores.tolist(), abs=1e-4)
+    assert f"a separation of {scores.mean():.2f}" in " ".join(str(found.summary()).split())
+
+
+def test_intervals_of_correlations_are_those_of_refits(own_frames):
+    found, model, rows = own_frames, own_frames.model, own_frames.rows("numbers")
+    offsets, rng = np.searchsorted(rows.task_numbers, np.arange(4)), generator_of(0)
+    omegas = [model.task_covariance_]
+    for _ in range(10):
+        _, where = stability.subsample(offsets, 0.5, 2, rng)
+        anew = stability.refitted(model, rows.X[where], model.tasks_[rows.task_numbers[where]])
+        omegas.append(anew.task_covariance_)
+    own, *others = (Omega / np.sqrt(np.outer(np.diag(Omega), np.diag(Omega))) for Omega in omegas)
+    reach = norm.isf(0.05) * np.std(others, axis=0)  # halves of the rows vary as much as the figures themselves
+    low, high = (np.clip(own + side * reach, -1, 1) for side in (-1, 1))
+    assert report_content(found)["relationship"]["title"] == "Correlation between tasks"
+    page, pairs = render_report(found), [(i, k) for i in range(3) for k in range(3) if i != k]
+    for i, k in pairs:
+        said = f'{own[i, k]:.2f}<span class="quiet">{low[i, k]:.2f} to {high[i, k]:.2f}</span>'.replace("-", "−")
+        assert said in page

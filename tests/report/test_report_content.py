@@ -172,7 +172,9 @@ def test_clusters_that_are_only_tasks_are_said_to_be_and_nothing_was_set_by_hand
     model = DMTRC(3, kernel="linear", center="all", random_state=0).fit(X, tasks=tasks)
     assert sorted(model.cluster_sizes_.sum(axis=0)) == [40, 40, 40]
     found = {caution.title: caution.text for caution in cautions(model)}
-    assert found["Clusters of one task"].startswith("Every cluster lies in one task (cluster 0 in task …No. ")
+    assert found["Clusters of one task"].startswith(
+        "Every cluster lies (almost) entirely in one task: cluster 0 in task …No. "
+    )
     assert 'center="task" compares rows within tasks only.' in found["Clusters of one task"]
     assert "Tiny clusters" not in found, "a task may lack clusters here"
     with on_command_line():
@@ -247,10 +249,10 @@ def test_a_headline_promises_no_more_than_the_cautions_allow(fitted):
     noise.loo_score_ = -0.1
     content = report_content(clustering_of(noise, X, tasks, task_column="shop"))
     assert content["headline"] == (
-        "120 rows in 3 tasks (shop) were divided into 3 clusters, which a test does not confirm."
+        "120 rows in 3 tasks (shop) were divided into 3 clusters that are no clearer than noise."
     )
     assert figures(clustering_of(noise, X, tasks)) == {"separation": "−0.10"}
-    assert "no clearer than those of data without clusters" in " ".join(map(str, content["cautions"]))
+    assert "separated no better than those of noise" in " ".join(map(str, content["cautions"]))
     assert "No clear clusters" in [caution.title for caution in content["cautions"]]
 
 
@@ -286,9 +288,9 @@ def test_numbers_that_the_data_do_not_decide_between_are_one_command_away():
     reason = "2, 3 or 5: the data do not decide (4 of 7 samples choose 3); shown: 3"
     model.selection_ = replace(model.selection_, n_clusters=replace(number, chosen=3, reason=reason, shown=[2, 3, 5]))
     (said,) = [caution for caution in cautions(model) if caution.title == "Number of clusters"]
-    assert said.text == f"{reason}. To see the others, cluster again with n_clusters=2 or n_clusters=5."
+    assert said.text == f"{reason}. To see the others, cluster again with n_clusters=2 or 5."
     with on_command_line():
-        assert "with --clusters 2 or --clusters 5." in " ".join(map(str, cautions(model)))
+        assert "with --clusters 2 or 5." in " ".join(map(str, cautions(model)))
     model.selection_ = replace(model.selection_, n_clusters=replace(number, shown=[number.chosen]))
     assert "Number of clusters" not in titles(model)
     assert "Number of clusters" in titles(model, [ClusterNumberWarning("12 clusters are the end of the range")])

@@ -121,7 +121,7 @@ def test_the_first_screen_needs_no_glossary(visit, clinic_report):
     assert head.bounding_box()["height"] < 900
     text = head.inner_text()
     assert "480 rows in 3 tasks (clinic) fall into 8 clusters." in text
-    assert "1 if clusters do not touch, 0 as in data without clusters" in text
+    assert "1 if clusters do not touch, 0 as in noise" in text
     assert "samples of 50 % of the rows" in text
     assert "young and fit" in text
     for word in ("leave-one-out", "R²", "NMI", "silhouette", "λ", "coupling"):
@@ -187,4 +187,4 @@ def test_shares_and_correlations_come_with_intervals(visit, open_sizes_report):
     beside = seen.page.locator(".heat td .quiet").all_inner_texts()
     assert beside
     assert all(re.fullmatch(r"−?\d\.\d\d to −?\d\.\d\d", text) for text in beside)
-    assert "with other rows" in seen.page.locator("#h-tasks + .lede").inner_text()
+    assert "90 % interval" in seen.page.locator("#h-tasks + .lede").inner_text()

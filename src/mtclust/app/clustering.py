@@ -127,7 +127,7 @@ class Clustering:
         """A table with a row per cluster.
 
         Its columns: ``rows``, ``share`` of all rows, the share in every task, what it is ``characterised_by`` (averages
-        of its rows), its ``separation`` (1: it touches no other, 0: as in data without clusters), the mean
+        of its rows), its ``separation`` (1: it touches no other, 0: as in noise), the mean
         ``probability`` of its rows, ``stability`` once it was asked for, and ``exemplars``, the index of typical rows.
         """
         return as_frame(self._clusters_table, self._polars)

@@ -173,14 +173,14 @@ class Findings:
         effects, errors = self.moments.effects(cluster)
         present = np.flatnonzero(~np.isnan(errors))
         if not len(present):
-            return []
+            return self._of_rows(cluster, effects)
         here, weight = effects[present], self.moments.counts[present, cluster]
         weight = weight / weight.sum()
         mean, error = weight @ here, np.sqrt(np.sum((weight * errors[present]) ** 2))
         agreeing = weight @ (np.sign(here) == np.sign(mean))  # share of the cluster's rows
         strong = np.abs(mean) >= max(LEAST_EFFECT, _SURE * error)
         found = self._best(cluster, effects, strong & (agreeing > 1 - 1e-9), mean, "all")
-        found = found or self._between(cluster, effects)
+        found = found or self._between(cluster, effects, mean)
         found = found or self._best(cluster, effects, strong & (agreeing > 0.5), mean, "most")[: SHARED // 2]
         return found or self._of_rows(cluster, effects)
 
@@ -194,8 +194,7 @@ class Findings:
         rank = np.where(good, effect if self._words else np.abs(effect), -np.inf)
         best = (int(f) for f in np.argsort(-rank, kind="stable") if rank[f] > 0)
         traits = (self._trait(cluster, f, effects, float(effect[f]), scope, task) for f in best)
-        same = (trait for trait in traits if scope == "between" or (trait.inside - trait.outside) * trait.effect > 0)
-        return list(islice(same, SHARED))
+        return list(islice((own for own in traits if (own.inside - own.outside) * own.effect > 0), SHARED))
 
     def _trait(self, cluster: int, f: int, effects: Array, effect: float, scope: str, task: int | None = None) -> Trait:
         """With the means of the known values over the rows inside and outside the cluster, of one task or of all."""
@@ -213,17 +212,19 @@ class Findings:
         counts = np.maximum(self.moments.counts.sum(axis=0), 1.0)
         return self.moments.sums.sum(axis=0) / counts[:, None] / np.where(spread > 0, spread, np.inf)
 
-    def _between(self, cluster: int, effects: Array) -> list[Trait]:
-        """What tells other clusters apart, between which this one lies."""
+    def _between(self, cluster: int, effects: Array, mean: Array) -> list[Trait]:
+        """Numbers that tell other clusters apart, between which this one lies."""
         means = self._means()
         inside = (means.min(axis=0) < means[cluster]) & (means[cluster] < means.max(axis=0))
-        good = inside & (np.ptp(means, axis=0) >= 2 * LEAST_EFFECT) & (not self._words)
-        return self._best(cluster, effects, good, np.ptp(means, axis=0), "between")[: SHARED // 2]
+        measured = np.array([feature.kind in ("number", "year", "date") for feature in self._features], dtype=bool)
+        apart = np.where(inside & measured, np.ptp(means, axis=0), 0.0)
+        best = [f for f in np.argsort(-apart, kind="stable")[: SHARED // 2] if apart[f] >= 2 * LEAST_EFFECT]
+        return [self._trait(cluster, f, effects, float(mean[f]), "between") for f in best]
 
     def _of_rows(self, cluster: int, effects: Array) -> list[Trait]:
         """What differs most between the rows inside and outside a cluster, whatever their tasks."""
         counts, means = self.moments.counts.sum(axis=0), self._means()
-        others = np.delete(counts, cluster) @ np.delete(means, cluster, axis=0) / (counts.sum() - counts[cluster])
+        others = np.delete(counts, cluster) @ np.delete(means, cluster, axis=0) / max(counts.sum() - counts[cluster], 1)
         strength = means[cluster] - others
         found = self._best(cluster, effects, np.ones(len(strength), dtype=bool), strength, "rows")[: SHARED // 2]
         return [trait for trait in found if abs(trait.effect) >= LEAST_EFFECT] or found[:1]

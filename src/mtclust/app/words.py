@@ -26,7 +26,7 @@ _DIRECTIONS = {
     "category": ("", "less often "),
 }
 #: what opens the description of a cluster that nothing sets apart in all tasks
-_SCOPES = {"most": "in most tasks: ", "rows": "in all rows together: ", "between": "between other clusters in "}
+_SCOPES = {"most": "where most of it lies: ", "rows": "in all rows: ", "between": "lies between other clusters in "}
 #: a value that is smaller than this, relative to its column, is 0
 _ROUNDING = 1e-12
 #: features that a sentence about a cluster names, and words of a text
@@ -163,7 +163,7 @@ def cluster_in_words(found: Clustering, cluster: int) -> str:
         return "differs between tasks: " + "; ".join(parts)
     shared = findings.traits[cluster]
     if not shared:
-        return "nothing sets it apart from the other rows of its tasks"
+        return "nothing sets it apart from the other rows"
     return _SCOPES.get(shared[0].scope, "") + traits_in_words(shared)
 
 
@@ -211,9 +211,9 @@ def ids_in_words(found: Clustering) -> str:
     if not places:
         return ""
     return (
-        f"Cluster ids may not mean the same in all tasks: {listing(places, _PLACES)}. There the rows are nearer to "
-        "another cluster of the other tasks; the agreement of the cluster's averages here and elsewhere is 1 if they "
-        "are the same, 0 if they are unrelated. Such clusters are described task by task, and their shares are not "
+        f"Cluster ids may not mean the same in all tasks: {listing(places, _PLACES)}. The rows there are closer to a "
+        "different cluster of the other tasks. (The agreement of a cluster's averages there and elsewhere is 1 if they "
+        "are the same and 0 if they are unrelated.) Such clusters are described task by task, and their shares are not "
         "compared."
     )
 

@@ -335,7 +335,7 @@ def _reason(tried: list[Tried], best: Tried | None = None) -> str:
     other = next((candidate for candidate in tried if candidate is not best), None)
     beside = "" if other is None else f" (next: {other.name}, {other.score - best.score:+z.2f})".replace("-", "−")
     rest = "" if best is tried[0] else " but for tasks clustered apart, whose lead is small"
-    return f"{best.name}: highest score of {len(tried)} candidates{rest}{beside}"
+    return f"the labels of {best.name} have the highest score of {len(tried)} candidates{rest}{beside}"
 
 
 def _rng() -> np.random.Generator:

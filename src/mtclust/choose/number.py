@@ -416,8 +416,8 @@ def warn_of_choice(choice: ClusterNumberChoice) -> None:
     tried = f"from {choice.candidates[0]} to {choice.candidates[-1]}"
     if choice.structure == "none":
         message = (
-            f"No number of clusters {tried} explains more than it does in rows without clusters (no structure beyond "
-            f"the columns and their correlations); {choice.n_clusters} clusters are a weak choice."
+            f"No number of clusters {tried} explains clearly more than it does in rows without clusters (no structure "
+            f"beyond the columns and their correlations); {choice.n_clusters} clusters are a weak choice."
         )
     elif not choice.decided:
         message = (

@@ -287,12 +287,11 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
           smoothness     λ1 = λ2 = 0.01: set by the user
         <BLANKLINE>
         Found
-          separation  The clusters have a separation of 1.00 (0: as in data without clusters, 1: they do not
-                      touch).
+          separation  The clusters have a separation of 1.00 (0: as in noise, 1: they do not touch).
           objective   0.0219119 after 1 round
         <BLANKLINE>
         Be careful
-          ! Few rows: Task 0 has fewer than 5 rows per cluster; clusters there rest on very little.
+          ! Few rows: Task 0 has fewer than 5 rows per cluster; clusters there rest on very few rows.
         """
         from mtclust.estimators.summary import summarise
 

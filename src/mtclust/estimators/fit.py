@@ -173,7 +173,9 @@ class Fitting:
             return
         self.outcome = self._searched(rng)
         if decides and settings.frame != "task":
-            moved = "tasks moved by an offset each" if settings.moves is not None else "rows compared as they are"
+            moved = (
+                "each task moved by an offset of its own" if settings.moves is not None else "rows compared as they are"
+            )
             self.decision = CouplingDecision("full", f"one model serves all tasks, with {moved}")
         elif decides:
             self.outcome, self.decision = decide_coupling(

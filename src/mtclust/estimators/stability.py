@@ -92,7 +92,7 @@ class Stability:
     >>> from mtclust import DSTC
     >>> X, _ = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
     >>> print(DSTC(3, random_state=0).fit(X).stability(X))
-    Clusters found in 10 samples of 50 % of the rows agree with these to 1.00 (1: the same clusters, 0: chance).
+    The agreement with clusters found in 10 samples of 50 % of the rows is 1.00 (1: the same, 0: chance).
     """
 
     overall: float
@@ -106,8 +106,8 @@ class Stability:
 
     def __str__(self) -> str:
         return (
-            f"Clusters found in {self.n_refits} samples of {100 * self.share:.0f} % of the rows agree with these to "
-            f"{self.overall:.2f} (1: the same clusters, 0: chance)."
+            f"The agreement with clusters found in {self.n_refits} samples of {100 * self.share:.0f} % of the rows is "
+            f"{self.overall:.2f} (1: the same, 0: chance)."
         )
 
     __repr__ = __str__

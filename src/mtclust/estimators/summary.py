@@ -10,7 +10,7 @@ decide which words are used; ``benchmarks/sentences.py`` measures how often each
 standing    when (the first that applies)                    the rows …
 =========== ================================================ ========================================================
 one         there is one cluster                             are one cluster
-none        the test finds no clusters, or separation ≤ 0    were divided, which a test does not confirm
+none        the test finds no clusters, or separation ≤ 0    were divided, with this doubt
 divided     not tested, agreeing below .7, number undecided  were divided
 overlapping separation below .55                             were divided into clusters that overlap
 apart       all other cases                                  fall into clusters
@@ -74,7 +74,7 @@ class Facts:
     >>> facts.standing, facts.headline("100 rows in 2 tasks")
     ('divided', '100 rows in 2 tasks were divided into 3 clusters.')
     >>> Facts(3, 2, 100, -0.1).headline("100 rows in 2 tasks")
-    '100 rows in 2 tasks were divided into 3 clusters, which a test does not confirm.'
+    '100 rows in 2 tasks were divided into 3 clusters that are no clearer than noise.'
     """
 
     n_clusters: int
@@ -122,9 +122,10 @@ class Facts:
         differing = ", not all of which look the same in every task" if ids_differ else ""
         alone = f" by the column {shown_name(self.column)} alone" if self.column else ""
         divided = f"{rows} were divided into {self.n_clusters} clusters{alone}"
+        doubt = ", which a test does not confirm" if self.structure == "none" else " that are no clearer than noise"
         return {
             "one": f"{rows} are one cluster.",
-            "none": f"{divided}, which a test does not confirm.",
+            "none": f"{divided}{doubt}.",
             "divided": f"{divided}{differing}.",
             "overlapping": f"{divided} that overlap{differing}.",
         }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters{differing}.")
@@ -133,7 +134,7 @@ class Facts:
     def separated(self) -> str:
         """How far clusters are separated, in a sentence; empty for one cluster."""
         figure = f"{self.separation:z.2f}".replace("-", "−")
-        said = f"The clusters have a separation of {figure} (0: as in data without clusters, 1: they do not touch)."
+        said = f"The clusters have a separation of {figure} (0: as in noise, 1: they do not touch)."
         return "" if self.standing == "one" else said
 
     @property
@@ -176,7 +177,7 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
     found = []
     if number is not None:
-        none = "no number explains more than it does in rows without clusters"
+        none = "no number of clusters explains clearly more than it does in rows without clusters"
         reason = none if number["structure"] == "none" else number["reason"]
         found.append(("number of clusters", str(number["chosen"]), reason))
     if coupling is not None:
@@ -185,7 +186,7 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
         found.append(("cluster sizes", sizes, "they follow from the labels that were chosen"))
     elif model.n_clusters_ > 1:
         value = repr(model.sizes) if isinstance(model.sizes, str | float | int | tuple) else "a table"
-        value, why = (value, "set by the user") if value != "'auto'" else ("balanced", "within a tenth")
+        value, why = (value, "set by the user") if value != "'auto'" else ("balanced", "equal up to a tenth")
         found.append(("cluster sizes", value, why))
     if "frame" in chosen:
         found.append(("origin", chosen["center"], chosen["frame"]))
@@ -258,12 +259,9 @@ def _search(model: AfterFit) -> Iterator[Caution]:
 
 
 def _unclear(facts: Facts) -> Iterator[Caution]:
-    text = "The clusters are no clearer than those of data without clusters."
+    text = "The clusters are separated no better than those of noise."
     if facts.structure == "none":
-        text = (
-            "A test finds no structure beyond single columns and their correlations: the clusters sort the rows, but "
-            "do not show that there are distinct kinds."
-        )
+        text = "A test finds no structure beyond single columns and their correlations: no sign of distinct groups."
     if facts.standing == "none":
         yield Caution("No clear clusters", text)
 
@@ -275,10 +273,10 @@ def _stability(facts: Facts) -> Iterator[Caution]:
     weak = np.flatnonzero(np.nan_to_num(found.clusters, nan=1.0) < DOUBTFUL)
     if found.overall < DOUBTFUL:
         text = (
-            f"Other samples of the rows give other clusters (agreement {found.overall:.2f}): do not build on single "
+            f"Other samples of the rows give other clusters (agreement {found.overall:.2f}): do not rely on single "
             "rows or on small differences between tasks. "
         )
-        fewer = advice("Compare fewer clusters.", "Compare fewer --clusters.") if facts.n_clusters > 2 else ""
+        fewer = advice("Try fewer clusters.", "Try fewer --clusters.") if facts.n_clusters > 2 else ""
         yield Caution("Low stability", (text + fewer).rstrip())
     elif len(weak):
         which = listing([f"cluster {c} ({found.clusters[c]:.2f})" for c in weak], _NAMED)
@@ -319,7 +317,7 @@ def _sizes(model: AfterFit) -> Iterator[Caution]:
     small = [name for name, n in zip(names, rows) if n < FEW_ROWS * number.get(name, model.n_clusters_)]
     if small:
         text = f"{_tasks(model, small, begin=True)} {'has' if len(small) == 1 else 'have'} fewer than {FEW_ROWS} rows"
-        yield Caution("Few rows", f"{text} per cluster; clusters there rest on very little.")
+        yield Caution("Few rows", f"{text} per cluster; clusters there rest on very few rows.")
 
 
 def _one_task_each(model: AfterFit) -> Iterator[Caution]:
@@ -333,9 +331,8 @@ def _one_task_each(model: AfterFit) -> Iterator[Caution]:
         every = "Every cluster lies" if len(confined) == np.count_nonzero(total) else "Some clusters lie"
         within = advice('center="task"', "--center task")
         text = (
-            f"{every} in one task ({listing(which, _NAMED)}). Such a cluster is a kind of rows that only this task "
-            "has, or nothing but a difference between tasks: the rows alone cannot tell. "
-            f"{within} compares rows within tasks only."
+            f"{every} (almost) entirely in one task: {listing(which, _NAMED)}. Such a cluster may be a group that only "
+            f"this task has, or a mere difference between tasks. {within} compares rows within tasks only."
         )
         yield Caution("Clusters of one task", text)
 
@@ -347,9 +344,9 @@ def _number(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Ca
         return
     if not facts.decided:
         others = [str(other) for other in number.shown if other != number.chosen]
-        called = advice("n_clusters=", "--clusters ")
-        see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with "
-        yield Caution("Number of clusters", f"{number.reason}. {see}{' or '.join(called + n for n in others)}.")
+        called = advice("n_clusters=", "--clusters ") + ", ".join(others[:-1]) + " or " * (len(others) > 1) + others[-1]
+        see = f"To see {'the other' if len(others) == 1 else 'the others'}, cluster again with {called}."
+        yield Caution("Number of clusters", f"{number.reason}. {see}")
         return
     for text in dict.fromkeys(str(warning) for warning in warned if isinstance(warning, ClusterNumberWarning)):
         yield Caution("Number of clusters", text)
@@ -430,7 +427,7 @@ def summarise(model: AfterFit) -> Summary:
     if facts.n_tasks > 1 and model.selection_.get("coupling") is not None and _coupled(model):
         moved = int(np.count_nonzero(model.labels_ != model.single_task_labels_))
         rows = _count(facts.n_rows, "row")
-        found.append(("coupling", f"{moved} of {rows} are in another cluster than in their task alone"))
+        found.append(("coupling", f"{moved} of {rows} are in another cluster than where their task is clustered alone"))
     chosen = [(what, f"{value}: {why}") for what, value, why in choices(model)]
     sections = {"Chosen": chosen, "Found": [(name, text) for name, text in found if text]}
     return Summary.of(title, *sizes_table(model, facts), sections, cautions(model, facts=facts))

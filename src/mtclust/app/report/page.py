@@ -49,18 +49,18 @@ _CHANCE = 0.1
 _LIKENESS = {
     "correlation": (
         "Correlation between tasks",
-        "Learned together with the clusters: 1 means that the same features make them in both tasks, 0 that the two "
-        "have nothing in common.",
+        "Learned together with the clusters: near 1 the same features tell the clusters of both tasks apart, near 0 "
+        "the two tasks do not influence each other.",
     ),
     "shares": (
         "Similarity of the tasks' shares of clusters",
-        "All tasks have one model here, so that they differ in how many rows of each cluster they have. The figures "
-        "say how alike these shares are: 1 is the same, 0 no cluster in common.",
+        "One model serves all tasks here, so that they differ in their shares of the clusters only. The figures say "
+        "how alike these shares are: 1 if they are the same, 0 if the two have no cluster in common.",
     ),
     "similarity": (
         "Similarity of the tasks' clusters",
-        "No correlation was learned here. The figures say how alike the centres of the matched clusters are: 1 is the "
-        "same, 0 unrelated.",
+        "No correlation was learned here. The figures say how alike the centres of matched clusters are: 1 if they are "
+        "the same, 0 if they are unrelated.",
     ),
 }
 #: colours of clusters; further clusters begin anew, told apart by the shape of their points
@@ -94,7 +94,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     careful = cautions(model, found.warned, found.names, facts)
     verdict = [words.columns_in_words(found.without) if facts.standing != "none" else ""]
     if careful:
-        verdict.append(f"{len(careful)} thing{'s' * (len(careful) > 1)} to know before you trust them: see below.")
+        verdict.append(f"Read the {'cautions' if len(careful) > 1 else 'caution'} below before you rely on them.")
     clusters = range(found.n_clusters)
     return {
         "facts": facts,

@@ -241,7 +241,7 @@ def far_values_doubts(columns: Mapping[str, Array]) -> list[str]:
     more = f"; and {len(shown) - 8} more columns" if len(shown) > 8 else ""
     missing = option("missing", advice(f"[{example!r}]", example))
     return [
-        f"Values lie so far from all others that hardly anything else in their column counts: "
+        f"Some values lie so far from all others that they alone set the scale of their column: "
         f"{'; '.join(shown[:8])}{more}. If they mean 'not known', say so ({missing}); if they are errors, correct "
         "them."
     ]
