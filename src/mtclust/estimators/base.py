@@ -1,4 +1,4 @@
-r"""What the three estimators share: parameters, checks and ``fit``; a fit itself is in ``fit.py``, what follows it in ``after_fit.py``.
+r"""What the three estimators share: parameters, checks and ``fit``, whose work is done in ``fit.py``.
 
 All of them minimise, over the labels Y (one cluster per row, sizes within bounds), the models W and the coupling,
 
