@@ -85,7 +85,8 @@ class Value:
 
 
 FLOAT, INT, BOOL, ROWS = "float64", "int64", "bool", "float64 float32"
-_LABELS, _CRITERION = Array(INT, "n", 0, "C-1"), Value(Literal["J", "E"])
+_LABELS = Array(INT, "n", 0, "C-1")
+_CRITERION = Value(Literal["J", "E"])
 _POSITIVE = Value(float, float(np.finfo(float).tiny), float(np.finfo(float).max))
 _NOT_NEGATIVE = Value(float, 0, float(np.finfo(float).max))
 
