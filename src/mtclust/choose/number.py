@@ -238,17 +238,7 @@ def select_n_clusters(
 
 
 def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[int]) -> ClusterNumberChoice:
-    """The same for a table that numbers of rows index, and its tasks.
-
-    Parameters
-    ----------
-    kernel : str or callable
-        The parameter of the estimator.
-    table : array, CSR matrix or table of a Dask collection
-    index : TaskIndex
-    numbers : list of int
-        At least 2, ascending.
-    """
+    """The same for a table that numbers of rows index, and its tasks; ``numbers`` ascend."""
     if not numbers or numbers[0] < 2:
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
     precomputed = is_precomputed(kernel)
@@ -356,14 +346,7 @@ def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
 
     Within a task, the columns' normal scores G become HG for a random rotation H, which keeps GᵀG and makes rows
     Gaussian; the values of the columns then take the order of HG. Columns that depend on each other linearly, as the
-    levels of a category do, move as one. A single column becomes Gaussian.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Sorted by task.
-    offsets : ndarray of shape (m + 1,)
-    seed : int
+    levels of a category do, move as one. A single column becomes Gaussian. Rows (n × d) are sorted by task.
 
     Examples
     --------
