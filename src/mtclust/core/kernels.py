@@ -137,13 +137,6 @@ def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[n
 
     A matrix of more than ``EXACT_UP_TO`` rows must have no negative eigenvalues as large as those. Block power steps
     find the eigenvalues that stand out to rounding, and those that hardly differ from the rest roughly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> values, vectors = leading_eigenvectors(np.diag([3.0, 1.0, 2.0, 0.5]), 2)
-    >>> values.tolist(), np.abs(vectors).round(6).argmax(axis=0).tolist()
-    ([2.0, 3.0], [2, 0])
     """
     n = len(matrix)
     wider = k + 20  # a block of some more vectors than are wanted is multiplied by the matrix a few times
