@@ -25,13 +25,13 @@ from threadpoolctl import threadpool_limits
 from _tables import Rows, write_markdown
 from mtclust import DMTRC
 from mtclust.app.tables import columns as kinds
-from mtclust.app.tables import encoding
+from mtclust.app.tables import screening
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
 from mtclust.app.tables.table import table_of_frames
 
 VARIANCES = (1.0, 0.5, 0.25, 0.1, 0.05, 0.0001)
 #: what is done: this variance, and what goes with no other column is left out
-AS_IT_IS, CHOSEN, LEAVE_OUT = "as it is", kinds.CATEGORY_WEIGHT**2, encoding.unrelated
+AS_IT_IS, CHOSEN, LEAVE_OUT = "as it is", kinds.CATEGORY_WEIGHT**2, screening.unrelated
 
 
 def informative(seed: int = 0) -> pd.DataFrame:
@@ -61,7 +61,7 @@ def tables() -> dict[str, tuple[pd.DataFrame, str, str, int]]:
 
 def encoded(frame: pd.DataFrame, task: str, variance: float | str) -> np.ndarray:
     kinds.CATEGORY_WEIGHT = float(np.sqrt(CHOSEN if variance == AS_IT_IS else variance))
-    encoding.unrelated = LEAVE_OUT if variance == AS_IT_IS else lambda *_: []
+    screening.unrelated = LEAVE_OUT if variance == AS_IT_IS else lambda *_: []
     table = table_of_frames(frame, task)
     return TableEncoder.fit(table, EncodingOptions()).transform(table)[0]
 

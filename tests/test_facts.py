@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mtclust import DMTRC, DSTC
-from mtclust.app.report.page import render_report, task_relationship
+from mtclust.app.report.page import render_report
 from mtclust.choose.record import NumberOfClusters
 from mtclust.datasets import make_related_tasks
 from mtclust.estimators.stability import DOUBTFUL, Stability
@@ -162,6 +162,6 @@ def test_tasks_with_one_model_are_compared_by_their_shares_of_clusters():
     east, north, west = range(3)
     np.testing.assert_allclose([matrix[east, west], matrix[north, west], matrix[west, west]], [0.5, 0.75, 1.0])
     assert "closest task" not in str(model.summary()), "the sizes themselves are there"
-    assert "shares of clusters" in task_relationship(model)["title"]
+    assert "Similarity of the tasks&#39; shares of clusters" in render_report(clustering_of(model, X, tasks))
     own = DMTRC(3, kernel="linear", center="task").fit(X, tasks=tasks)
     assert likeness_of_tasks(own)[0] in ("correlation", "similarity")

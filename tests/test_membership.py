@@ -64,7 +64,7 @@ def test_scores_of_rows_left_out_equal_refitting_without_them(centred):
 
 def test_rows_that_fit_any_label_of_their_own_have_scores_of_zero():
     targets = np.array([[1.0, -1.0], [0.5, 0.2], [2.0, 1.0]])
-    scores = left_out(targets, 0.5 * targets, np.array([1.0, 1.0 - 1e-7, 0.5]), None, 3)
+    scores = left_out(targets, 0.5 * targets, np.array([1.0, 1.0 - 1e-10, 0.5]), None, 3)
     np.testing.assert_array_equal(scores[:2], 0.0)
     np.testing.assert_allclose(scores[2], 0.0, atol=1e-12)  # residual y/2, divided by 1 − ½
     scores = left_out(targets, 0.5 * targets, np.full(3, 0.25), None, 3)

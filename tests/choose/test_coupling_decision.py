@@ -25,7 +25,7 @@ def solution(*sizes):
     X = np.eye(3)[y] * 4 + rng.normal(size=(n, 3))
     index = index_tasks(tasks, n)
     view = View(X, index.offsets)
-    kernel, m = view.through(KernelSpec("linear"), "task").centred.matrix, len(sizes)
+    kernel, m = view.through(KernelSpec("linear")).centred.matrix, len(sizes)
     problem = Problem(kernel, index.offsets, parse_sizes("balanced", list(sizes), 3), np.full(m, 0.03), 0.03)
     outcome = solve(problem, SearchOptions(n_init=2, single_task_n_init=4), rng)
     return outcome, X, all_rows(X, index), index

@@ -228,6 +228,12 @@ def test_polars_kinds_of_columns():
     assert [column.kind for column in got.encoder.columns] == ["number", "number", "category", "date"]
 
 
+def test_two_tables_of_one_task_are_refused(frame):
+    parts = {1: frame.drop(columns="shop"), "1": frame.drop(columns="shop")}
+    with pytest.raises(TableError, match=r"keys of the mapping are the same task \('1'\); rename them"):
+        mtclust.cluster(parts, n_clusters=3)
+
+
 def test_a_mapping_of_frames(frame, found):
     parts = {name: part.drop(columns=["shop", "truth"]) for name, part in frame.groupby("shop")}
     got = mtclust.cluster(parts, n_clusters=3, **QUICK)

@@ -59,7 +59,7 @@ def test_with_all_rows_as_landmarks_the_objective_is_the_exact_one(method):
     model = method(3, kernel="rbf", width=1.0, lambda1=0.05, lambda2=0.02, sizes="balanced", n_components=len(X),
                    random_state=0, solver_options={"form": "primal"}, **options).fit(X, tasks=TASKS)  # fmt: skip
     view = View(X[INDEX.order], INDEX.offsets)
-    kernel = view.through(KernelSpec("rbf", 1.0), "task").centred.matrix
+    kernel = view.through(KernelSpec("rbf", 1.0)).centred.matrix
     if method is DMTRC:
         state = Relationship(kernel, INDEX.offsets, 0.05, 0.02).condition(model.task_covariance_)
     else:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from primal_helpers import case, random_coupling
 
-from mtclust.core.coupling import FULL_SIZE, Relationship, Spiked, gain_matrix, objective, trace_one_root
+from mtclust.core.coupling import EXACT_UP_TO, Relationship, Spiked, gain_matrix, objective, trace_one_root
 
 UNEQUAL = (0.001, 0.05, 0.4)
 
@@ -145,7 +145,7 @@ def equal_tasks(m, r, lambda1=None):
 
 def test_full_omega_while_it_is_cheap_and_spiked_beyond():
     r = 20
-    for m, full in ((FULL_SIZE // r, True), (FULL_SIZE // r + 1, False)):
+    for m, full in ((EXACT_UP_TO // r, True), (EXACT_UP_TO // r + 1, False)):
         assert (equal_tasks(m, r).rank is None) == full
 
 

@@ -235,13 +235,14 @@ def run_fit(options: argparse.Namespace) -> None:
     with progress(quiet=options.quiet), output.staged_directory(options.out, overwrite=options.overwrite) as stage:
         require("pandas", "cli")
         require("jinja2", "report")
-        from mtclust.app.cluster import cluster
         from mtclust.app.tables.table import read_tables
 
         with phase("reading"):
             table = read_tables(
                 options.data, options.task_column, read_options(options), common_columns=options.common_columns
             )
+        from mtclust.app.cluster import cluster
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TableWarning)  # the summary says it
             found = cluster(

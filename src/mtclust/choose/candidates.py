@@ -49,17 +49,10 @@ _STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours", "own:k-means")
 def propose(
     X: Array, tasks: Labels, clusters: NDArray[np.int64] | int, only: Iterable[str] | None = None
 ) -> dict[str, Labels]:  # fmt: skip
-    """Labels by the name of their frame and method, such as ``"all:k-means"``.
+    """Labels by the name of their frame and method, such as ``"all:k-means"``, of rows X (n × d).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    tasks : ndarray of shape (n,)
-        Numbers 0 … m−1 of the tasks.
-    clusters : int or ndarray of shape (m,)
-        Number of clusters, of all tasks or of each; then only the frame "own" knows them.
-    only : iterable of str, optional
-        Frames to look in; all by default.
+    ``clusters`` is their number, of all tasks or of each; then only the frame "own" knows them. ``only`` are the frames
+    to look in; all by default.
 
     Examples
     --------
@@ -105,13 +98,6 @@ def pooled(X: Array, n_clusters: int, errors: Array) -> dict[str, Labels]:
         "one shape": mixture(Y, E, C, start, one_shape=True),
         "neighbours": spectral(X, C),
     }
-
-
-#: methods of a task alone, by name
-ALONE: dict[str, Callable[[Array, int], Labels]] = {
-    "k-means": lambda X, C: k_means(X, C),
-    "neighbours": lambda X, C: spectral(X, C),
-}
 
 
 def alone(X: Array, tasks: Labels, clusters: NDArray[np.int64] | int) -> dict[str, Labels]:
@@ -233,3 +219,7 @@ def spectral(X: Array, n_clusters: int) -> Labels:
         begin = np.random.default_rng(0).uniform(-1, 1, n)
         vectors = eigsh(graph, k=n_clusters, sigma=1.0 + 1e-5, which="LM", v0=begin, tol=1e-4)[1]
     return k_means(np.asarray(vectors / root[:, None]), n_clusters)
+
+
+#: methods of a task alone, by name
+ALONE: dict[str, Callable[[Array, int], Labels]] = {"k-means": k_means, "neighbours": spectral}

@@ -114,7 +114,7 @@ class Question:
             rows = rows.toarray() if sp.issparse(rows) else rows
             rows = rows[:, self.view.columns] if self.view.columns is not None else rows
             return on_a_grid(np.asarray(rows, dtype=np.float64), self.tasks)
-        matrix = self.view.in_one_frame.through(self.kernels[0], "task").centred.matrix
+        matrix = self.view.in_one_frame.through(self.kernels[0]).centred.matrix
         return eigen_features(matrix, _COORDINATES).values
 
     def of_tasks(self, tasks: Labels) -> tuple[Question, Labels]:
@@ -143,7 +143,7 @@ class Question:
 
     def problem(self, spec: KernelSpec, criterion: str, labels: Labels | None = None) -> Problem:
         """The problem of these rows through one kernel; with labels, clusters are where these have them."""
-        seen, offsets, sizes = self.view.through(spec, "task"), self.view.offsets, np.diff(self.view.offsets)
+        seen, offsets, sizes = self.view.through(spec), self.view.offsets, np.diff(self.view.offsets)
         if labels is not None:
             bounds = bounds_of_labels(sizes, counts_by_task(labels, offsets, self.n_clusters), self.clusters)
         elif not CRITERIA[criterion].exchanges:

@@ -25,8 +25,6 @@ Nothing is drawn at random: the same data give the same judgement.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
@@ -57,26 +55,8 @@ _ROWS, _GROUPS = 250, 60
 _SMALLEST_EIGENVALUE = 1e-5
 
 
-@dataclass(frozen=True)
-class _Spectrum:
-    """Rows of a group; eigenvalues s and vectors U of their centred kernel; filters s/(s + nλ/2), diag(R) by λ."""
-
-    rows: Labels
-    s: Array
-    U: Array
-    filters: Array  # (number of λ, r)
-    residual: Array  # (n, number of λ)
-
-
 class Predictability:
-    """Leave-one-out predictability of labels, of rows in groups that are centred each.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    groups : ndarray of shape (n,)
-        Numbers of the groups; rows of a group must be neighbours in X.
-    """
+    """Leave-one-out predictability of labels, of rows X (n × d) in numbered groups (n) that are centred each."""
 
     def __init__(self, X: Array, groups: Labels) -> None:
         members = [np.flatnonzero(groups == group) for group in range(int(groups.max()) + 1)]
@@ -96,15 +76,15 @@ class Predictability:
         flat_total, flat_noise = np.zeros(K * C), np.zeros(K * C)
         errors = np.zeros((len(self._spectra), len(_LAMBDAS), K * C))
         for kernel, spectra in enumerate(self._spectra):
-            for part in spectra:
-                n = len(part.rows)
+            for rows, U, filters, residual in spectra:
+                n = len(rows)
                 z = np.zeros((n, K * C))
-                z[np.arange(n)[:, None], np.arange(K) * C + labels[:, part.rows].T] = 1.0
+                z[np.arange(n)[:, None], np.arange(K) * C + labels[:, rows].T] = 1.0
                 mean = z.mean(axis=0)
-                projected = part.U.T @ z
-                for k, f in enumerate(part.filters):
-                    e = z - mean - part.U @ (f[:, None] * projected)
-                    e /= part.residual[:, k : k + 1]
+                projected = U.T @ z
+                for k, f in enumerate(filters):
+                    e = z - mean - U @ (f[:, None] * projected)
+                    e /= residual[:, k : k + 1]
                     errors[kernel, k] += np.einsum("nc,nc->c", e, e) * ((n - 1) / n) ** 2
                 if kernel == 0:
                     spread = n * mean * (1 - mean)
@@ -137,26 +117,20 @@ def _scaled(kernels: list[Array]) -> list[Array]:
     return [K / level if level > 0 else K for K in centred]
 
 
-def _spectrum(rows: Labels, kernel: Array) -> _Spectrum:
+def _spectrum(rows: Labels, kernel: Array) -> tuple[Labels, Array, Array, Array]:
+    """Rows of a group, the eigenvectors U of their centred kernel, s/(s + nλ/2) (λ × r) and diag(R) (n × λ)."""
     n = len(rows)
     s, U = sla.eigh(kernel, driver="evd", check_finite=False)
     keep = s > _SMALLEST_EIGENVALUE
     s, U = s[keep], U[:, keep]
     filters = s / (s + 0.5 * n * _LAMBDAS[:, None])
-    return _Spectrum(rows, s, U, filters, np.maximum(1.0 - 1.0 / n - (U**2) @ filters.T, SMALLEST_RESIDUAL))
+    return rows, U, filters, np.maximum(1.0 - 1.0 / n - (U**2) @ filters.T, SMALLEST_RESIDUAL)
 
 
 class Judge:
-    """Terms and scores of labels of the same rows; what was computed of a labelling is kept.
+    """Terms and scores of labels of the same rows X (n × d); what was computed of a labelling is kept.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows sorted by task.
-    tasks : ndarray of shape (n,)
-    n_clusters : int
-    aligned : ndarray of shape (n, d), optional
-        The rows after every task was moved back by its offset; X itself by default.
+    ``aligned`` are the rows after every task was moved back by its offset; X itself by default.
     """
 
     def __init__(self, X: Array, tasks: Labels, n_clusters: int, aligned: Array | None = None) -> None:

@@ -238,19 +238,9 @@ def select_n_clusters(
 
 
 def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[int]) -> ClusterNumberChoice:
-    """The same for a table that numbers of rows index, and its tasks.
-
-    Parameters
-    ----------
-    kernel : str or callable
-        The parameter of the estimator.
-    table : array, CSR matrix or table of a Dask collection
-    index : TaskIndex
-    numbers : list of int
-        At least 2, ascending.
-    """
-    if not numbers or numbers[0] < 2:
-        raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
+    """The same for a table that numbers of rows index, and its tasks; ``numbers`` ascend."""
+    if not numbers or not 2 <= numbers[0] <= table.shape[0]:
+        raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2 and <= {table.shape[0]}, the rows.")
     precomputed = is_precomputed(kernel)
     numbered = np.arange(table.shape[0])[:, None] if precomputed else table
     tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
@@ -265,9 +255,10 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
             matrix = table[chosen][:, chosen]
         elif not isinstance(kernel, str):
             matrix = Kernel("callable", function=kernel)(rows, rows)
-        elif sp.issparse(rows) or rows.shape[1] > _MOST_COLUMNS:
+        elif rows.shape[1] > _MOST_COLUMNS:
             matrix = rows @ rows.T
         else:
+            rows = rows.toarray() if sp.issparse(rows) else rows
             centred = rows - rows.mean(axis=0)
             centred /= np.abs(centred).max() or 1.0
             spread = centred.std(axis=0)
@@ -356,14 +347,7 @@ def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
 
     Within a task, the columns' normal scores G become HG for a random rotation H, which keeps GᵀG and makes rows
     Gaussian; the values of the columns then take the order of HG. Columns that depend on each other linearly, as the
-    levels of a category do, move as one. A single column becomes Gaussian.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Sorted by task.
-    offsets : ndarray of shape (m + 1,)
-    seed : int
+    levels of a category do, move as one. A single column becomes Gaussian. Rows (n × d) are sorted by task.
 
     Examples
     --------

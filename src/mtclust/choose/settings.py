@@ -134,7 +134,7 @@ class Settings:
     lambda1: Array
     lambda2: float  # as it is given
     weight: float  # λ₂ of a problem, less in methods that take it once for all tasks (:meth:`Params.lambda2_share`)
-    view: View  # of the sample, aligned where the frame is
+    view: View  # of the sample in the frame
     choice: Choice | None  # None where nothing was open
     question: Question  # of the rows of the sample
     moves: Array | None = None  # (m × d), how far tasks are moved where they are aligned
@@ -186,12 +186,9 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     frame: Frame = "task"
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
     several = question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
+    begin = question.in_frame(question.frames[0]).view
     # neither one cluster nor equal rows leave a choice
-    if (
-        several
-        and question.n_clusters > 1
-        and any(question.view.through(own, question.frames[0]).centred.scale > 0 for own in question.kernels)
-    ):
+    if several and question.n_clusters > 1 and any(begin.through(own).centred.scale > 0 for own in question.kernels):
         if question.sizes_open:
             choice = choose_labels(question, params.options, sample.index.by_rows)
         else:
@@ -201,15 +198,15 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
         spec, frame = choice.spec, choice.frame
     share = params.lambda2_share(m)
     if choice is not None and frame != "task":  # then all rows are one task
-        share, one = 1.0, choice.question
+        share, one, view = 1.0, choice.question, choice.question.view
         if choice.offsets is not None:
-            view, moves = one.view, np.zeros((m, choice.offsets.shape[1]))
+            moves = np.zeros((m, choice.offsets.shape[1]))
             moves[sample.tasks] = choice.offsets
         lambda1, lambda2 = one.lambdas or constant_lambdas(1, spec, criterion)
         lambda1 = np.repeat(lambda1, m)
     else:
         lambda1, lambda2 = lambdas or constant_lambdas(m, spec, criterion, share)
-    kernel = view.through(spec, frame).kernel
+    kernel = view.through(spec).kernel
     return Settings(spec, kernel, frame, criterion, lambda1, lambda2, lambda2 * share, view, choice, question, moves)
 
 

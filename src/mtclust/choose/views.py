@@ -17,7 +17,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtclust.choose.frames import Frame
 from mtclust.core.kernels import (
     KERNELS,
     Kernel,
@@ -110,10 +109,8 @@ class View:
         rows = rows - moves[tasks_of_rows(self.offsets)]
         return replace(self, rows=rows, offsets=self.offsets[[0, -1]], _seen={})
 
-    def through(self, spec: KernelSpec, frame: Frame) -> KernelOrigin:
-        """The rows through one kernel; computed once. Where tasks are aligned, these are rows that have been moved."""
-        if frame != "task":
-            return self.in_one_frame.through(spec, "task")
+    def through(self, spec: KernelSpec) -> KernelOrigin:
+        """The rows through one kernel; computed once."""
         if spec.name not in self._seen:
             self._seen[spec.name] = self._look(spec)
         return self._seen[spec.name]

@@ -13,6 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mtclust.core.kernels import ROUNDING
+
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -22,8 +24,6 @@ _SMALL = 2000
 _MAX_SWEEPS = 40
 #: a change of prices that moves about this many rows is left to the paths
 _ROWS_LEFT_TO_PATHS = 30.0
-#: relative size of the noise that splits exact ties in large problems, at the level of rounding in the total cost
-_TIE_NOISE = 1e-12
 
 
 def assign(cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: ArrayLike | None = None) -> Integers:
@@ -58,7 +58,7 @@ def assign(cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: Array
     first = np.zeros(n_clusters) if prices is None else np.asarray(prices, dtype=np.float64)
     if n > _SMALL:
         # noise at the level of rounding: equal rows would all take the same cluster and be moved one at a time
-        cost = cost + _TIE_NOISE * (float(np.ptp(cost)) or 1.0) * np.random.default_rng(0).random(cost.shape)
+        cost = cost + ROUNDING * (float(np.ptp(cost)) or 1.0) * np.random.default_rng(0).random(cost.shape)
         first = _class_prices(cost, low, high, first)
     from mtclust.core import compiled
 

@@ -40,6 +40,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mtclust.core.kernels import (
+    EXACT_UP_TO,
+    ROUNDING,
     EigenFeatures,
     inverse_of_factor,
     leading_eigenvectors,
@@ -52,9 +54,8 @@ Array = NDArray[np.float64]
 
 #: share of the mean eigenvalue added to S before its root: an eigenvalue that is zero would stay zero for ever
 REVIVAL = 1e-8
-#: full Ω up to this many unknowns m·r; above, leading eigenvectors and one level for the rest
-FULL_SIZE = 1000
-#: size ρr of the system of a spiked Ω
+#: size ρr of the system of a spiked Ω: leading eigenvectors and one level for the rest, where the system of a full Ω,
+#: of size mr, would have more than ``EXACT_UP_TO`` rows
 _SPIKED_SIZE = 400
 #: products of weights that are held at once
 _WEIGHTED_AT_ONCE = 2**20
@@ -242,12 +243,12 @@ class Relationship(BaseCoupling):
     def rank(self) -> int | None:  # type: ignore[override]
         """Leading eigenvectors of a spiked Ω; None in full."""
         m, r = self.kernel.shape[:2]
-        if self.kernel.ndim == 2 or m * r <= FULL_SIZE or m <= 2:
+        if self.kernel.ndim == 2 or m * r <= EXACT_UP_TO or m <= 2:
             return None
         if np.ptp(self.lambda1) > 0:
             raise ValueError(
                 f"lambda1 differs by task, which needs the full Ω; with {m} tasks and {r} features (more than "
-                f"{FULL_SIZE} unknowns) one value for all tasks is supported. Give lambda1 as a number."
+                f"{EXACT_UP_TO} unknowns) one value for all tasks is supported. Give lambda1 as a number."
             )
         return max(1, min(m - 1, _SPIKED_SIZE // r))
 
@@ -272,7 +273,7 @@ class Relationship(BaseCoupling):
         trace = float(values.sum())
         if not trace > 0:
             return Spiked.of(self.uncoupled(), self.rank)
-        rank = min(self.rank, int(np.count_nonzero(values > 1e-12 * values[-1])))  # others are rounding
+        rank = min(self.rank, int(np.count_nonzero(values > ROUNDING * values[-1])))
         squares = np.zeros(m)
         squares[: len(values)] = np.maximum(values[::-1], 0.0)
         vectors = vectors[:, ::-1][:, :rank]

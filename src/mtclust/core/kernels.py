@@ -30,8 +30,10 @@ _RANK_TOLERANCE = 1e-10
 _CONSTANT = 1e-14
 #: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
 FAR = 10.0
-#: up to so many rows LAPACK finds leading eigenvectors exactly; its time grows with their cube
+#: matrices of up to so many rows are factorised in full; the time of that grows with their cube
 EXACT_UP_TO = 1000
+#: a relative difference below this is rounding: of values of a criterion, costs, squared lengths, eigenvalues
+ROUNDING = 1e-12
 
 _NOT_POSITIVE = (
     "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
@@ -135,13 +137,6 @@ def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[n
 
     A matrix of more than ``EXACT_UP_TO`` rows must have no negative eigenvalues as large as those. Block power steps
     find the eigenvalues that stand out to rounding, and those that hardly differ from the rest roughly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> values, vectors = leading_eigenvectors(np.diag([3.0, 1.0, 2.0, 0.5]), 2)
-    >>> values.tolist(), np.abs(vectors).round(6).argmax(axis=0).tolist()
-    ([2.0, 3.0], [2, 0])
     """
     n = len(matrix)
     wider = k + 20  # a block of some more vectors than are wanted is multiplied by the matrix a few times

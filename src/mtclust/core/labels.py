@@ -55,13 +55,7 @@ def tasks_of_rows(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def rows_of_tasks(offsets: NDArray[np.int64], tasks: Any) -> NDArray[np.int64]:
-    """The rows of some tasks, one task after the other, for rows sorted by task.
-
-    Examples
-    --------
-    >>> rows_of_tasks(np.array([0, 2, 5]), [1, 0]).tolist()
-    [2, 3, 4, 0, 1]
-    """
+    """The rows of some tasks, one task after the other, for rows sorted by task."""
     return np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in tasks])
 
 

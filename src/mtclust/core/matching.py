@@ -30,6 +30,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
+from mtclust.core.kernels import ROUNDING
 from mtclust.core.labels import SizeBounds, counts_by_task
 
 Array = NDArray[np.float64]
@@ -38,8 +39,6 @@ Array = NDArray[np.float64]
 _MANY_TASKS = 50
 #: sweeps that match each task again to all others, after the first matching: of few tasks and of many
 _SWEEPS, _SWEEPS_OF_MANY = 3, 5
-#: squared lengths of class means below this share of the longest are rounding
-_ZERO_SQUARE = 1e-12
 #: task means shorter than this share of the class means are rounding: the features are centred within tasks
 _CENTRED = 1e-6
 #: tasks more alike than this belong to one group
@@ -124,7 +123,7 @@ def _similarity(products: Array, sizes: NDArray[np.int64], bounds: SizeBounds) -
     m = len(sizes)
     squares = np.maximum(np.einsum("iicc->i", products), 0.0)
     # a task whose class means coincide resembles no other
-    apart = squares > _ZERO_SQUARE * squares.max(initial=0.0)
+    apart = squares > ROUNDING * squares.max(initial=0.0)
     weights = np.divide(1.0, np.sqrt(squares), out=np.zeros(m), where=apart)
     raw, products = products, products * weights[:, None, None, None] * weights[None, :, None, None]
     similarity = np.eye(m)
@@ -167,7 +166,7 @@ def _shifted_products(products: Array, sizes: NDArray[np.int64], i: int, k: int)
     squares = float(np.sum(a_own**2)), float(np.sum(b_own**2))
     typical = 0.5 * sum(squares) / len(a)
     norm = np.sqrt(squares[0] * squares[1])
-    if norm <= _ZERO_SQUARE * np.trace(gram):  # a single cluster, or class means that coincide: it may be any
+    if norm <= ROUNDING * np.trace(gram):  # a single cluster, or class means that coincide: it may be any
         return nearness, 0.0
     distances = cdist(a + shift, b, "sqeuclidean")
     nearness[np.ix_(ours, theirs)] = (1.0 - 0.5 * distances / typical) / n_clusters

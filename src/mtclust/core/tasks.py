@@ -130,7 +130,7 @@ class TaskIndex:
     def to_input_order(self, sorted_values: NDArray[Any]) -> NDArray[Any]:
         """Undo the sorting: values of the sorted rows in the order the rows came in."""
         if self.is_sorted:
-            return sorted_values.copy()
+            return sorted_values
         values = np.empty_like(sorted_values)
         values[self.order] = sorted_values
         return values
@@ -141,21 +141,13 @@ class TaskIndex:
         """Labels in the order of the input, clusters numbered by their sizes if ids are free.
 
         ``single`` are other labels of the rows; they are named to agree with these as often as possible. Returns both
-        and the new ids, None if not free. Labels are taken task by task: they are the memory of a fit beside the data.
+        and the new ids, None if not free.
         """
         new_ids = self._ids_by_size(labels, n_clusters) if free else None
         ids = np.arange(n_clusters) if new_ids is None else new_ids
-        pairs = np.zeros((n_clusters, n_clusters), dtype=np.int64)
-        for rows in self.slices():
-            pairs += pair_counts(single[rows].astype(np.int64), labels[rows].astype(np.int64), n_clusters)
-        renamed = np.empty_like(pairs)
-        renamed[:, ids] = pairs
-        names = best_relabelling(renamed)
-        found, others = np.empty(len(labels), dtype=np.int64), np.empty(len(labels), dtype=np.int64)
-        for rows in self.slices():
-            where = rows if self.is_sorted else self.order[rows]
-            found[where], others[where] = ids[labels[rows]], names[single[rows]]
-        return found, others, new_ids
+        pairs = np.empty((n_clusters, n_clusters), dtype=np.int64)
+        pairs[:, ids] = pair_counts(single, labels, n_clusters)
+        return self.to_input_order(ids[labels]), self.to_input_order(best_relabelling(pairs)[single]), new_ids
 
     def _ids_by_size(self, labels: Any, n_clusters: int) -> NDArray[np.int64]:
         """New ids by size, largest first; clusters of one size in the order of content of their first rows.

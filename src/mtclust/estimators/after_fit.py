@@ -297,18 +297,3 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
 
         check_is_fitted(self, "labels_")
         return summarise(self)
-
-    def _with_findings(self, diagram: str) -> str:
-        """scikit-learn's diagram of an estimator and, once it is fitted, what was found."""
-        return diagram + self.summary()._repr_html_() if hasattr(self, "labels_") else diagram
-
-    # scikit-learn shows these two; which of them depends on the notebook
-
-    def _repr_html_inner(self) -> str:
-        return self._with_findings(super()._repr_html_inner())
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] = self._with_findings(bundle["text/html"])
-        return bundle

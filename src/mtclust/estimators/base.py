@@ -1,4 +1,4 @@
-r"""What the three estimators share: checking, preparing, storing; what they do once fitted is in ``after_fit.py``.
+r"""What the three estimators share: parameters, checks and ``fit``, whose work is done in ``fit.py``.
 
 All of them minimise, over the labels Y (one cluster per row, sizes within bounds), the models W and the coupling,
 
@@ -68,12 +68,15 @@ class MultitaskClusterer(AfterFit):
     #: how the tasks are coupled, a key of COUPLINGS
     _coupled_by: ClassVar[Method] = "independent"
 
+    #: of every parameter; not all methods have all of them
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), Mapping, StrOptions({"auto"}), range],
         "kernel": [StrOptions({"auto", "precomputed", *KERNELS}), callable],
         "width": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "lambda1": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left"), Mapping],
         "lambda2": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "coupling": [StrOptions({"auto", "full", "none"}), Interval(Real, 0, 1, closed="both")],
+        "center": [StrOptions({"auto", "task", "all", "aligned"})],
         "sizes": "no_validation",
         "solver": [StrOptions({"exchange", "cutting-plane"})],
         "solver_options": [dict, None],
@@ -89,8 +92,8 @@ class MultitaskClusterer(AfterFit):
     }
 
     def _hold(self, given: dict[str, Any]) -> None:
-        """Set the parameters as they are given, under their names."""
-        for name in self._get_param_names():
+        """Set the parameters as they are given, under their names; a subclass may have others."""
+        for name in list(given)[1:]:  # all but self
             setattr(self, name, given[name])
 
     def __sklearn_tags__(self) -> Any:
@@ -172,10 +175,12 @@ class MultitaskClusterer(AfterFit):
         refuse_rows_as_tasks(index)
         what = f"fit of {rows.shape[0]} rows in {index.n_tasks} tasks"
         with one_blas_thread(), reporting(self), memory_named(what):
-            least = 1 if hints.known is None else int(hints.known.max()) + 1
-            choice = self._choose_n_clusters(params, rows, index, least)
+            choice = None
+            if isinstance(self.n_clusters, str | range):
+                choice = self._chosen_n_clusters(params, rows, index, hints.known)
             given = Input(rows, index, self._clusters_per_task(index, choice), hints)
-            _check_known(params, given)
+            if hints.known is not None:
+                _check_known(params, given, hints.known)
             self.n_clusters_ = int(given.clusters.max())
             rng = generator_of(self.random_state)
             fitting = Fitting(params, given)
@@ -205,30 +210,25 @@ class MultitaskClusterer(AfterFit):
                     raise ValueError(f'{name} needs solver="exchange"; cutting planes cannot keep rows where they are.')
         return found
 
-    def _choose_n_clusters(
-        self, params: Params, rows: Any, index: TaskIndex, least: int = 1
-    ) -> ClusterNumberChoice | None:
-        """The number of clusters where it is left open, ``least`` at least; None where it is given."""
-        if not isinstance(self.n_clusters, str | range):
-            return None
+    def _chosen_n_clusters(self, params: Params, rows: Any, index: TaskIndex, known: Any) -> ClusterNumberChoice:
+        """The number of clusters where it is left open, as many at least as are known."""
         from mtclust.choose.number import CANDIDATES, choose_n_clusters, warn_of_choice
 
-        candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
-        # of a range without walking through it
-        rising = candidates if candidates.step > 0 else candidates[::-1]
+        rising = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
+        rising = rising if rising.step > 0 else rising[::-1]  # without walking through it
         numbers = list(range(rising.start, min(rising.stop, rows.shape[0] + 1), rising.step))
         if not numbers or numbers[0] < 2:
             raise ValueError(
                 f"n_clusters={self.n_clusters!r} must hold numbers of clusters >= 2, some of them no larger than the "
                 f"number of rows, {rows.shape[0]}."
             )
-        if least > 2:
-            numbers = [number for number in numbers if number >= least]
-            if not numbers:
-                raise ValueError(
-                    f"known has cluster {least - 1}, so that there are {least} clusters at least, but n_clusters="
-                    f"{self.n_clusters!r} goes up to {rising[-1]}; give more clusters."
-                )
+        least = 1 if known is None else int(known.max()) + 1
+        numbers = [number for number in numbers if number >= least]
+        if not numbers:
+            raise ValueError(
+                f"known has cluster {least - 1}, so that there are {least} clusters at least, but n_clusters="
+                f"{self.n_clusters!r} goes up to {rising[-1]}; give more clusters."
+            )
         choice = choose_n_clusters(params.kernel, rows, index, numbers)
         warn_of_choice(choice)
         return choice
@@ -236,16 +236,16 @@ class MultitaskClusterer(AfterFit):
     def _clusters_per_task(self, index: TaskIndex, choice: ClusterNumberChoice | None) -> NDArray[np.int64]:
         """The number of clusters of every task from the one that was chosen, a number or a mapping task → number."""
         n, names = int(index.sizes.sum()), index.names.tolist()
-        if isinstance(self.n_clusters, Mapping):
-            numbers = one_per_task("n_clusters", self.n_clusters, index.names)
-            for name, value in zip(names, numbers):
+        given: Any = self.n_clusters if choice is None else choice.n_clusters
+        if isinstance(given, Mapping):
+            given = one_per_task("n_clusters", given, index.names)
+            for name, value in zip(names, given):
                 if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                     raise ValueError(
                         f"n_clusters must hold whole numbers >= 1, one per task; got {value!r} for task {name!r}."
                     )
-            clusters = np.array(numbers, dtype=np.int64)
-        else:
-            clusters = np.full(index.n_tasks, self.n_clusters if choice is None else choice.n_clusters, dtype=np.int64)
+        clusters = np.empty(index.n_tasks, dtype=np.int64)
+        clusters[:] = given
         if n < clusters.max():
             raise ValueError(
                 f"n_samples={n} should be >= n_clusters={clusters.max()}; give more rows or fewer clusters."
@@ -267,11 +267,11 @@ class MultitaskClusterer(AfterFit):
 
     def _read_params(self) -> Params:
         """The parameters in one record; refuses ``solver_options`` that the method or the solver does not know."""
-        given, searching = self.get_params(deep=False), dict(self.solver_options or {})
-        for name, value in given.items():
-            if isinstance(value, bool) and name not in ("fit_intercept", "verbose", "sizes"):  # Python's True is a 1
+        given, searching = vars(self), dict(self.solver_options or {})
+        for name in sorted(self._parameter_constraints.keys() - {"fit_intercept", "verbose", "sizes"}):
+            if isinstance(given.get(name), bool):  # Python's True is a 1
                 raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} must not be a bool. Got {value} instead."
+                    f"The {name!r} parameter of {type(self).__name__} must not be a bool. Got {given[name]} instead."
                 )
         if self.solver == "cutting-plane":
             from mtclust.relaxation.options import CuttingPlaneOptions
@@ -299,12 +299,9 @@ class MultitaskClusterer(AfterFit):
         )  # fmt: skip
 
 
-def _check_known(params: Params, given: Input) -> None:
+def _check_known(params: Params, given: Input, known: NDArray[np.int64]) -> None:
     """Refuse known rows that contradict the number of clusters or sizes that are given."""
-    known, index, clusters = given.hints.known, given.index, given.clusters
-    if known is None:
-        return
-    C = int(clusters.max())
+    index, clusters, C = given.index, given.clusters, int(given.clusters.max())
     if known.max() >= C:
         row = int(index.order[int(np.flatnonzero(known >= C)[0])])
         raise ValueError(

@@ -5,7 +5,6 @@ Separation and outlier scores are found when they are first read, from copies th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Question
 from mtclust.choose.judge import Predictability
-from mtclust.choose.settings import Sample, all_rows, rows_by_task, sample_rows
+from mtclust.choose.settings import all_rows, rows_by_task, sample_rows
 from mtclust.choose.views import View, candidate_kernels
 from mtclust.core.kernels import Kernel, is_precomputed
 from mtclust.core.model import best_temperature, probabilities
@@ -47,14 +46,8 @@ def store_confidence(model: AfterFit, rows: Any, index: TaskIndex, outcome: Outc
     temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
     model._model = replace(model._model, temperature=temperature)
     model.probabilities_ = index.to_input_order(probabilities(scores, temperature)) if stored else None
-    judged = judged_rows(
-        model, rows, index, np.arange(len(index.names)),
-        lambda sample: (
-            model.labels_[sample.order]
-            if index.in_memory
-            else index.labels_at(outcome.point.labels, sample.positions_in(index))
-        ),
-    )  # fmt: skip
+    labels = model.labels_ if index.in_memory else outcome.point.labels
+    judged = judged_rows(model, rows, index, np.arange(len(index.names)), labels)
     model._later = judged, sorted_rows(model, rows, index) if stored else None
 
 
@@ -71,24 +64,24 @@ def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
     features, ids = read_rows(model, X, tasks, reset=False)
     index = rows_by_task(model._read_params(), features, index_tasks(ids, features.shape[0]))
     numbers = numbers_of_known_tasks(None if ids is None else index.names, index.n_tasks, model.tasks_)
-    judged = judged_rows(model, features, index, numbers, lambda sample: labels[sample.order])
+    judged = judged_rows(model, features, index, numbers, labels)
     return float(separation(*judged, model.n_clusters_).mean())
 
 
 def judged_rows(
-    model: AfterFit, rows: Any, index: TaskIndex, task_numbers: Labels, labels_of: Callable[[Sample], Labels]
+    model: AfterFit, rows: Any, index: TaskIndex, task_numbers: Labels, labels: Any
 ) -> tuple[Question, Labels]:
     """The rows that separation is taken of, in the frame of a model, and their labels; copies.
 
-    ``task_numbers`` are those of the tasks in the model. Of very many rows there is a sample, whose labels
-    ``labels_of`` gives.
+    ``task_numbers`` are those of the tasks in the model. Of very many rows there is a sample.
     """
     few = int(index.sizes.sum()) <= _JUDGED_ROWS
     sample = all_rows(rows, index) if few else sample_rows(rows, index, _SAMPLED_ROWS)
     view = View(sample.rows, sample.index.offsets, sample.order, columns=index.columns)
     kernels = candidate_kernels(model.kernel, "auto")
     clusters = np.full(sample.index.n_tasks, model.n_clusters_)
-    question, labels = Question(view, kernels, clusters, "independent"), labels_of(sample)
+    question = Question(view, kernels, clusters, "independent")
+    labels = labels[sample.order] if index.in_memory else index.labels_at(labels, sample.positions_in(index))
     tasks = task_numbers[sample.tasks[sample.index.task_numbers]]
     if sample.index.by_rows is not None:
         question, places = question.of_tasks(sample.index.by_rows)

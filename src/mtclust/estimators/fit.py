@@ -142,7 +142,7 @@ class Fitting:
         if criterion.exchanges:
             bounds = parse_sizes(params.sizes, index.sizes, given.clusters, index.names)
         if self.form == "dual":
-            seen = settings.view.through(settings.spec, settings.frame)
+            seen = settings.view.through(settings.spec)
             scale, matrix = seen.centred.scale, seen.centred.matrix
             weighed = eigen_features(matrix, params.n_components) if COUPLINGS[method].of_features else None
             problem: Any = Problem(

@@ -5,12 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from mtclust.estimators.base import MultitaskClusterer
 from mtclust.search.problem import Method
@@ -126,7 +124,7 @@ class DMTRC(MultitaskClusterer):
     task_groups_ : list of lists
         Tasks whose clusters resemble each other; every task by itself where all share one frame.
     history_ : list of dict
-        Stage, step and objective; the objective never rises.
+        Stage, step and objective. J never rises unless known rows or pairs ask for it, −E may in a last round.
     n_iter_, converged_ : int, bool
         Rounds of the descents that led to the result, and whether the last one ended by ``tol``.
     selection_ : Selection
@@ -161,10 +159,6 @@ class DMTRC(MultitaskClusterer):
     """
 
     _coupled_by: ClassVar[Method] = "relationship"
-    _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
-        "coupling": [StrOptions({"auto", "full", "none"}), Interval(Real, 0, 1, closed="both")],
-        "center": [StrOptions({"auto", "task", "all", "aligned"})],
-    }
 
     def __init__(
         self,
@@ -210,11 +204,7 @@ class DMTFC(MultitaskClusterer):
 
     Parameters
     ----------
-    {n_clusters kernel width}
-    lambda1, lambda2 : "auto" or float, default="auto"
-        Weights of the ridge and of the coupled penalty. They are relative to the kernel, which is scaled to unit mean
-        diagonal; "auto" stands for constants. ``lambda1`` may be a mapping task → value.
-    {center}
+    {n_clusters kernel width lambda1 center}
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
     {sizes solver}
@@ -250,9 +240,6 @@ class DMTFC(MultitaskClusterer):
     """
 
     _coupled_by: ClassVar[Method] = "features"
-    _parameter_constraints: ClassVar[dict[str, Any]] = MultitaskClusterer._parameter_constraints | {
-        "center": [StrOptions({"auto", "task", "all", "aligned"})],
-    }
 
     def __init__(
         self,
@@ -318,12 +305,6 @@ class DSTC(MultitaskClusterer):
     >>> DSTC(n_clusters=3, random_state=0).fit(X).cluster_sizes_.tolist()
     [[20, 20, 20]]
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        name: allowed
-        for name, allowed in MultitaskClusterer._parameter_constraints.items()
-        if name not in ("max_iter", "tol")
-    }
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from sklearn.metrics import adjusted_rand_score
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.labels import (
     counts_by_task,
+    offsets_of,
     parse_sizes,
     proportional,
     rows_of_tasks,
@@ -112,20 +113,8 @@ class Stability:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
-class Refit:
-    """Labels of some rows by a refit.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (k,)
-        Which of the rows sorted by task.
-    labels : ndarray of shape (k,)
-    tasks : ndarray of int
-        Which tasks it saw.
-    covariance : ndarray or None
-        Ω of these tasks.
-    """
+class Refit(NamedTuple):
+    """Labels of some of the rows sorted by task by a refit, the tasks that it saw, and Ω of these."""
 
     rows: Labels
     labels: Labels
@@ -151,8 +140,10 @@ def subsample(
         order = rng.permutation(n)
         if strata is not None:  # rows of every cluster in turn, as many of each as it has
             own = strata[offsets[i] : offsets[i + 1]][order]
-            place = np.array([np.count_nonzero(own[:j] == own[j]) for j in range(n)]) + rng.random(n)
-            order = order[np.argsort(place / np.bincount(own, minlength=n_clusters)[own], kind="stable")]
+            counts, by_cluster = np.bincount(own, minlength=n_clusters), np.argsort(own, kind="stable")
+            place = np.empty(n)
+            place[by_cluster] = np.arange(n) - offsets_of(counts)[own[by_cluster]]
+            order = order[np.argsort((place + rng.random(n)) / counts[own], kind="stable")]
         parts.append(offsets[i] + np.sort(order[:k]))
     return tasks, np.concatenate(parts).astype(np.int64)
 
@@ -190,19 +181,14 @@ def compared(
             covariances[k][part] = refit.covariance * np.trace(covariance[part]) / np.trace(refit.covariance)
     sizes = counts_by_task(labels, offsets, C)
     factor = np.sqrt(share / (1.0 - share)) if share < 1 else 1.0
+    related = between = None
     with np.errstate(invalid="ignore"):
-        return Stability(
-            float(np.mean(rand)),
-            np.divide(agreed, seen, out=np.full(n, np.nan), where=seen > 0),
-            _mean(jaccards),
-            np.clip(_interval(sizes / sizes.sum(axis=1, keepdims=True), shares, factor), 0.0, 1.0),
-            None
-            if covariance is None
-            else np.clip(_interval(correlation(covariance), correlation(covariances), factor), -1, 1),
-            None if covariance is None else _interval(covariance, covariances, factor),
-            len(refits),
-            share,
-        )
+        within = _interval(sizes / sizes.sum(axis=1, keepdims=True), shares, factor).clip(0.0, 1.0)
+        if covariance is not None:
+            related = _interval(correlation(covariance), correlation(covariances), factor).clip(-1, 1)
+            between = _interval(covariance, covariances, factor)
+    by_row = np.divide(agreed, seen, out=np.full(n, np.nan), where=seen > 0)
+    return Stability(float(np.mean(rand)), by_row, _mean(jaccards), within, related, between, len(refits), share)
 
 
 def _mean(values: Array) -> Array:

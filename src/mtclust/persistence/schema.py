@@ -84,13 +84,9 @@ class Value:
             raise ValueError(f"{name} is {value!r:.40}, not from {self.low} to {self.high}")
 
 
-def one_of(*words: str) -> Value:
-    """One of these words."""
-    return Value(Literal[words])
-
-
 FLOAT, INT, BOOL, ROWS = "float64", "int64", "bool", "float64 float32"
 _LABELS = Array(INT, "n", 0, "C-1")
+_CRITERION = Value(Literal["J", "E"])
 _POSITIVE = Value(float, float(np.finfo(float).tiny), float(np.finfo(float).max))
 _NOT_NEGATIVE = Value(float, 0, float(np.finfo(float).max))
 
@@ -137,7 +133,7 @@ STATES: dict[str, Any] = {
 }  # fmt: skip
 #: fields of these and of choices, by class; of these also wherever they stand
 FIELDS: dict[str, Array | Value] = {
-    "Kernel.kind": one_of("linear", "rbf", "precomputed"),
+    "Kernel.kind": Value(Literal["linear", "rbf", "precomputed"]),
     "Kernel.sigma": _POSITIVE,
     "SizeBounds.lower": Array(INT, "m C", 0),
     "SizeBounds.upper": Array(INT, "m C", 0),
@@ -145,10 +141,10 @@ FIELDS: dict[str, Array | Value] = {
     "DecisionModel.intercept": Array(FLOAT, "m C"),
     "DecisionModel.present": Array(BOOL, "m C"),
     "centres": Array(FLOAT, "m d"),
-    "method": one_of(*COUPLINGS),
+    "method": Value(Literal[tuple(COUPLINGS)]),
     "lambda1": Array(FLOAT, "m", 0),
     "lambda2": _NOT_NEGATIVE,
-    "criterion": one_of("J", "E"),
+    "criterion": _CRITERION,
     "DecisionModel.temperature": _POSITIVE,
     "KernelKept.offsets": Array(INT, ".", 0),
     "KernelKept.labels": Array(INT, "N", 0, "C-1"),
@@ -173,8 +169,8 @@ FIELDS: dict[str, Array | Value] = {
     "Stability.task_covariance": Array(FLOAT, "m m ."),
     "Stability.n_refits": Value(int, 1),
     "Stability.share": Value(float, 0, 1),
-    "Selection.criterion": one_of("J", "E"),
-    "Selection.center": one_of("task", "all", "aligned"),
+    "Selection.criterion": _CRITERION,
+    "Selection.center": Value(Literal["task", "all", "aligned"]),
     "Selection.task_similarity": Array(FLOAT, "m m"),
     "CouplingDecision.coupled_labels": Array("int64 int32 int16 int8 uint8", "n", 0, "C-1"),
     "CouplingDecision.task_covariance": Array(FLOAT, "m m"),
@@ -202,7 +198,7 @@ def check_model(model: Any) -> None:
         value = getattr(model, name, None)
         if value is not None or name in ALWAYS:
             field.check(name, value, sizes)
-            _check_within(name, value, sizes)
+            _check_records(name, value, sizes)
     if isinstance(model.sizes, str | Real):
         parse_sizes(model.sizes, model.cluster_sizes_.sum(axis=1), sizes["C"])
     if isinstance(model.n_clusters, Mapping):
@@ -218,9 +214,9 @@ def check_model(model: Any) -> None:
         raise ValueError(f"decision is a {type(model._model).__name__} in the place of a DecisionModel")
     if type(model._kept) not in (KernelKept, FeatureKept, CommonKept):
         raise ValueError(f"it holds no state for new tasks but a {type(model._kept).__name__}")
-    _check_state("decision", model._model, dict(sizes))
+    _check_records("decision", model._model, dict(sizes))
     inner = dict(sizes)
-    _check_state("kept", model._kept, inner)
+    _check_records("kept", model._kept, inner)
     _check_kept(model, inner)
 
 
@@ -231,26 +227,22 @@ def check_hashes(keys: list[Any]) -> None:
         raise ValueError(f"it holds {counts.max()} keys of a dictionary with the same hash")
 
 
-def _check_within(name: str, value: Any, sizes: Sizes) -> None:
-    """The records that a value consists of."""
-    if is_dataclass(value):
-        _check_state(name, value, sizes)
-    elif type(value) is list:
+def _check_records(name: str, value: Any, sizes: Sizes) -> None:
+    """The records that a value consists of: every field, and what holds between them."""
+    if type(value) is list:
         for k, item in enumerate(value):
-            _check_within(f"{name}[{k}]", item, sizes)
-
-
-def _check_state(name: str, value: Any, sizes: Sizes) -> None:
-    """Every field of a record, and what holds between them."""
-    annotations = get_type_hints(type(value))
+            _check_records(f"{name}[{k}]", item, sizes)
+    if not is_dataclass(value):
+        return
+    annotations, kind = get_type_hints(type(value)), type(value).__name__
     for field in (entry.name for entry in fields(value)):
         item = getattr(value, field)
-        declared = FIELDS.get(field) if type(value).__name__ in STATES else None
-        known = FIELDS.get(f"{type(value).__name__}.{field}", declared) if item is not None else None
-        (known or Value(annotations[field])).check(f"{name}.{field}", item, sizes)
+        declared = FIELDS.get(f"{kind}.{field}", FIELDS.get(field) if kind in STATES else None)
+        known = declared if declared is not None and item is not None else Value(annotations[field])
+        known.check(f"{name}.{field}", item, sizes)
         # what decides for new tasks in a common frame has one task, and rows of its own
         inner = {letter: sizes[letter] for letter in "nCd"} | {"m": 1} if field == "model" else sizes
-        _check_within(f"{name}.{field}", item, inner)
+        _check_records(f"{name}.{field}", item, inner)
     if type(value) is Kernel and value.kind == "rbf":
         _POSITIVE.check(f"{name}.sigma", value.sigma, sizes)
     elif type(value) is SizeBounds and np.any(value.lower > value.upper):
@@ -297,10 +289,6 @@ def _check_kept(model: Any, sizes: Sizes) -> None:
 
 def _conforms(value: Any, annotation: Any) -> bool:
     """Whether a value is what an annotation says."""
-    if annotation is Any:
-        return True
-    if annotation is None or annotation is type(None):
-        return value is None
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         return any(_conforms(value, each) for each in arguments)
@@ -319,4 +307,4 @@ def _conforms(value: Any, annotation: Any) -> bool:
         return isinstance(value, Real if annotation is float else Integral) and not isinstance(value, bool)
     if annotation is bool:
         return isinstance(value, bool | np.bool_)
-    return isinstance(annotation, type) and isinstance(value, annotation)
+    return annotation is Any or (isinstance(annotation, type) and isinstance(value, annotation))

@@ -2,7 +2,7 @@
 
 A round improves the labels, exactly (:class:`ExactLabels`: exchanges, names, transfer) or in a pass over all rows
 (:class:`mtclust.search.all_rows.BatchLabels`), and then takes steps of the coupling matrix. Every step is taken only if
-the value falls, so the history never rises (under E with passes it may, a little, where a round ends it).
+the value falls, so the history never rises (under E it may, a little, where a round ends it).
 
 Iterating the closed form of Z converges, but slowly where Z becomes nearly singular: its steps are extrapolated
 (Anderson acceleration) in L = log Z, where the map is smooth and Z stays positive definite whatever is proposed. A
@@ -25,6 +25,7 @@ from mtclust.core.assignment import assign
 from mtclust.core.coupling import REVIVAL
 from mtclust.core.criterion import Term
 from mtclust.core.hints import placed
+from mtclust.core.kernels import ROUNDING
 from mtclust.core.matching import allowed_permutations, best_relabelling
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: a relative change of the value below this is rounding
-ROUNDING = 1e-12
 #: steps remembered; more gains nothing
 _MEMORY = 5
 #: factor of the first step after a reset, when there is nothing to extrapolate from

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import PaperObjective, indicators
-from mtclust.core.kernels import EigenFeatures, near_zero
+from mtclust.core.kernels import ROUNDING, EigenFeatures, near_zero
 from mtclust.core.labels import SizeBounds, counts_by_task
 from mtclust.core.matching import class_mean_products, match_means
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
-from mtclust.search.descent import ROUNDING, ExactLabels, descend
+from mtclust.search.descent import ExactLabels, descend
 from mtclust.util.messages import counted
 
 Array = NDArray[np.float64]

@@ -39,30 +39,12 @@ TASKS_SHOWN, MANY_TASKS = 40, 12
 _COMPARED = 6
 #: rows that are listed as least sure, columns of the table that are shown of them, characters of a cell
 LEAST_SURE, _COLUMNS, _CELL = 12, 8, 40
-#: points of all tasks together and of one task at most, and at least; coordinates are whole numbers up to the last
-MOST_POINTS, MOST_PER_TASK, LEAST_PER_TASK, SIDE = 6000, 1500, 60, 1000
+#: points of all tasks together and of one task at most; coordinates are whole numbers up to the last
+MOST_POINTS, MOST_PER_TASK, SIDE = 6000, 1500, 1000
 #: rows that principal components are computed from
 _ROWS = 4000
 #: intervals of shares hold with 90 %
 _CHANCE = 0.1
-#: title and meaning of what says how alike tasks are
-_LIKENESS = {
-    "correlation": (
-        "Correlation between tasks",
-        "Learned together with the clusters: near 1 the same features tell the clusters of both tasks apart, near 0 "
-        "the two tasks do not influence each other.",
-    ),
-    "shares": (
-        "Similarity of the tasks' shares of clusters",
-        "One model serves all tasks here, so that they differ in their shares of the clusters only. The figures say "
-        "how alike these shares are: 1 if they are the same, 0 if the two have no cluster in common.",
-    ),
-    "similarity": (
-        "Similarity of the tasks' clusters",
-        "No correlation was learned here. The figures say how alike the centres of matched clusters are: 1 if they are "
-        "the same, 0 if they are unrelated.",
-    ),
-}
 #: colours of clusters; further clusters begin anew, told apart by the shape of their points
 COLOURS = 8
 #: and their shapes, as SVG paths around 0: with 8 colours and 5 shapes the first 40 clusters all look different
@@ -73,11 +55,6 @@ SHAPES = (
     "M0-4.8L4.8 0L0 4.8L-4.8 0z",
     "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
 )
-_METHODS = {
-    "DMTRC": "learns how the tasks are related",
-    "DMTFC": "learns which features the tasks share",
-    "DSTC": "clusters every task alone and matches the clusters",
-}
 
 
 def report_content(found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> dict[str, Any]:
@@ -99,7 +76,8 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     return {
         "facts": facts,
         "source": spelled_out(", ".join(rows.table.files)),
-        "method": f"{type(model).__name__} ({_METHODS[type(model).__name__]}), {model.selection_.kernel} kernel",
+        "method": type(model).__name__,
+        "kernel": model.selection_.kernel,
         "tasks": names,
         "short_tasks": distinct_names(names, LABEL),
         "cluster_names": [spelled_out(found.names.get(c, f"Cluster {c}")) for c in clusters],
@@ -175,14 +153,13 @@ def task_relationship(model: Any, facts: Facts | None = None) -> dict[str, Any] 
         return None
     known: Stability | None = getattr(model, "stability_", None)
     ranges = None if known is None or kind != "correlation" else known.task_correlation
-    title, meaning = _LIKENESS[kind]
-    return {"title": title, "meaning": meaning, "values": matrix, "ranges": ranges}
+    return {"kind": kind, "values": matrix, "ranges": ranges}
 
 
 def _shared_features(found: Clustering) -> list[tuple[str, float]]:
     """The largest entries of the diagonal of D, where it is in the coordinates of the features."""
     covariance, features = getattr(found.model, "feature_covariance_", None), found.encoder.features
-    if covariance is None or len(covariance) != len(features) or found.model.kernel != "linear":
+    if covariance is None or len(covariance) != len(features) or not hasattr(found.model, "coef_"):
         return []
     shares = np.diag(covariance) / np.trace(covariance)
     return [(features[f].name, float(shares[f])) for f in np.argsort(-shares, kind="stable")[:10] if shares[f] > 0]
@@ -201,10 +178,10 @@ def positions(X: Any, task_numbers: NDArray[np.int64], tasks: list[int]) -> tupl
     def some(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
         return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
-    limit = int(np.clip(MOST_POINTS // max(len(tasks), 1), LEAST_PER_TASK, MOST_PER_TASK))
+    limit = min(MOST_POINTS // len(tasks), MOST_PER_TASK)
     members = {task: np.flatnonzero(task_numbers == task) for task in tasks}
     drawn = {task: some(rows, limit) for task, rows in members.items()}
-    parts = [X[some(rows, max(2, _ROWS // max(len(tasks), 1)))] for rows in members.values()]
+    parts = [X[some(rows, _ROWS // len(tasks))] for rows in members.values()]
     stacked: Any = sp.vstack(parts, format="csr").astype(float) if sp.issparse(X) else np.concatenate(parts)
     leading = leading_axes(stacked, np.repeat(np.arange(len(parts)), [part.shape[0] for part in parts]), 2)
     axes = np.zeros((X.shape[1], 2))
@@ -237,7 +214,7 @@ def points(found: Clustering, tasks: list[int], row_names: Sequence[str]) -> lis
 def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
     """The rows with the smallest margins, their next cluster, and their values."""
     model, rows = found.model, found.rows("least sure")
-    if model.n_clusters_ < 2 or not np.isfinite(rows.margins).any():
+    if not np.isfinite(rows.margins).any():
         return {"columns": [], "rows": []}
     chosen = np.argsort(rows.margins, kind="stable")[:LEAST_SURE]
     used = list(dict.fromkeys(column.name for column in found.encoder.columns))[:_COLUMNS]
@@ -260,8 +237,6 @@ def _cells(column: Any) -> Any:
     """Strings; numbers with the digits that matter."""
     if column.dtype.kind == "f":
         return [format(value, ".5g") if value == value else "" for value in column]
-    if column.dtype.kind == "M":
-        return [str(value)[:10] if value == value else "" for value in column]
     return column_strings(column)
 
 

@@ -81,7 +81,7 @@ class NumberColumn:
         read = cells.numbers(form)
         return read, cells.no_numbers(form) if read is None else cells.missing
 
-    def filled(self, cells: Cells, tasks: Tasks) -> Array:
+    def transform(self, cells: Cells, tasks: Tasks) -> Array:
         """What the cells hold, and the medians of the tasks where it is missing; refused if it is not as in ``fit``."""
         values = np.full(len(cells.missing), np.nan)
         if not cells.missing.all():
@@ -93,10 +93,7 @@ class NumberColumn:
                 )
             values = read[0].copy()
         values[cells.missing] = [self.fills.get(str(task), self.fill) for task in tasks[cells.missing]]
-        return values
-
-    def transform(self, cells: Cells, tasks: Tasks) -> Array:
-        return ((self.filled(cells, tasks) - self.centre) / self.scale)[:, None]
+        return ((values - self.centre) / self.scale)[:, None]
 
     @property
     def features(self) -> list[Feature]:

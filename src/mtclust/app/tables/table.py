@@ -105,8 +105,10 @@ def read_tables(
             f"{read[0].name} has {shown_columns(list(read[0].frame.columns))}. Or give several files, one per task."
             f"{''.join(f' ({note})' for note in read[0].notes)}"
         )
-    table = _stacked(read, common_columns, list(paths) if task_column is None else None)
-    return table if task_column is None else _with_task_column(table, task_column)
+    table = _stacked(read, common_columns)
+    if task_column is not None:
+        return _with_task_column(table, task_column)
+    return replace(table, tasks=np.repeat(np.array(_task_names(paths), dtype=object), [len(f.frame) for f in read]))
 
 
 def table_of_frames(given: Any, task: Any, *, common_columns: bool = False) -> Table:
@@ -118,16 +120,15 @@ def table_of_frames(given: Any, task: Any, *, common_columns: bool = False) -> T
         if not given:
             raise TableError("the mapping of tables is empty; give at least one task.")
         frames = {written(name): as_pandas(frame) for name, frame in given.items()}
+        if len(frames) < len(given):
+            raise TableError(f"keys of the mapping are the same task ({shown_columns(list(frames))}); rename them.")
         read = [FileTable(name, _prepared(name, frame)) for name, frame in frames.items()]
         tasks = np.repeat(np.array(list(frames), dtype=object), [len(frame) for frame in frames.values()])
         rows = [row for frame in frames.values() for row in frame.index]
         index = pandas.MultiIndex.from_arrays([tasks, pandas.Index(rows, tupleize_cols=False)], names=["task", "row"])
-        return replace(_stacked(read, common_columns, None), tasks=tasks, files=(), index=index)
+        return replace(_stacked(read, common_columns), tasks=tasks, files=(), index=index)
     frame = as_pandas(given)
-    table = Table(
-        _prepared("the table", frame), np.full(len(frame), "all", dtype=object), np.arange(1, len(frame) + 1), (), None,
-        frame.index,
-    )  # fmt: skip
+    table = replace(_stacked([FileTable("the table", _prepared("the table", frame))]), files=(), index=frame.index)
     if len(frame) == 0:
         raise TableError("the table has no rows; give a table with some.")
     if task is None:
@@ -168,8 +169,8 @@ def _prepared(name: str, frame: Any) -> Any:
     return frame.assign(**{column: frame[column].dt.total_seconds() / 86_400 for column in durations})
 
 
-def _stacked(read: Sequence[FileTable], common_columns: bool, paths: Sequence[str | Path] | None) -> Table:
-    """One table of all files; every file is a task if their ``paths`` are given."""
+def _stacked(read: Sequence[FileTable], common_columns: bool = False) -> Table:
+    """One table of all files, whose tasks are not known yet."""
     pandas = require("pandas", "cli")
     frames, notes = [found.frame for found in read], [note for found in read for note in found.notes]
     if common_columns:
@@ -192,8 +193,6 @@ def _stacked(read: Sequence[FileTable], common_columns: bool, paths: Sequence[st
     frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
     row_numbers = np.concatenate([np.arange(1, len(part) + 1) for part in frames])
     tasks = np.full(len(frame), "", dtype=object)
-    if paths is not None:
-        tasks = np.repeat(np.array(_task_names(paths), dtype=object), [len(part) for part in frames])
     return Table(frame, tasks, row_numbers, tuple(found.name for found in read), None, None, tuple(notes))
 
 
