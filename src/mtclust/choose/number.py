@@ -241,8 +241,7 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     """The same for a table that numbers of rows index, and its tasks; ``numbers`` ascend."""
     if not numbers or not 2 <= numbers[0] <= table.shape[0]:
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2 and <= {table.shape[0]}, the rows.")
-    precomputed = is_precomputed(kernel)
-    numbered = np.arange(table.shape[0])[:, None] if precomputed else table
+    numbered = np.arange(table.shape[0])[:, None] if is_precomputed(kernel) else table
     tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
     largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
     # the largest first, so that nothing depends on names
@@ -250,7 +249,7 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     sample = taken(numbered, index, largest, index.first_rows(largest, wanted))
     rows, offsets = sample.rows, sample.index.offsets
     with one_blas_thread(), phase("choosing the number of clusters"):
-        if precomputed:
+        if is_precomputed(kernel):
             chosen = rows[:, 0].astype(np.int64)
             matrix = table[chosen][:, chosen]
         elif not isinstance(kernel, str):
