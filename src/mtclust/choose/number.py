@@ -148,11 +148,8 @@ class ClusterNumberChoice:
         samples = sum(self.votes.values())
         votes = f"{self.votes.get(self.n_clusters, 0)} of {samples} samples choose {self.n_clusters}"
         if not self.decided:
-            other = (
-                f", the silhouette is largest for {self.silhouette}"
-                if self.silhouette not in (None, self.n_clusters)
-                else ""
-            )
+            agrees = self.silhouette in (None, self.n_clusters)
+            other = "" if agrees else f", the silhouette is largest for {self.silhouette}"
             return f"{_either(self.shown)}: the data do not decide ({votes}{other}); shown: {self.n_clusters}"
         words = f"{self.n_clusters} clusters explain the most beyond what they explain in rows without clusters"
         next_best = f"; the next best number is {self.runner_up}" if self.runner_up else ""
