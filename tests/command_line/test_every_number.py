@@ -272,8 +272,8 @@ def test_intervals_of_correlations_are_those_of_refits(own_frames):
     own, *others = (Omega / np.sqrt(np.outer(np.diag(Omega), np.diag(Omega))) for Omega in omegas)
     reach = norm.isf(0.05) * np.std(others, axis=0)  # halves of the rows vary as much as the figures themselves
     low, high = (np.clip(own + side * reach, -1, 1) for side in (-1, 1))
-    assert report_content(found)["relationship"]["title"] == "Correlation between tasks"
     page, pairs = render_report(found), [(i, k) for i in range(3) for k in range(3) if i != k]
+    assert "<summary>Correlation between tasks</summary>" in page
     for i, k in pairs:
         said = f'{own[i, k]:.2f}<span class="quiet">{low[i, k]:.2f} to {high[i, k]:.2f}</span>'.replace("-", "−")
         assert said in page
