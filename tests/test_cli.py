@@ -20,7 +20,7 @@ def test_demo_goes_from_a_table_to_a_report(tmp_path, capsys, monkeypatch):
     assert cli.main(["demo", "--out", str(out)]) == 0, "again is all right"
     printed = capsys.readouterr().out
     assert f"$ mtclust fit {out}/handwriting.csv --task-column sheet" in printed
-    lines = printed[printed.rindex("named anew on") :].splitlines()
+    lines = printed[printed.rindex("named again on") :].splitlines()
     right = {line[2:34].strip(): line[34:].replace("%", "").split() for line in lines if line.endswith(" %")}
     assert list(right) == [
         "k-means on all sheets at once",

@@ -40,6 +40,11 @@ def test_the_summary_says_what_was_clustered_chosen_and_found(model):
     assert repr(model.summary()) == text
 
 
+def test_the_title_has_the_kernel_that_was_chosen():
+    fitted = DSTC(3, random_state=0).fit(X, tasks=TASKS)
+    assert f", {fitted.selection_.kernel.split()[0]} kernel on 4 columns" in str(fitted.summary())
+
+
 @pytest.mark.parametrize("n_clusters", ["auto", range(2, 8)])
 def test_a_number_of_clusters_that_was_chosen_is_explained(n_clusters):
     fitted = DSTC(n_clusters, kernel="linear", **QUICK).fit(X, tasks=TASKS)

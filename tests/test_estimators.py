@@ -265,6 +265,21 @@ def test_refitting_forgets_the_first_fit():
     assert model.tasks_.tolist() == [0]
 
 
+class OfTwoClusters(DMTRC):
+    """A subclass with a parameter of its own, and without most of those of the estimator."""
+
+    def __init__(self, own=1, *, random_state=None):
+        super().__init__(2, kernel="linear", random_state=random_state)
+        self.own = own
+
+
+def test_a_subclass_may_have_other_parameters():
+    model = clone(OfTwoClusters(own=5, random_state=0)).fit(X, tasks=TASKS)
+    assert model.get_params() == {"own": 5, "random_state": 0}
+    expected = DMTRC(2, kernel="linear", random_state=0).fit(X, tasks=TASKS)
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+
+
 def test_no_warning_on_ordinary_data():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

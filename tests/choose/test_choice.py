@@ -94,6 +94,11 @@ def test_the_candidate_that_was_taken_comes_first(question, monkeypatch):
     )
 
 
+def test_a_reason_names_candidates_as_they_are():
+    tried = [Tried("task:E", 1.0, 0.0), Tried("all:k-means", 0.5, 0.0)]
+    assert choice._reason(tried).endswith("(next: all:k-means, −0.50)")
+
+
 def test_one_function_in_one_file_is_a_new_candidate(monkeypatch):
     def by_first_column(X, n_clusters):
         return np.argsort(np.argsort(X[:, 0] ** 2)) * n_clusters // len(X)

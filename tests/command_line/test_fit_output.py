@@ -2,11 +2,7 @@
 
 import errno
 import os
-import signal
 import stat
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -146,31 +142,6 @@ def test_an_output_directory_that_cannot_be_written_is_refused_before_the_fit(sh
 def test_a_read_only_output_directory_is_named(shops, capsys):
     assert fit(shops, "/proc/result") == 1
     assert "--out /proc/result cannot be written" in error_of(capsys)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent to the process as a POSIX signal")
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_end_in_the_middle_leaves_nothing_behind(tmp_path, sent, code):
-    data = write_table(tmp_path / "shops.csv", shop_rows(rows=400))
-    command = [sys.executable, "-m", "mtclust", "fit", str(data), "--task-column", "shop", "--clusters", "auto"]
-    process = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "out")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        preexec_fn=lambda: signal.signal(sent, signal.SIG_DFL),  # a shell's background jobs ignore Ctrl-C
-    )  # fmt: skip
-    try:
-        while len(list(tmp_path.iterdir())) == 1:  # until the results are being made beside their place
-            assert process.poll() is None, "ended before it made anything"
-            time.sleep(0.005)
-        assert not (tmp_path / "out").exists()
-        process.send_signal(sent)
-        output, errors = process.communicate()
-    finally:
-        process.kill()
-    assert process.returncode == code
-    assert "Traceback" not in errors
-    assert output == ""
-    assert list(tmp_path.iterdir()) == [data]
 
 
 def test_a_link_to_the_output_directory_stays_a_link(shops, tmp_path):

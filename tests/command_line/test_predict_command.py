@@ -149,3 +149,12 @@ def test_text_is_weighted_as_in_fit(tmp_path, capsys):
     assert run_cli("predict", fitted, path) == 0
     clusters = [row["cluster"] for row in printed_rows(capsys)]
     assert clusters[0] != clusters[1] == clusters[2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
+@pytest.mark.parametrize(("closed", "rows"), [("2>&-", True), (">&-", False)])
+def test_a_stream_that_is_closed_is_no_error(fitted, closed, rows):
+    command = [sys.executable, "-m", "mtclust", "predict", str(fitted / "result"), str(fitted / "shops.csv")]
+    run = subprocess.run(["bash", "-c", f"{shlex.join(command)} {closed}"], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("row,task,cluster,margin\n") == rows
+    assert run.stderr == ""

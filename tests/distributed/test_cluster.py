@@ -84,7 +84,7 @@ def test_parquet_is_read_pass_by_pass_and_never_held(cluster_of_two, data, whole
 
     def weighed(self, *arguments):
         changed = relabel(self, *arguments)
-        for _ in range(200):  # workers hear a little later what is needed no more
+        for _ in range(6000):  # workers hear a little later what is needed no more
             now = sum(cluster_of_two.run(_bytes_held).values())
             if now < X.nbytes / 2:
                 break

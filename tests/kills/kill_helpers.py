@@ -79,7 +79,7 @@ class Server:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(timeout=60)
+        self.process.wait()
 
 
 def leftovers(directory):

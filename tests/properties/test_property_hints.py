@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 from hypothesis import strategies as st
-from property_cases import holds, never_slow
+from property_cases import holds, timed
 from property_problems import KINDS, rows_of
 
 from mtclust import DMTFC, DMTRC, DSTC
@@ -41,7 +41,7 @@ def hinted(draw):
 @holds("hints", case=hinted())
 def test_hints_are_kept(case):
     model, given = case
-    with warnings.catch_warnings(), never_slow():
+    with warnings.catch_warnings(), timed():
         warnings.simplefilter("ignore")
         model.fit(**given)
     labels, known = model.labels_, given.get("known")

@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from property_cases import PARTS, holds, never_slow
+from property_cases import PARTS, holds, timed
 from property_tables import table_uses
 
 import mtclust
@@ -16,7 +16,7 @@ def test_every_table_is_clustered_described_saved_and_predicted(part, tmp_path):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             table, task = use.table(tmp_path)
-            with never_slow():
+            with timed():
                 found = mtclust.cluster(table, task, **use.options)
             n, C = len(use.frame), found.n_clusters
             assert len(found.labels) == n

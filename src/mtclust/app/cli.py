@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import StringIO
 from typing import Any
 
 from mtclust import __version__
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None = None) -> int:
     """Run what a parser reads and return the exit code; errors are told in one line."""
+    sys.stdout, sys.stderr = (stream or StringIO() for stream in (sys.stdout, sys.stderr))  # None: closed by the caller
     options = parser.parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:

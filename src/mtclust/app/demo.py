@@ -88,10 +88,10 @@ def _compare(frame: Any, result: Path) -> None:
     for sheet in np.unique(sheets):
         each[sheets == sheet] = _kmeans(X[sheets == sheet], n_clusters)
     print(
-        "\nSomebody looks at the clusters and names each by the digit that is most frequent in it. How many\n"
-        f"images are then named right? All methods saw the same pixels and were asked for {n_clusters} clusters;\n"
-        "mtclust also knows that a sheet asks for every digit about equally often (--sizes balanced).\n\n"
-        f"  {'':<32}{'one name per cluster':>22}{'named anew on':>18}\n"
+        "\nSuppose that somebody names each cluster by its most frequent digit. How many images are then named\n"
+        f"correctly? All methods saw the same pixels and were asked for {n_clusters} clusters; mtclust was also told\n"
+        "that a sheet has every digit about equally often (--sizes balanced).\n\n"
+        f"  {'':<32}{'one name per cluster':>22}{'named again on':>18}\n"
         f"  {'':<32}{'for all sheets':>22}{'every sheet':>18}"
     )
     rows = (
@@ -106,8 +106,8 @@ def _compare(frame: Any, result: Path) -> None:
         print(f"  {name:<32}{once:>20.1f} %{anew:>16.1f} %")
     print(
         "\nThe first column needs clusters that mean the same on every sheet; k-means on each sheet numbers\n"
-        "them arbitrarily. The second requires a look at every cluster of every sheet. 'Each sheet alone'\n"
-        "has the kernel and criterion that suit all sheets together, which need not suit a single sheet."
+        "them arbitrarily. The second requires a look at every cluster of every sheet. The kernel of 'each\n"
+        "sheet alone' was selected for all sheets together, and need not suit a single one."
     )
 
 

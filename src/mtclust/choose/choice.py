@@ -333,7 +333,8 @@ def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[
 def _reason(tried: list[Tried], best: Tried | None = None) -> str:
     best = tried[0] if best is None else best
     other = next((candidate for candidate in tried if candidate is not best), None)
-    beside = "" if other is None else f" (next: {other.name}, {other.score - best.score:+z.2f})".replace("-", "−")
+    lead = "" if other is None else f"{other.score - best.score:+z.2f}".replace("-", "−")
+    beside = "" if other is None else f" (next: {other.name}, {lead})"
     rest = "" if best is tried[0] else " but for tasks clustered apart, whose lead is small"
     return f"the labels of {best.name} have the highest score of {len(tried)} candidates{rest}{beside}"
 

@@ -55,9 +55,8 @@ def decide_coupling(
     kept = loss <= LARGEST_LOSS
     decision = CouplingDecision(
         "full" if kept else "none",
-        "within tasks, left-out rows are predicted "
-        + ("as well by coupled labels as by" if kept else "clearly worse by coupled labels than by")
-        + " those of every task alone",
+        f"within tasks, left-out rows are {'not ' if kept else ''}predicted clearly worse by coupled labels than by "
+        "those of every task alone",
         loss,
         _similarity_of_nearest(outcome),
         index.to_input_order(outcome.point.labels).astype(np.int64),

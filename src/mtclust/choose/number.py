@@ -148,11 +148,8 @@ class ClusterNumberChoice:
         samples = sum(self.votes.values())
         votes = f"{self.votes.get(self.n_clusters, 0)} of {samples} samples choose {self.n_clusters}"
         if not self.decided:
-            other = (
-                f", the silhouette is largest for {self.silhouette}"
-                if self.silhouette not in (None, self.n_clusters)
-                else ""
-            )
+            agrees = self.silhouette in (None, self.n_clusters)
+            other = "" if agrees else f", the silhouette is largest for {self.silhouette}"
             return f"{_either(self.shown)}: the data do not decide ({votes}{other}); shown: {self.n_clusters}"
         words = f"{self.n_clusters} clusters explain the most beyond what they explain in rows without clusters"
         next_best = f"; the next best number is {self.runner_up}" if self.runner_up else ""
@@ -239,10 +236,9 @@ def select_n_clusters(
 
 def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[int]) -> ClusterNumberChoice:
     """The same for a table that numbers of rows index, and its tasks; ``numbers`` ascend."""
-    if not numbers or numbers[0] < 2:
-        raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2.")
-    precomputed = is_precomputed(kernel)
-    numbered = np.arange(table.shape[0])[:, None] if precomputed else table
+    if not numbers or not 2 <= numbers[0] <= table.shape[0]:
+        raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2 and <= {table.shape[0]}, the rows.")
+    numbered = np.arange(table.shape[0])[:, None] if is_precomputed(kernel) else table
     tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
     largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
     # the largest first, so that nothing depends on names
@@ -250,14 +246,15 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     sample = taken(numbered, index, largest, index.first_rows(largest, wanted))
     rows, offsets = sample.rows, sample.index.offsets
     with one_blas_thread(), phase("choosing the number of clusters"):
-        if precomputed:
+        if is_precomputed(kernel):
             chosen = rows[:, 0].astype(np.int64)
             matrix = table[chosen][:, chosen]
         elif not isinstance(kernel, str):
             matrix = Kernel("callable", function=kernel)(rows, rows)
-        elif sp.issparse(rows) or rows.shape[1] > _MOST_COLUMNS:
+        elif rows.shape[1] > _MOST_COLUMNS:
             matrix = rows @ rows.T
         else:
+            rows = rows.toarray() if sp.issparse(rows) else rows
             centred = rows - rows.mean(axis=0)
             centred /= np.abs(centred).max() or 1.0
             spread = centred.std(axis=0)

@@ -159,9 +159,7 @@ def taken(
     return Sample(rows, own, tasks, positions, order, complete)
 
 
-def sample_rows(
-    X: Any, index: TaskIndex, most: int, most_tasks: int = _TASKS, least: int = LEAST_ROWS
-) -> Sample:  # fmt: skip
+def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = _TASKS, least: int = LEAST_ROWS) -> Sample:
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
     These are the rows of every task that come first in the order of content.

@@ -92,8 +92,8 @@ class MultitaskClusterer(AfterFit):
     }
 
     def _hold(self, given: dict[str, Any]) -> None:
-        """Set the parameters as they are given, under their names."""
-        for name in self._get_param_names():
+        """Set the parameters as they are given, under their names; a subclass may have others."""
+        for name in list(given)[1:]:  # all but self
             setattr(self, name, given[name])
 
     def __sklearn_tags__(self) -> Any:
@@ -214,9 +214,8 @@ class MultitaskClusterer(AfterFit):
         """The number of clusters where it is left open, as many at least as are known."""
         from mtclust.choose.number import CANDIDATES, choose_n_clusters, warn_of_choice
 
-        candidates = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
-        # of a range without walking through it
-        rising = candidates if candidates.step > 0 else candidates[::-1]
+        rising = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
+        rising = rising if rising.step > 0 else rising[::-1]  # without walking through it
         numbers = list(range(rising.start, min(rising.stop, rows.shape[0] + 1), rising.step))
         if not numbers or numbers[0] < 2:
             raise ValueError(
@@ -268,11 +267,11 @@ class MultitaskClusterer(AfterFit):
 
     def _read_params(self) -> Params:
         """The parameters in one record; refuses ``solver_options`` that the method or the solver does not know."""
-        given, searching = self.get_params(deep=False), dict(self.solver_options or {})
-        for name, value in given.items():
-            if isinstance(value, bool) and name not in ("fit_intercept", "verbose", "sizes"):  # Python's True is a 1
+        given, searching = vars(self), dict(self.solver_options or {})
+        for name in sorted(self._parameter_constraints.keys() - {"fit_intercept", "verbose", "sizes"}):
+            if isinstance(given.get(name), bool):  # Python's True is a 1
                 raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} must not be a bool. Got {value} instead."
+                    f"The {name!r} parameter of {type(self).__name__} must not be a bool. Got {given[name]} instead."
                 )
         if self.solver == "cutting-plane":
             from mtclust.relaxation.options import CuttingPlaneOptions

@@ -124,7 +124,7 @@ class DMTRC(MultitaskClusterer):
     task_groups_ : list of lists
         Tasks whose clusters resemble each other; every task by itself where all share one frame.
     history_ : list of dict
-        Stage, step and objective; the objective never rises.
+        Stage, step and objective. J never rises unless known rows or pairs ask for it, −E may in a last round.
     n_iter_, converged_ : int, bool
         Rounds of the descents that led to the result, and whether the last one ended by ``tol``.
     selection_ : Selection

@@ -434,11 +434,10 @@ def summarise(model: AfterFit) -> Summary:
 
 
 def _kernel(model: AfterFit) -> str:
-    kernel = model.kernel if isinstance(model.kernel, str) else getattr(model.kernel, "__name__", "callable")
-    names = {"rbf": "RBF kernel", "linear": "linear kernel", "precomputed": "precomputed kernel"}
-    n_features = int(model.n_features_in_) - (model.task_column is not None)
-    on = "" if kernel == "precomputed" else f" on {_count(n_features, 'column')}"
-    return names.get(kernel, f"kernel {shown_name(kernel)}") + on
+    kind, columns = model._model.kernel.kind, _count(model.n_features_in_ - (model.task_column is not None), "column")
+    if kind == "callable":
+        return f"kernel {shown_name(getattr(model.kernel, '__name__', kind))} on {columns}"
+    return {"rbf": f"RBF kernel on {columns}", "linear": f"linear kernel on {columns}"}.get(kind, f"{kind} kernel")
 
 
 def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str]]]:

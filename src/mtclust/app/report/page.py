@@ -159,7 +159,7 @@ def task_relationship(model: Any, facts: Facts | None = None) -> dict[str, Any] 
 def _shared_features(found: Clustering) -> list[tuple[str, float]]:
     """The largest entries of the diagonal of D, where it is in the coordinates of the features."""
     covariance, features = getattr(found.model, "feature_covariance_", None), found.encoder.features
-    if covariance is None or len(covariance) != len(features) or found.model.kernel != "linear":
+    if covariance is None or len(covariance) != len(features) or not hasattr(found.model, "coef_"):
         return []
     shares = np.diag(covariance) / np.trace(covariance)
     return [(features[f].name, float(shares[f])) for f in np.argsort(-shares, kind="stable")[:10] if shares[f] > 0]
