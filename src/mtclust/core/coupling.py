@@ -134,7 +134,7 @@ class Conditioned:
 
     def diagonal(self) -> Array:
         """Diagonal of M."""
-        return np.concatenate([block.diagonal() for _, block in self.pieces()])
+        return np.concatenate([self.block(task).diagonal() for task in range(self.coupling.n_tasks)])
 
     def pieces(self) -> list[tuple[slice, Array]]:
         """M by the blocks that it falls into, each with its rows."""
@@ -331,6 +331,9 @@ class RelationshipState(Conditioned):
         if factor is None:
             return self.M @ codes
         return np.ascontiguousarray(lapack.dpotrs(factor, codes, lower=0)[0])
+
+    def diagonal(self) -> Array:
+        return self.M.diagonal().copy()
 
     def pieces(self) -> list[tuple[slice, Array]]:
         return [(slice(0, len(self.M)), self.M)]
