@@ -145,8 +145,8 @@ class TaskIndex:
         """
         ids, counts = np.arange(n_clusters), np.bincount(labels, minlength=n_clusters)
         if free:
-            first = None
-            if self.by_rows is not None and self.content is None:  # else ties keep the order of the sample
+            first, tied = None, len(np.unique(counts)) < n_clusters
+            if tied and self.by_rows is not None and self.content is None:  # else they keep the order of the sample
                 places = rows_of_tasks(self.offsets, self.by_rows)
                 first = np.full(n_clusters, len(labels))
                 clusters, first_places = np.unique(labels[places], return_index=True)
