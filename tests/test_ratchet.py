@@ -16,15 +16,15 @@ from tools.walk import calls_of, tasks_of, walked
 ROOT = Path(mtclust.__file__).parent
 FILES = {path: path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
 LIMITS = {
-    "lines": 20_396,
+    "lines": 20_391,
     "files": 97,
     "modules at the root": 8,
     "modules below 45 lines": 1,
     "numeric constants": 283,
     "numeric constants in files of a default fit": 116,
     "files of a small dense fit": 29,
-    "functions of a small dense fit": 299,
-    "calls of a small dense fit": 3_266,
+    "functions of a small dense fit": 298,
+    "calls of a small dense fit": 3_265,
     "parameters annotated estimator: Any": 0,
 }
 

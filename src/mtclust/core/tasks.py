@@ -143,24 +143,19 @@ class TaskIndex:
         ``single`` are other labels of the rows; they are named to agree with these as often as possible. Returns both
         and the new ids, None if not free.
         """
-        new_ids = self._ids_by_size(labels, n_clusters) if free else None
-        ids = np.arange(n_clusters) if new_ids is None else new_ids
+        ids, counts = np.arange(n_clusters), np.bincount(labels, minlength=n_clusters)
+        if free:
+            first, tied = None, len(np.unique(counts)) < n_clusters
+            if tied and self.by_rows is not None and self.content is None:  # else they keep the order of the sample
+                places = rows_of_tasks(self.offsets, self.by_rows)
+                first = np.full(n_clusters, len(labels))
+                clusters, first_places = np.unique(labels[places], return_index=True)
+                first[clusters] = first_places
+            ids = ids_by_size(counts, first)
         pairs = np.empty((n_clusters, n_clusters), dtype=np.int64)
         pairs[:, ids] = pair_counts(single, labels, n_clusters)
-        return self.to_input_order(ids[labels]), self.to_input_order(best_relabelling(pairs)[single]), new_ids
-
-    def _ids_by_size(self, labels: Any, n_clusters: int) -> NDArray[np.int64]:
-        """New ids by size, largest first; clusters of one size in the order of content of their first rows.
-
-        Where rows are not in that order they keep that of the sample that labels were chosen on.
-        """
-        counts = np.bincount(labels, minlength=n_clusters)
-        if len(np.unique(counts)) == n_clusters or self.by_rows is None or self.content is not None:
-            return ids_by_size(counts)
-        first = np.full(n_clusters, len(labels))
-        clusters, places = np.unique(labels[rows_of_tasks(self.offsets, self.by_rows)], return_index=True)
-        first[clusters] = places
-        return ids_by_size(counts, first)
+        names = best_relabelling(pairs)
+        return self.to_input_order(ids[labels]), self.to_input_order(names[single]), ids if free else None
 
 
 @lru_cache(maxsize=64)
