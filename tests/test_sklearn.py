@@ -1,5 +1,7 @@
 """scikit-learn's own checks, and the tools its users combine estimators with."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mtclust import DMTFC, DMTRC, DSTC, task_scorer
+from mtclust.exceptions import InputWarning
 from mtclust.metrics import macro_nmi, nmi
 from tests.conftest import gaussian_tasks
 
@@ -113,8 +116,16 @@ def test_scores_come_as_a_frame_where_that_is_asked_for(method):
     pd.testing.assert_frame_equal(first, scores)
 
 
-def test_a_score_without_tasks_names_the_remedy():
+def test_a_search_over_the_number_of_clusters_warns_and_one_without_tasks_names_the_remedy():
     X, _, tasks = gaussian_tasks(n_tasks=2, rows=30)
+    frame = np.column_stack([X, tasks])
+    folds = KFold(2, shuffle=True, random_state=0)
+    model = DSTC(3, kernel="linear", lambda1=0.1, sizes="balanced", task_column=X.shape[1], random_state=0)
+    with pytest.warns(InputWarning, match="n_clusters by score"):
+        GridSearchCV(model, {"n_clusters": [2, 3]}, cv=folds).fit(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputWarning)
+        GridSearchCV(model, {"lambda1": [0.1, 0.2]}, cv=folds).fit(frame)
     fitted = DSTC(3, kernel="linear", lambda1=0.1, sizes="balanced", random_state=0).fit(X, tasks=tasks)
     with pytest.raises(ValueError, match="task_column="):
         fitted.score(X)

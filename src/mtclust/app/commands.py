@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mtclust.app import output
-from mtclust.app.tables.reading import ReadOptions
+from mtclust.app.tables.reading import ReadOptions, refuse_typos
 from mtclust.exceptions import CommandError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.util.messages import LOGGER, phase
@@ -232,6 +232,11 @@ def run_fit(options: argparse.Namespace) -> None:
             if options.method not in methods:
                 allowed = " or ".join(methods)
                 raise CommandError(f"--{name} is for --method {allowed}; got --method {options.method}. Leave it out.")
+    named = {"--task-column": options.task_column, "--text-column": options.text_column}
+    refuse_typos(
+        options.data, read_options(options), {name: [column] for name, column in named.items() if column is not None}
+        | {"--key": options.key, "--columns": options.columns, "--categories": options.categories},
+    )  # fmt: skip
     with progress(quiet=options.quiet), output.staged_directory(options.out, overwrite=options.overwrite) as stage:
         require("pandas", "cli")
         require("jinja2", "report")
