@@ -171,6 +171,14 @@ def test_rows_are_ordered_by_what_they_hold():
     np.testing.assert_array_equal(2 - one.by_rows, renamed.by_rows)
 
 
+def test_noise_of_1e_10_changes_no_order():
+    X, tasks = _overlapping(400)
+    expected = index_tasks(tasks, len(X)).by_content(X).order
+    for draw in range(8):
+        noise = 1e-10 * np.random.default_rng(draw).normal(size=X.shape)
+        np.testing.assert_array_equal(index_tasks(tasks, len(X)).by_content(X + noise).order, expected)
+
+
 def test_the_number_of_clusters_does_not_depend_on_what_tasks_are_called():
     """Of forty tasks some are looked at, the same whatever their names are, and in the same order."""
     rng = np.random.default_rng(0)

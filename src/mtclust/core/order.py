@@ -97,26 +97,25 @@ class Content:
             keys = np.column_stack([squares[:, 0], sums[:, 1], squares[:, 2] + sums[:, 2], sums[:, 3]])
             return np.clip(np.nan_to_num((keys - self.level) / self.spread), -1 / _SMALLEST, 1 / _SMALLEST)
 
-    def both_hashes(self, rows: Any, tasks: Integers | None = None) -> tuple[Hashes, Hashes]:
-        """Hashes of rows by their coarsely rounded keys, and finer ones that also tell rows of one cell apart."""
+    def both_hashes(self, rows: Any, tasks: Integers | None = None) -> tuple[Hashes, Integers]:
+        """Hashes of rows by their coarsely rounded keys; rows of one cell are sorted by numbers that grow with keys."""
         keys = self.keys(rows)
-        coarse, fine = np.zeros((2, len(keys)), dtype=np.uint64)
-        for hashes, whole in ((coarse, np.floor(keys[:, :3] * _CELLS + 0.5)), (fine, np.rint(keys * 10.0**_DIGITS))):
-            for column in whole.astype(np.int64).astype(np.uint64).T:  # numbers that look random (splitmix64)
-                hashes += column + np.uint64(1)
-                hashes *= STEP
-                for shift, factor in ((30, FIRST), (27, SECOND), (31, np.uint64(1))):
-                    hashes ^= hashes >> np.uint64(shift)
-                    hashes *= factor
-        return coarse, fine
+        hashes = np.zeros(len(keys), dtype=np.uint64)
+        for column in np.floor(keys[:, :3] * _CELLS + 0.5).astype(np.int64).astype(np.uint64).T:
+            hashes += column + np.uint64(1)  # numbers that look random (splitmix64)
+            hashes *= STEP
+            for shift, factor in ((30, FIRST), (27, SECOND), (31, np.uint64(1))):
+                hashes ^= hashes >> np.uint64(shift)
+                hashes *= factor
+        return hashes, np.rint((keys[:, :3].sum(axis=1) + _SMALLEST * keys[:, 3]) * 10.0**_DIGITS).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class ContentOrder:
-    """Hashes of rows, coarse and fine, and an order of tasks and columns."""
+    """Hashes of rows, numbers that sort rows of one hash, and an order of tasks and columns."""
 
     hashes: Hashes  # (n,)
-    finer: Hashes  # (n,)
+    finer: Integers  # (n,)
     tasks: Integers  # (m,)
     columns: Integers  # (d,)
 
@@ -167,11 +166,11 @@ def over_blocks(X: Any, tasks: Integers, read: Callable[[Any, Integers], Any], m
     return merge(found) if len(found) > 1 else found[0]
 
 
-def _joined(parts: list[tuple[Hashes, Hashes]]) -> tuple[Hashes, Hashes]:
+def _joined(parts: list[tuple[Hashes, Integers]]) -> tuple[Hashes, Integers]:
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def first_by_content(hashes: Hashes, finer: Hashes, k: int) -> Integers:
+def first_by_content(hashes: Hashes, finer: Integers, k: int) -> Integers:
     """Which k rows of a task come first: those of ``ContentOrder.of_rows``, without an order of the others."""
     found = (first_hashes(*likely(hashes, bits), bits, k) for bits in bits_of(len(hashes), k))
     sequence = next(own for own in found if own is not None)
@@ -205,8 +204,8 @@ def first_hashes(hashes: Hashes, counts: Integers, bits: int, k: int) -> Hashes 
     return hashes[place[np.argsort(slots, kind="stable")[:k]]] if len(slots) >= k else None
 
 
-def in_sequence(hashes: Hashes, finer: Hashes, positions: Integers, sequence: Hashes) -> Integers:
-    """Positions of rows with these hashes in this order; of rows with equal ones the first by finer hash, position."""
+def in_sequence(hashes: Hashes, finer: Integers, positions: Integers, sequence: Hashes) -> Integers:
+    """Positions of rows with these hashes in this order; of rows with equal ones the first by ``finer``."""
     order = np.lexsort((positions, finer, hashes))
     turn = np.argsort(sequence, kind="stable")
     hashes, wanted = hashes[order], sequence[turn]

@@ -116,8 +116,8 @@ def merge_counts(parts: list[dict[int, NDArray[np.int64]]]) -> dict[int, NDArray
 def rows_with_hashes(
     raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, content: Content, hashes: TaskHashes,
     asked: TaskHashes,
-) -> dict[int, tuple[Hashes, Hashes, Positions]]:  # fmt: skip
-    """For some tasks hashes, finer hashes and positions of rows, no more of one hash than are asked for."""
+) -> dict[int, tuple[Hashes, Positions, Positions]]:  # fmt: skip
+    """For some tasks hashes, finer numbers and positions of rows, no more of one hash than are asked for."""
     (order, offsets), rows = by_task(task_numbers, reading), rows_of(raw, reading)
     found = {}
     for task, sequence in asked.items():
