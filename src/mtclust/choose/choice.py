@@ -333,10 +333,12 @@ def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[
 def _reason(tried: list[Tried], best: Tried | None = None) -> str:
     best = tried[0] if best is None else best
     other = next((candidate for candidate in tried if candidate is not best), None)
-    lead = "" if other is None else f"{other.score - best.score:+z.2f}".replace("-", "−")
-    beside = "" if other is None else f" (next: {other.name}, {lead})"
+    if other is None:
+        return f"the labels of {best.name} are the only candidate"
+    lead = f"{other.score - best.score:+z.2f}".replace("-", "−")
     rest = "" if best is tried[0] else " but for tasks clustered apart, whose lead is small"
-    return f"the labels of {best.name} have the highest score of {len(tried)} candidates{rest}{beside}"
+    highest = f"the labels of {best.name} have the highest score of {len(tried)} candidates"
+    return f"{highest}{rest} (next: {other.name}, {lead})"
 
 
 def _rng() -> np.random.Generator:

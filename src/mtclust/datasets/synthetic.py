@@ -147,10 +147,7 @@ def make_related_tasks(
     basis, triangle = np.linalg.qr(rng.standard_normal((n_features, rank * dimension)))
     # QR is unique, and its directions uniformly distributed, once the diagonal is positive
     directions = (basis * np.sign(np.diag(triangle))).reshape(n_features, rank, dimension)
-    # corners at distance 1 from each other around the origin, in one dimension less than clusters (Helmert's basis)
-    corners = (np.eye(n_clusters) - 1.0 / n_clusters) / np.sqrt(2.0)
-    simplex = separation * (corners @ helmert(n_clusters).T)
-    centres = np.einsum("ik,cd,fkd->icf", root, simplex, directions)
+    centres = np.einsum("ik,cd,fkd->icf", root, separation * _simplex(n_clusters), directions)
     centres += shift * rng.standard_normal((n_tasks, 1, n_features))
     target, tasks = _balanced_labels(sizes, n_clusters)
     return TaskData(
@@ -211,6 +208,12 @@ def _read_covariance(given: Any, n_tasks: int) -> NDArray[np.float64]:
     # "reversed": the first task, mirrored
     omega[-1, :-1] = omega[:-1, -1] = 0.0 if given == "outlier" else -omega[0, :-1]
     return omega
+
+
+def _simplex(n_clusters: int) -> NDArray[np.float64]:
+    """Points at distance 1 from each other around the origin, in one dimension less than points (Helmert's basis)."""
+    corners = (np.eye(n_clusters) - 1.0 / n_clusters) / np.sqrt(2.0)
+    return np.asarray(corners @ helmert(n_clusters).T)
 
 
 def _semidefinite_root(omega: NDArray[np.float64]) -> NDArray[np.float64]:
