@@ -122,7 +122,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         >>> from mtclust import DSTC
         >>> model = DSTC(2, kernel="linear", random_state=0).fit([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
         >>> model.predict_proba([[0.0], [2.6]]).round(1)
-        array([[0.2, 0.8],
+        array([[0.8, 0.2],
                [0.5, 0.5]])
         """
         scores: Any = self.decision_function(X, tasks=tasks)
