@@ -1,10 +1,5 @@
 """What is being written has a name that says so, and disturbs neither another writer nor what is there."""
 
-import os
-
-import pytest
-
-from mtclust.app import output
 from mtclust.app.output import staged_directory
 from mtclust.persistence.atomic import atomic_write
 
@@ -43,27 +38,3 @@ def replaced(tmp_path, content):
     with staged_directory(tmp_path / "out", overwrite=True) as stage:
         (stage / "labels.csv").write_text(content)
     return (tmp_path / "out" / "labels.csv").read_text()
-
-
-def test_an_interrupt_between_two_files_lets_the_others_follow(tmp_path, monkeypatch):
-    """Old and new results are not mixed where that can be helped."""
-    out = tmp_path / "out"
-    out.mkdir()
-    calls, replace = [], os.replace
-
-    def interrupted(fresh, target):
-        calls.append(target.name)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        replace(fresh, target)
-
-    monkeypatch.setattr(os, "replace", interrupted)
-
-    def write():
-        with staged_directory(out, overwrite=False) as stage:
-            for name in output.RESULT_FILES:
-                (stage / name).write_text("new")
-
-    with pytest.raises(KeyboardInterrupt):
-        write()
-    assert names(out) == sorted(output.RESULT_FILES)

@@ -42,7 +42,6 @@ COMMON = ("--task-column", "shop", "--kernel", "linear", "--sizes", "balanced")
         (commands.clusters_argument, "0", ["'0'", "at least 1", "2-8", "auto"]),
         (commands.sizes_argument, "2", ["'2'", "auto, balanced", "from 0 to 1", "LOW,HIGH"]),
         (commands.coupling_argument, "much", ["'much'", "auto, full, none", "from 0 to 1"]),
-        (commands.separator_argument, "::", ["'::'", "one character", "comma, semicolon, tab"]),
     ],
 )
 def test_values_of_options_that_are_not_understood(parse, given, words):
@@ -51,7 +50,7 @@ def test_values_of_options_that_are_not_understood(parse, given, words):
     assert all(word in str(caught.value) for word in words)
 
 
-@pytest.mark.parametrize(("option", "value"), [("--separator", "::"), ("--key", "a,,b")])
+@pytest.mark.parametrize(("option", "value"), [("--clusters", "few"), ("--key", "a,,b")])
 def test_the_option_is_named_before_its_value(option, value, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(["fit", "x.csv", "--out", "y", option, value])

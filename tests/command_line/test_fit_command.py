@@ -140,16 +140,12 @@ def test_more_clusters_than_rows_is_refused(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_values_are_filled_in_and_told_or_refused_by_column(tmp_path, capsys):
+def test_missing_values_are_filled_in_and_told(tmp_path, capsys):
     rows = shop_rows()
     rows[3]["width"] = ""
     rows[4]["width"] = "NA"
     rows[5]["colour"] = ""
     path = write_table(tmp_path / "shops.csv", rows)
-    assert fit(path, tmp_path / "out", "--key", "customer", "--no-impute") == 1
-    error = error_of(capsys)
-    assert "values are missing in: width (2 rows) and colour (1 row). Let them be filled in (--impute: " in error
-    assert not (tmp_path / "out").exists()
     assert fit(path, tmp_path / "out", "--key", "customer") == 0
     told = "Missing values were filled in: width (2 rows) and colour (1 row)."
     assert told in " ".join(capsys.readouterr().out.split())
@@ -215,17 +211,6 @@ def test_arguments_that_cannot_be_read_are_wrong_usage(shops, tmp_path, capsys, 
         run_cli("fit", shops, "--task-column", "shop", "--out", tmp_path / "out", *option)
     assert exit_info.value.code == 2
     assert option[0] in capsys.readouterr().err
-
-
-def test_formulas_are_defused_on_request_only(tmp_path):
-    rows = [{**row, "customer": f"=1+{i}" if i % 2 else f"-{i}"} for i, row in enumerate(shop_rows())]
-    path = write_table(tmp_path / "shops.csv", rows)
-    for name, more in (("plain", []), ("safe", ["--safe-csv"])):
-        assert fit(path, tmp_path / name, "--key", "customer", "--quiet", *more) == 0
-    plain, safe = (read_table(tmp_path / name / "labels.csv") for name in ("plain", "safe"))
-    assert plain[1]["customer"] == "=1+1"
-    assert safe[1]["customer"] == "'=1+1"
-    assert plain[2]["customer"] == safe[2]["customer"] == "-2"
 
 
 def test_verbose_shows_the_traceback(shops, tmp_path, capsys):

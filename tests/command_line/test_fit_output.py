@@ -2,7 +2,6 @@
 
 import errno
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -60,49 +59,6 @@ def no_fit(monkeypatch):
     monkeypatch.setattr("mtclust.app.cluster.cluster", lambda *_, **__: pytest.fail("the fit was begun"))
 
 
-@pytest.mark.parametrize("name", RESULT_FILES)
-@pytest.mark.parametrize("kind", ["directory", "link"])
-def test_a_directory_or_link_named_like_a_result_is_refused_before_the_fit(shops, tmp_path, capsys, no_fit, name, kind):
-    out = tmp_path / "out"
-    (out / "theirs").mkdir(parents=True)
-    (out / "theirs" / "thesis.txt").write_text("ten years of work")
-    (out / "theirs").rename(out / name) if kind == "directory" else (out / name).symlink_to(out / "theirs")
-    assert fit(shops, out, "--overwrite", *QUICK) == 1
-    said = error_of(capsys)
-    assert f"--out {out} holds {name}, which is no result of mtclust fit" in said
-    assert "choose another directory" in said
-    assert (out / name / "thesis.txt").read_text() == "ten years of work"
-
-
-@pytest.mark.parametrize("name", RESULT_FILES)
-def test_a_file_of_somebody_else_named_like_a_result_is_refused_before_the_fit(shops, tmp_path, capsys, no_fit, name):
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / name).write_text("id,truth\n1,cat\n")
-    assert fit(shops, out, "--overwrite", *QUICK) == 1
-    assert f"--out {out} holds {name}, which is no result of mtclust fit" in error_of(capsys)
-    assert (out / name).read_text() == "id,truth\n1,cat\n"
-
-
-@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-@pytest.mark.parametrize(("rights", "of_files"), [(0o700, 0o600), (0o750, 0o640), (0o755, 0o644)])
-def test_the_directory_keeps_its_rights_and_files_have_no_more(shops, tmp_path, rights, of_files):
-    out = tmp_path / "private"
-    out.mkdir()
-    out.chmod(rights)
-    for _ in range(2):
-        assert fit(shops, out, "--overwrite", *QUICK) == 0
-        assert mode(out) == rights
-        assert {mode(out / name) for name in RESULT_FILES} == {of_files}
-    (out / "labels.csv").chmod(0o604)  # the rights a file was given are kept, as far as the directory allows
-    assert fit(shops, out, "--overwrite", *QUICK) == 0
-    assert mode(out / "labels.csv") == 0o604 & (0o600 | rights)
-
-
-def mode(path):
-    return stat.S_IMODE(path.stat().st_mode)
-
-
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_place_that_cannot_be_written_is_found_out_before_the_fit(
     shops, tmp_path, capsys, no_fit, monkeypatch, exists
@@ -117,16 +73,6 @@ def test_a_place_that_cannot_be_written_is_found_out_before_the_fit(
     monkeypatch.setattr(os, "mkdir", refuse)
     assert fit(shops, out, *QUICK) == 1
     assert f"--out {out} cannot be written: Read-only file system. Choose another place." in error_of(capsys)
-
-
-def test_a_result_that_is_protected_is_refused_before_the_fit(shops, tmp_path, capsys, monkeypatch):
-    out = tmp_path / "out"
-    assert fit(shops, out, *QUICK) == 0
-    monkeypatch.setattr("mtclust.app.cluster.cluster", lambda *_, **__: pytest.fail("the fit was begun"))
-    access = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: "labels" not in str(path) and access(path, mode))
-    assert fit(shops, out, "--overwrite", *QUICK) == 1
-    assert f"--out {out} holds labels.csv, which may not be replaced (it is read-only)" in error_of(capsys)
 
 
 def test_an_output_directory_that_cannot_be_written_is_refused_before_the_fit(shops, tmp_path, capsys):

@@ -127,7 +127,7 @@ def staff(home, rng):
         write(home / name, index=False)
         parts.append(kind)
     files = ["berlin.csv", "lyon.xlsx", "turin.parquet"]
-    return files, {"common_columns": True}, np.concatenate(parts), "1 number and 1 category", [
+    return files, {}, np.concatenate(parts), "1 number and 1 category", [
         "Columns that only some of the tables have were left out: 'only in berlin.csv'", "number (counts the rows",
     ]  # fmt: skip
 
@@ -155,7 +155,7 @@ def tickets(home, rng):
 def test_both_doors_read_say_and_find_the_same(make, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     files, options, kind, columns, said = make(tmp_path, np.random.default_rng(5))
-    flags = ["--common-columns"] if "common_columns" in options else ["--task-column", options["task"]]
+    flags = ["--task-column", options["task"]] if options else []
     arguments = ["--clusters", 3, "--kernel", "linear", "--sizes", 1, "--no-stability", "--out", tmp_path / "out"]
     assert run_cli("fit", *files, *flags, *arguments) == 0
     printed = " ".join(capsys.readouterr().out.split())

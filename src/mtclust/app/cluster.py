@@ -33,12 +33,10 @@ def cluster(
     text_column: str | None = None,
     keys: str | Sequence[str] = (),
     categories: str | Sequence[str] = (),
-    impute: bool = True,
     scale: str = "standard",
     missing: str | float | Sequence[Any] = (),
     decimal: str | None = None,
     date_format: str | None = None,
-    common_columns: bool = False,
     method: str = "dmtrc",
     kernel: str = "auto",
     random_state: int | None = 0,
@@ -55,7 +53,7 @@ def cluster(
     Parameters
     ----------
     table : pandas or polars DataFrame, mapping from task to DataFrame, path, or sequence of paths
-        Several files without ``task`` are one task each.
+        Several files without ``task`` are one task each. Of several tables the columns that all have are used.
     task : name of a column, or one task per row
         The column that says which task a row belongs to; a series is matched by its index.
     n_clusters : int, "auto", range or mapping, default="auto"
@@ -68,8 +66,6 @@ def cluster(
         Columns that name a row and are not used.
     categories : str or sequence of str
         Columns of numbers that are names, such as postcodes.
-    impute : bool, default=True
-        Fill in missing values; without, they are refused.
     scale : {"standard", "range", "none"}, default="standard"
         Numbers to standard deviation 1, to the range 0 to 1, or as they are.
     missing : str, number or sequence of these
@@ -78,8 +74,6 @@ def cluster(
         Decimal mark of numbers that are strings; recognised by default.
     date_format : str, optional
         Such as "%d/%m/%Y"; ISO and others are recognised.
-    common_columns : bool, default=False
-        Of several tables, use the columns that all have; without, different columns are refused.
     method : {"dmtrc", "dmtfc", "dstc"}, default="dmtrc"
         Learn how the tasks are related, which features they share, or cluster each task alone.
     kernel : {"auto", "rbf", "linear"}, default="auto"
@@ -112,10 +106,10 @@ def cluster(
     >>> found.predict(pd.DataFrame({"shop": ["Rome"], "basket": [95.0], "member": ["yes"]})).tolist()
     [0]
     """
-    rows = read_any(table, task, common_columns=common_columns)
+    rows = read_any(table, task)
     encoding = EncodingOptions(
         None if columns is None else _names("columns", columns), None if text_column is None else str(text_column),
-        _names("keys", keys), _names("categories", categories), impute, _one_of("scale", scale, _SCALES),
+        _names("keys", keys), _names("categories", categories), _one_of("scale", scale, _SCALES),
         (*MISSING, *_names("missing", missing)), decimal, date_format,
     )  # fmt: skip
     refuse_ids_of_rows(rows)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mtclust.app import output
-from mtclust.app.tables.reading import ReadOptions, refuse_typos
+from mtclust.app.tables.reading import refuse_typos
 from mtclust.exceptions import CommandError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.util.messages import LOGGER, phase
@@ -45,8 +45,6 @@ _PREDICT_EXAMPLES = f"""examples:
 
 The result has the columns of labels.csv and goes to the standard output unless --out is given.
 {_EXIT_CODES}"""
-#: what names of separators mean
-_SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 
 
 def add_parser(commands: Any) -> None:
@@ -101,14 +99,6 @@ def shares_argument(words: Sequence[str], most: int, allowed: str) -> Callable[[
     return read
 
 
-def separator_argument(text: str) -> str:
-    separator = _SEPARATORS.get(text, text)
-    if len(separator) != 1:
-        known = ", ".join(_SEPARATORS)
-        raise argparse.ArgumentTypeError(f"{text!r} is neither one character nor one of {known}")
-    return separator
-
-
 def add_columns(parser: Any, name: str, words: str, metavar: str = "A,B,…") -> None:
     """An option that takes names separated by commas, and may be given again."""
     parser.add_argument(name, type=comma_list, action="extend", default=[], metavar=metavar, help=words)
@@ -120,25 +110,12 @@ def add_flags(parser: Any, **flags: str) -> None:
         parser.add_argument("--" + name.replace("_", "-"), action="store_true", help=words)
 
 
-def add_common_options(parser: Any, files: Any) -> None:
-    """What every command about tables has: how files are read where it cannot be recognised, and how it speaks."""
-    known = "between fields: comma, semicolon, tab, pipe or a character; recognised by default"
-    files.add_argument("--separator", type=separator_argument, metavar="SEP", help=known)
-    files.add_argument("--encoding", metavar="NAME", help="such as cp1252 or latin-1; recognised by default")
-    files.add_argument("--sheet", metavar="NAME", help="of an Excel file; the first by default")
-    add_flags(
-        parser,
-        safe_csv="put ' before cells of the result that a spreadsheet would execute (= + - @)",
-        quiet="no progress, no summary, no notes",
-    )
+def add_speech(parser: Any) -> None:
+    """How a command speaks."""
+    add_flags(parser, quiet="no progress, no summary, no notes")
     # before the name of the command it is that of mtclust.app.cli.build_parser
     words = "show the traceback of an error"
     parser.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help=words)
-
-
-def read_options(options: argparse.Namespace) -> ReadOptions:
-    """What :func:`mtclust.app.tables.table.read_tables` is told about files."""
-    return ReadOptions(options.separator, options.encoding, options.sheet)
 
 
 @contextmanager
@@ -184,15 +161,13 @@ def _add_fit(commands: Any) -> None:
     parser.add_argument("--task-column", metavar="COL", help="the column that says which task a row belongs to")
     add_columns(parser, "--key", _KEY, "COL,…")
 
-    what, switch = parser.add_argument_group("what to cluster by"), argparse.BooleanOptionalAction
+    what = parser.add_argument_group("what to cluster by")
     either = what.add_mutually_exclusive_group()
     add_columns(either, "--columns", "use only these columns")
     either.add_argument("--text-column", metavar="COL", help="use the text in this column")
     add_columns(what, "--categories", "columns of numbers that are names, such as postcodes")
     scale = "numbers to standard deviation 1 (default), to the range 0 to 1, or as they are"
     what.add_argument("--scale", choices=("standard", "range", "none"), default="standard", help=scale)
-    impute = "fill in missing values from the rows of the same task (default), or refuse them"
-    what.add_argument("--impute", action=switch, default=True, help=impute)
 
     how = parser.add_argument_group("how to cluster")
     clusters = "a number, a range such as 2-8, or auto (2-12, the default)"
@@ -205,11 +180,10 @@ def _add_fit(commands: Any) -> None:
     how.add_argument("--coupling", type=coupling_argument, metavar="S", help=coupling)
     how.add_argument("--center", choices=("auto", "task", "all", "aligned"), help=_CENTER)
     stability = "cluster samples of the rows again to see what stays the same (default), or save the time"
-    how.add_argument("--stability", action=switch, default=True, help=stability)
+    how.add_argument("--stability", action=argparse.BooleanOptionalAction, default=True, help=stability)
     how.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random numbers (default 0)")
 
     files = parser.add_argument_group("how files are read")
-    add_flags(files, common_columns="of several files with different columns use those that all have")
     files.add_argument("--decimal", choices=("point", "comma"), help="decimal mark; recognised by default")
     files.add_argument("--date-format", metavar="FORMAT", help="such as %%d/%%m/%%Y; ISO and others are recognised")
     add_columns(files, "--missing", "further cells that mean 'not known', such as ?")
@@ -219,7 +193,7 @@ def _add_fit(commands: Any) -> None:
         overwrite="replace the results of an earlier run in DIR",
         show_keys="show the key columns in the report; otherwise it shows row numbers only",
     )
-    add_common_options(written, files)
+    add_speech(written)
     parser.set_defaults(run=run_fit)
 
 
@@ -234,7 +208,7 @@ def run_fit(options: argparse.Namespace) -> None:
                 raise CommandError(f"--{name} is for --method {allowed}; got --method {options.method}. Leave it out.")
     named = {"--task-column": options.task_column, "--text-column": options.text_column}
     refuse_typos(
-        options.data, read_options(options), {name: [column] for name, column in named.items() if column is not None}
+        options.data, {name: [column] for name, column in named.items() if column is not None}
         | {"--key": options.key, "--columns": options.columns, "--categories": options.categories},
     )  # fmt: skip
     with progress(quiet=options.quiet), output.staged_directory(options.out, overwrite=options.overwrite) as stage:
@@ -243,16 +217,14 @@ def run_fit(options: argparse.Namespace) -> None:
         from mtclust.app.tables.table import read_tables
 
         with phase("reading"):
-            table = read_tables(
-                options.data, options.task_column, read_options(options), common_columns=options.common_columns
-            )
+            table = read_tables(options.data, options.task_column)
         from mtclust.app.cluster import cluster
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TableWarning)  # the summary says it
             found = cluster(
                 table, n_clusters=options.clusters, columns=options.columns or None, text_column=options.text_column,
-                keys=options.key, categories=options.categories, impute=options.impute, scale=options.scale,
+                keys=options.key, categories=options.categories, scale=options.scale,
                 missing=options.missing, decimal={"point": ".", "comma": ","}.get(options.decimal),
                 date_format=options.date_format, method=options.method, kernel=options.kernel, sizes=options.sizes,
                 random_state=options.seed, **further,
@@ -270,12 +242,10 @@ def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace) -> 
     # without --key the first column that was recognised as naming the rows, unless its name is taken
     keys = options.key or [name for name in found.encoder.identifiers if name not in {"row", *output.RESERVED}][:1]
     found.save(stage / output.MODEL_FILE)
-    labels = output.labels_csv(
-        table, keys, found.labels, found.margins.to_numpy(), found.row_columns(), safe=options.safe_csv,
-        numbered=not options.key,
-    )  # fmt: skip
+    labels, margins = found.named(found.model.labels_), found.margins.to_numpy()
+    text = output.labels_csv(table, keys, labels, margins, found.row_columns(), numbered=not options.key)
     with atomic_write(stage / output.LABELS_FILE) as stream:
-        stream.write(labels.encode())
+        stream.write(text.encode())
     row_names = [f"row {number}" for number in table.row_numbers]
     if options.show_keys and options.key:
         row_names = [", ".join(cells) for cells in zip(*(table.strings(key) for key in options.key))]
@@ -306,7 +276,7 @@ def _add_predict(commands: Any) -> None:
         new_task="cluster tasks that were not in fit as new tasks; else they are refused",
         overwrite="replace FILE",
     )
-    add_common_options(parser, parser)
+    add_speech(parser)
     parser.set_defaults(run=run_predict)
 
 
@@ -324,7 +294,7 @@ def run_predict(options: argparse.Namespace) -> None:
         table = _read(options, found.encoder)
         table.require_columns(options.key, "--key")
         labels, margins, notes = found.assign(table, new_tasks=options.new_task)
-    text = output.labels_csv(table, options.key, found.named(labels), margins, safe=options.safe_csv)
+    text = output.labels_csv(table, options.key, found.named(labels), margins)
     if options.out is None:
         sys.stdout.write(text)
     else:
@@ -358,7 +328,7 @@ def _read(options: argparse.Namespace, encoder: Any) -> Any:
     if task_column is None and options.task is None:
         task_column = encoder.task_column
     try:
-        table = read_tables(options.data, task_column, read_options(options), file_is_task=True)
+        table = read_tables(options.data, task_column, file_is_task=True)
     except CommandError as error:
         if options.task_column is None and task_column is not None and "--task-column" in str(error):
             raise CommandError(

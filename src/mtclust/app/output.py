@@ -2,59 +2,56 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
 import math
 import os
-import re
 import shutil
-import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from mtclust.exceptions import CommandError
 from mtclust.persistence.atomic import cannot_write, flush_directory, unfinished_name
+from mtclust.util.system import require
 
 #: what ``mtclust fit`` writes
 MODEL_FILE, LABELS_FILE, REPORT_FILE = "model.mtclust", "labels.csv", "report.html"
 RESULT_FILES = (LABELS_FILE, MODEL_FILE, REPORT_FILE)
-#: what tells a result from a file of somebody else
-_MARKS = {LABELS_FILE: b"cluster", REPORT_FILE: b"mtclust", MODEL_FILE: b"model.json"}
-#: columns of labels.csv beside the keys
-_ALWAYS = ("task", "cluster", "margin")
-#: names that keys cannot have: these, and those that only rows which were clustered have
-RESERVED = {*_ALWAYS, "probability", "stability", "outlier", "alone"}
-#: a spreadsheet takes a cell that begins so for a formula
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
+#: columns of labels.csv beside the keys, which cannot have their names
+RESERVED = {"task", "cluster", "margin", "probability", "stability", "outlier", "alone"}
 
 
 @contextmanager
 def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """A directory to write results into that are in ``out`` at the end, or nowhere if anything goes wrong.
 
-    Where there is no ``out`` it appears with all results at once. A directory that is there stays, with its rights and
-    whatever else it holds, and gets the results one whole file after the other; earlier ones are replaced with
-    ``overwrite`` only. Whether it can be written is checked before anything is computed. A process that is killed
-    may leave a directory ``.mtclust-….tmp``, which can be deleted.
+    Where there is no ``out`` it appears with all results at once. A directory that is there stays, with whatever else
+    it holds, and gets the results one whole file after the other; earlier ones are replaced with ``overwrite`` only.
+    Whether it can be written is checked before anything is computed. A process that is killed may leave a directory
+    ``.mtclust-….tmp``, which can be deleted.
     """
     out = Path(os.path.realpath(out))  # a link stays a link
-    _check_free(out, overwrite)
+    if out.exists() and not out.is_dir():
+        raise CommandError(f"--out {out} is a file; give the name of a directory.")
+    if not overwrite and any(os.path.lexists(out / name) for name in RESULT_FILES):
+        raise CommandError(
+            f"--out {out} already holds results; choose another directory, or replace them with --overwrite."
+        )
     new_parents = [parent for parent in out.parents if not parent.exists()]
     # inside a directory that is there, since a disk may be mounted on it, and files do not move from disk to disk
     stage = (out if out.is_dir() else out.parent) / unfinished_name()
     try:
         with written_to(out):
             stage.mkdir(parents=True)
-            if stage.parent == out:
-                stage.chmod(stat.S_IMODE(out.stat().st_mode))  # what is private stays so while it is being made
         with written_to(out, stage):
             yield stage
-            _check_free(out, overwrite)  # a fit takes long enough for something to have appeared there
-            _move_into_place(stage, out)
+            flush_directory(stage)
+            if out.is_dir():
+                for fresh in sorted(stage.iterdir()):
+                    os.replace(fresh, out / fresh.name)
+            else:
+                stage.rename(out)
+            flush_directory(out.parent)
     finally:
         _remove(stage)
         for parent in new_parents:
@@ -82,69 +79,6 @@ def _remove(directory: Path) -> None:
         raise
 
 
-def _check_free(out: Path, overwrite: bool) -> None:
-    if not out.exists() and not out.is_symlink():
-        return
-    if not out.is_dir():
-        raise CommandError(f"--out {out} is a file; give the name of a directory.")
-    present = [out / name for name in RESULT_FILES if os.path.lexists(out / name)]
-    for path in present:
-        if path.is_symlink() or not path.is_file() or _MARKS[path.name] not in path.read_bytes():
-            raise CommandError(
-                f"--out {out} holds {path.name}, which is no result of mtclust fit; choose another directory."
-            )
-        if not os.access(path, os.W_OK):
-            raise CommandError(
-                f"--out {out} holds {path.name}, which may not be replaced (it is read-only); choose another directory."
-            )
-    if present and not overwrite:
-        raise CommandError(
-            f"--out {out} already holds results; choose another directory, or replace them with --overwrite."
-        )
-
-
-def _move_into_place(stage: Path, out: Path) -> None:
-    flush_directory(stage)
-    if not out.exists():
-        stage.rename(out)
-        flush_directory(out.parent)
-        return
-    interrupted: BaseException | None = None
-    while fresh := sorted(stage.iterdir()):
-        try:
-            target = out / fresh[0].name  # with the rights of the file it replaces, and none that the directory lacks
-            rights = stat.S_IMODE((target if target.exists() else fresh[0]).stat().st_mode)
-            fresh[0].chmod(rights & (0o600 | stat.S_IMODE(out.stat().st_mode)))
-            os.replace(fresh[0], target)
-        except (KeyboardInterrupt, SystemExit) as error:  # all of the new results rather than some
-            interrupted = error
-    flush_directory(out)
-    if interrupted is not None:
-        raise interrupted
-
-
-def defused(cell: Any) -> Any:
-    """A string that a spreadsheet will show instead of executing it; numbers below 0 stay numbers."""
-    if isinstance(cell, str) and cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell):
-        return "'" + cell
-    return cell
-
-
-def write_csv(stream: TextIO, header: Sequence[str], rows: Iterable[Sequence[Any]], *, safe: bool) -> None:
-    """Write CSV; with ``safe`` no cell can be taken for a formula.
-
-    All texts are quoted then: a spreadsheet that parts cells at semicolons must not find a cell within a cell.
-    """
-    plain = csv.writer(stream, lineterminator="\n")
-    quoting = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    for row in itertools.chain([header], rows):
-        if safe:
-            quoting.writerow([defused(cell) for cell in row])
-        else:
-            # the writer does not know that a carriage return on its own ends a line for those who read it
-            (quoting if any(isinstance(cell, str) and "\r" in cell for cell in row) else plain).writerow(row)
-
-
 def check_keys(keys: Sequence[str]) -> None:
     """Refuse key columns whose names the result needs itself."""
     clash = sorted(set(keys) & RESERVED)
@@ -153,26 +87,16 @@ def check_keys(keys: Sequence[str]) -> None:
 
 
 def labels_csv(
-    table: Any, keys: Sequence[str], labels: Any, margins: Any, more: Mapping[str, Any] | None = None, *, safe: bool,
+    table: Any, keys: Sequence[str], labels: Any, margins: Any, more: Mapping[str, Any] | None = None, *,
     numbered: bool = False,
 ) -> str:  # fmt: skip
     """What labels.csv holds: what names the row, its task, its cluster (number or name) and how clear that is.
 
     ``more`` are further columns; ``numbered`` rows, and those without a key, have their numbers first.
     """
-    names = [table.strings(key) for key in keys]
-    header = [*keys, *_ALWAYS, *(more or {})]
-    if numbered or not keys:
-        names, header = [table.row_numbers.tolist(), *names], ["row", *header]
-    columns = [*names, table.tasks, labels.tolist(), [_short(value) for value in margins]]
-    for values in (more or {}).values():
-        number = values.dtype.kind == "f"
-        columns.append([_short(value) for value in values] if number else values.tolist())
-    text = io.StringIO(newline="")
-    write_csv(text, header, zip(*columns), safe=safe)
-    return text.getvalue()
-
-
-def _short(margin: float) -> str:
-    """Four decimals; nothing where there is no other cluster to compare with."""
-    return f"{margin:.4f}" if math.isfinite(margin) else ""
+    columns = {"row": table.row_numbers} if numbered or not keys else {}
+    columns |= {key: table.strings(key) for key in keys}
+    columns |= {"task": table.tasks, "cluster": labels, "margin": margins, **(more or {})}
+    frame = require("pandas", "cli").DataFrame(columns)
+    frame["margin"] = frame["margin"].replace(math.inf, math.nan)  # there is no other cluster
+    return str(frame.to_csv(index=False, float_format="%.4f", lineterminator="\n"))

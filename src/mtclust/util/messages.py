@@ -22,8 +22,6 @@ LOGGER.addHandler(logging.NullHandler())
 
 #: options whose name on the command line is another one
 _NAMES = {"task": "--task-column", "n_clusters": "--clusters", "keys": "--key", "new_tasks": "--new-task"}
-#: options that are said or not said
-_FLAGS = ("common_columns", "impute", "new_tasks")
 #: packages whose lines are not the user's: our own, and those that stand between the user and us
 _BETWEEN = {"mtclust", "importlib", "sklearn", "joblib", "numba", "dask", "distributed"}
 
@@ -144,7 +142,7 @@ def option(name: str, value: str = "") -> str:
     ("--text-column 'review'", '--key')
     """
     if not _on_command_line.get():
-        value = value or ("True" if name in _FLAGS else "")
+        value = value or ("True" if name == "new_tasks" else "")
         return f"{name}={value}" if value else name
     spelled = _NAMES.get(name, "--" + name.replace("_", "-"))
     return f"{spelled} {value}" if value else spelled

@@ -61,7 +61,6 @@ class EncodingOptions:
     text_column: str | None = None
     keys: Sequence[str] = ()
     categories: Sequence[str] = ()
-    impute: bool = True
     scaling: str = "standard"
     missing: Sequence[str] = MISSING
     decimal: str | None = None
@@ -82,7 +81,6 @@ class TableEncoder:
     """The learned encoding of a table: how each column becomes features."""
 
     columns: list[Column]
-    impute: bool = True
     missing: list[str] = field(default_factory=lambda: list(MISSING))
     task_column: str | None = None
     #: what the user should know: columns left out, values filled in
@@ -101,7 +99,7 @@ class TableEncoder:
             raise TableError(f"no column is left to cluster by: {'; '.join(left_out) or 'the table has none'}.")
         numbers = {name: learner.numbers[name] for name in learner.columns if name in learner.numbers}
         encoder = cls(
-            list(learner.columns.values()), options.impute, list(options.missing), table.task_column, learner.notes(),
+            list(learner.columns.values()), list(options.missing), table.task_column, learner.notes(),
             screening.far_values_doubts(numbers), learner.identifiers,
         )  # fmt: skip
         encoder.notes += encoder._filled_in(table)
@@ -112,15 +110,9 @@ class TableEncoder:
         return [table.cells(c.name, ("",) if isinstance(c, TextColumn) else tuple(self.missing)) for c in self.columns]
 
     def _filled_in(self, table: Table) -> list[str]:
-        """What is said about missing values, which are refused where they are not to be filled in."""
+        """What is said about missing values."""
         incomplete = [cells for cells in self.cells(table) if cells.missing.any()]
         named = listing([f"{cells.name} ({counted(cells.missing.sum(), 'row')})" for cells in incomplete], 12)
-        if incomplete and not self.impute:
-            raise TableError(
-                f"values are missing in: {named}. Let them be filled in ({option('impute')}: numbers and dates by the "
-                "median of the task, categories by its shares, text as empty), or leave columns out "
-                f"({option('columns')})."
-            )
         return [f"Missing values were filled in: {named}."] * bool(incomplete)
 
     def known(self, table: Table) -> NDArray[np.bool_] | None:
@@ -170,7 +162,6 @@ class TableEncoder:
         """Everything that :meth:`transform` needs, in plain lists, numbers and strings."""
         return {
             "format": FORMAT,
-            "impute": self.impute,
             "missing": self.missing,
             "task_column": self.task_column,
             "columns": [column_to_dict(column) for column in self.columns],
@@ -190,7 +181,7 @@ class TableEncoder:
         try:
             columns = [column_from_dict(column) for column in saved["columns"]]
             known = list(saved["missing"]), saved["task_column"], list(saved["notes"])
-            return cls(columns, bool(saved["impute"]), *known)
+            return cls(columns, *known)
         except (KeyError, TypeError) as error:
             raise TableError(f"the model's encoding is damaged ({error}); copy the file anew or fit again.") from error
 

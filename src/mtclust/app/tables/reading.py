@@ -8,7 +8,6 @@ or the separator had to be guessed, a note says so.
 from __future__ import annotations
 
 import bz2
-import codecs
 import csv
 import gzip
 import io
@@ -24,29 +23,16 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from mtclust.exceptions import TableError
-from mtclust.util.messages import advice, option
 from mtclust.util.system import require
 
 #: what can be read, for messages
 FORMATS = "CSV, TSV, Parquet or Excel"
 #: characters of a file that the separator is found from
 _SNIFFED = 1 << 16
-_PARQUET, _EXCEL = (".parquet", ".pq"), (".xlsx", ".xlsm")
-#: tables and archives of other kinds, which must not be taken for text
-_OTHERS = (".xls", ".ods", ".numbers", ".json", ".jsonl", ".ndjson", ".zip", ".feather", ".dta", ".sav", ".rds")
 #: endings of compressed files
 COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 #: what to do where the first line of a table does not name its columns
 _ABOVE = " If the header is not in the first line, remove what stands above it."
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How files are read: separator and encoding of text files, the sheet of an Excel file; None is found out."""
-
-    separator: str | None = None
-    encoding: str | None = None
-    sheet: str | None = None
 
 
 @dataclass
@@ -58,7 +44,7 @@ class FileTable:
     notes: list[str] = field(default_factory=list)
 
 
-def read_file(path: str | Path, options: ReadOptions) -> FileTable:
+def read_file(path: str | Path) -> FileTable:
     """One file as a data frame; errors name the file."""
     require("pandas", "cli")
     path = Path(path)
@@ -67,8 +53,6 @@ def read_file(path: str | Path, options: ReadOptions) -> FileTable:
         raise TableError(f"{path}{what}; give a table as {FORMATS}.")
     name, unpack = path.name, COMPRESSED.get(path.suffix.lower(), open)
     suffix = PurePath(name if unpack is open else path.stem).suffix.lower()
-    if suffix in _OTHERS:
-        raise TableError(f"{name} is a file of another kind; save the table as {FORMATS}.")
     try:
         with unpack(path, "rb") as stream:
             content = stream.read()
@@ -79,13 +63,13 @@ def read_file(path: str | Path, options: ReadOptions) -> FileTable:
     if not content.strip():
         raise TableError(f"{name} is empty; give a table with a header and rows.")
     found = FileTable(name, None)
-    if suffix in _PARQUET:
+    if suffix in (".parquet", ".pq"):
         found.frame = _read_parquet(name, content)
-    elif suffix in _EXCEL:
-        found.frame = _read_excel(found, content, options)
+    elif suffix in (".xlsx", ".xlsm"):
+        found.frame = _read_excel(found, content)
     else:
-        found.frame = _read_text(found, _decoded(found, content, options), suffix, options)
-    frame = checked_columns(name, found.frame)
+        found.frame = _read_text(found, _decoded(found, content), suffix)
+    frame = named_columns(name, found.frame)
     empty = int((frame.isna() | (frame == "")).all(axis=1).to_numpy()[::-1].cumprod().sum())  # left by spreadsheets
     if empty:
         found.notes.append(f"{name}: {empty} empty row{'s' if empty > 1 else ''} at the end left out.")
@@ -105,65 +89,45 @@ def _read_parquet(name: str, content: bytes) -> Any:
     return frame.reset_index(drop=True) if frame.index.name is None else frame.reset_index()
 
 
-def _read_excel(found: FileTable, content: bytes, options: ReadOptions) -> Any:
+def _read_excel(found: FileTable, content: bytes) -> Any:
+    """The first sheet."""
     pandas = require("pandas", "cli")
     require("openpyxl", "cli")
     try:
         with pandas.ExcelFile(io.BytesIO(content), engine="openpyxl") as book:
-            sheets = list(book.sheet_names)
-            sheet = sheets[0] if options.sheet is None else options.sheet
-            if sheet not in sheets:
-                shown = ", ".join(map(repr, sheets))
-                raise TableError(f"{option('sheet', repr(sheet))}: {found.name} has the sheets {shown}.")
-            frame = pandas.read_excel(book, sheet_name=sheet)
+            sheet, *others = book.sheet_names
+            frame = pandas.read_excel(book)
     except (ValueError, OSError, KeyError, zipfile.BadZipFile) as error:
-        if isinstance(error, TableError):
-            raise
         raise TableError(f"{found.name} cannot be read as Excel: {error}. Save the sheet as CSV.") from error
-    if len(sheets) > 1 and options.sheet is None:
-        others = ", ".join(map(repr, sheets[1:]))
+    if others:
         found.notes.append(
-            f"{found.name}: the sheet {sheet!r} was read, not {others}; for another one {_otherwise('sheet')}."
+            f"{found.name}: the sheet {sheet!r} was read, not {', '.join(map(repr, others))}; save another one as CSV."
         )
     return frame
 
 
-def _otherwise(name: str, example: str = "") -> str:
-    """What to do where a file is not read as it should: commands have an option, and Python has pandas."""
-    return advice("read it with pandas", f"say --{name} {example}".rstrip())
-
-
-def _decoded(found: FileTable, content: bytes, options: ReadOptions) -> str:
+def _decoded(found: FileTable, content: bytes) -> str:
     """The text of a file; what is no Unicode is taken for that of Windows in Western Europe and America, and said."""
-    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding, guessed = options.encoding or ("utf-16" if marked else "utf-8-sig"), "cp1252"
-    try:
+    unicode = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = ""
+    for encoding in (unicode, "cp1252"):
         try:
             text = content.decode(encoding)
         except UnicodeDecodeError:
-            if options.encoding or b"\x00" in content[:_SNIFFED]:
-                raise
-            encoding = guessed
-            text = content.decode(guessed)
-            note = f"{found.name} is not UTF-8; it was read as {guessed}. If letters look wrong,"
-            found.notes.append(f"{note} {_otherwise('encoding')}.")
-    except LookupError as error:
-        asked = option("encoding", repr(encoding))
-        raise TableError(f"{asked} is not known; examples: utf-8, cp1252, latin-1.") from error
-    except UnicodeDecodeError as error:
-        byte = f"byte {error.start}: {content[error.start]:#04x}"
-        raise TableError(
-            f"{found.name} is not {encoding.removesuffix('-sig')} text ({byte}). If it is text, "
-            f"{_otherwise('encoding', 'latin-1')}; else give a table as {FORMATS}."
-        ) from error
-    if "\x00" in text[:_SNIFFED]:
-        raise TableError(f"{found.name} is no text; give a table as {FORMATS}.")
+            continue
+        if encoding == "cp1252":
+            found.notes.append(
+                f"{found.name} is not UTF-8; it was read as cp1252. If letters look wrong, save it as UTF-8."
+            )
+        break
+    if not text or "\x00" in text[:_SNIFFED]:
+        raise TableError(f"{found.name} is no text; give a table as {FORMATS}. If it is text, save it as UTF-8.")
     return text
 
 
-def _read_text(found: FileTable, text: str, suffix: str, options: ReadOptions) -> Any:
+def _read_text(found: FileTable, text: str, suffix: str) -> Any:
     pandas = require("pandas", "cli")
-    separator = _separator(text[:_SNIFFED], suffix, options)
+    separator = _separator(text[:_SNIFFED], suffix)
     try:
         header = next(csv.reader(text[:_SNIFFED].splitlines(), delimiter=separator))
         refuse_duplicates(found.name, header)
@@ -175,25 +139,23 @@ def _read_text(found: FileTable, text: str, suffix: str, options: ReadOptions) -
     except pandas.errors.ParserWarning as error:
         raise TableError(
             f"{found.name}: rows have more fields than the first line, which should name the columns and reads "
-            f"{text.splitlines()[0][:60]!r}. Remove what stands above the header, correct the rows, or "
-            f"{_otherwise('separator')}."
+            f"{text.splitlines()[0][:60]!r}. Remove what stands above the header, or correct the rows."
         ) from error
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, csv.Error, StopIteration) as error:
         reason = str(error).replace("Error tokenizing data. C error: ", "").strip()
         raise TableError(
-            f"{found.name} cannot be read as a table with separator {separator!r}: {reason}. "
-            f"Correct the file, or {_otherwise('separator')}."
+            f"{found.name} cannot be read as a table with separator {separator!r}: {reason}. Correct the file."
         ) from error
-    if options.separator is None and separator not in (",", "\t"):
+    if separator not in (",", "\t"):
         found.notes.append(f"{found.name}: the separator is {separator!r}.")
     return frame.fillna("")
 
 
-def _separator(beginning: str, suffix: str, options: ReadOptions) -> str:
-    return options.separator or ("\t" if suffix == ".tsv" else sniff_separator(beginning))
+def _separator(beginning: str, suffix: str) -> str:
+    return "\t" if suffix == ".tsv" else sniff_separator(beginning)
 
 
-def refuse_typos(paths: Sequence[Path], options: ReadOptions, named: Mapping[str, Sequence[str]]) -> None:
+def refuse_typos(paths: Sequence[Path], named: Mapping[str, Sequence[str]]) -> None:
     """Refuse columns that no file names in its first line, before anything heavy is imported.
 
     ``named`` are those of each option. Files that are not plain text, or not as they should be, are left to be read.
@@ -201,11 +163,11 @@ def refuse_typos(paths: Sequence[Path], options: ReadOptions, named: Mapping[str
     columns: list[str] = []
     for path in paths:
         try:
-            with path.open(encoding=options.encoding or "utf-8-sig", newline="") as stream:
+            with path.open(encoding="utf-8-sig", newline="") as stream:
                 beginning = stream.read(_SNIFFED) if path.suffix.lower() in (".csv", ".tsv", ".txt") else ""
-            separator = _separator(beginning, path.suffix.lower(), options)
+            separator = _separator(beginning, path.suffix.lower())
             header, row = islice(csv.reader(io.StringIO(beginning), delimiter=separator), 2)
-        except (OSError, ValueError, LookupError, csv.Error):
+        except (OSError, ValueError, csv.Error):
             return
         columns += [name.strip() for name in header]
         if len(row) != len(header) or "" in columns:
@@ -247,15 +209,10 @@ def refuse_duplicates(name: str, columns: Sequence[str]) -> None:
         raise TableError(f"{name} has more than one column named {shown}; rename them in the header.{above}")
 
 
-def checked_columns(name: str, frame: Any) -> Any:
-    """A table whose columns are named by strings, each another; lists and records in its cells are refused."""
+def named_columns(name: str, frame: Any) -> Any:
+    """A table whose columns are named by strings, each another."""
     frame = frame.set_axis([str(column).strip() for column in frame.columns], axis=1)
     refuse_duplicates(name, list(frame.columns))
-    for column in frame.columns:
-        if frame[column].dtype == object:
-            kinds = {type(value).__name__ for value in frame[column].dropna().head(20)}
-            if kinds & {"ndarray", "list", "dict"}:
-                raise TableError(f"{name}: column {column!r} holds lists or records; only plain columns can be used.")
     return frame
 
 

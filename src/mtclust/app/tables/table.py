@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from mtclust.app.tables.reading import (
     COMPRESSED,
     FileTable,
-    ReadOptions,
-    checked_columns,
+    named_columns,
     read_file,
     refuse_absent,
     shown_columns,
@@ -66,7 +65,7 @@ class Table:
         refuse_absent(names, asked, list(self.frame.columns))
 
 
-def read_any(table: Any, task: Any, *, common_columns: bool = False) -> Table:
+def read_any(table: Any, task: Any) -> Table:
     """The rows of files or data frames as one table."""
     if isinstance(table, Table):
         return table
@@ -81,37 +80,30 @@ def read_any(table: Any, task: Any, *, common_columns: bool = False) -> Table:
             )
         if task is not None and not isinstance(task, str):
             raise TableError("task must name a column where the table is a file; give its name.")
-        return read_tables([Path(path) for path in table], task, common_columns=common_columns)
-    return table_of_frames(table, task, common_columns=common_columns)
+        return read_tables([Path(path) for path in table], task)
+    return table_of_frames(table, task)
 
 
-def read_tables(
-    paths: Sequence[str | Path],
-    task_column: str | None,
-    options: ReadOptions | None = None,
-    *,
-    file_is_task: bool = False,
-    common_columns: bool = False,
-) -> Table:
+def read_tables(paths: Sequence[str | Path], task_column: str | None, *, file_is_task: bool = False) -> Table:
     """Read one file with a task column, or several files.
 
-    Several files without a task column are one task each, named by the file; they must have the same columns, or
-    ``common_columns`` takes those that all have. A single file is a task with ``file_is_task``.
+    Several files without a task column are one task each, named by the file. A single file is a task with
+    ``file_is_task``.
     """
-    read = [read_file(path, options or ReadOptions()) for path in paths]
+    read = [read_file(path) for path in paths]
     if task_column is None and len(read) == 1 and not file_is_task:
         raise TableError(
             f"{option('task')} is needed with a single file: the column that says which task a row belongs to. "
             f"{read[0].name} has {shown_columns(list(read[0].frame.columns))}. Or give several files, one per task."
             f"{''.join(f' ({note})' for note in read[0].notes)}"
         )
-    table = _stacked(read, common_columns)
+    table = _stacked(read)
     if task_column is not None:
         return _with_task_column(table, task_column)
     return replace(table, tasks=np.repeat(np.array(_task_names(paths), dtype=object), [len(f.frame) for f in read]))
 
 
-def table_of_frames(given: Any, task: Any, *, common_columns: bool = False) -> Table:
+def table_of_frames(given: Any, task: Any) -> Table:
     """A table of one data frame and its task column (or one task per row), or of a mapping from tasks to frames."""
     pandas = require("pandas", "cli")
     if isinstance(given, Mapping):
@@ -126,7 +118,7 @@ def table_of_frames(given: Any, task: Any, *, common_columns: bool = False) -> T
         tasks = np.repeat(np.array(list(frames), dtype=object), [len(frame) for frame in frames.values()])
         rows = [row for frame in frames.values() for row in frame.index]
         index = pandas.MultiIndex.from_arrays([tasks, pandas.Index(rows, tupleize_cols=False)], names=["task", "row"])
-        return replace(_stacked(read, common_columns), tasks=tasks, files=(), index=index)
+        return replace(_stacked(read), tasks=tasks, files=(), index=index)
     frame = as_pandas(given)
     table = replace(_stacked([FileTable("the table", _prepared("the table", frame))]), files=(), index=frame.index)
     if len(frame) == 0:
@@ -164,32 +156,22 @@ def as_pandas(given: Any) -> Any:
 
 def _prepared(name: str, frame: Any) -> Any:
     """Rows numbered from 0, columns named by strings; durations become days."""
-    frame = checked_columns(name, frame.reset_index(drop=True))
+    frame = named_columns(name, frame.reset_index(drop=True))
     durations = [column for column in frame.columns if frame[column].dtype.kind == "m"]
     return frame.assign(**{column: frame[column].dt.total_seconds() / 86_400 for column in durations})
 
 
-def _stacked(read: Sequence[FileTable], common_columns: bool = False) -> Table:
-    """One table of all files, whose tasks are not known yet."""
+def _stacked(read: Sequence[FileTable]) -> Table:
+    """One table of all files with the columns that all of them have; their tasks are not known yet."""
     pandas = require("pandas", "cli")
     frames, notes = [found.frame for found in read], [note for found in read for note in found.notes]
-    if common_columns:
-        common = [c for c in frames[0].columns if all(c in frame.columns for frame in frames)]
-        dropped = sorted({c for frame in frames for c in frame.columns} - set(common))
-        if not common:
-            raise TableError("the tables have no column in common; rename the columns that mean the same.")
-        if dropped:
-            notes.append(f"Columns that only some of the tables have were left out: {shown_columns(dropped)}.")
+    common = [c for c in frames[0].columns if all(c in frame.columns for frame in frames)]
+    dropped = sorted({c for frame in frames for c in frame.columns} - set(common))
+    if not common:
+        raise TableError("the tables have no column in common; rename the columns that mean the same.")
+    if dropped:
+        notes.append(f"Columns that only some of the tables have were left out: {shown_columns(dropped)}.")
         frames = [frame[common] for frame in frames]
-    for found, frame in zip(read, frames):
-        missing, surplus = (shown_columns(a.columns.difference(b.columns, sort=False).tolist()) for a, b in
-                            ((frames[0], frame), (frame, frames[0])))  # fmt: skip
-        if missing or surplus:
-            differ = " and ".join([f"lacks {missing}"] * bool(missing) + [f"has {surplus} as well"] * bool(surplus))
-            raise TableError(
-                f"{found.name} and {read[0].name} must have the same columns; {found.name} {differ}. "
-                f"{option('common_columns')} uses those that all have."
-            )
     frame = frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
     row_numbers = np.concatenate([np.arange(1, len(part) + 1) for part in frames])
     tasks = np.full(len(frame), "", dtype=object)
