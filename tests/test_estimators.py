@@ -213,7 +213,7 @@ def test_predicting_what_was_not_fitted(method):
     with pytest.raises(NotFittedError):
         method(3).predict(X)
     model = method(3, **QUICK).fit(X, tasks=TASKS)
-    with pytest.raises(ValueError, match=r"not in fit: '7'; known are 0, 1 and 2\. Use fit_task"):
+    with pytest.raises(ValueError, match=r"not in fit: 7; known are 0, 1 and 2\. Use fit_task"):
         model.predict(X[:2], tasks=[0, 7])
     with pytest.raises(ValueError, match="tasks is required: the model was fitted on 3 tasks"):
         model.predict(X)

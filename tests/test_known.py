@@ -177,8 +177,8 @@ def test_sizes_that_were_left_open_make_room_for_known_rows():
 
 REFUSED = {
     "length": ({"known": [0, 1]}, ValueError, ["known has the shape (2,)", "120 rows", "one cluster id per row"]),
-    "booleans": ({"known": [True] * 120}, TypeError, ["known must hold cluster ids", "True"]),
-    "words": ({"known": ["a"] * 120}, TypeError, ["known must hold cluster ids", "'a'"]),
+    "booleans": ({"known": [True] * 120}, ValueError, ["known has True at row 0", "whole cluster ids"]),
+    "words": ({"known": ["a"] * 120}, ValueError, ["known has 'a' at row 0", "whole cluster ids"]),
     "fraction": ({"known": [0.5] + [-1] * 119}, ValueError, ["known has 0.5 at row 0", "whole cluster ids"]),
     "below": ({"known": [-1] * 119 + [-2]}, ValueError, ["known has -2 at row 119"]),
     "too high": ({"known": [-1] * 119 + [3]}, ValueError, ["known has 3 at row 119", "0 to 2"]),

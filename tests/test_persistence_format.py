@@ -4,13 +4,10 @@ import io
 import json
 import pickle
 import zipfile
-from datetime import date, datetime, timedelta
-from decimal import Decimal
+from datetime import datetime, timedelta
 from pathlib import Path
-from uuid import UUID
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -78,11 +75,6 @@ def test_every_value_the_format_knows_comes_back_the_same(value):
 )  # fmt: skip
 def test_values_with_a_form_of_their_own_come_back_the_same(value):
     assert_same(through_json(value), value)
-
-
-def test_ids_of_further_types_become_strings():
-    values = [date(2024, 1, 2), Decimal("0.10"), UUID(int=1), pd.Timestamp("2024-01-02"), pd.Period("2024-01", "M")]
-    assert through_json(values) == [str(value) for value in values]
 
 
 @pytest.mark.parametrize("path", sorted(SAVED.glob("format-3-*.mtclust")), ids=lambda path: path.stem)

@@ -208,7 +208,7 @@ def test_of_many_tasks_some_are_shown_and_others_can_be_asked_for():
     assert len(panels) == 36
     assert panels[0].figure.get_suptitle() == "36 of 38 tasks"
     assert [ax.get_title() for ax in plot_tasks(model, rows, tasks, which=[37, 2])] == ["task 37", "task 2"]
-    with pytest.raises(ValueError, match="ids that were not in fit: '99'"):
+    with pytest.raises(ValueError, match="ids that were not in fit: 99"):
         plot_tasks(model, rows, tasks, which=[99])
     with pytest.raises(ValueError, match="which is empty"):
         plot_tasks(model, rows, tasks, which=[])

@@ -38,11 +38,11 @@ def test_frames_are_stacked_by_column_name():
 @pytest.mark.parametrize(
     ("tables", "names", "message"),
     [
-        ([np.zeros((2, 3)), np.zeros((2, 4))], None, "table 1 has 4 columns but table 0 has 3"),
-        ([np.zeros((2, 3))], ["a", "b"], "names has 2 entries but there are 1 tables"),
-        ([np.zeros((2, 3)), np.zeros((2, 3))], ["a", "a"], "names must differ"),
+        ([np.zeros((2, 3)), np.zeros((2, 4))], None, r"table 1 has shape \(2, 4\) but table 0 has \(2, 3\)"),
+        ([np.zeros((2, 3))], ["a", "b"], "names must give each of the 1 tables a name"),
+        ([np.zeros((2, 3)), np.zeros((2, 3))], ["a", "a"], "no two the same"),
         ([], None, "tables is empty"),
-        ([np.zeros(3)], None, "expected two dimensions"),
+        ([np.zeros(3)], None, "must have two dimensions"),
         ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]})], None, r"different: a, b"),
     ],
 )

@@ -88,7 +88,7 @@ MISTAKES = {
     ),
     "ids of another type": (
         lambda: model().fit(X, tasks=TASKS).predict(X, tasks=TASKS.astype(str)), ValueError,
-        ["ids of type str", "of type int", "as in fit"],
+        ["not in fit: '0', '1'", "known are 0, 1", "the same type as in fit"],
     ),
     "task column in fit_task": (
         lambda: model().fit(X, tasks=TASKS).fit_task(np.c_[X[:12], TASKS[:12]]), ValueError,

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from mtclust.core.assignment import assign
 from mtclust.core.labels import SizeBounds, left_over
 from mtclust.core.matching import pair_counts
-from mtclust.core.tasks import missing_ids, plain_ids
+from mtclust.core.tasks import plain_ids
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -37,29 +37,23 @@ def read_known(known: Any, n_rows: int) -> Labels | None:
     """
     if known is None:
         return None
-    values = plain_ids(known, "known")
+    values, missing = plain_ids(known, "known")
     if values.shape != (n_rows,):
         raise ValueError(
             f"known has the shape {values.shape} but X has {n_rows} rows; give one cluster id per row, -1 where it is "
             "unknown."
         )
-    missing = missing_ids(values)
-    found = np.full(n_rows, -1, dtype=np.int64)
-    given = np.flatnonzero(~missing)
-    for value in values[given].tolist():
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise TypeError(
-                f"known must hold cluster ids 0, 1, ... and -1 or missing where the cluster is unknown; got {value!r}."
-            )
-    numbers = values[given].astype(np.float64)
-    wrong = (numbers != np.round(numbers)) | (numbers < -1)
-    if wrong.any():
-        first = int(np.flatnonzero(wrong)[0])
+    given = wrong = np.flatnonzero(~missing)
+    if values.dtype.kind in "iuf":
+        numbers = values[given].astype(np.float64)
+        wrong = given[(numbers != np.round(numbers)) | (numbers < -1)]
+    if len(wrong):
         raise ValueError(
-            f"known has {values[given[first]]} at row {given[first]}; allowed are whole cluster ids from 0 on, and -1 "
-            "or missing where the cluster is unknown."
+            f"known has {values[wrong].tolist()[0]!r} at row {wrong[0]}; allowed are whole cluster ids from 0 on, and "
+            "-1 or missing where the cluster is unknown."
         )
-    found[given] = numbers.astype(np.int64)
+    found = np.full(n_rows, -1, dtype=np.int64)
+    found[given] = values[given].astype(np.int64)
     return found if (found >= 0).any() else None
 
 

@@ -3,20 +3,18 @@
 Users hold either one stacked table with a task id per row, or a list of tables. Inside the library rows are always
 sorted by task (:class:`TaskIndex`), so that a task is a slice.
 
-Task ids are made plain: one type per table, none missing, none that could not be saved. They become an array of
-numbers, strings, bytes or times, or an array of objects of the types below. Times of numpy are kept in microseconds
-where these hold them, so that a day is the same task whatever unit it is given in.
+Task ids are numbers, strings or times, all of one kind and none missing. Times are kept in microseconds, so that a day
+is the same task whatever it is written in. Ids of any other type (UUID, periods, times with a zone) count by the string
+that ``str`` makes of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from datetime import date
 from functools import lru_cache, partial
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,22 +25,12 @@ from mtclust.core.matching import best_relabelling, ids_by_size, pair_counts
 from mtclust.core.order import Over, content_order, first_by_content, over_blocks
 from mtclust.util.messages import listing
 
-#: more tasks than this with fewer rows than this each, on average, are taken for ids of rows
-_FEW_TASKS, _LEAST_ROWS = 20, 2
-
+#: more tasks than this with fewer than two rows each, on average, are taken for ids of rows
+_FEW_TASKS = 20
 #: up to so many rows are put in the order of their content
 ORDERED = 20_000
-#: types of ids that stand in arrays of objects; subclasses of the first row are made plain
-_BASIC = (str, bytes, bool, int, float)
-_KEPT = (datetime, date, timedelta, Decimal, UUID, tuple)
-#: the same of pandas, and what it calls missing
-_OF_PANDAS = ("Timestamp", "Timedelta", "Period", "Interval")
-_MISSING = ("NoneType", "NAType", "NaTType", "MaskedConstant")
-#: characters of ids that are held in numpy's strings, where all take as much as the longest; and of any id
-_SHORT, _LONGEST = 64, 10_000
-_ALLOWED = (
-    "allowed are numbers, strings, bytes, dates and times, tuples, Decimal, UUID, and periods and intervals of pandas"
-)
+#: characters of ids that are held in numpy's strings, where all take as much as the longest
+_SHORT = 64
 
 
 @dataclass(frozen=True)
@@ -173,19 +161,15 @@ def task_ids(tasks: Any, n_samples: int, argument: str = "tasks") -> NDArray[Any
     """
     if tasks is None:
         return np.zeros(n_samples, dtype=np.int64)  # all rows are of one task, called 0
-    # not of a list, of which numpy would make an array to answer
-    if isinstance(tasks, str | bytes) or (not isinstance(tasks, list | tuple) and np.ndim(tasks) == 0):
-        one: Any = np.ma.atleast_1d(tasks) if tasks is np.ma.masked else [tasks]
-        ids = np.repeat(plain_ids(one, argument), n_samples)
-    else:
-        ids = plain_ids(tasks, argument)
-    if ids.ndim == 2 and ids.shape[-1] == 1:
-        ids = ids.reshape(-1)
+    ids, missing = plain_ids(tasks, argument)
+    if ids.ndim == 0:
+        ids, missing = np.repeat(ids, n_samples), np.repeat(missing, n_samples)
+    elif ids.ndim == 2 and ids.shape[1] == 1:
+        ids, missing = ids.reshape(-1), missing.reshape(-1)
     if ids.ndim != 1:
         raise ValueError(f"tasks must be one id per row or a single id; got an array of shape {ids.shape}.")
     if len(ids) != n_samples:
         raise ValueError(f"tasks has {len(ids)} entries but X has {n_samples} rows; give one task id per row.")
-    missing = missing_ids(ids)
     if missing.any():
         raise ValueError(
             f"{argument} has {int(missing.sum())} missing values (first at row {int(np.argmax(missing))}); "
@@ -204,36 +188,24 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     (['a', 'b'], [1, 2])
     """
     ids = task_ids(tasks, n_samples)
-    n, begins = len(ids), np.arange(len(ids))
-    if n and ids.dtype.kind != "O":  # of every run of rows with the same id one is looked at
-        begins = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
+    n = len(ids)
+    # of every run of rows with the same id one is looked at
+    begins = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))[:n]
     lengths = np.diff(np.append(begins, n))
-    try:
-        names, task_numbers = np.unique(ids[begins], return_inverse=True)
-    except (TypeError, ValueError) as error:  # the latter from periods of different lengths
-        raise _mixed("tasks", ids) from error
-    task_numbers = task_numbers.reshape(-1)
+    names, task_numbers = np.unique(ids[begins], return_inverse=True)
     is_sorted = bool(np.all(task_numbers[1:] >= task_numbers[:-1]))
-    sizes = np.bincount(task_numbers, weights=lengths, minlength=len(names))
-    offsets = offsets_of(sizes)
+    offsets = offsets_of(np.bincount(task_numbers, weights=lengths, minlength=len(names)))
     integer = np.int32 if n < 2**31 else np.int64  # half the memory
     by_row = np.repeat(task_numbers.astype(integer), lengths)
-    if is_sorted:
-        return TaskIndex(names, by_row, np.arange(n, dtype=integer), offsets, True)
     # numpy sorts 16-bit numbers by radix, in linear time
     narrow = by_row.astype(np.uint16) if len(names) < 2**16 else by_row
-    return TaskIndex(names, by_row, np.argsort(narrow, kind="stable").astype(integer), offsets, False)
-
-
-def _mixed(argument: str, ids: NDArray[Any]) -> TypeError:
-    kinds = sorted({type(value).__name__ for value in ids})
-    return TypeError(f"{argument} mixes ids of types {', '.join(kinds)}; use one type for all.")
+    return TaskIndex(names, by_row, np.argsort(narrow, kind="stable").astype(integer), offsets, is_sorted)
 
 
 def refuse_rows_as_tasks(index: TaskIndex) -> None:
     """Refuse very many tasks that hardly have more than a row each: an id of rows was given."""
     n, m = int(index.offsets[-1]), index.n_tasks
-    if m > _FEW_TASKS and n < _LEAST_ROWS * m:
+    if m > _FEW_TASKS and n < 2 * m:
         raise ValueError(
             f"tasks has {m} different ids for {n} rows, {int(np.sum(index.sizes == 1))} of them with one row only: "
             "they name rows, not tasks. A task is a group of rows that is clustered together; give one id per group, "
@@ -249,35 +221,25 @@ def numbers_of_known_tasks(tasks: Any, n_samples: int, known: NDArray[Any]) -> N
     if tasks is None:
         if len(known) > 1:
             raise ValueError(
-                f"tasks is required: the model was fitted on {len(known)} tasks ({_listing(known)}). "
+                f"tasks is required: the model was fitted on {len(known)} tasks ({_listing(known.tolist())}). "
                 "Give one id per row, or a single id for all rows. Where something else, such as GridSearchCV, calls "
                 "predict or score, keep the ids in a column of X and name it with task_column= in the constructor."
             )
         return np.zeros(n_samples, dtype=np.int64)
-    ids = task_ids(tasks, n_samples)
-    position = {key: i for i, key in enumerate(keys(known))}
-    task_numbers = np.array([position.get(key, -1) for key in keys(ids)], dtype=np.int64)
-    for row in np.flatnonzero(task_numbers < 0) if ids.dtype.kind == "O" else ():
-        if not isinstance(ids[row], str | bytes | int | float):  # a saved model has dates and the like as strings
-            task_numbers[row] = position.get(str(ids[row]), -1)
+    ids = task_ids(tasks, n_samples).tolist()
+    position = {name: i for i, name in enumerate(known.tolist())}
+    task_numbers = np.array([position.get(name, -1) for name in ids], dtype=np.int64)
     if (task_numbers < 0).any():
-        strangers = ids[task_numbers < 0].tolist()
-        unknown = np.array(sorted({str(name) for name in strangers}), dtype=object)
-        if set(unknown.tolist()) <= {str(name) for name in known.tolist()}:
-            kinds = ", ".join(sorted({type(name).__name__ for name in strangers}))
-            raise ValueError(
-                f"tasks has ids of type {kinds}, but those in fit were of type {type(known.tolist()[0]).__name__}: "
-                f"{_listing(unknown)} against {_listing(known)}. Give them as in fit."
-            )
+        unknown = sorted({name for name in ids if name not in position})
         raise ValueError(
-            f"tasks has ids that were not in fit: {_listing(unknown)}; known are {_listing(known)}. "
-            "Use fit_task(X) to cluster rows of a new task."
+            f"tasks has ids that were not in fit: {_listing(unknown)}; known are {_listing(known.tolist())}. Use "
+            "fit_task(X) to cluster rows of a new task, and ids of the same type as in fit."
         )
     return task_numbers
 
 
-def _listing(names: NDArray[Any]) -> str:
-    return listing([repr(name) for name in names.tolist()])
+def _listing(names: list[Any]) -> str:
+    return listing([repr(name) for name in names])
 
 
 def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[Any, NDArray[Any]]:
@@ -304,62 +266,34 @@ def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[
     >>> X.shape, tasks.tolist()
     ((3, 3), ['paris', 'paris', 'rome'])
     """
-    tables = list(tables)
-    if not tables:
+    if not len(tables):
         raise ValueError("tables is empty; give at least one table.")
-    ids = np.arange(len(tables)) if names is None else _table_names(names)
-    if len(ids) != len(tables):
-        raise ValueError(f"names has {len(ids)} entries but there are {len(tables)} tables; give one name per table.")
-    if len(set(ids.tolist())) != len(ids):
-        twice = next(name for name in ids.tolist() if ids.tolist().count(name) > 1)
+    ids, missing = plain_ids(np.arange(len(tables)) if names is None else names, "names")
+    if ids.shape != (len(tables),) or missing.any() or len(set(ids.tolist())) < len(ids):
         raise ValueError(
-            f"names must differ from each other, but {twice!r} occurs more than once; two tables with one name would "
-            "become one task. Give each table a name of its own."
+            f"names must give each of the {len(tables)} tables a name, none missing and no two the same; got {names!r}."
         )
-    frames = [hasattr(table, "iloc") for table in tables]
-    if all(frames):
-        return _stack_frames(tables, ids)
-    arrays = [table if sp.issparse(table) else np.asarray(table) for table in tables]
+    frames = all(hasattr(table, "iloc") for table in tables)
+    arrays: list[Any] = [table if frames or sp.issparse(table) else np.asarray(table) for table in tables]
     for name, array in zip(ids.tolist(), arrays):
-        if array.ndim != 2:
-            raise ValueError(f"table {name!r} has shape {array.shape}; expected two dimensions.")
-        if array.shape[1] != arrays[0].shape[1]:
+        if array.ndim != 2 or array.shape[1] != arrays[0].shape[1]:
             raise ValueError(
-                f"table {name!r} has {array.shape[1]} columns but table {ids.tolist()[0]!r} has {arrays[0].shape[1]}; "
-                "all tasks must share the same features."
+                f"table {name!r} has shape {array.shape} but table {ids.tolist()[0]!r} has {arrays[0].shape}; all "
+                "tables must have two dimensions and the same columns."
             )
-    stacked = sp.vstack(arrays, format="csr") if any(map(sp.issparse, arrays)) else np.concatenate(arrays)
+        different = sorted(map(str, set(array.columns) ^ set(arrays[0].columns))) if frames else None
+        if different:
+            raise ValueError(
+                f"table {name!r} has other columns than table {ids.tolist()[0]!r} (different: {', '.join(different)}); "
+                "all tables must have the same columns."
+            )
+    if frames:
+        import pandas as pd
+
+        stacked: Any = pd.concat(arrays, ignore_index=True)
+    else:
+        stacked = sp.vstack(arrays, format="csr") if any(map(sp.issparse, arrays)) else np.concatenate(arrays)
     return stacked, np.repeat(ids, [array.shape[0] for array in arrays])
-
-
-def _table_names(names: Any) -> NDArray[Any]:
-    ids = plain_ids(names, "names")
-    missing = missing_ids(ids)
-    if missing.any():
-        raise ValueError(
-            f"names has {int(missing.sum())} missing values (first at place {int(np.argmax(missing))}); every table "
-            "needs a name."
-        )
-    try:
-        np.sort(ids)
-    except (TypeError, ValueError) as error:
-        raise _mixed("names", ids) from error
-    return ids
-
-
-def _stack_frames(frames: list[Any], ids: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-    import pandas as pd
-
-    first = list(frames[0].columns)
-    for name, frame in zip(ids.tolist(), frames):
-        if set(frame.columns) != set(first) or len(frame.columns) != len(first):
-            different = sorted(map(str, set(frame.columns) ^ set(first)))
-            raise ValueError(
-                f"table {name!r} has other columns than table {ids.tolist()[0]!r} "
-                f"(different: {', '.join(different) or 'repeated names'}); all tasks must share the same features."
-            )
-    stacked = pd.concat([frame[first] for frame in frames], ignore_index=True)
-    return stacked, np.repeat(ids, [len(frame) for frame in frames])
 
 
 def split_by_task(values: Any, tasks: Any) -> dict[Any, Any]:
@@ -374,138 +308,62 @@ def split_by_task(values: Any, tasks: Any) -> dict[Any, Any]:
     """
     n_samples = values.shape[0] if hasattr(values, "shape") else len(values)
     index = index_tasks(tasks, n_samples)
-    if hasattr(values, "iloc"):
-        return {name: values.iloc[index.order[part]] for name, part in zip(index.names.tolist(), index.slices())}
-    rows: Any = values.tocsr() if sp.issparse(values) else np.asarray(values)
+    rows = values.tocsr() if sp.issparse(values) else getattr(values, "iloc", np.asarray(values))
     return {name: rows[index.order[part]] for name, part in zip(index.names.tolist(), index.slices())}
 
 
-def plain_ids(ids: Any, argument: str) -> NDArray[Any]:
-    """Ids as an array; those that are missing are None, NaN or NaT in it. ``argument`` is what an error calls them."""
-    array: NDArray[Any]
-    if np.ma.isMaskedArray(ids) and np.ma.is_masked(ids):
-        array = np.array(ids.data, dtype=object)
-        array[np.ma.getmaskarray(ids)] = None
-    elif hasattr(ids, "dtype"):
-        array = np.asarray(ids)
-    else:
-        # numpy makes strings of whatever stands beside strings: 1 and "1" would be one task, NaN a name
-        array = np.asarray(ids, dtype=object)
-        types = {type(value) for value in array.flat}
-        if not any(issubclass(kind, str | bytes) for kind in types):
-            array = np.asarray(ids)
-        elif types == {str}:
-            array = strings_of(array)
-    if array.dtype.kind in "OUS":
-        _refuse_long(array, argument)
-    if array.dtype.kind == "T":  # strings of any length, with an object of the user's for missing ones
-        array = array.astype(object)
+def plain_ids(ids: Any, argument: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Ids as numbers, strings, or times in microseconds, and which are missing; an error calls them ``argument``.
+
+    Examples
+    --------
+    >>> plain_ids(["a", None], "tasks"), plain_ids([date(2024, 1, 2)], "tasks")[0].dtype
+    ((array(['a', ''], dtype='<U1'), array([False,  True])), dtype('<M8[us]'))
+    """
+    if np.ma.isMaskedArray(ids):
+        masked, ids = np.ma.getmaskarray(ids), ids.data.astype(object)
+        ids[masked] = None
+    # numpy makes strings of whatever stands beside strings in a list: 1 and "1" would be one task, NaN a name
+    array = np.asarray(ids) if hasattr(ids, "dtype") else np.asarray(ids, dtype=object)
+    if array.dtype.kind in "biufU":
+        return array, np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
     if array.dtype.kind in "Mm":
-        converted = array.astype(f"{array.dtype.kind}8[us]")
-        same = (converted.astype(array.dtype) == array) | np.isnat(array)
-        return converted if same.all() else array
-    if array.dtype.kind == "O":
-        return _plain_objects(array, argument)
-    if array.dtype.kind not in "biufUS":
-        raise TypeError(f"{argument} has ids of type {array.dtype}; {_ALLOWED}.")
-    return array
+        return array.astype(f"{array.dtype.kind}8[us]"), np.isnat(array)
+    values = array.astype(object).ravel().tolist()
+    missing = np.zeros(len(values), dtype=bool)
+    if not {type(value) for value in values} <= {str, int, bool}:
+        missing[:] = [_is_missing(value) for value in values]
+        values = [value for value, gone in zip(values, missing) if not gone]
+    types = {type(value) for value in values}
+    texts = sum(issubclass(kind, str) for kind in types)
+    if 0 < texts < len(types):
+        kinds = ", ".join(sorted(kind.__name__ for kind in types))
+        raise TypeError(f"{argument} mixes ids of types {kinds}; use one type for all.")
+    found = np.empty(0, dtype=object)
+    if all(issubclass(kind, bool | int | float | np.bool_ | np.integer | np.floating) for kind in types):
+        found = np.array(values)
+    elif all(isinstance(value, date | np.datetime64) and not getattr(value, "tzinfo", None) for value in values):
+        found = np.array(values, dtype="datetime64[us]")
+    if found.dtype.kind == "O":  # strings, other types, and integers of any length
+        found = strings_of(values)
+    plain = np.zeros(len(missing), dtype=found.dtype)
+    plain[~missing] = found
+    return plain.reshape(array.shape), missing.reshape(array.shape)
 
 
-def strings_of(ids: NDArray[Any]) -> NDArray[Any]:
+def strings_of(ids: Any) -> NDArray[Any]:
     """Ids as strings: of numpy's fixed length where all are short, otherwise as objects, which cost what they are.
 
     Examples
     --------
-    >>> strings_of(np.array(["a", 1], dtype=object)), strings_of(np.array(["a", "b" * 100], dtype=object)).dtype
+    >>> strings_of(np.array(["a", 1], dtype=object)), strings_of(["a", "b" * 100]).dtype
     (array(['a', '1'], dtype='<U1'), dtype('O'))
     """
-    if ids.dtype.kind == "U":
-        return ids
-    strings = [str(value) for value in ids.flat]
-    # a fixed length loses zeros at the end
-    if max(map(len, strings), default=0) <= _SHORT and not any(value.endswith("\0") for value in strings):
-        return np.array(strings, dtype=str).reshape(ids.shape)
-    objects = np.empty(len(strings), dtype=object)
-    objects[:] = strings
-    return objects.reshape(ids.shape)
-
-
-def _refuse_long(ids: NDArray[Any], argument: str) -> None:
-    if ids.dtype.kind == "O":
-        longest = max((len(value) for value in ids.flat if isinstance(value, str | bytes)), default=0)
-    else:
-        longest = ids.dtype.itemsize // (4 if ids.dtype.kind == "U" else 1)
-    if longest > _LONGEST:
-        raise ValueError(
-            f"{argument} has an id of {longest} characters, but ids have up to {_LONGEST}: this looks like a column of "
-            "texts. Give short names of the tasks."
-        )
-
-
-def _plain_objects(array: NDArray[Any], argument: str) -> NDArray[Any]:
-    types = {type(value) for value in array.flat}
-    if types <= set(_BASIC):
-        return array
-    refused = [kind for kind in types if not _is_kept(kind)]
-    if refused:
-        raise TypeError(f"{argument} has ids of type {refused[0].__name__}; {_ALLOWED}.")
-    if not any(issubclass(kind, _BASIC) and kind not in _BASIC for kind in types):
-        return array
-    plain = np.empty(array.shape, dtype=object)
-    for place, value in enumerate(array.flat):
-        plain.flat[place] = _basic(value)
-    return plain
-
-
-def _is_kept(kind: type) -> bool:
-    if kind.__name__ in _MISSING or issubclass(kind, (*_BASIC, *_KEPT)):
-        return True
-    if issubclass(kind, np.generic):
-        return np.dtype(kind).kind in "biufMmUS"
-    return kind.__name__ in _OF_PANDAS and kind.__module__.split(".")[0] == "pandas"
-
-
-def _basic(value: Any) -> Any:
-    """A member of an enumeration, or of another class that is a string or a number, as that."""
-    for kind in _BASIC:
-        if isinstance(value, kind) and not isinstance(value, np.generic):
-            return str.__str__(value) if kind is str else kind(value)  # type: ignore[arg-type]
-    return value
-
-
-def missing_ids(ids: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which of plain ids are missing."""
-    if ids.dtype.kind == "f":
-        return np.isnan(ids)
-    if ids.dtype.kind in "Mm":
-        return np.isnat(ids)
-    if ids.dtype.kind == "O":
-        if {type(value) for value in ids.flat} <= {str, int, bool, bytes}:
-            return np.zeros(ids.shape, dtype=bool)
-        return np.array([_is_missing(value) for value in ids.flat], dtype=bool).reshape(ids.shape)
-    return np.zeros(ids.shape, dtype=bool)
+    strings = [str(value) for value in ids]
+    return np.array(strings, dtype=str if max(map(len, strings), default=0) <= _SHORT else object)
 
 
 def _is_missing(value: Any) -> bool:
     # NaN, NaT and what is masked differ from themselves; pandas.NA answers with itself
     equal = value == value
     return value is None or not (isinstance(equal, bool | np.bool_) and bool(equal))
-
-
-def keys(ids: NDArray[Any]) -> list[Any]:
-    """What tells plain ids apart: the same for the same time as ``datetime64``, ``Timestamp``, date or datetime."""
-    if ids.dtype.kind in "Mm":
-        converted = ids.astype(f"{ids.dtype.kind}8[us]")
-        exact = converted.astype(ids.dtype) == ids
-        return [key if same else str(value).rstrip("0") for key, same, value in zip(converted.tolist(), exact, ids)]
-    if ids.dtype.kind == "O":
-        return [_key(value) for value in ids.tolist()]
-    return ids.tolist()
-
-
-def _key(value: Any) -> Any:
-    if type(value) is date:
-        return datetime.combine(value, time())
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return keys(np.array([value]))[0]
-    return value

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from mtclust.core.labels import offsets_of
-from mtclust.core.tasks import index_tasks, missing_ids, plain_ids
+from mtclust.core.tasks import index_tasks, plain_ids
 from mtclust.core.validation import split_task_column
 from mtclust.distributed import is_dask
 from mtclust.distributed.engine import Engine
@@ -213,8 +213,7 @@ def _code_type(n_tasks: int) -> Any:
 
 def _encode(part: Any) -> tuple[NDArray[Any], list[int], tuple[int, int], NDArray[Any]]:
     """Distinct ids and how many rows have each, the number and first place of missing ones, and those of all."""
-    ids = plain_ids(part, "tasks").reshape(-1)
-    missing = missing_ids(ids)
+    ids, missing = (values.reshape(-1) for values in plain_ids(part, "tasks"))
     if missing.any():
         return ids[:0], [len(ids)], (int(missing.sum()), int(np.argmax(missing))), np.empty(0, dtype=np.uint8)
     index = index_tasks(ids, len(ids))

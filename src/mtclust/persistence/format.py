@@ -6,7 +6,7 @@ lists those of the arrays: an array that was exchanged for another is noticed.
 
 None, bool, int, finite float, str and list are themselves in JSON; everything else is an object with a ``"type"``, such
 as ``{"type": "tuple", "items": [...]}``. Arrays stand outside of the JSON, which names them. Numbers of numpy become
-plain ones, and task ids of further types (dates, Decimal, UUID, times, periods and intervals of pandas) strings.
+plain ones.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import re
 import zipfile
 from collections.abc import Callable
 from dataclasses import fields
-from datetime import date, datetime, timedelta
-from decimal import Decimal
+from datetime import datetime, timedelta
 from typing import IO, Any
 from uuid import UUID
 
@@ -34,9 +33,6 @@ CHECKSUMS = "checksums"
 _ARRAY_NAME = re.compile(r"arrays/\w[\w.]{0,200}\.npy", flags=re.ASCII)
 #: kinds of numpy types whose bytes are the value: bool, integers, floats, complex, times, strings of one length
 PLAIN_KINDS = "biufcMmSU"
-#: types of task ids that are saved as strings, and those of pandas
-_AS_STRINGS = (date, Decimal, UUID)
-_PANDAS_AS_STRINGS = ("Timestamp", "Timedelta", "Period", "Interval")
 #: fields of records that earlier files have and models do not any more
 _GONE = {("Moments", "largest")}
 
@@ -92,15 +88,12 @@ def arrays_of(archive: zipfile.ZipFile, checksums: dict[str, int] | None) -> Arr
     return arrays
 
 
-def encode(value: Any, where: str, arrays: Arrays, *, ids: bool = True) -> Any:
-    """What ``json.dumps`` takes; arrays are added to ``arrays``, errors call the value ``where``.
-
-    With ``ids`` task ids may be among the values, some of which become strings.
-    """
+def encode(value: Any, where: str, arrays: Arrays) -> Any:
+    """What ``json.dumps`` takes; arrays are added to ``arrays``, errors call the value ``where``."""
     kind = type(value)
 
     def part(item: Any, where: str) -> Any:
-        return encode(item, where, arrays, ids=ids)
+        return encode(item, where, arrays)
 
     if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
         return value
@@ -131,9 +124,6 @@ def encode(value: Any, where: str, arrays: Arrays, *, ids: bool = True) -> Any:
         return {"type": "csr", "container": kind.__name__, "shape": list(value.shape), **parts}
     if isinstance(value, np.generic) and value.dtype.kind in "biufMmUS" and type(value.item()) is not kind:
         return part(value.item(), where)
-    of_pandas = kind.__name__ in _PANDAS_AS_STRINGS and kind.__module__.split(".")[0] == "pandas"
-    if ids and (kind in _AS_STRINGS or of_pandas):
-        return str(value)
     raise TypeError(
         f"{where} cannot be saved: it is of type {kind.__name__}. Allowed are None, bool, int, float, str, bytes, "
         "datetime, timedelta, list, tuple, dict, range, numpy arrays and numbers, and CSR matrices."
@@ -222,8 +212,8 @@ _SIMPLE: dict[type, tuple[str, Callable[[Any], dict[str, Any]], Callable[[dict[s
 _DECODERS: dict[str, Callable[[dict[str, Any]], Any]] = {name: back for name, _, back in _SIMPLE.values()} | {
     "number": _decode_number,
     "numpy string": lambda value: str(value["value"]),
-    "date": lambda value: str(date.fromisoformat(value["iso"])),
-    "Decimal": lambda value: str(Decimal(value["value"])),
+    "date": lambda value: value["iso"],
+    "Decimal": lambda value: value["value"],
     "UUID": lambda value: str(UUID(hex=value["hex"])),
     "random state": lambda value: None,
 }

@@ -39,9 +39,8 @@ _ROUTING = "_metadata_request"
 def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
     """Write a fitted model; see :meth:`mtclust.DMTRC.save`.
 
-    A model with a callable kernel cannot be saved, since a function is code. Task ids that are dates, Decimal, UUID, or
-    times, periods and intervals of pandas (as objects) are strings in the file, and a RandomState as
-    ``random_state`` is None.
+    A model with a callable kernel cannot be saved, since a function is code. A RandomState as ``random_state`` is
+    None in the file.
     """
     cls: Any = type(model)
     name = cls.__name__
@@ -59,7 +58,7 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
 
     def put(value: Any, where: str) -> Any:
         try:
-            return encode(value, where, arrays, ids=where != "extra")
+            return encode(value, where, arrays)
         except RecursionError:
             raise ValueError(f"{where} cannot be saved: a value is nested too deeply or holds itself.") from None
 

@@ -24,7 +24,7 @@ from mtclust.core.coupling import COUPLINGS
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import SizeBounds, one_per_task, parse_sizes
 from mtclust.core.model import CommonKept, DecisionModel
-from mtclust.core.tasks import keys, missing_ids
+from mtclust.core.tasks import plain_ids
 from mtclust.estimators.stability import Stability
 from mtclust.rows.features import FeatureMap
 from mtclust.rows.moments import Moments
@@ -185,15 +185,14 @@ def check_model(model: Any) -> None:
             raise ValueError(f"{name} is missing")
     for name in ("n_clusters_", "n_features_in_"):
         FITTED[name].check(name, getattr(model, name), {})
-    tasks = model.tasks_
-    if not isinstance(tasks, np.ndarray) or tasks.ndim != 1 or not len(tasks) or missing_ids(tasks).any():
+    if not isinstance(model.tasks_, np.ndarray) or model.tasks_.ndim != 1 or not len(model.tasks_):
         raise ValueError("tasks_ are no task ids")
-    found = keys(tasks)
-    check_hashes(found)
-    if len(set(found)) < len(found):
-        raise ValueError("tasks_ has an id twice")
+    model.tasks_, missing = plain_ids(model.tasks_, "tasks_")  # earlier versions kept ids of more types
+    found = model.tasks_.tolist()
+    if missing.any() or len(set(found)) < len(found):
+        raise ValueError("tasks_ are no task ids: one is missing, or there twice")
     d = int(model.n_features_in_) - (model.task_column is not None)
-    sizes = {"n": len(model.labels_), "m": len(tasks), "C": int(model.n_clusters_), "d": d}
+    sizes = {"n": len(model.labels_), "m": len(found), "C": int(model.n_clusters_), "d": d}
     for name, field in FITTED.items():
         value = getattr(model, name, None)
         if value is not None or name in ALWAYS:
