@@ -74,13 +74,13 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         lambda: fitted().predict(X), ValueError, ["tasks is required", "3 tasks", "Give one id per row"],
     ),
     "no tables": (lambda: stack_tasks([]), ValueError, ["tables is empty", "at least one"]),
-    "number of names": (lambda: stack_tasks([X, X], ["a"]), ValueError, ["names must give each of the 2 tables a name", "['a']"]),
+    "number of names": (lambda: stack_tasks([X, X], ["a"]), ValueError, ["each of the 2 tables a name", "['a']"]),
     "name twice": (lambda: stack_tasks([X, X], ["a", "a"]), ValueError, ["names", "no two the same", "['a', 'a']"]),
     "table of three dimensions": (
         lambda: stack_tasks([np.zeros((2, 2, 2))]), ValueError, ["table 0", "(2, 2, 2)", "two dimensions"],
     ),
     "columns of tables": (
-        lambda: stack_tasks([X, X[:, :2]]), ValueError, ["table 1 has shape (36, 2)", "table 0 has (36, 4)", "same columns"],
+        lambda: stack_tasks([X, X[:, :2]]), ValueError, ["table 1 has shape (36, 2)", "(36, 4)", "the same columns"],
     ),
     "names of columns": (
         lambda: stack_tasks([pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})]), ValueError,

@@ -49,13 +49,14 @@ def test_two_fits_in_two_threads_do_not_speak_for_each_other(capsys):
     thread.start()
     with reporting(SimpleNamespace(verbose=1)):
         both.wait()
-        items = counted("a", "item", 1)
+        items = counted("ab", "item", 2)
+        next(items)
         both.wait()
     taker = threading.Thread(target=lambda: next(items))  # as joblib does
     taker.start()
     thread.join()
     taker.join()
-    assert capsys.readouterr().out == "[SimpleNamespace] item 1 of 1\n"
+    assert capsys.readouterr().out == "[SimpleNamespace] item 1 of 2\n[SimpleNamespace] item 2 of 2\n"
 
 
 def test_a_fit_reports_which_choice_and_which_task_it_is_at(caplog):

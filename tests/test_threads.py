@@ -1,8 +1,5 @@
 """Fits and predictions in several threads at once: the same results, and BLAS has its threads back afterwards."""
 
-import contextlib
-import linecache
-import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +9,6 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from mtclust import DMTFC, DMTRC, DSTC
-from mtclust.util import system
 from mtclust.util.system import one_blas_thread
 from tests.conftest import gaussian_tasks
 
@@ -62,45 +58,6 @@ def test_contexts_within_each_other_and_errors_in_them_are_left_as_they_were_ent
             1 / 0  # noqa: B018
         assert blas_threads() == {1}
     assert blas_threads() == {2}
-
-
-def interrupted(moment):
-    """Enter and leave a context with an interrupt before one line of its code; whether there was such a line."""
-    seen = 0
-
-    def trace(frame, event, argument):
-        nonlocal seen
-        if frame.f_code.co_filename not in (system.__file__, contextlib.__file__):
-            return None
-        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-        if line.startswith(("with ", "try:")) or (line == "yield" and event != "line"):
-            return trace  # Python lets an interrupt in after calls and loops, but not at these
-        seen += 1
-        if seen == moment:
-            raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        with one_blas_thread():
-            pass
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
-def test_an_interrupt_at_any_moment_leaves_the_number_of_threads_as_it_was(two_threads):
-    moments = 0
-    while interrupted(moments + 1):
-        moments += 1
-        assert blas_threads() == {2}, moments
-        with one_blas_thread():
-            assert blas_threads() == {1}, moments
-        assert blas_threads() == {2}, moments
-    assert moments > 50
 
 
 def test_concurrent_fits_and_predictions_are_those_of_one_after_the_other(two_threads):

@@ -145,4 +145,6 @@ def test_the_page_of_messages_lists_every_warning_and_each_goes_to_the_user():
     assert all(message.text in page for message in listed)
     for path in error_messages.SOURCE.rglob("*.py"):
         calls = [ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
-        assert "warnings.warn" not in calls, f"{path.name}: warn_user finds the line of the user"
+        assert "warnings.warn" not in calls or path.name == "messages.py", (
+            f"{path.name}: warn_user finds the line of the user"
+        )

@@ -36,7 +36,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.estimators.stability import DOUBTFUL, Stability
 from mtclust.exceptions import ClusterNumberWarning, SmallTaskWarning, TableWarning, UncoupledWarning
-from mtclust.util.messages import advice, columns, distinct_names, listing, padded, shown_name
+from mtclust.util.messages import advice, distinct_names, listing, shown_name
 
 if TYPE_CHECKING:
     from mtclust.estimators.after_fit import AfterFit
@@ -399,12 +399,12 @@ class Summary(str):
 def _laid_out(header: list[str], table: list[list[str]]) -> str:
     """The table of tasks: names to the left, numbers to the right."""
     rows, more = [header, *table[:TASKS_SHOWN]], len(table) - TASKS_SHOWN
-    widths = [max(columns(row[k]) for row in rows) for k in range(len(header))]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
     last = len(header) - 1 if header[-1].startswith("closest") else len(header)
     lines = ["Rows per task and cluster" if header[2] == "0" else "Rows per task, and sizes of its clusters"]
     for row in rows:
         cells = [
-            padded(cell, width) if k in (0, last) else " " * (width - columns(cell)) + cell
+            cell.ljust(width) if k in (0, last) else cell.rjust(width)
             for k, (cell, width) in enumerate(zip(row, widths))
         ]
         lines.append(("  " + "  ".join(cells)).rstrip())

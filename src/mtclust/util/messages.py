@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
-import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import takewhile
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -58,44 +55,10 @@ def spelled_out(text: str) -> str:
 
 
 def distinct_names(names: Sequence[Any], longest: int = 24) -> list[str]:
-    """Names that are too long, without words that all begin and end with.
-
-    Examples
-    --------
-    >>> distinct_names([f"Hospital No. {number} of the Northern Region" for number in (17, 18)])
-    ['…No. 17…', '…No. 18…']
-    >>> distinct_names(["Oslo", "Rome"])
-    ['Oslo', 'Rome']
-    """
+    """Names as :func:`shown_name` has them, or whole where some would become the same."""
     texts = [spelled_out(str(name)) for name in names]
-    parts = [re.findall(r"\w+|\W+", text) for text in texts]
-    if max(map(len, texts), default=0) > longest and len(set(texts)) > 1:
-        ahead, behind = (
-            sum(1 for _ in takewhile(lambda words: len(set(words)) == 1, zip(*(part[::way] for part in parts))))
-            for way in (1, -1)
-        )
-        ahead = max(ahead - 2, 0)  # a word that all have says what differs: No. 7 rather than 7
-        behind = min(behind, min(map(len, parts)) - ahead - 1)
-        inner = ["".join(part[ahead : len(part) - behind]) for part in parts]
-        texts = ["…" * bool(ahead) + text + "…" * bool(behind) for text in inner]
     shown = [shown_name(text, longest) for text in texts]
     return shown if len(set(shown)) == len(set(texts)) else texts
-
-
-def columns(text: str) -> int:
-    """How many columns of a terminal a text takes: East Asian characters two, combining ones none.
-
-    Examples
-    --------
-    >>> columns("Zürich"), columns("東京")
-    (6, 4)
-    """
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def padded(text: str, width: int) -> str:
-    """The text filled up with blanks to a number of columns."""
-    return text + " " * (width - columns(text))
 
 
 def listing(names: Sequence[Any], most: int = 4) -> str:
@@ -162,53 +125,33 @@ def warn_user(message: str, category: type[Warning]) -> None:
     False
     """
     frame: Any = sys._getframe(1)
-    passed = _BETWEEN | {_package(frame)}
-    while _package(frame) in passed and frame.f_back is not None:
-        frame = frame.f_back
-    warnings.warn_explicit(
-        message,
-        category,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        module=frame.f_globals.get("__name__"),
-        registry=frame.f_globals.setdefault("__warningregistry__", {}),
-    )
+    level, passed = 2, {*_BETWEEN, frame.f_globals.get("__name__", "").partition(".")[0]}
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in passed:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
-def _package(frame: Any) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
-
-
-class _UnderWay(NamedTuple):
-    """The estimator that is being fitted, its ``verbose``, and the phases it is in, the outermost first."""
-
-    estimator: str = ""
-    verbose: int = 0
-    phases: tuple[str, ...] = ()
-
-    def at(self, phase: str) -> _UnderWay:
-        """Log that a phase begins; ``verbose=1`` prints outermost phases, 2 all of them."""
-        now = self._replace(phases=(*self.phases, phase))
-        if self.verbose or LOGGER.isEnabledFor(logging.INFO):
-            text = ", ".join(now.phases)
-            LOGGER.info(text)
-            if self.verbose > bool(self.phases):
-                print(f"[{self.estimator}] {text}", flush=True)
-        return now
-
-
-#: every thread has its own, so that two fits do not speak for each other
-_under_way: ContextVar[_UnderWay] = ContextVar("under_way", default=_UnderWay())  # noqa: B039 (a tuple)
+#: the estimator that is being fitted, its ``verbose``, and the phases it is in, the outermost first; every thread has
+#: its own, so that two fits do not speak for each other
+_under_way: ContextVar[tuple[str, int, tuple[str, ...]]] = ContextVar("under_way", default=("", 0, ()))
 
 
 @contextmanager
 def reporting(estimator: BaseEstimator) -> Iterator[None]:
     """What happens inside the ``with`` block is the fit of this estimator."""
-    token = _under_way.set(_UnderWay(type(estimator).__name__, int(estimator.verbose)))
+    token = _under_way.set((type(estimator).__name__, int(estimator.verbose), ()))
     try:
         yield
     finally:
         _under_way.reset(token)
+
+
+def _report(estimator: str, verbose: int, phases: tuple[str, ...]) -> None:
+    """Log that a phase begins; ``verbose=1`` prints outermost phases, 2 all of them."""
+    text = ", ".join(phases)
+    LOGGER.info(text)
+    if verbose > (len(phases) > 1):
+        print(f"[{estimator}] {text}", flush=True)
 
 
 @contextmanager
@@ -223,8 +166,10 @@ def phase(name: str) -> Iterator[None]:
     [SimpleNamespace] sizes
     [SimpleNamespace] sizes, restarts
     """
-    token = _under_way.set(_under_way.get().at(name))
+    estimator, verbose, phases = _under_way.get()
+    token = _under_way.set((estimator, verbose, (*phases, name)))
     try:
+        _report(*_under_way.get())
         yield
     finally:
         _under_way.reset(token)
@@ -232,11 +177,7 @@ def phase(name: str) -> Iterator[None]:
 
 def counted(items: Iterable[T], name: str, total: int) -> Iterator[T]:
     """The items, each reported as one of ``total`` when it is taken, in whichever thread takes it."""
-    fit = _under_way.get()
-
-    def taken() -> Iterator[T]:
-        for k, item in enumerate(items, start=1):
-            fit.at(f"{name} {k} of {total}")
-            yield item
-
-    return taken()
+    estimator, verbose, phases = _under_way.get()
+    for k, item in enumerate(items, start=1):
+        _report(estimator, verbose, (*phases, f"{name} {k} of {total}"))
+        yield item
