@@ -214,5 +214,5 @@ def test_settings_that_leave_nothing_to_compute_with_are_refused(method, setting
 
 
 def test_weights_that_no_memory_holds_are_an_error_that_says_so():
-    with pytest.raises(MemoryError, match="fit of rows that count 100000000000000 times ran out of memory"):
+    with pytest.raises(MemoryError, match="Unable to allocate"):
         DSTC(2).fit(np.arange(10.0)[:, None], sample_weight=np.full(10, 10**13))

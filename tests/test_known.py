@@ -195,7 +195,7 @@ REFUSED = {
         ["known has rows of 3 clusters in task 1", "n_clusters=2"],
     ),
     "range": (
-        {"known": [5] + [-1] * 119, "n_clusters": range(2, 5)}, ValueError, ["known has cluster 5", "goes up to 4"],
+        {"known": [5] + [-1] * 119, "n_clusters": range(2, 5)}, ValueError, ["nor smaller than the 6 clusters"],
     ),
     "cutting planes": (
         {"known": [0] + [-1] * 119, "solver": "cutting-plane"}, ValueError, ['known needs solver="exchange"'],

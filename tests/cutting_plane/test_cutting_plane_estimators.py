@@ -224,7 +224,7 @@ def test_partial_coupling_needs_the_exchange_solver(digits):
 
 def test_options_of_the_cutting_planes_are_unknown_to_the_exchange_solver(digits):
     X, _, tasks = digits
-    with pytest.raises(ValueError, match="unknown keys"):
+    with pytest.raises(ValueError, match='may only hold "form"'):
         DSTC(3, solver_options={"max_cuts": 5}).fit(X, tasks=tasks)
 
 

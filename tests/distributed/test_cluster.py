@@ -128,8 +128,7 @@ def test_a_worker_killed_during_a_pass_changes_nothing(cluster_of_two, data, who
 def test_restarts_spread_over_the_cluster_by_joblib(cluster_of_two):
     rng = np.random.default_rng(0)
     X, tasks = rng.normal(size=(90, 3)) + 3 * rng.integers(3, size=(90, 1)), np.arange(90) % 3
-    few = {"n_init": 2, "solver_options": {"single_task_n_init": 2}}
-    model = DMTRC(3, kernel="linear", lambda1=0.01, sizes="balanced", coupling="full", random_state=0, **few)
+    model = DMTRC(3, kernel="linear", lambda1=0.01, sizes="balanced", coupling="full", random_state=0, n_init=2)
     here = model.fit(X, tasks=tasks).labels_
     ran_before = _tasks_run(cluster_of_two)
     with joblib.parallel_config(backend="dask"):

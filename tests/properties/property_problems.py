@@ -35,7 +35,6 @@ class Problem:
 
     def estimator(self, **options):
         given = {"coupling": "full"} if self.method == "DMTRC" else {}
-        effort = {"single_task_n_init": 2, "n_seeds": 1} if self.method == "DMTRC" else {}
         return METHODS[self.method](
             self.n_clusters,
             kernel=self.kernel,
@@ -45,7 +44,7 @@ class Problem:
             sizes=self.sizes,
             fit_intercept=self.fit_intercept,
             n_init=2,
-            solver_options={"form": self.form, **effort},
+            solver_options={"form": self.form},
             random_state=self.seed % 2**31,
             **given | options,
         )

@@ -127,7 +127,7 @@ def uses(draw):
         parameters["lambda1"] = "auto"
     if names and solver == "exchange" and method != "DMTFC" and draw(st.sampled_from([False] * 5 + [True])):
         parameters["lambda1"] = {name: draw(st.sampled_from([0.1, 1])) for name in names}
-    parameters["solver_options"] = _solver_options(draw, solver, form, method)
+    parameters["solver_options"] = _solver_options(draw, solver, form)
     choices = [C] * 7 + [np.int64(C)]
     if solver == "exchange":
         choices += ["auto", range(2, C + 1)] + [{name: draw(st.integers(2, C)) for name in names}] * bool(names)
@@ -159,13 +159,12 @@ def _kernel(draw, solver, form, told):
     return draw(st.sampled_from(kernels))
 
 
-def _solver_options(draw, solver, form, method):
+def _solver_options(draw, solver, form):
     if solver == "cutting-plane":
         return {"max_cuts": 2, "max_level_steps": 8, **draw(st.sampled_from([{}, {"refine": "exchange"}]))}
     if form == "auto":
         return draw(st.sampled_from([None, {}]))
-    effort = {"single_task_n_init": 2, "n_seeds": 1} if method == "DMTRC" else {}
-    return draw(st.sampled_from([{}, effort])) | {"form": form}
+    return {"form": form}
 
 
 def _coupling(draw, parameters, told):

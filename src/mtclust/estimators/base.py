@@ -32,9 +32,8 @@ from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
 from mtclust.core.validation import check_index, check_input, check_spreads, generator_of, read_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.after_fit import AfterFit
-from mtclust.estimators.confidence import store_confidence
+from mtclust.estimators.confidence import store_by_row, store_confidence
 from mtclust.estimators.fit import Fitting
-from mtclust.estimators.repeated import read_counts, repeated_rows, store_by_row
 from mtclust.exceptions import SmallTaskWarning
 from mtclust.search.problem import Method, SearchOptions
 from mtclust.util.messages import reporting, warn_user
@@ -148,23 +147,19 @@ class MultitaskClusterer(AfterFit):
         rows, ids = read_rows(self, X, tasks, reset=True)
         check_spreads(X, rows, self.kernel)
         hints = self._read_hints(known, must_link, cannot_link, rows.shape[0])
-        counts = None if sample_weight is None else read_counts(sample_weight, rows.shape[0])
-        once = rows, ids, hints.known
-        if counts is not None:
-            if is_precomputed(self.kernel):
-                raise ValueError(
-                    "sample_weight needs the rows themselves; "
-                    'with kernel="precomputed" repeat the rows and columns of X.'
-                )
-            with memory_named(f"fit of rows that count {counts.sum()} times"):
-                rows, ids, hints = repeated_rows(rows, ids, hints, counts)
+        once: Any = None
+        if sample_weight is not None:
+            counts, index = _read_counts(sample_weight, rows.shape[0]), index_tasks(ids, rows.shape[0])
+            once = rows, index.names[index.task_numbers], hints.known, counts
+            copies = np.repeat(np.arange(len(counts)), counts)
+            rows, ids, hints = rows[copies], once[1][copies], hints.of_rows(copies, len(counts))
         if sp.issparse(rows) and not is_wide(rows) and rows.shape[1] <= MOST_COLUMNS:
             rows = rows.toarray()
         params = self._read_params()
         index = rows_by_task(params, rows, index_tasks(ids, rows.shape[0]))
         self._fit_rows(params, rows, index, hints.of_rows(index.order, rows.shape[0]))
-        if counts is not None:
-            store_by_row(self, *once, counts)
+        if once is not None:
+            store_by_row(self, *once)
         return self
 
     def _fit_rows(self, params: Params, rows: Any, index: TaskIndex, hints: Hints = NO_HINTS) -> Any:
@@ -214,20 +209,15 @@ class MultitaskClusterer(AfterFit):
         """The number of clusters where it is left open, as many at least as are known."""
         from mtclust.choose.number import CANDIDATES, choose_n_clusters, warn_of_choice
 
-        rising = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters
-        rising = rising if rising.step > 0 else rising[::-1]  # without walking through it
-        numbers = list(range(rising.start, min(rising.stop, rows.shape[0] + 1), rising.step))
+        asked, n = CANDIDATES if isinstance(self.n_clusters, str) else self.n_clusters, rows.shape[0]
+        least = 1 if known is None else int(known.max()) + 1
+        rising = asked[:: 1 if asked.step > 0 else -1]
+        numbers = [number for number in rising[:n] if least <= number <= n]
         if not numbers or numbers[0] < 2:
+            nor = f", nor smaller than the {least} clusters that known has" if least > 1 else ""
             raise ValueError(
                 f"n_clusters={self.n_clusters!r} must hold numbers of clusters >= 2, some of them no larger than the "
-                f"number of rows, {rows.shape[0]}."
-            )
-        least = 1 if known is None else int(known.max()) + 1
-        numbers = [number for number in numbers if number >= least]
-        if not numbers:
-            raise ValueError(
-                f"known has cluster {least - 1}, so that there are {least} clusters at least, but n_clusters="
-                f"{self.n_clusters!r} goes up to {rising[-1]}; give more clusters."
+                f"number of rows, {n}{nor}."
             )
         choice = choose_n_clusters(params.kernel, rows, index, numbers)
         warn_of_choice(choice)
@@ -267,36 +257,35 @@ class MultitaskClusterer(AfterFit):
 
     def _read_params(self) -> Params:
         """The parameters in one record; refuses ``solver_options`` that the method or the solver does not know."""
-        given, searching = vars(self), dict(self.solver_options or {})
-        for name in sorted(self._parameter_constraints.keys() - {"fit_intercept", "verbose", "sizes"}):
-            if isinstance(given.get(name), bool):  # Python's True is a 1
-                raise ValueError(
-                    f"The {name!r} parameter of {type(self).__name__} must not be a bool. Got {given[name]} instead."
-                )
+        given, options = vars(self), dict(self.solver_options or {})
+        form, forms = "auto", ["auto", "dual", "primal"]
         if self.solver == "cutting-plane":
             from mtclust.relaxation.options import CuttingPlaneOptions
 
             CuttingPlaneOptions.from_dict(self.solver_options)
-            searching = {}
-        form = searching.pop("form", "auto")
-        forms = ["auto", "dual", "primal"]
-        if form not in forms:
-            raise ValueError(f'solver_options["form"]={form!r} is not known; allowed are {forms}.')
-        learns = COUPLINGS[self._coupled_by].learns
-        allowed = ["single_task_n_init", "n_seeds"] if learns else []
-        unknown = sorted(set(searching) - set(allowed))
-        if unknown:
-            raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {[*allowed, 'form']}.")
-        for key, value in searching.items():
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"solver_options[{key!r}]={value!r} must be a whole number >= 1.")
-        if not learns:
+        else:
+            form = options.pop("form", "auto")
+            if options or form not in forms:
+                raise ValueError(f'solver_options={self.solver_options!r} may only hold "form", one of {forms}.')
+        searching = {name: given[name] for name in ("n_init", "max_iter", "tol", "n_jobs") if name in given}
+        if not COUPLINGS[self._coupled_by].learns:
             searching["single_task_n_init"] = self.n_init
-        searching |= {name: given[name] for name in ("n_init", "max_iter", "tol", "n_jobs") if name in given}
         return Params(
             **{field.name: given[field.name] for field in fields(Params) if field.name in given},
             method=self._coupled_by, form=form, options=SearchOptions(**searching),
         )  # fmt: skip
+
+
+def _read_counts(sample_weight: Any, n_rows: int) -> NDArray[np.int64]:
+    """How often every row counts."""
+    weights = np.asarray(sample_weight)
+    whole = weights.shape == (n_rows,) and weights.dtype.kind in "iufb" and np.all(weights == np.round(weights))
+    if not whole or weights.min() < 0 or not 0 < weights.sum() < np.inf:
+        raise ValueError(
+            f"sample_weight says how many times each of the {n_rows} rows of X counts: whole numbers from 0 on, not "
+            "all of them 0. Other weights: multiply them by a number and round them."
+        )
+    return weights.astype(np.int64)
 
 
 def _check_known(params: Params, given: Input, known: NDArray[np.int64]) -> None:

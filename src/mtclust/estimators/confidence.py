@@ -20,6 +20,7 @@ from mtclust.core.model import best_temperature, probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
 from mtclust.distributed import is_dask
+from mtclust.estimators.outliers import outliers_of
 from mtclust.search.recipe import Outcome
 from mtclust.util.system import one_blas_thread
 
@@ -107,3 +108,30 @@ def sorted_rows(model: AfterFit, rows: Any, index: TaskIndex) -> tuple[TaskIndex
         return index, matrix.toarray() if hasattr(matrix, "toarray") else matrix, kernel
     # the RBF kernel grows with distance alone, and the linear one has it
     return index, rows[index.order], kernel if kernel.kind == "callable" else None
+
+
+def store_by_row(model: AfterFit, rows: Any, ids: Any, known: Labels | None, counts: Labels) -> None:
+    """Attributes of repeated rows for every row once: those of its last copy, or what ``predict`` says without any."""
+    last, none, coupling = np.maximum(np.cumsum(counts) - 1, 0), np.flatnonzero(counts == 0), model.selection_.coupling
+    tasks = numbers_of_known_tasks(ids, len(counts), model.tasks_)
+    labels, alone = model.labels_[last], model.single_task_labels_[last]
+    chances, outliers = (None if each is None else each[last] for each in (model.probabilities_, model.outlier_scores_))
+    if coupling is not None and coupling.coupled_labels is not None:
+        coupling = replace(coupling, coupled_labels=coupling.coupled_labels[last])
+    if len(none):
+        scores = model._model.scores(rows[none], tasks[none])
+        labels[none] = alone[none] = scores.argmax(axis=1)
+        if known is not None:
+            labels[none] = np.where(known[none] >= 0, known[none], labels[none])
+        if chances is not None and outliers is not None:
+            chances[none] = probabilities(scores, model._model.temperature)
+            outliers[none] = outliers_of(*sorted_rows(model, rows, index_tasks(ids, len(counts))))[none]
+    model.labels_, model.single_task_labels_, model.probabilities_, model.outlier_scores_ = (
+        labels,
+        alone,
+        chances,
+        outliers,
+    )
+    model.cluster_sizes_ = np.zeros_like(model.cluster_sizes_)
+    np.add.at(model.cluster_sizes_, (tasks, labels), 1)
+    model.selection_ = replace(model.selection_, coupling=coupling)

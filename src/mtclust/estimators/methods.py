@@ -57,10 +57,8 @@ class DMTRC(MultitaskClusterer):
         Local search on the original mixed-integer objective, or the paper's cutting planes on its convex relaxation,
         whose optimum says nothing about clusters: what they return depends on ``init`` and ``max_cuts``.
     solver_options : dict, optional
-        ``single_task_n_init``: random starts of every task alone (40, with explicit features ``n_init``); ``n_seeds``
-        (4): labellings per task that seed a restart of the others; ``form``: "dual" solves with kernel matrices,
-        "primal" with explicit features, whose cost is linear in the number of rows, "auto" (default) takes the dual
-        form up to 720 rows.
+        ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the
+        number of rows, "auto" (default) takes the dual form up to 720 rows.
         For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
     n_components : int, optional
         Number of Nyström features of the primal form; by default the columns of X for a linear kernel (up to 1000),
@@ -207,10 +205,7 @@ class DMTFC(MultitaskClusterer):
     {n_clusters kernel width lambda1 center}
     n_components : int, optional
         Leading eigen-features of the kernel to use (kernel PCA); all by default.
-    {sizes solver}
-    solver_options : dict, optional
-        ``single_task_n_init`` (40): random starts of every task alone.
-        For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
+    {sizes solver solver_options}
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=8
@@ -278,12 +273,7 @@ class DSTC(MultitaskClusterer):
     lambda1, lambda2 : "auto" or float, default="auto"
         Their sum is the weight of the ridge, relative to the kernel, which is scaled to unit mean diagonal;
         "auto" stands for constants. ``lambda1`` may be a mapping task → value.
-    {sizes solver}
-    solver_options : dict, optional
-        ``form``: "dual" solves with kernel matrices, "primal" with explicit features, whose cost is linear in the
-        number of rows, "auto" (default) takes the dual form up to 720 rows.
-        For cutting planes: see :class:`mtclust.relaxation.options.CuttingPlaneOptions`.
-    {n_components}
+    {sizes solver solver_options n_components}
     fit_intercept : bool, default=True
         Centre the features within each task.
     n_init : int, default=40

@@ -84,7 +84,6 @@ class SearchOptions:
 
     n_init: int = 8  # labellings of every task that enter the coupled search; 1 stands for no restarts
     single_task_n_init: int | None = None  # random starts of every task alone; by default what suits the problem
-    n_seeds: int = 4  # labellings per task that seed a restart of the others
     max_iter: int = 40  # of one descent
     tol: float = 1e-4  # of one descent
     n_jobs: int | None = None  # threads for starts and restarts

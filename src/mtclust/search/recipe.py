@@ -168,8 +168,8 @@ def _restarts(
     most = round(_RESTARTS_PER_INIT * options.n_init * min(1.0, _MANY_TASKS / problem.n_tasks))
     if most == 0:
         return best
-    # the best labelling of every task first, then the second best: when the number is limited, all tasks have a say
-    seeds = [(task, own[k]) for k in range(options.n_seeds) for task, own in enumerate(starts) if k < len(own)]
+    # the best labelling of every task first, then the second best, up to the fourth: all tasks have a say
+    seeds = [(task, own[k]) for k in range(4) for task, own in enumerate(starts) if k < len(own)]
     known = [best]
     for weight, anew in _ROUNDS if options.polish else _FEW_ROUNDS:
         if not anew:  # what coupling has made of the tasks in the best ends
