@@ -23,6 +23,7 @@ from mtclust.core.hints import NO_HINTS, Hints
 from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of, one_per_task, same_for_all_clusters
 from mtclust.core.tasks import ORDERED, TaskIndex
+from mtclust.rows.source import MovedRows
 from mtclust.search.problem import Method, SearchOptions
 
 Array = NDArray[np.float64]
@@ -103,7 +104,7 @@ class Input:
             rows = rows.as_one_task(moves)
         elif moves is not None:
             rows = rows.toarray() if sp.issparse(rows) else rows
-            rows = rows - moves.astype(rows.dtype)[self.index.task_numbers]
+            rows = MovedRows(rows, moves.astype(rows.dtype), self.index.task_numbers)
         return replace(self, rows=rows, index=self.index.as_one_task(), clusters=self.clusters[:1])
 
 

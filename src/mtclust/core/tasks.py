@@ -192,7 +192,8 @@ def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
     # of every run of rows with the same id one is looked at
     begins = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))[:n]
     lengths = np.diff(np.append(begins, n))
-    names, task_numbers = np.unique(ids[begins], return_inverse=True)
+    names = np.unique(ids[begins])
+    task_numbers = np.searchsorted(names, ids[begins])  # quicker than the inverse of np.unique, which sorts twice
     is_sorted = bool(np.all(task_numbers[1:] >= task_numbers[:-1]))
     offsets = offsets_of(np.bincount(task_numbers, weights=lengths, minlength=len(names)))
     integer = np.int32 if n < 2**31 else np.int64  # half the memory

@@ -431,9 +431,10 @@ def _sums_in_clusters(model: Any, moves: Array, C: int, rows: Any, tasks: Labels
     """Sums (m × C × d) and numbers (m × C) of the rows of every task in every cluster."""
     rows, shape = _dense(rows), (len(moves), C)
     cells = tasks.astype(np.int64) * C + model.clusters(rows - moves[tasks])
-    found, places, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    sums, sizes = np.zeros((len(moves) * C, rows.shape[1])), np.zeros(len(moves) * C)
-    sums[found], sizes[found] = indicators(places, len(found)).T @ rows, counts
+    sums = np.zeros((len(moves) * C, rows.shape[1]))
+    sizes = np.bincount(cells, minlength=len(moves) * C).astype(np.float64)
+    found = np.flatnonzero(sizes)
+    sums[found] = indicators(np.searchsorted(found, cells), len(found)).T @ rows
     return sums.reshape(*shape, -1), sizes.reshape(shape)
 
 

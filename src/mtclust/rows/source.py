@@ -72,13 +72,33 @@ class LocalRows(ABC):
 
 
 @dataclass(frozen=True)
+class MovedRows:
+    """A dense table, indexed by rows, from which the offset of their task is taken when they are read."""
+
+    table: NDArray[Any]
+    moves: NDArray[Any]  # (m × d)
+    tasks: NDArray[Any]  # of every row
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.table.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.table.dtype
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        return self.table[rows] - self.moves[self.tasks[rows]]
+
+
+@dataclass(frozen=True)
 class TableRows(LocalRows):
     """The columns of a dense table are the features.
 
     ``order`` sorts the rows of ``table`` by task, None where they are sorted; ``shift`` (m × d) is subtracted.
     """
 
-    table: NDArray[Any]
+    table: Any  # an array, or rows that are moved when they are read
     offsets: NDArray[np.int64]
     order: NDArray[np.int64] | None = None
     shift: NDArray[Any] | None = None
@@ -97,7 +117,7 @@ class TableRows(LocalRows):
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         where = positions + self.offsets[task]
-        return self._shifted(task, self.table.take(where if self.order is None else self.order[where], axis=0))
+        return self._shifted(task, self.table[where if self.order is None else self.order[where]])
 
     def _shifted(self, task: int, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.shift is None else rows - self.shift[task]
