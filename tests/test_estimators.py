@@ -196,8 +196,8 @@ def test_task_column_of_a_frame_or_array_equals_tasks(method):
         ({"tasks": TASKS[:-1]}, ValueError, "tasks has 89 entries but X has 90 rows"),
         ({"X": X[:2], "tasks": TASKS[:2]}, ValueError, "n_samples=2 should be >= n_clusters=3"),
         ({"sizes": (0.5, 0.6)}, ValueError, "3 clusters need low <= 0.3333"),
-        ({"task_column": "shop", "tasks": None}, ValueError, "X is an array without column names"),
-        ({"task_column": 9, "tasks": None}, ValueError, "task_column=9 is out of range: X has 4 columns"),
+        ({"task_column": "shop", "tasks": None}, ValueError, "task_column='shop' is not a column of X"),
+        ({"task_column": 9, "tasks": None}, ValueError, "task_column=9 is not a column of X, which has 0, 1, 2 and 3"),
     ],
 )
 def test_bad_input_is_named(method, change, error, message):

@@ -83,7 +83,7 @@ def test_wrong_weights():
     ):
         with pytest.raises(ValueError, match="how many times each of the 4 rows of X counts: whole numbers from 0 on"):
             DSTC(2).fit(table, sample_weight=weights)
-    with pytest.raises(ValueError, match="the index of sample_weight is in another order"):
+    with pytest.raises(ValueError, match="the index of sample_weight is not that of X, or in another order"):
         DSTC(2).fit(table, sample_weight=pd.Series([1, 2, 1, 1], index=[3, 2, 1, 0]))
     with pytest.raises(ValueError, match="tasks has ids that were not in fit: 'b'"):
         DSTC(2, sizes="balanced").fit(table, tasks=["a", "a", "a", "b"], sample_weight=[1, 2, 1, 0])

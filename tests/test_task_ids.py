@@ -89,7 +89,7 @@ def test_ids_of_any_other_type_count_by_their_string():
 def test_masks_of_rows_are_not_ignored():
     masked = np.ma.masked_array(X, mask=np.zeros_like(X, dtype=bool))
     masked[3, 1] = np.ma.masked
-    with pytest.raises(ValueError, match=r"X is a masked array with 1 masked values \(first in row 3\)"):
+    with pytest.raises(ValueError, match="X is a masked array with masked values"):
         DSTC(2, **QUICK).fit(masked)
     assert DSTC(2, **QUICK).fit(np.ma.masked_array(X)).labels_.shape == (12,)
 

@@ -8,7 +8,6 @@ are explained before anything else goes wrong.
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any
 
 import numpy as np
@@ -51,25 +50,26 @@ def read_rows(estimator: BaseEstimator, X: Any, tasks: Any, *, reset: bool) -> t
     elif X is None:
         raise ValueError("X is None; expected a table with one row per sample.")
     if np.ma.is_masked(X):
-        masked = np.ma.getmaskarray(X)
-        raise ValueError(
-            f"X is a masked array with {int(masked.sum())} masked values (first in row "
-            f"{int(np.argwhere(masked)[0][0])}); fill them in (X.filled) or leave these rows out."
-        )
+        raise ValueError("X is a masked array with masked values; fill them in (X.filled) or leave these rows out.")
     try:
         features = check_array(
             X, accept_sparse="csr", dtype=[np.float64, np.float32], estimator=estimator, input_name="X"
         )
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         if "contains NaN" in str(error):
             raise ValueError(
-                f"Input X contains NaN{_missing_where(X)}; missing values are not filled in here. Fill them in "
+                "Input X contains NaN; missing values are not filled in here. Fill them in "
                 "(sklearn.impute.SimpleImputer, within tasks if these differ in level), leave these rows or columns "
                 "out, or use mtclust.cluster, which fills them in within tasks."
             ) from error
-        if "could not convert string" not in str(error):
+        other = [name for name in X.columns if not _holds_numbers(X[name])] if hasattr(X, "iloc") else []
+        if not other and "could not convert string" not in str(error):
             raise
-        raise ValueError(f"X must hold numbers, but holds text ({error}); leave it out or encode it.") from error
+        raise ValueError(
+            f"X must hold numbers, not text or dates ({_some(other) if other else error}). Leave such columns out, "
+            "encode them (pandas.get_dummies), use mtclust.cluster, which reads them, or, for the one that says which "
+            "task a row belongs to, give task_column= to the constructor."
+        ) from error
     if task_column is None:
         _check_n_features(estimator, features, reset=reset)
     return features, tasks
@@ -81,39 +81,19 @@ def read_known_rows(estimator: BaseEstimator, X: Any, tasks: Any) -> tuple[Any, 
     return features, numbers_of_known_tasks(ids, features.shape[0], estimator.tasks_)
 
 
-def _missing_where(X: Any) -> str:
-    """How many values of a data frame of pandas are missing, and in which columns; nothing of other tables."""
-    if not hasattr(X, "iloc"):
-        return ""
-    counts = X.isna().sum()
-    return f" ({int(counts.sum())} missing values in {_some(counts.index[counts > 0])})"
-
-
 def split_task_column(X: Any, task_column: str | int) -> tuple[Any, Any]:
     """Take the column of task ids out of a table: ``(features, task ids)``."""
-    if hasattr(X, "columns"):
-        columns = list(X.columns)
-        if task_column not in columns:
-            raise ValueError(f"task_column={task_column!r} is not a column of X; its columns are {columns}.")
-        ids = X[task_column]
-        is_pandas = hasattr(X, "iloc")
-        return (X.drop(columns=task_column) if is_pandas else X.drop(task_column)), ids
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}; task_column needs a table with two dimensions.")
-    if isinstance(task_column, str):
-        raise ValueError(
-            f"task_column={task_column!r} is a name but X is an array without column names; "
-            "give the column's number or pass a data frame."
-        )
-    n_columns = X.shape[1]
-    if not -n_columns <= task_column < n_columns:
-        raise ValueError(f"task_column={task_column} is out of range: X has {n_columns} columns.")
-    position = task_column % n_columns
-    keep = np.arange(n_columns) != position
+    named = hasattr(X, "columns")
+    columns = list(X.columns) if named else list(range(X.shape[1])) if X.ndim == 2 else []
+    if task_column not in columns and (named or task_column not in range(-len(columns), 0)):
+        raise ValueError(f"task_column={task_column!r} is not a column of X, which has {_some(columns)}.")
+    if named:
+        return (X.drop(columns=task_column) if hasattr(X, "iloc") else X.drop(task_column)), X[task_column]
+    keep = np.arange(X.shape[1]) != int(task_column) % X.shape[1]
     if sp.issparse(X):
         csc = X.tocsc()
-        return csc[:, keep].tocsr(), csc[:, [position]].toarray().ravel()
-    return X[:, keep], X[:, position]
+        return csc[:, keep].tocsr(), csc[:, ~keep].toarray().ravel()
+    return X[:, keep], X[:, int(task_column)]
 
 
 def generator_of(random_state: Any) -> np.random.Generator:
@@ -135,23 +115,21 @@ def check_input(X: Any, y: Any, tasks: Any, known: Any, task_column: Any) -> Non
             f"task_column={tasks!r} to the constructor, or tasks=X[{tasks!r}] and X without that column."
         )
     check_index(X, known, "known")
-    if _is_categorical(y):
+    if y is not None and np.asarray(y).dtype.kind in "OUST":
         warn_user(
             "y holds text or categories and is ignored, as in every clusterer of scikit-learn. The task of a row is "
             "given by fit(X, tasks=...), without which all are one task; clusters that are known by fit(X, known=...).",
             InputWarning,
         )
-    _columns_without_numbers(X, columns, task_column)
     if tasks is None and task_column is None:
         found = [name for name in columns if isinstance(name, str) and _LIKE_TASKS.fullmatch(name.strip())]
+        found = [name for name in found if not hasattr(X, "iloc") or _holds_numbers(X[name])]
         if found:
             warn_user(
                 f"X has a column {found[0]!r}, which was clustered by like any measurement, with all rows as one task. "
                 f"If it says which task a row belongs to, give task_column={found[0]!r} to the constructor.",
                 InputWarning,
             )
-    elif tasks is not None and task_column is None:
-        _tasks_among_columns(X, columns, tasks)
 
 
 def check_spreads(X: Any, rows: Any, kernel: Any) -> None:
@@ -177,62 +155,15 @@ def check_spreads(X: Any, rows: Any, kernel: Any) -> None:
     )
 
 
-def check_grid() -> None:
-    """Warn where a grid search of scikit-learn compares numbers of clusters by ``score``, which they change."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_name != "_fit_and_score":
-        frame = frame.f_back
-    tried = frame.f_locals.get("parameters") if frame.f_code.co_name == "_fit_and_score" else None
-    if tried and any(str(name).rpartition("__")[2] == "n_clusters" for name in tried):
-        warn_user(
-            "the search compares different values of n_clusters by score, but the separation of few and of many "
-            'clusters cannot be compared; n_clusters="auto" chooses the number, or see select_n_clusters.',
-            InputWarning,
-        )
-
-
 def check_index(X: Any, values: Any, argument: str) -> None:
     """Refuse a pandas Series whose index is not that of X: it would be taken by position."""
     if not (hasattr(X, "iloc") and hasattr(values, "iloc") and hasattr(values, "index")):
         return
     if len(values) == len(X) and not values.index.equals(X.index):
-        same = len(values.index.symmetric_difference(X.index)) == 0
         raise ValueError(
-            f"the index of {argument} is {'in another order than' if same else 'not'} that of X "
-            f"({_some(values.index)} against {_some(X.index)}); {argument} would be matched to rows by position. Use "
-            f"{argument}.reindex(X.index) to match them by index, or {argument}.to_numpy() if the positions are right."
-        )
-
-
-def _is_categorical(y: Any) -> bool:
-    """Whether values are text or categories."""
-    dtype = getattr(y, "dtype", None)
-    kind = getattr(dtype, "kind", "")
-    if kind in ("U", "S") or str(dtype).lower().startswith(("category", "string", "str", "enum")):
-        return True
-    return bool((isinstance(y, list | tuple) or kind == "O") and len(y) and isinstance(next(iter(y)), str))
-
-
-def _columns_without_numbers(X: Any, columns: list[Any], task_column: Any) -> None:
-    """Columns of a pandas frame that are no numbers: text and dates."""
-    if not hasattr(X, "iloc") or not columns:
-        return
-    text = [
-        name
-        for k, name in enumerate(columns)
-        if name != task_column and not isinstance(task_column, int) and _is_categorical(X.iloc[:, k])
-        and not _numbers_in_text(X.iloc[:, k])
-    ]  # fmt: skip
-    if text:
-        raise ValueError(
-            f"X has columns of text: {_some(text)}. Leave them out, encode them (pandas.get_dummies), or, for the one "
-            f"that says which task a row belongs to, give task_column={text[0]!r} to the constructor."
-        )
-    dates = [name for name, kind in zip(columns, X.dtypes) if name != task_column and kind.kind in "Mm"]
-    if dates:
-        raise ValueError(
-            f"X has columns of dates or times: {_some(dates)}. Leave them out, turn them into numbers of days, or use "
-            "mtclust.cluster, which reads dates."
+            f"the index of {argument} is not that of X, or in another order ({_some(values.index)} against "
+            f"{_some(X.index)}); {argument} would be matched to rows by position. Use {argument}.reindex(X.index) to "
+            f"match them by index, or {argument}.to_numpy() if the positions are right."
         )
 
 
@@ -240,27 +171,10 @@ def _some(names: Any) -> str:
     return listing([repr(name) for name in list(names)])
 
 
-def _numbers_in_text(column: Any) -> bool:
+def _holds_numbers(column: Any) -> bool:
     """Whether all entries of a column are numbers, whatever they are held as; scikit-learn reads these."""
     try:
         column.astype(float)
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _tasks_among_columns(X: Any, columns: list[Any], tasks: Any) -> None:
-    if not hasattr(X, "iloc") or isinstance(tasks, str | bytes) or np.ndim(tasks) != 1 or len(tasks) != len(X):
-        return
-    ids = np.asarray(tasks)
-    if ids.dtype.kind not in "iufb" or len(np.unique(ids)) < 2:
-        return
-    for k, name in enumerate(columns):
-        column = X.iloc[:, k]
-        if column.dtype.kind in "iufb" and np.array_equal(np.asarray(column), ids):
-            warn_user(
-                f"column {name!r} of X holds the same values as tasks, and rows are clustered by it as by a "
-                f"measurement; leave it out (X.drop(columns={name!r})), or give task_column={name!r} instead of tasks.",
-                InputWarning,
-            )
-            return
