@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.datasets.digits import TaskData, sizes_per_class
+from mtclust.datasets.digits import TaskData, one_per
 from paper.datasets.files import DataFile, check_content, obtain, scale_columns
 
 #: the digits of tasks 1 to 3 and of tasks 4 to 6
@@ -94,7 +94,8 @@ def fetch_pendigits_tasks(
         raise ValueError(f"job must be 1, 2 or 3; got {job!r}.")
     table = _read_table()
     digits = table[:, _N_FEATURES]
-    drawn = _draw_six_tasks(digits, seed, sizes_per_class(rows_per_class, len(DIGIT_GROUPS[0])))
+    sizes = one_per("rows_per_class", rows_per_class, "classes", len(DIGIT_GROUPS[0]), 1)
+    drawn = _draw_six_tasks(digits, seed, sizes)
     rows = np.concatenate([drawn[task - 1] for task in JOBS[job]])
     data = table[rows, :_N_FEATURES]
     return TaskData(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtclust.datasets import make_gaussian_tasks
+from mtclust.datasets import TaskData
 from paper.experiments import figures
 from paper.experiments.comparison import our_options
 from paper.experiments.driver import Experiment
@@ -78,10 +78,22 @@ def shape_of(dataset: str) -> dict[str, int]:
     return {letter: int(number) for letter, number in pairs}
 
 
+def gaussian_tasks(n: int, d: int, m: int, seed: int) -> TaskData:
+    """The paper's tasks of two classes: every feature of every class is Gaussian, its mean drawn from [0, 1] and its
+    variance from [.5, 5]. The classes overlap almost completely."""
+    rng = np.random.RandomState(seed)
+    target = np.tile(np.sort(np.arange(n) % 2), m)
+    tasks = np.repeat(np.arange(m), n)
+    means = rng.uniform(0.0, 1.0, size=(m, 2, d))
+    spreads = np.sqrt(rng.uniform(0.5, 5.0, size=(m, 2, d)))
+    noise = rng.standard_normal((m * n, d))
+    data = means[tasks, target] + spreads[tasks, target] * noise
+    return TaskData(data, target, tasks, ("0", "1"), None, "The paper's Gaussian tasks.")
+
+
 def execute(cell: Cell) -> Sequence[Outcome]:
     """Run one cell."""
-    shape = shape_of(cell.dataset)
-    data = make_gaussian_tasks(shape["m"], n_samples=shape["n"], n_features=shape["d"], random_state=cell.draw)
+    data = gaussian_tasks(seed=cell.draw, **shape_of(cell.dataset))
     options = {"sizes": 0.0, "solver": cell.solver, **our_options(cell.methods[0], "linear", {"lambda": LAMBDA})}
     if cell.solver == "cutting-plane":
         options["solver_options"] = {"max_cuts": CUTS, "init": "k-means", "zero_tol": 0, **cell.setting}

@@ -50,7 +50,7 @@ def test_unrelated_group_follows_the_first_and_shares_no_row_with_it():
         ({"unrelated": [1, 2]}, "as many digits"),
         ({"n_tasks": 0}, "n_tasks"),
         ({"rows_per_class": 0}, "at least 1"),
-        ({"rows_per_class": [1, 2]}, "2 sizes but a task has 5"),
+        ({"rows_per_class": [1, 2]}, "rows_per_class has 2 entries but there are 5 classes"),
         ({"n_tasks": 10}, "too few"),
     ],
 )

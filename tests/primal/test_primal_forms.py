@@ -9,7 +9,7 @@ from mtclust.core.coupling import Independent, Relationship, SharedFeatures
 from mtclust.core.kernels import EigenFeatures, Kernel, centre_kernel
 from mtclust.core.labels import label_codes
 from mtclust.core.model import KernelOrigin, build_model
-from mtclust.datasets import make_gaussian_tasks, make_related_tasks
+from mtclust.datasets import make_related_tasks
 
 METHODS = [DMTRC, DMTFC, DSTC]
 FORMS = ("dual", "primal")
@@ -90,7 +90,8 @@ def problems():
     yield X, tasks, 5
     X, _, tasks = stacked((50,) * 6, n_clusters=4, d=10, spread=1.5)
     yield X, tasks, 4
-    for made in (make_related_tasks(4, n_samples=90, random_state=0), make_gaussian_tasks(3, random_state=0)):
+    for separation in (4.0, 0.0):
+        made = make_related_tasks(4, n_samples=90, separation=separation, random_state=0)
         yield made.data, made.tasks, len(np.unique(made.target))
 
 

@@ -74,18 +74,13 @@ class TaskData:
         return split_by_task(self.data, self.tasks)
 
 
-def sizes_per_class(rows_per_class: int | Sequence[int], n_classes: int) -> list[int]:
-    """Rows to draw from each class of a task, from one number or one number per class."""
-    if isinstance(rows_per_class, int | np.integer):
-        sizes = [int(rows_per_class)] * n_classes
-    else:
-        sizes = [int(size) for size in rows_per_class]
-    if len(sizes) != n_classes:
-        raise ValueError(
-            f"rows_per_class has {len(sizes)} sizes but a task has {n_classes} classes; give one per class."
-        )
-    if min(sizes) < 1:
-        raise ValueError(f"rows_per_class must be at least 1 for every class; got {rows_per_class}.")
+def one_per(name: str, given: int | Sequence[int], of: str, n: int, least: int) -> list[int]:
+    """Numbers of rows, one per task or class, from one number for all or one each."""
+    sizes = [int(given)] * n if isinstance(given, int | np.integer) else [int(size) for size in given]
+    if len(sizes) != n:
+        raise ValueError(f"{name} has {len(sizes)} entries but there are {n} {of}; give one number, or one each.")
+    if min(sizes) < least:
+        raise ValueError(f"{name} must be at least {least}; got {min(sizes)}.")
     return sizes
 
 
@@ -141,7 +136,7 @@ def load_digits_tasks(
         raise ValueError(f"unrelated must have as many digits as digits: {len(groups[0])}, not {len(groups[1])}.")
     if n_tasks < 1:
         raise ValueError(f"n_tasks must be at least 1; got {n_tasks}.")
-    sizes = sizes_per_class(rows_per_class, len(groups[0]))
+    sizes = one_per("rows_per_class", rows_per_class, "classes", len(groups[0]), 1)
 
     bunch = load_digits()
     rng = np.random.default_rng(seed)

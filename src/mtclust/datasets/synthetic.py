@@ -1,4 +1,4 @@
-"""Generated tasks: the paper's Gaussian tasks, and tasks that are related by a chosen Ω."""
+"""Generated tasks that are related by a chosen Ω."""
 
 from __future__ import annotations
 
@@ -10,66 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import helmert
 from sklearn.utils import check_random_state
 
-from mtclust.datasets.digits import TaskData
+from mtclust.datasets.digits import TaskData, one_per
 
-#: how closely the tasks of the named structures are related
-RELATED = 0.9
 #: relative to the largest variance: what is less counts as zero in a task covariance
 _ZERO = 1e-10
-
-
-def make_gaussian_tasks(
-    n_tasks: int = 3,
-    *,
-    n_samples: int | Sequence[int] = 100,
-    n_features: int = 3,
-    n_clusters: int = 2,
-    random_state: int | np.random.RandomState | None = None,
-) -> TaskData:
-    """The paper's synthetic tasks, on which it measures time.
-
-    Every feature of every class of every task is Gaussian, its mean drawn from [0, 1] and its variance from [.5, 5].
-    The tasks have nothing in common and the classes overlap almost completely: good for timing, not for judging
-    clusters.
-
-    Parameters
-    ----------
-    n_tasks : int, default=3
-        Number of tasks, the paper's m.
-    n_samples : int or sequence of int, default=100
-        Rows of each task, the paper's n; shared among the classes as evenly as can be.
-    n_features : int, default=3
-        The paper's d.
-    n_clusters : int, default=2
-        Number of classes; the paper has 2.
-    random_state : int, RandomState or None
-        Seed.
-
-    Returns
-    -------
-    TaskData
-
-    Examples
-    --------
-    >>> from mtclust.datasets import make_gaussian_tasks
-    >>> made = make_gaussian_tasks(n_tasks=4, n_samples=50, random_state=0)
-    >>> made.data.shape, made.n_tasks
-    ((200, 3), 4)
-    """
-    rng = check_random_state(random_state)
-    sizes = _task_sizes(n_samples, n_tasks, n_features, n_clusters)
-    target, tasks = _balanced_labels(sizes, n_clusters)
-    means = rng.uniform(0.0, 1.0, size=(n_tasks, n_clusters, n_features))
-    spreads = np.sqrt(rng.uniform(0.5, 5.0, size=(n_tasks, n_clusters, n_features)))
-    noise = rng.standard_normal((len(target), n_features))
-    return TaskData(
-        data=means[tasks, target] + spreads[tasks, target] * noise,
-        target=target,
-        tasks=tasks,
-        target_names=tuple(map(str, range(n_clusters))),
-        feature_names=None,
-        description=f"The paper's Gaussian tasks: {n_tasks} tasks, {n_clusters} classes, {n_features} features.",
-    )
 
 
 def make_related_tasks(
@@ -99,10 +43,7 @@ def make_related_tasks(
 
         - "related": all pairs have the correlation .9;
         - "unrelated": 0 between all pairs;
-        - "outlier": the last task is unrelated to the others, which are related;
-        - "reversed": the last task is the first with the centres of its clusters mirrored, a correlation of −1 with
-          the first and −.9 with the others, which are related. With two clusters a mirrored task has the same
-          clusters, their numbers exchanged.
+        - "outlier": the last task is unrelated to the others, which are related.
     n_samples : int or sequence of int, default=90
         Rows of each task, shared among the clusters as evenly as can be.
     n_features : int, default=10
@@ -133,7 +74,10 @@ def make_related_tasks(
            [0. , 0. , 1. ]])
     """
     rng = check_random_state(random_state)
-    sizes = _task_sizes(n_samples, n_tasks, n_features, n_clusters)
+    for name, value, least in (("n_tasks", n_tasks, 1), ("n_clusters", n_clusters, 2)):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}; got {value}.")
+    sizes = one_per("n_samples", n_samples, "tasks", n_tasks, n_clusters)
     omega = _read_covariance(task_covariance, n_tasks)
     root = _semidefinite_root(omega)
     rank, dimension = root.shape[1], n_clusters - 1
@@ -149,7 +93,9 @@ def make_related_tasks(
     directions = (basis * np.sign(np.diag(triangle))).reshape(n_features, rank, dimension)
     centres = np.einsum("ik,cd,fkd->icf", root, separation * _simplex(n_clusters), directions)
     centres += shift * rng.standard_normal((n_tasks, 1, n_features))
-    target, tasks = _balanced_labels(sizes, n_clusters)
+    # task after task and cluster after cluster; the first clusters have one row more if need be
+    target = np.concatenate([np.sort(np.arange(size) % n_clusters) for size in sizes])
+    tasks = np.repeat(np.arange(n_tasks), sizes)
     return TaskData(
         data=centres[tasks, target] + rng.standard_normal((len(target), n_features)),
         target=target,
@@ -164,49 +110,23 @@ def make_related_tasks(
     )
 
 
-def _task_sizes(n_samples: int | Sequence[int], n_tasks: int, n_features: int, n_clusters: int) -> list[int]:
-    if n_tasks < 1 or n_features < 1:
-        raise ValueError(f"n_tasks and n_features must be at least 1; got {n_tasks} and {n_features}.")
-    if n_clusters < 2:
-        raise ValueError(f"n_clusters must be at least 2; got {n_clusters}.")
-    sizes = [int(n_samples)] * n_tasks if isinstance(n_samples, int | np.integer) else [int(n) for n in n_samples]
-    if len(sizes) != n_tasks:
-        raise ValueError(
-            f"n_samples has {len(sizes)} entries but there are {n_tasks} tasks; give one number, or one each."
-        )
-    if min(sizes) < n_clusters:
-        raise ValueError(f"n_samples must be at least n_clusters={n_clusters} in every task; got {min(sizes)}.")
-    return sizes
-
-
-def _balanced_labels(sizes: Sequence[int], n_clusters: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Class and task of every row, task after task and class after class; first classes one row more if need be."""
-    target = np.concatenate([np.sort(np.arange(size) % n_clusters) for size in sizes])
-    return target.astype(np.int64), np.repeat(np.arange(len(sizes)), sizes).astype(np.int64)
-
-
 def _read_covariance(given: Any, n_tasks: int) -> NDArray[np.float64]:
-    omega = np.array(RELATED if isinstance(given, str) else given, dtype=np.float64)
+    """Ω from its name, a correlation or itself."""
+    named = {"related": 0.9, "unrelated": 0.0, "outlier": 0.9}
+    if isinstance(given, str) and given not in named:
+        raise ValueError(f"task_covariance={given!r} is unknown; use {', '.join(named)}, a correlation or a matrix.")
+    omega = np.array(named[given] if isinstance(given, str) else given, dtype=np.float64)
     if omega.ndim == 0:
         omega = np.where(np.eye(n_tasks) > 0, 1.0, omega)
-    if omega.shape != (n_tasks, n_tasks):
-        raise ValueError(f"task_covariance has shape {omega.shape}; expected ({n_tasks}, {n_tasks}).")
-    if not np.allclose(omega, omega.T):
-        apart = np.abs(omega - omega.T).max()
-        raise ValueError(
-            f"task_covariance must be symmetric; its entries differ by up to {apart:.3g} from their mirrors."
-        )
-    if not isinstance(given, str) or given == "related":
-        return omega
-    if given == "unrelated":
-        return np.eye(n_tasks)
-    if given not in ("outlier", "reversed"):
-        raise ValueError(
-            f"task_covariance={given!r} is unknown; use 'related', 'unrelated', 'outlier', 'reversed', a correlation "
-            "or a matrix."
-        )
-    # "reversed": the first task, mirrored
-    omega[-1, :-1] = omega[:-1, -1] = 0.0 if given == "outlier" else -omega[0, :-1]
+    if isinstance(given, str) and given == "outlier":
+        omega[-1, :-1] = omega[:-1, -1] = 0.0
+    if omega.shape != (n_tasks, n_tasks) or not np.allclose(omega, omega.T):
+        raise ValueError(f"task_covariance must be a symmetric matrix of shape ({n_tasks}, {n_tasks}); got {given}.")
+    smallest, largest = np.linalg.eigvalsh(omega)[[0, -1]]
+    if smallest < -_ZERO * max(largest, 0.0):
+        raise ValueError(f"task_covariance must be positive semidefinite; its smallest eigenvalue is {smallest:.3g}.")
+    if largest <= 0:
+        raise ValueError("task_covariance is zero; at least one task needs clusters that differ.")
     return omega
 
 
@@ -217,25 +137,14 @@ def _simplex(n_clusters: int) -> NDArray[np.float64]:
 
 
 def _semidefinite_root(omega: NDArray[np.float64]) -> NDArray[np.float64]:
-    """L with L Lᵀ = Ω, one column per unit of rank.
+    """L with L Lᵀ = Ω, one column per unit of rank: Cholesky's recursion with zero pivots left out.
 
-    Cholesky's recursion with zero pivots left out. An eigendecomposition would do, but its basis is arbitrary when
-    eigenvalues coincide, as they do for "related", and one seed would give other data on another machine.
+    An eigendecomposition would do, but its basis is arbitrary when eigenvalues coincide, as they do for "related", and
+    one seed would give other data on another machine.
     """
-    rest = omega.copy()
-    zero = _ZERO * max(float(np.diag(omega).max()), 0.0)
-    columns = []
+    rest, columns = omega.copy(), []
     for i in range(len(omega)):
-        if rest[i, i] <= zero:
-            if rest[i, i] < -zero or np.abs(rest[i]).max() > np.sqrt(_ZERO) * np.diag(omega).max():
-                smallest = np.linalg.eigvalsh(omega)[0]
-                raise ValueError(
-                    f"task_covariance must be positive semidefinite; its smallest eigenvalue is {smallest:.3g}."
-                )
-            continue
-        column = rest[:, i] / np.sqrt(rest[i, i])
-        rest -= np.outer(column, column)
-        columns.append(column)
-    if not columns:
-        raise ValueError("task_covariance is zero; at least one task needs clusters that differ.")
+        if rest[i, i] > _ZERO * np.diag(omega).max():
+            columns.append(rest[:, i] / np.sqrt(rest[i, i]))
+            rest -= np.outer(columns[-1], columns[-1])
     return np.column_stack(columns)
