@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
@@ -151,15 +150,6 @@ def test_equal_models_give_equal_files(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     round_trip(mtclust.load(tmp_path / "a"), tmp_path).save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "a").read_bytes()
-
-
-def test_requests_for_metadata_are_kept(tmp_path):
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = DSTC(3, **QUICK).fit(X).set_fit_request(tasks="cities").set_predict_request(tasks=False)
-    loaded = round_trip(model, tmp_path)
-    for method in ("fit", "predict", "decision_function"):
-        requests = [getattr(m._get_metadata_request(), method).requests for m in (loaded, model, clone(loaded))]
-        assert requests[0] == requests[1] == requests[2]
 
 
 @pytest.mark.parametrize("dump", ["pickle", "joblib"])
@@ -334,11 +324,11 @@ except OSError as error:
 
 def test_places_that_cannot_be_written_are_named(tmp_path):
     model = DSTC(3, **QUICK).fit(X)
-    with pytest.raises(IsADirectoryError, match="is a directory; give the name of a file"):
+    with pytest.raises(OSError, match="is a directory or no regular file"):
         model.save(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"there is no directory .*missing"):
+    with pytest.raises(FileNotFoundError, match=r"missing/m'$"):
         model.save(tmp_path / "missing" / "m")
-    with pytest.raises(OSError, match="is not a regular file"):
+    with pytest.raises(OSError, match="is a directory or no regular file"):
         model.save("/dev/null")
     with pytest.raises(FileNotFoundError):
         mtclust.load(tmp_path / "nothing")

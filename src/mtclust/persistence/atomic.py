@@ -24,26 +24,10 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Until then, and if anything goes wrong (an error, Ctrl-C, a full disk), an earlier file of that name stays as it
     was. The file is flushed to the disk before it takes its place, so that this holds after a power cut as well. A
     process that is killed may leave ``.mtclust-….tmp`` beside the file, which can be deleted.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     with atomic_write(Path(directory) / "numbers") as stream:
-    ...         _ = stream.write(b"1 2 3")
-    ...     (Path(directory) / "numbers").read_bytes()
-    b'1 2 3'
     """
     target = Path(os.path.realpath(path))  # a link stays a link, as with open()
-    if target.is_dir():
-        raise IsADirectoryError(f"path={os.fspath(path)!r} is a directory; give the name of a file.")
     if target.exists() and not target.is_file():
-        raise OSError(f"path={os.fspath(path)!r} is not a regular file and cannot be replaced; give another name.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"path={os.fspath(path)!r}: there is no directory {os.fspath(target.parent)!r}; make it first."
-        )
+        raise OSError(f"path={os.fspath(path)!r} is a directory or no regular file; give another name.")
     fresh = target.parent / unfinished_name()
     try:
         with open(fresh, "xb") as stream:
@@ -56,7 +40,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException as error:
         fresh.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None and error.filename in (None, str(fresh)):
-            # a full disk, a read-only directory: say which file was meant, not its temporary name
+            # a full disk, no such directory: say which file was meant, not its temporary name
             raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
     flush_directory(target.parent)
@@ -74,14 +58,6 @@ def flush_directory(directory: Path) -> None:
 
 
 def cannot_write(error: OSError) -> str:
-    """Why something could not be written, and the way out.
-
-    Examples
-    --------
-    >>> import errno
-    >>> cannot_write(OSError(errno.ENOSPC, "No space left on device"))
-    'No space left on device. Make room there, or choose another place.'
-    """
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"{error.strerror}. Make room there, or choose another place."
-    return f"{error.strerror}. Choose another place."
+    """Why something could not be written, and the way out."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return f"{error.strerror}. {'Make room there, or choose' if full else 'Choose'} another place."

@@ -1,20 +1,17 @@
 """``model.save`` and ``mtclust.load``.
 
 The manifest of a file (format 4) has the version, ``model``, ``extra``, and the checksums of the arrays. ``model`` is
-the class, its ``parameters``, the ``fitted`` attributes, what ``predict`` (``decision``) and ``fit_task`` (``kept``)
-need, and what it was told about metadata ``routing``. No matrix between rows is part of it. What all of it must be
-like: :mod:`mtclust.persistence.schema`.
+the class, its ``parameters``, the ``fitted`` attributes, and what ``predict`` (``decision``) and ``fit_task`` (``kept``)
+need. No matrix between rows is part of it. What all of it must be like: :mod:`mtclust.persistence.schema`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import mtclust
@@ -32,8 +29,6 @@ FORMAT_VERSION = 4
 #: formats that are read as well: 2 knew no aligned tasks, and neither had checksums
 _EARLIER = (2, 3)
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
-#: where scikit-learn keeps what ``set_fit_request`` and its like were told
-_ROUTING = "_metadata_request"
 
 
 def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
@@ -55,21 +50,17 @@ def save(model: Any, path: str | os.PathLike[str], *, extra: dict[str, Any] | No
     if extra is not None and type(extra) is not dict:
         raise TypeError(f"extra must be a dict; got {type(extra).__name__}.")
     arrays: Arrays = {}
-
-    def put(value: Any, where: str) -> Any:
-        try:
-            return encode(value, where, arrays)
-        except RecursionError:
-            raise ValueError(f"{where} cannot be saved: a value is nested too deeply or holds itself.") from None
-
-    libraries = {module.__name__: module.__version__ for module in (np, scipy, sklearn)}
-    header = {"format": FORMAT, "version": FORMAT_VERSION, "mtclust": mtclust.__version__, "libraries": libraries}
-    manifest = header | {"model": _content(model, put), "extra": put(extra, "extra")}
+    header = {"format": FORMAT, "version": FORMAT_VERSION, "mtclust": mtclust.__version__}
+    try:
+        content = {"model": _content(model, arrays), "extra": encode(extra, "extra", arrays)}
+    except RecursionError:
+        raise ValueError("a value in extra cannot be saved: it is nested too deeply or holds itself.") from None
     with atomic_write(path) as stream:
-        write(stream, manifest, arrays)
+        write(stream, header | content, arrays)
 
 
-def _content(model: Any, put: Callable[[Any, str], Any]) -> dict[str, Any]:
+def _content(model: Any, arrays: Arrays) -> dict[str, Any]:
+    put = partial(encode, arrays=arrays)
     parameters = model.get_params(deep=False)
     if isinstance(model.random_state, np.random.RandomState):  # which the fit has moved on
         parameters["random_state"] = None
@@ -79,14 +70,12 @@ def _content(model: Any, put: Callable[[Any, str], Any]) -> dict[str, Any]:
     if unknown:
         raise TypeError(f"{unknown[0]} cannot be saved: it has no line in mtclust.persistence.schema.FITTED.")
     fitted["selection_"] = model.selection_.to_dict()
-    told = vars(vars(model).get(_ROUTING, object))
     return {
         "class": type(model).__name__,
         "parameters": {name: put(value, name) for name, value in parameters.items()},
         "fitted": {name: put(value, name) for name, value in fitted.items()},
         "decision": put(model._model, "decision"),
         "kept": put(model._kept, "kept"),
-        "routing": {method: asked.requests for method, asked in told.items() if hasattr(asked, "requests")},
     }
 
 
@@ -120,9 +109,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Any, Any]:
 
 
 def _words(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"{error} is missing"
-    return str(error).rstrip(".") or type(error).__name__
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".") or type(error).__name__
 
 
 def _decoded(saved: dict[str, Any], arrays: Arrays, earlier: bool) -> Any:
@@ -137,10 +124,6 @@ def _decoded(saved: dict[str, Any], arrays: Arrays, earlier: bool) -> Any:
         setattr(model, name, decode(item, arrays))
     model._model, model._kept = decode(saved["decision"], arrays), decode(saved["kept"], arrays)
     model.selection_ = Selection.of(_as_of_now(model.selection_) if earlier else model.selection_)
-    for method, requests in saved["routing"].items():
-        vars(model).setdefault(_ROUTING, model._get_metadata_request())
-        for argument, request in requests.items():
-            getattr(vars(model)[_ROUTING], method).add_request(param=argument, alias=request)
     check_model(model)
     return model
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust.app.tables.columns import centred, leading_axes
@@ -30,10 +28,8 @@ POSITIVE, NEGATIVE = "#0072B2", "#D55E00"
 #: the colours of Okabe and Ito, grey in the place of black so that all are seen on light and dark pages
 COLOURS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#7F7F7F")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
-#: grey of frames and guides
-FRAME = "#999999"
-#: panels that fit into one figure
-_MOST_PANELS = 36
+#: panels that fit into one figure, and points into one of them
+_MOST_PANELS, _MOST_POINTS = 36, 2000
 
 
 def cluster_style(cluster: int) -> dict[str, str]:
@@ -75,9 +71,7 @@ def _matrix_axes(ax: Any, names: Sequence[Any], beside: float = 0.0) -> Any:
     return ax
 
 
-def plot_task_relationship(
-    estimator: AfterFit, ax: Any = None, *, correlation: bool = True, order: str = "sorted"
-) -> Any:
+def plot_task_relationship(estimator: AfterFit, ax: Any = None, *, correlation: bool = True) -> Any:
     """Hinton diagram of how the tasks are related: the area of a square is the size of the entry, its colour the sign.
 
     Parameters
@@ -87,8 +81,6 @@ def plot_task_relationship(
     ax : matplotlib Axes, optional
     correlation : bool, default=True
         Show the correlations between tasks; otherwise the covariance Ω, as in the paper.
-    order : {"sorted", "related"}, default="sorted"
-        Tasks in the order of ``tasks_``, or tasks with a high correlation side by side (average linkage).
 
     Returns
     -------
@@ -106,27 +98,17 @@ def plot_task_relationship(
     collections = require("matplotlib.collections", "plot")
     patches = require("matplotlib.patches", "plot")
     _check_fitted(estimator, "task_covariance_", "only DMTRC learns how the tasks are related")
-    if order not in ("sorted", "related"):
-        raise ValueError(f'order={order!r}; allowed are "sorted" and "related".')
     matrix = estimator.task_correlation_ if correlation else estimator.task_covariance_
     names = estimator.tasks_.tolist()
     m = len(names)
-    if order == "related" and m > 2:
-        distance = np.maximum(1.0 - (estimator.task_correlation_ + estimator.task_correlation_.T) / 2, 0.0)
-        np.fill_diagonal(distance, 0.0)
-        side_by_side = leaves_list(linkage(squareform(distance), "average", optimal_ordering=True))
-        names, matrix = [names[i] for i in side_by_side], matrix[np.ix_(side_by_side, side_by_side)]
     ax = _matrix_axes(ax, names)
     sides = 0.92 * np.sqrt(np.abs(matrix) / (float(np.abs(matrix).max()) or 1.0))
     squares = [patches.Rectangle((k - side / 2, i - side / 2), side, side) for (i, k), side in np.ndenumerate(sides)]
     colours = np.where(matrix.ravel() >= 0, POSITIVE, NEGATIVE).tolist()
     ax.add_collection(collections.PatchCollection(squares, facecolors=colours, linewidths=0))
-    ax.set_xlim(-0.6, m - 0.4)
-    ax.set_ylim(m - 0.4, -0.6)
-    ax.set_aspect("equal")
-    ax.set_title("Correlation between tasks" if correlation else "Covariance Ω between tasks")
-    negative = float(matrix.min()) < 0
-    ax.set_xlabel("blue: positive, orange: negative; area: size" if negative else "area: size")
+    title = "Correlation between tasks" if correlation else "Covariance Ω between tasks"
+    ax.set(xlim=(-0.6, m - 0.4), ylim=(m - 0.4, -0.6), aspect="equal", title=title)
+    ax.set_xlabel("blue: positive, orange: negative; area: size" if matrix.min() < 0 else "area: size")
     return ax
 
 
@@ -183,12 +165,12 @@ def plot_tasks(
     *,
     labels: Any = None,
     which: Sequence[Any] | None = None,
-    max_points: int = 2000,
 ) -> Any:
     """Scatter of each task in two common dimensions; a cluster has the same colour in all tasks.
 
     Two columns are shown as they are. Of more, and of kernels, the two main directions (PCA) of the rows centred within
-    each task are shown, the same for all tasks, so that what lies at the same place is alike.
+    each task are shown, the same for all tasks, so that what lies at the same place is alike. Of a task with more than
+    2 000 rows, this many are drawn, at even steps; the panel says so.
 
     Parameters
     ----------
@@ -203,8 +185,6 @@ def plot_tasks(
         ``estimator.predict(X, tasks=tasks)``.
     which : sequence of task ids, optional
         The tasks to show, in this order; by default all, or the first 36 of more.
-    max_points : int, default=2000
-        Of a task with more rows, this many are drawn, at even steps; the panel says so.
 
     Returns
     -------
@@ -222,10 +202,6 @@ def plot_tasks(
     ['task 0', 'task 1']
     """
     check_is_fitted(estimator, "labels_")
-    if max_points < 1:
-        raise ValueError(f"max_points={max_points} must be at least 1.")
-    if which is not None and not len(which):
-        raise ValueError("which is empty; give at least one task id.")
     rows, numbers = read_known_rows(estimator, X, tasks)
     clusters = estimator.labels_ if labels is None else np.asarray(labels)
     if clusters.shape != (rows.shape[0],):
@@ -234,7 +210,7 @@ def plot_tasks(
             f"X has {rows.shape[0]} rows but {what} {len(clusters)}; for other rows than those of fit give "
             "labels=estimator.predict(X, tasks=tasks)."
         )
-    if which is None:
+    if which is None or not len(which):
         shown = list(range(min(len(estimator.tasks_), _MOST_PANELS)))
     else:
         shown = numbers_of_known_tasks(np.asarray(which), len(which), estimator.tasks_).tolist()
@@ -247,33 +223,24 @@ def plot_tasks(
     panels = panels[: len(shown)]
     for ax, task in zip(panels, shown):
         mine = np.flatnonzero(numbers == task)
-        drawn = mine[np.linspace(0, len(mine) - 1, max_points).astype(int)] if len(mine) > max_points else mine
-        look = {"s": 18 if len(drawn) <= 300 else 8, "alpha": 0.8, "linewidths": 0, "rasterized": len(drawn) > 1000}
+        drawn = mine[np.linspace(0, len(mine) - 1, min(len(mine), _MOST_POINTS)).astype(int)]
+        style = {"s": 18 if len(drawn) <= 300 else 8, "alpha": 0.8, "linewidths": 0, "rasterized": len(drawn) > 1000}
         for cluster in np.unique(clusters[drawn]):
-            ax.scatter(*places[drawn[clusters[drawn] == cluster]].T, **look, **cluster_style(int(cluster)))
+            ax.scatter(*places[drawn[clusters[drawn] == cluster]].T, **style, **cluster_style(int(cluster)))
         note = f" ({len(drawn)} of {len(mine)} rows)" if len(drawn) < len(mine) else ""
         name = estimator.tasks_.tolist()[task]
         title = shown_name(name) if isinstance(name, str) else f"task {shown_name(name)}"
         ax.set_title(title + note, fontsize="medium", parse_math=False)
-        if axis_names is not None:
+        if axis_names is None:
+            ax.set(xticks=[], yticks=[])
+        else:
             ax.set_xlabel(shown_name(axis_names[0]), fontsize="small", parse_math=False)
             ax.set_ylabel(shown_name(axis_names[1]), fontsize="small", parse_math=False)
-            ax.tick_params(labelsize="small")
-        else:
-            ax.set_xticks([])
-            ax.set_yticks([])
-        for spine in ax.spines.values():
-            spine.set_color(FRAME)
-    lines = require("matplotlib.lines", "plot")
     handles = [
-        lines.Line2D([], [], linestyle="", label=str(cluster), **cluster_style(int(cluster)))
-        for cluster in np.unique(clusters)
+        require("matplotlib.lines", "plot").Line2D([], [], linestyle="", label=str(c), **cluster_style(int(c)))
+        for c in np.unique(clusters)
     ]
-    legend = {"handles": handles, "title": "cluster", "frameon": False}
-    if panels[0].figure.get_layout_engine() is None:  # nobody would make room beside the panels
-        panels[-1].legend(fontsize="small", **legend)
-    else:
-        panels[0].figure.legend(loc="outside right upper", ncols=-(-len(handles) // 15), **legend)
+    panels[-1].legend(handles=handles, title="cluster", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return panels
 
 
