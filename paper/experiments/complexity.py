@@ -79,8 +79,7 @@ def shape_of(dataset: str) -> dict[str, int]:
 
 
 def gaussian_tasks(n: int, d: int, m: int, seed: int) -> TaskData:
-    """The paper's tasks of two classes: every feature of every class is Gaussian, its mean drawn from [0, 1] and its
-    variance from [.5, 5]. The classes overlap almost completely."""
+    """Tasks of two Gaussian classes: of every feature means from [0, 1], variances from [.5, 5]."""
     rng = np.random.RandomState(seed)
     target = np.tile(np.sort(np.arange(n) % 2), m)
     tasks = np.repeat(np.arange(m), n)

@@ -8,9 +8,9 @@ import pytest
 from relaxation_helpers import EXACT, hull, mixtures, reference_optimum, small_problem
 
 from mtclust.core.labels import SizeBounds, label_codes, parse_sizes
-from mtclust.relaxation.cutting_plane import most_violated, solve_cutting_plane, solve_relaxation, starting_labels
+from mtclust.relaxation.cutting_plane import most_violated, solve_cutting_plane, starting_labels
 from mtclust.relaxation.options import CuttingPlaneOptions
-from mtclust.search.problem import Problem, SearchOptions
+from mtclust.search.problem import Problem
 
 METHODS = ("relationship", "features", "independent")
 #: exact sizes that differ by cluster, and intervals that do not contain n/C
@@ -33,8 +33,7 @@ def cases(names, by_levels):
 
 
 def solve(small, options=EXACT, seed=1):
-    labels = starting_labels(small.problem, "random", np.random.default_rng(seed))
-    return solve_relaxation(small.problem, small.coupling, labels, options)
+    return solve_cutting_plane(small.problem, replace(options, init="random"), np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize(
@@ -175,35 +174,11 @@ def test_one_cluster_needs_no_cuts():
     assert not result.relaxation.collapsed
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_refined_labels_obey_the_sizes_and_are_a_local_optimum(method):
-    small = small_problem(method, task_sizes=(18, 15), d=4, centre=True)
-    options = CuttingPlaneOptions(init="k-means", max_cuts=1, refine="exchange")
-    plain = solve_cutting_plane(small.problem, replace(options, refine=None), SearchOptions(), np.random.default_rng(0))
-    result = solve_cutting_plane(small.problem, options, SearchOptions(), np.random.default_rng(0))
-    for task, rows in enumerate(small.parts):
-        assert small.problem.bounds.respects(task, np.bincount(result.point.labels[rows], minlength=3))
-    assert result.model_codes is None
-    assert result.relaxation is not None
-    assert [entry["objective"] for entry in result.point.history[: len(plain.point.history)]] == [
-        entry["objective"] for entry in plain.point.history
-    ]
-    assert result.point.history[-1]["stage"] == "exchange from cutting planes"
-    exchanged = [entry["objective"] for entry in result.point.history if entry["stage"] != "cutting planes"]
-    assert np.all(np.diff(exchanged) <= 1e-12)
-    assert result.point.value == pytest.approx(result.point.fit.at.objective(label_codes(result.point.labels, 3)))
-
-
-def test_single_task_labels_are_those_of_independent_tasks_where_asked_for_and_the_start_otherwise():
+def test_single_task_labels_of_coupled_tasks_are_the_start():
     small = small_problem("relationship", task_sizes=(15, 12))
-    options = CuttingPlaneOptions(init="random", max_cuts=1, single_tasks=True)
-    result = solve_cutting_plane(small.problem, options, SearchOptions(), np.random.default_rng(3))
-    alone = solve_cutting_plane(small.problem.alone(), options, SearchOptions(), np.random.default_rng(3))
-    np.testing.assert_array_equal(result.single.labels, alone.point.labels)
-    options = replace(options, single_tasks=False)
-    short = solve_cutting_plane(small.problem, options, SearchOptions(), np.random.default_rng(3))
-    np.testing.assert_array_equal(short.single.labels, short.relaxation.start)
-    np.testing.assert_array_equal(short.point.labels, result.point.labels)
+    options = CuttingPlaneOptions(init="random", max_cuts=1)
+    result = solve_cutting_plane(small.problem, options, np.random.default_rng(3))
+    np.testing.assert_array_equal(result.single.labels, result.relaxation.start)
 
 
 @pytest.mark.parametrize("method", METHODS[:2])
@@ -211,7 +186,7 @@ def test_lambda1_may_differ_by_task(method):
     n_clusters, sizes = ASYMMETRIC["three clusters"]
     small = small_problem(method, sizes=sizes, n_clusters=n_clusters, lambda1=(0.02, 1.0))
     optimum = reference_optimum(small, *hull(small.problem))
-    result = solve_cutting_plane(small.problem, EXACT, SearchOptions(), np.random.default_rng(0))
+    result = solve_cutting_plane(small.problem, EXACT, np.random.default_rng(0))
     assert result.point.converged
     assert result.point.value == pytest.approx(optimum, rel=1e-5)
     assert result.relaxation.lower_bound <= optimum * (1 + 1e-7)
@@ -220,7 +195,7 @@ def test_lambda1_may_differ_by_task(method):
 def test_lambda1_of_zero_is_refused():
     problem = small_problem("relationship", lambda1=(0.1, 0.0)).problem
     with pytest.raises(ValueError, match="need lambda1 > 0 in all"):
-        solve_cutting_plane(problem, EXACT, SearchOptions(), np.random.default_rng(0))
+        solve_cutting_plane(problem, EXACT, np.random.default_rng(0))
 
 
 def test_constant_rows_do_no_harm():
@@ -229,7 +204,7 @@ def test_constant_rows_do_no_harm():
     problem = Problem(np.zeros((12, 12)), offsets, bounds, np.full(2, 0.1), 0.1, "independent")
     for init in ("k-means", "spectral", "random"):
         options = CuttingPlaneOptions(init=init, max_cuts=1)
-        result = solve_cutting_plane(problem, options, SearchOptions(), np.random.default_rng(0))
+        result = solve_cutting_plane(problem, options, np.random.default_rng(0))
         assert np.isfinite(result.point.value)
 
 

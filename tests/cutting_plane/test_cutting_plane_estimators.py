@@ -93,25 +93,6 @@ def test_enough_cuts_reach_the_trivial_optimum(digits):
     assert model.objective_ < 1e-8
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_refined_labels_obey_sizes_and_predict_like_the_exchange_solver(estimator, digits):
-    X, y, tasks = digits
-    model = build(estimator, solver_options={"refine": "exchange"}).fit(X, tasks=tasks)
-    assert np.all(model.cluster_sizes_ == 10)
-    assert model.history_[-1]["stage"] == "exchange from cutting planes"
-    assert model.objective_ == model.history_[-1]["objective"]
-    assert hasattr(model, "relaxed_labels_")
-    assert macro_nmi(y, model.labels_, tasks) > 0.8
-
-
-def test_a_collapsed_start_of_the_exchange_solver_does_not_warn(digits):
-    X, _, tasks = digits
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = build(DSTC, solver_options={"max_cuts": 10, "init": "random", "refine": "exchange"}).fit(X, tasks=tasks)
-    assert model.history_[-1]["stage"] == "exchange from cutting planes"
-
-
 def test_order_of_rows_does_not_matter_with_given_labels(digits):
     X, y, tasks = digits
     other = np.argsort(tasks, kind="stable")
@@ -204,9 +185,8 @@ def test_sparse_rows_equal_dense_ones(digits):
         ({"init": np.full(90, 0.5)}, "from 0 to 2"),
         ({"init": np.zeros(90, dtype=int)}, "cluster sizes"),
         ({"init": ["x"] * 90}, "whole numbers"),
-        ({"refine": "anneal"}, "refine"),
+        ({"refine": "exchange"}, "unknown keys"),
         ({"reduced": "magic"}, "reduced"),
-        ({"single_tasks": "yes"}, "single_tasks"),
     ],
 )
 @pytest.mark.parametrize("estimator", ESTIMATORS)

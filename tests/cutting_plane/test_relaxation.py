@@ -20,7 +20,7 @@ def relaxation(n_tied=0, scale=1.0, n=40, n_clusters=3, tie=0.0):
 
 
 def test_smallest_options_are_allowed():
-    given = {"max_cuts": 0, "max_level_steps": 1, "gap_tol": 0, "level_tol": 0.0, "refine": None}
+    given = {"max_cuts": 0, "max_level_steps": 1, "gap_tol": 0, "level_tol": 0.0}
     options = CuttingPlaneOptions.from_dict(given)
     assert {key: getattr(options, key) for key in given} == given
     assert CuttingPlaneOptions.from_dict(None) == CuttingPlaneOptions()
@@ -37,7 +37,7 @@ def test_smaller_ones_are_not(given):
 
 
 def test_few_cuts_are_the_default():
-    assert CuttingPlaneOptions() == CuttingPlaneOptions("k-means", 25, 1e-4, 1e-4, "quadratic", 1e-3, 300, False, None)
+    assert CuttingPlaneOptions() == CuttingPlaneOptions("k-means", 25, 1e-4, 1e-4, "quadratic", 1e-3, 300)
 
 
 def test_shrinkage_is_the_share_of_the_norm_of_labels():

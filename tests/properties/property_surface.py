@@ -161,7 +161,7 @@ def _kernel(draw, solver, form, told):
 
 def _solver_options(draw, solver, form):
     if solver == "cutting-plane":
-        return {"max_cuts": 2, "max_level_steps": 8, **draw(st.sampled_from([{}, {"refine": "exchange"}]))}
+        return {"max_cuts": 2, "max_level_steps": 8}
     if form == "auto":
         return draw(st.sampled_from([None, {}]))
     return {"form": form}

@@ -204,7 +204,7 @@ class Fitting:
         if not isinstance(options.init, str):
             init = np.asarray(options.init)
             options = replace(options, init=init[order] if init.shape == order.shape else init)
-        return solve_cutting_plane(self.problem, options, self.options, rng)
+        return solve_cutting_plane(self.problem, options, rng)
 
     def _searched(self, rng: np.random.Generator) -> Outcome:
         """What the choice has found, on all rows, or a search of its own."""
@@ -401,10 +401,9 @@ class Fitting:
             entry | {"labels": in_order(entry["labels"])} if "labels" in entry else entry
             for entry in self.outcome.point.history
         ]
-        if self.outcome.model_codes is not None:  # refined labels do not come from the relaxed ones
-            from mtclust.relaxation.options import CuttingPlaneOptions, warn_if_collapsed
+        from mtclust.relaxation.options import CuttingPlaneOptions, warn_if_collapsed
 
-            warn_if_collapsed(relaxation, (self.params.solver_options or {}).get("init", CuttingPlaneOptions.init))
+        warn_if_collapsed(relaxation, (self.params.solver_options or {}).get("init", CuttingPlaneOptions.init))
 
 
 def form_of(params: Params, given: Input) -> str:

@@ -96,7 +96,7 @@ class DMTRC(MultitaskClusterer):
     single_task_labels_ : ndarray of shape (n,)
         What clustering every task alone gives (DSTC), for comparison; with open ``sizes`` the best such candidate.
         Equal to ``labels_`` where all tasks share one frame and there are more rows than settings were chosen on. Of
-        cutting planes the labels at the start, unless ``solver_options`` has ``single_tasks``.
+        cutting planes the labels at the start.
     tasks_ : ndarray of shape (m,)
         Task ids, sorted; the order of everything below.
     task_covariance_, task_correlation_ : ndarray of shape (m, m)

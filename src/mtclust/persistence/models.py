@@ -1,8 +1,8 @@
 """``model.save`` and ``mtclust.load``.
 
 The manifest of a file (format 4) has the version, ``model``, ``extra``, and the checksums of the arrays. ``model`` is
-the class, its ``parameters``, the ``fitted`` attributes, and what ``predict`` (``decision``) and ``fit_task`` (``kept``)
-need. No matrix between rows is part of it. What all of it must be like: :mod:`mtclust.persistence.schema`.
+the class, its ``parameters``, the ``fitted`` attributes, and what ``predict`` (``decision``) and ``fit_task``
+(``kept``) need. No matrix between rows is part of it. What all of it must be like: :mod:`mtclust.persistence.schema`.
 """
 
 from __future__ import annotations

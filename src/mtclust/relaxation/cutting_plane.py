@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from mtclust.core.assignment import assign
-from mtclust.core.coupling import Conditioned, Coupling, Independent
+from mtclust.core.coupling import Conditioned
 from mtclust.core.criterion import random_labels
 from mtclust.core.kernels import eigen_features, largest_eigenvectors
 from mtclust.core.labels import SizeBounds, counts_by_task, label_codes
@@ -46,7 +45,7 @@ from mtclust.core.matching import match_labels
 from mtclust.relaxation.level_method import solve_by_levels
 from mtclust.relaxation.mixtures import Pools, solve_mixture
 from mtclust.relaxation.options import CuttingPlaneOptions, Relaxation, shrinkage
-from mtclust.search.problem import Fit, Point, Problem, SearchOptions
+from mtclust.search.problem import Fit, Point, Problem
 from mtclust.search.recipe import Outcome
 from mtclust.util.messages import phase
 
@@ -62,10 +61,8 @@ _SHARPEST = 1e-11
 _N_INIT = 10
 
 
-def solve_cutting_plane(
-    problem: Problem, options: CuttingPlaneOptions, search: SearchOptions, rng: np.random.Generator
-) -> Outcome:
-    """Start, cutting planes, and, if wanted, the same for every task alone and the exchange solver."""
+def solve_cutting_plane(problem: Problem, options: CuttingPlaneOptions, rng: np.random.Generator) -> Outcome:
+    """Cutting planes from the start until the gap closes or ``max_cuts`` is reached."""
     coupling = problem.coupling
     if coupling.learns and not np.all(problem.lambda1 > 0):
         raise ValueError(
@@ -73,23 +70,11 @@ def solve_cutting_plane(
             "without it the dual is not smooth."
         )
     labels = starting_labels(problem, options.init, rng)
-    result = solve_relaxation(problem, coupling, labels, options)
-    if coupling.learns:
-        if options.single_tasks:
-            alone = Independent(problem.kernel, problem.offsets, problem.coupling.ridge)
-            result.single = solve_relaxation(problem, alone, labels, options).point
-        else:
-            result.single = replace(result.point, fit=Fit(labels, result.point.fit.at, problem.bounds))
-    return refined(problem, result, search, rng) if options.refine == "exchange" else result
-
-
-def solve_relaxation(problem: Problem, coupling: Coupling, labels: Labels, options: CuttingPlaneOptions) -> Outcome:
-    """Cutting planes from given labels until the gap closes or ``max_cuts`` is reached."""
     n_clusters, sizes = problem.n_clusters, np.diff(problem.offsets)
     pools = Pools(problem.offsets, label_codes(labels, n_clusters))
     largest = problem.n_tasks * n_clusters / max(n_clusters - 1, 1)
     zero, enough = _ZERO * largest, max(_ZERO, options.zero_tol) * largest
-    solve = partial(solve_by_levels, cuts=[]) if options.reduced == "level" else solve_mixture
+    solve = solve_by_levels if options.reduced == "level" else solve_mixture
     mu = np.ones(problem.n_tasks)
     at: Conditioned = coupling.condition(coupling.uncoupled())
     lower, tolerance = 0.0, options.level_tol  # J is a sum of squares
@@ -136,24 +121,14 @@ def solve_relaxation(problem: Problem, coupling: Coupling, labels: Labels, optio
     found = history[n_cuts]["labels"]
     _, similarity = match_labels(problem.kernel, problem.offsets, found, problem.bounds)
     point = Point(Fit(found, at, problem.bounds), best.value, list(history.values()), converged, n_cuts)
-    return Outcome(problem, point, point, problem, point, point, similarity, codes, relaxation)
+    single = replace(point, fit=Fit(labels, at, problem.bounds)) if coupling.learns else point
+    return Outcome(problem, point, single, problem, point, point, similarity, codes, relaxation)
 
 
 def most_violated(alpha: Array, offsets: Labels, bounds: SizeBounds) -> Labels:
     """argmin_Y ⟨αⁱ, Y⟩ over Bⁱ of every task, as labels of all rows."""
     parts = zip(offsets[:-1], offsets[1:], bounds.lower, bounds.upper)
     return np.concatenate([assign(alpha[a:b], lower, upper) for a, b, lower, upper in parts])
-
-
-def refined(problem: Problem, result: Outcome, search: SearchOptions, rng: np.random.Generator) -> Outcome:
-    """Integer labels by the exchange solver's descent, from the labels of the relaxation put within the size bounds."""
-    assert result.relaxation is not None
-    labels = most_violated(-result.relaxation.scores, problem.offsets, problem.bounds)
-    # Z of the relaxation may be singular, and directions without weight would not come back
-    point = problem.point(labels, problem.uncoupled())
-    point = problem.descend(point, rng, search.effort("exchange from cutting planes"))
-    point.history = result.point.history + point.history
-    return replace(result, point=point, few_point=point, model_codes=None)
 
 
 def starting_labels(problem: Problem, init: Any, rng: np.random.Generator) -> Labels:
@@ -184,25 +159,18 @@ def starting_labels(problem: Problem, init: Any, rng: np.random.Generator) -> La
 
 
 def _checked(labels: NDArray[Any], problem: Problem) -> Labels:
-    n, n_clusters, bounds = len(problem.kernel), problem.n_clusters, problem.bounds
-    if labels.shape != (n,):
-        raise ValueError(f"solver_options['init'] has shape {labels.shape}; expected one label per row, {(n,)}.")
-    try:
-        whole = labels.astype(np.int64)
-    except (TypeError, ValueError) as error:
+    """Given labels, one per row, whole numbers within the size bounds."""
+    C, offsets, bounds = problem.n_clusters, problem.offsets, problem.bounds
+    whole = np.isin(labels, np.arange(C))
+    if labels.shape != (offsets[-1],) or not whole.all():
         raise ValueError(
-            f"solver_options['init'] must hold whole numbers, the cluster of every row; got {labels.dtype}."
-        ) from error
-    wrong = (whole != labels) | (whole < 0) | (whole >= n_clusters)
-    if wrong.any():
-        raise ValueError(
-            f"solver_options['init'] must hold whole numbers from 0 to {n_clusters - 1}; "
-            f"got {labels[wrong].tolist()[0]!r}."
+            f"solver_options['init'] must hold one label per row, {offsets[-1]} whole numbers from 0 to {C - 1}; got "
+            + (f"the shape {labels.shape}." if whole.all() else f"{labels[~whole].tolist()[0]!r}.")
         )
-    for task, counts in enumerate(counts_by_task(whole, problem.offsets, n_clusters)):
+    for task, counts in enumerate(counts_by_task(labels.astype(np.int64), offsets, C)):
         if not bounds.respects(task, counts):
             raise ValueError(
                 f"solver_options['init'] gives the {task + 1}. task the cluster sizes {counts.tolist()}, which are not "
                 f"between {bounds.lower[task].tolist()} and {bounds.upper[task].tolist()}; change the labels or sizes=."
             )
-    return whole
+    return labels.astype(np.int64)

@@ -14,12 +14,8 @@ from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
 
-_ALLOWED: dict[str, tuple[Any, ...]] = {
-    "init": ("k-means", "spectral", "random"),
-    "reduced": ("quadratic", "level"),
-    "single_tasks": (False, True),
-    "refine": (None, "exchange"),
-}
+#: what ``init`` and ``reduced`` may name
+STARTS, REDUCED = ("k-means", "spectral", "random"), ("quadratic", "level")
 #: two scores of a row that differ by less than this (the largest score there can be is about 1) are a tie
 _TIE = 1e-6
 #: below this share of |Y| the relaxed labels Ỹ are nearly zero
@@ -50,10 +46,6 @@ class CuttingPlaneOptions:
         What ``gap_tol`` is, for the weights of the current pools.
     max_level_steps : int
         Steps of that per cut.
-    single_tasks : bool
-        Also solve the relaxation of every task alone, for ``single_task_labels_``; these are the start otherwise.
-    refine : None or "exchange"
-        Hand the labels to the exchange solver as a start.
     """
 
     init: Any = "k-means"
@@ -63,8 +55,6 @@ class CuttingPlaneOptions:
     reduced: str = "quadratic"
     level_tol: float = 1e-3
     max_level_steps: int = 300
-    single_tasks: bool = False
-    refine: str | None = None
 
     @classmethod
     def from_dict(cls, given: dict[str, Any] | None) -> CuttingPlaneOptions:
@@ -75,28 +65,24 @@ class CuttingPlaneOptions:
         >>> CuttingPlaneOptions.from_dict({"max_cuts": 5}).max_cuts
         5
         """
-        given = dict(given or {})
         known = [field.name for field in fields(cls)]
-        unknown = sorted(set(given) - set(known))
+        unknown = sorted(set(given or {}) - set(known))
         if unknown:
             raise ValueError(f"solver_options has unknown keys {unknown}; allowed are {known}.")
-        for key in ("max_cuts", "max_level_steps"):
-            smallest = int(key == "max_level_steps")
-            whole = isinstance(given.get(key), Integral) and not isinstance(given[key], bool)
-            if key in given and (not whole or given[key] < smallest):
-                raise ValueError(f"solver_options[{key!r}]={given[key]!r} must be a whole number >= {smallest}.")
-        for key in ("gap_tol", "zero_tol", "level_tol"):
-            if key in given and (not isinstance(given[key], Real) or not float(given[key]) >= 0):
-                raise ValueError(f"solver_options[{key!r}]={given[key]!r} must be a number >= 0.")
-        for key, allowed in _ALLOWED.items():
-            named = key != "init" or isinstance(given.get(key), str)
-            if key in given and named and given[key] not in allowed:
-                names = [f'"{name}"' if isinstance(name, str) else str(name) for name in allowed]
-                names += ["labels"] if key == "init" else []
-                raise ValueError(
-                    f"solver_options[{key!r}]={given[key]!r} is not known; allowed are {', '.join(names)}."
-                )
-        return cls(**given)
+        for key, value in (given or {}).items():
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if key == "init":
+                right, what = not isinstance(value, str) or value in STARTS, f"{', '.join(STARTS)} or labels"
+            elif key == "reduced":
+                right, what = value in REDUCED, " or ".join(REDUCED)
+            elif key.startswith("max_"):
+                least = int(key == "max_level_steps")
+                right, what = number and isinstance(value, Integral) and value >= least, f"a whole number >= {least}"
+            else:
+                right, what = number and float(value) >= 0, "a number >= 0"
+            if not right:
+                raise ValueError(f"solver_options[{key!r}]={value!r} must be {what}.")
+        return cls(**(given or {}))
 
 
 @dataclass(frozen=True)
@@ -154,7 +140,6 @@ def warn_if_collapsed(relaxation: Relaxation, init: Any) -> None:
         f"clusters, and the objective is {relaxation.value:.3g}. Where all clusters have the same size bounds the "
         f"optimum is Ỹ = 0, which says nothing about clusters: labels_ depend on the start ({named}) and on where the "
         "run was stopped. "
-        'Use the default, solver="exchange", or solver_options={"refine": "exchange"}; a smaller max_cuts keeps '
-        "more of the start.",
+        'Use the default, solver="exchange"; a smaller max_cuts keeps more of the start.',
         DegenerateSolutionWarning,
     )
