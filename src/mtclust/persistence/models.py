@@ -28,6 +28,8 @@ FORMAT = "mtclust model"
 FORMAT_VERSION = 4
 #: formats that are read as well: 2 knew no aligned tasks, and neither had checksums
 _EARLIER = (2, 3)
+#: options of solvers that are no more
+_GONE = ("refine", "single_tasks")
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 
 
@@ -116,7 +118,10 @@ def _decoded(saved: dict[str, Any], arrays: Arrays, earlier: bool) -> Any:
     cls = ESTIMATORS.get(saved["class"])
     if cls is None:
         raise ValueError(f"it holds a model of unknown class {saved['class']!r:.40}")
-    model = cls(**{name: decode(item, arrays) for name, item in saved["parameters"].items()})
+    parameters = {name: decode(item, arrays) for name, item in saved["parameters"].items()}
+    if isinstance(parameters.get("solver_options"), dict):
+        parameters["solver_options"] = {k: v for k, v in parameters["solver_options"].items() if k not in _GONE}
+    model = cls(**parameters)
     for name, item in saved["fitted"].items():
         # data only, and only where fit would put it: never in the place of a method
         if name not in FITTED:

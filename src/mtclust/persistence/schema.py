@@ -180,6 +180,7 @@ FIELDS: dict[str, Array | Value] = {
 def check_model(model: Any) -> None:
     """Refuse a loaded model that ``fit`` could not have made."""
     model._validate_params()
+    model._read_params()
     for name in ALWAYS:
         if not hasattr(model, name):
             raise ValueError(f"{name} is missing")
@@ -198,7 +199,7 @@ def check_model(model: Any) -> None:
         if value is not None or name in ALWAYS:
             field.check(name, value, sizes)
             _check_records(name, value, sizes)
-    if isinstance(model.sizes, str | Real):
+    if not isinstance(model.sizes, tuple | list | np.ndarray | Mapping):  # which are read task by task
         parse_sizes(model.sizes, model.cluster_sizes_.sum(axis=1), sizes["C"])
     if isinstance(model.n_clusters, Mapping):
         one_per_task("n_clusters", model.n_clusters, model.tasks_)
