@@ -178,7 +178,6 @@ REFUSED = {
     "clusters of other tasks": (
         "alone", parameters(n_clusters={"type": "dict", "items": [["a", 3]]}), "n_clusters",
     ),
-    "True for a number": ("alone", parameters(lambda1=True), "must not be a bool"),
     "options in words": ("alone", parameters(solver_options="x"), "solver_options"),
 }  # fmt: skip
 

@@ -29,7 +29,7 @@ FORMAT_VERSION = 4
 #: formats that are read as well: 2 knew no aligned tasks, and neither had checksums
 _EARLIER = (2, 3)
 #: options of solvers that are no more
-_GONE = ("refine", "single_tasks")
+_GONE = ("refine", "single_tasks", "single_task_n_init", "n_seeds")
 ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__}
 
 

@@ -77,7 +77,8 @@ class CuttingPlaneOptions:
                 right, what = value in REDUCED, " or ".join(REDUCED)
             elif key.startswith("max_"):
                 least = int(key == "max_level_steps")
-                right, what = number and isinstance(value, Integral) and int(value) >= least, f"a whole number >= {least}"
+                right = number and isinstance(value, Integral) and int(value) >= least
+                what = f"a whole number >= {least}"
             else:
                 right, what = number and float(value) >= 0, "a number >= 0"
             if not right:
