@@ -13,7 +13,6 @@ import numpy as np
 import mtclust
 from mtclust.app.clustering import Clustering, Rows, is_polars
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
-from mtclust.app.tables.screening import spelled_alike
 from mtclust.app.tables.table import read_any, refuse_ids_of_rows
 from mtclust.app.tables.values import MISSING
 from mtclust.core.tasks import strings_of
@@ -117,11 +116,9 @@ def cluster(
         encoder = TableEncoder.fit(rows, encoding)
         X, _ = encoder.transform(rows)
     tasks = strings_of(rows.tasks)
-    notes, alike = list(rows.notes), spelled_alike(tasks)
+    notes = list(rows.notes)
     if len(set(tasks)) == 1:
         notes.append("There is a single task, so that nothing could be shared between tasks.")
-    if alike:
-        notes.append(f"Tasks whose names differ only in capitals or spaces count as different tasks: {alike}.")
     methods: dict[str, Any] = {"dmtrc": mtclust.DMTRC, "dmtfc": mtclust.DMTFC, "dstc": mtclust.DSTC}
     kind = methods[_one_of("method", method.lower(), list(methods))]
     estimator = kind(n_clusters, kernel=kernel, random_state=random_state, **options)

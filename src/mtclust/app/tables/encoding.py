@@ -229,14 +229,11 @@ class _Learner:
             self.left_out[name] = screening.UNASSOCIATED
 
     def notes(self) -> list[str]:
-        """Columns left out, cells that were read in an unusual way, texts, levels that may be one."""
-        columns = self.columns.values()
+        """Columns left out, cells that were read in an unusual way, and texts."""
         reasons: dict[str, list[str]] = {}
         for name, reason in self.left_out.items():
             reasons.setdefault(reason, []).append(name)
         ignored = "; ".join(f"{listing(names, 12)} ({reason})" for reason, names in reasons.items())
-        levels = {c.name: screening.spelled_alike(c.levels) for c in columns if isinstance(c, CategoryColumn)}
-        alike = listing([f"{name} ({groups})" for name, groups in levels.items() if groups], 3)
         said: dict[str, Any] = {
             f"Columns ignored: {ignored}.": ignored,
             f"Read as numbers: {'; '.join(self._read)}.": self._read,
@@ -246,10 +243,9 @@ class _Learner:
         said |= {
             f"The text {column.name} is used by its main topics, weighted as one number; "
             f"{option('text_column', column.name)} uses it alone.": True
-            for column in columns
+            for column in self.columns.values()
             if isinstance(column, TopicColumn)
         }
-        said[f"Levels that differ only in capitals or spaces count as different: {alike}."] = alike
         return [note for note, happened in said.items() if happened]
 
     def _learn(self, cells: Cells) -> Column | str:
@@ -311,10 +307,8 @@ class _Learner:
     def _say_how_read(self, cells: Cells, values: NDArray[np.float64], form: NumberForm) -> None:
         if not form.written_out:
             return
-        bounds, first = cells.bounds(), int(np.argmax(~cells.missing))
-        spelled = form.decimal == "." and any(c.isalpha() for c in cells.strings[first])
-        if bounds.any() or form.unit or spelled:
-            first = int(np.argmax(bounds)) if bounds.any() else first
+        first = int(np.argmax(~cells.missing))
+        if form.unit or (form.decimal == "." and any(c.isalpha() for c in cells.strings[first])):
             self._read.append(f"{cells.name} ({cells.strings[first]!r} is {values[first]:,.10g})")
 
     def _of_tasks(self, cells: Cells) -> bool:

@@ -8,13 +8,12 @@
   would drown.
 - *Far values*, such as -999 for "not known" or a slipped decimal point, make the scale of a column so large that
   nothing else in it counts. They are never changed, but reported.
-- *Spelling*: New York, new york and Newyork are reported, never joined.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -245,15 +244,3 @@ def far_values_doubts(columns: Mapping[str, Array]) -> list[str]:
         f"{'; '.join(shown[:8])}{more}. If they mean 'not known', say so ({missing}); if they are errors, correct "
         "them."
     ]
-
-
-# -- spelling ----------------------------------------------------------------------------------------------------------
-
-
-def spelled_alike(names: Iterable[str]) -> str:
-    """Groups of names that differ in nothing but capitals and spaces, in words: 'New York' and 'Newyork'."""
-    groups: dict[str, list[str]] = {}
-    for name in sorted(set(map(str, names))):
-        groups.setdefault("".join(name.split()).casefold(), []).append(name)
-    alike = [" and ".join(map(repr, group)) for group in groups.values() if len(group) > 1]
-    return ", ".join(alike[:3]) + f" and {len(alike) - 3} more" * (len(alike) > 3)

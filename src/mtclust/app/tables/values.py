@@ -1,9 +1,8 @@
 """What the cells of a column are: numbers, dates or plain strings, and which of them are missing.
 
-Numbers are read as people write them: 1,234.50, 1.234,50, 68%, €2,134, 1.2k, 12 kg, <5. A column is read in one form
+Numbers are read as people write them: 1,234.50, 1.234,50, 68%, €2,134, 1.2k, 12 kg. A column is read in one form
 (decimal mark, what parts thousands, unit), found from all its cells; what could mean two things is refused with both.
-Where a few cells only give a bound, as laboratories write <5 for what they cannot measure, the bound is taken. Dates
-are ISO 8601, 31.12.2024, 31 Dec 2024, 12/31/2024 11:59 PM and the like.
+Dates are ISO 8601, 31.12.2024, 31 Dec 2024, 12/31/2024 11:59 PM and the like.
 """
 
 from __future__ import annotations
@@ -125,45 +124,32 @@ class Cells:
         return values
 
     def _form(self, decimal: str | None) -> NumberForm | None:
-        """The form in which all cells are numbers; None if some are none."""
+        """The form in which all cells are numbers of one unit; None if some are none, or of another unit."""
         parts = self._parts[~self.missing]
-        if not parts["number"].all():
-            return None
-        strings = self.strings[~self.missing]
-        bounds, plain = (len(set(strings[(parts["bound"] != "") == bound])) for bound in (True, False))
-        if bounds and plain < max(_LEAST_PLAIN, bounds + 1):
-            return None
-        units = set(parts["unit"]) - {""}
-        money = {unit for unit in units if re.fullmatch(_CURRENCY, unit)}
-        bare = bool((parts["unit"] == "").any()) and not money
-        if len(units) > 1 or (units and bare):
-            letters = units - money - {"%"}
-            measured = all(map(_UNITS.fullmatch, letters)) and any(len(unit) > 1 for unit in letters)
-            if letters and not measured:
-                return None  # codes such as 10A and 10B; 7g and 7h may be classes
-            mixed, how = f"mixes numbers in {' and '.join(sorted(units))}", "convert them to one unit"
-            if len(units) == 1:
-                mixed, how = f"has numbers with and without {units.pop()}", "write all of them the same way"
-            raise TableError(f"column {self.name!r} {mixed}; {how}, or leave the column out ({option('keys')}).")
-        mark = _decimal_mark(self.name, list(parts["body"].unique()), bool(money), decimal)
-        return NumberForm(mark, units.pop() if units else "", True)
+        units = set(parts["unit"])
+        if any(re.fullmatch(_CURRENCY, unit) for unit in units):
+            units -= {""}  # money may lack its sign
+        if not parts["number"].all() or (len(units) > 1 and any(map(str.isalpha, units))):
+            return None  # 10A and 10B may be codes
+        if len(units) > 1:
+            mixed = " and ".join(sorted(unit or "no unit" for unit in units))
+            raise TableError(
+                f"column {self.name!r} mixes numbers in {mixed}; convert them to one unit, or leave the column out "
+                f"({option('keys')})."
+            )
+        unit = units.pop()
+        return NumberForm(_decimal_mark(self.name, list(parts["body"].unique()), unit, decimal), unit, True)
 
     def no_numbers(self, form: NumberForm) -> Mask:
         """Which cells are no numbers in some form."""
         return ~self.missing & np.isnan(form.values(self._parts))
-
-    def bounds(self) -> Mask:
-        """Which cells are only bounds of a number."""
-        return (self._parts["bound"] != "").to_numpy(bool)
 
     def odd_among_numbers(self) -> str:
         """Where a column holds a few whole numbers and something else, what that is (4, 6, 8, rotary); else nothing.
 
         A column that is mostly numbers, or many numbers and a few words, is refused with the first cell that is none.
         """
-        parts = self._parts
-        bare = (parts["bound"] == "") & ~parts["after"].str.isalpha()
-        numbers = (parts["number"] & bare).to_numpy(bool)
+        numbers = (self._parts["number"] & ~self._parts["after"].str.isalpha()).to_numpy(bool)
         wrong = ~numbers & ~self.missing
         if not wrong.any():
             return ""
@@ -173,10 +159,14 @@ class Cells:
             return ""
         if len(different) < _MANY_NUMBERS and all(value.isdecimal() for value in different):
             return self.example(wrong)
-        raise TableError(
-            f"column {self.name!r} holds numbers, but {counted(wrong.sum(), 'cell is', 'cells are')} something else "
-            f"(first: {self.example(wrong)}). Correct them, declare them missing ({option('missing')}), declare the "
-            f"column as categories ({option('categories')}), or leave it out ({option('keys')})."
+        raise self._mixed("numbers", wrong, f"declare the column as categories ({option('categories')})")
+
+    def _mixed(self, kind: str, wrong: Mask, way_out: str) -> TableError:
+        """The error for a column that mostly holds something."""
+        return TableError(
+            f"column {self.name!r} holds {kind}, but {counted(wrong.sum(), 'cell is', 'cells are')} something else "
+            f"(first: {self.example(wrong)}). Correct them, declare them missing ({option('missing')}), {way_out}, "
+            f"or leave the column out ({option('keys')})."
         )
 
     def dates(self, date_format: str | None = None) -> tuple[Array, str] | None:
@@ -207,11 +197,7 @@ class Cells:
         most = max(read, key=lambda name: int(np.sum(~np.isnan(read[name]))), default="")
         wrong = known & np.isnan(read[most]) if most else known
         if wrong.sum() <= (1 - MOSTLY) * known.sum():
-            raise TableError(
-                f"column {self.name!r} holds dates, but {counted(wrong.sum(), 'cell')} cannot be read as such (first: "
-                f"{self.example(wrong)}; most are {most}). Correct them, declare them missing ({option('missing')}), "
-                f"give {option('date_format')}, or leave the column out ({option('keys')})."
-            )
+            raise self._mixed("dates", wrong, f"give {option('date_format')} (most are {most})")
         return None
 
 
@@ -249,16 +235,9 @@ def counted(count: Any, one: str, many: str = "") -> str:
 _CURRENCY = r"[€$£¥₹₽₩]|EUR|USD|GBP|CHF|JPY|CNY|SEK|NOK|DKK|PLN|CZK|CAD|AUD|INR|BRL"
 #: what stands behind a number and multiplies it
 _MAGNITUDES = {"k": 1e3, "K": 1e3, "M": 1e6, "Mio": 1e6, "bn": 1e9}
-#: units of which a column may mix two, such as kg and g; other letters behind numbers may be codes, such as 10A and 10B
-_UNITS = re.compile(
-    r"t|[kmµun]?g|lbs?|oz|[kcmµ]?m|mi|ft|in|yd|[dcmµ]?[lL]|h|hrs?|min|sec|m?s|d|days?|yrs?|years?|°[CF]|"
-    r"[mµun]?g/d?[lL]|ng/m[lL]|[mµun]?mol(/[lL])?|km/h|m/s|mph|[kMG]?Hz|[kM]?Wh?|k?J|kcal|[kh]?Pa|m?bar|psi|mmHg"
-)
-#: bounds are read as numbers beside so many different plain numbers; fewer are names, such as <=50K and >50K
-_LEAST_PLAIN = 5
 _PARTS = "'’ \u00a0\u202f"
 _NUMBER = (
-    rf"(?P<bound>[<>≤≥~≈]=?)?\s*(?P<first_sign>[+\-−]?)\s*(?P<before>{_CURRENCY})?\s*(?P<sign>[+\-−]?)\s*"
+    rf"(?P<first_sign>[+\-−]?)\s*(?P<before>{_CURRENCY})?\s*(?P<sign>[+\-−]?)\s*"
     rf"(?P<body>(?:\d{{1,3}}(?:[{_PARTS}]\d{{3}})+|\d{{1,3}}(?:,\d{{3}})+|\d{{1,3}}(?:\.\d{{3}})+|\d+)(?:[.,]\d+)?|[.,]\d+)"
     rf"(?P<exponent>[eE][+-]?\d+)?\s*"
     rf"(?P<magnitude>(?:k|K|Mio|M|bn)(?![A-Za-z]))?\s*(?P<after>%|{_CURRENCY}|[A-Za-zµ°/²³]{{1,6}})?"
@@ -296,23 +275,20 @@ class NumberForm:
         return np.asarray(values.where(~negative, -values).where(read), dtype=np.float64)
 
 
-def _decimal_mark(name: str, bodies: list[str], money: bool, given: str | None) -> str:
+def _decimal_mark(name: str, bodies: list[str], unit: str, given: str | None) -> str:
     """Point or comma, given or from all cells of a column: the one with which all of them are numbers."""
     others = {mark: [body for body in bodies if not re.fullmatch(_WITH_DECIMAL[mark], body)] for mark in ".,"}
-    if given is not None:
-        if others[given]:
-            asked = option("decimal", {".": "point", ",": "comma"}[given])
-            raise TableError(f"column {name!r} has numbers such as {others[given][0]!r}, which {asked} does not allow.")
-        return given
-    if others["."] and others[","]:
+    marks = [mark for mark in given or ".," if not others[mark]]
+    if not marks:
         raise TableError(
-            f"column {name!r} has numbers with a decimal point and with a decimal comma ({others[','][0]!r}, "
-            f"{others['.'][0]!r}); write all of them the same way, or leave the column out ({option('keys')})."
+            f"column {name!r} has numbers such as {others[given or '.'][0]!r}, which are none with the decimal mark of "
+            f"the others ({option('decimal')}); write all of them the same way, or leave the column out "
+            f"({option('keys')})."
         )
-    if others["."] or others[","]:
-        return "," if others["."] else "."
-    commas = [body for body in bodies if "," in body]  # in every cell the mark may part thousands, as in 1,234
-    if commas and not money:
+    if len(marks) == 1:
+        return marks[0]
+    commas, money = [body for body in bodies if "," in body], re.fullmatch(_CURRENCY, unit)
+    if commas and not money:  # in every cell the mark may part thousands, as in 1,234
         raise TableError(
             f"column {name!r} has numbers such as {commas[0]!r}, whose comma may part thousands or decimals. "
             f"Say {option('decimal', 'comma')} if it is the decimal mark, {option('decimal', 'point')} if it parts "
