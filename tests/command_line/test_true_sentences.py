@@ -66,8 +66,6 @@ def test_every_share_row_count_and_figure_is_that_of_the_labels():
     assert told == [percent(n / len(frame)) for n in table.sum()]
     told = re.findall(r'<td class="number" data-c="\d">(\d+) <span class="quiet">([^<]*)</span>', page)
     assert told == [(str(n), percent(n / own.sum())) for _, own in table.iterrows() for n in own]
-    told = re.findall(r'<span class="value">([^<]*)</span> <span class="quiet">', page)
-    assert told == [percent(share) for share in shares.to_numpy().ravel()]
     assert content["sizes"] == table.to_numpy().tolist()
     assert content["all_sizes"] == table.sum().tolist()
     assert np.allclose(found.tasks[[f"share of {c}" for c in range(2)]], shares.loc[found.tasks.index])

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from report_helpers import clinics_frame, hospitals_frame, towns_frame, write_reviews, write_shops
+from report_helpers import clinics_frame, hospitals_frame, write_reviews, write_shops
 
 import mtclust
 from mtclust.app import cli
@@ -113,13 +113,6 @@ def hospital_report(tmp_path_factory):
     """Of 60 tasks with long names that differ in a number."""
     found = mtclust.cluster(hospitals_frame(), "hospital", 3, **_QUICK, coupling="none")
     return found.report(tmp_path_factory.mktemp("hospitals") / "report.html")
-
-
-@pytest.fixture(scope="session")
-def open_sizes_report(tmp_path_factory):
-    """Of two clusters whose sizes were left open, with 60 rows of each of three tasks."""
-    found = mtclust.cluster(towns_frame(), "town", 2, kernel="linear", center="task", n_init=2)
-    return found.report(tmp_path_factory.mktemp("towns") / "report.html")
 
 
 @pytest.fixture(scope="session")

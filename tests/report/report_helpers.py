@@ -63,14 +63,6 @@ def hospitals_frame():
     return pd.concat(parts, ignore_index=True)
 
 
-def towns_frame():
-    """Two clusters, touching, a third or half of the rows of a town."""
-    rng = np.random.default_rng(0)
-    tall = np.concatenate([rng.random(60) < share for share in (0.3, 0.4, 0.5)])
-    X = 3.0 * tall[:, None] + rng.normal(size=(180, 2))
-    return pd.DataFrame(X, columns=["height", "weight"]).assign(town=np.repeat(["Bonn", "Oslo", "Rome"], 60))
-
-
 def clinics_frame():
     rng = np.random.default_rng(0)
     truth = rng.choice(8, size=480, p=[0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1])

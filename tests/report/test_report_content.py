@@ -5,7 +5,6 @@ import json
 import re
 import warnings
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,16 +17,13 @@ from mtclust.app.report.page import (
     MOST_PER_TASK,
     SIDE,
     TASKS_SHOWN,
-    between,
     positions,
     render_report,
     report_content,
-    share_intervals,
     task_relationship,
 )
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import natural_order
-from mtclust.estimators.stability import Stability
 from mtclust.estimators.summary import cautions
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.util.messages import on_command_line
@@ -189,24 +185,6 @@ def test_long_names_of_tasks_are_told_apart_in_cautions():
     model = DSTC(3, kernel="linear", sizes=1.0, random_state=0).fit(rng.normal(size=(24, 2)), tasks=np.repeat(names, 6))
     (few,) = [caution.text for caution in cautions(model) if caution.title == "Few rows"]
     assert few.startswith("Tasks …No. 0…, …No. 1…, …No. 2… and 1 more have fewer than 5 rows per cluster")
-
-
-def test_intervals_of_shares_are_as_wide_as_chance_makes_them():
-    """Refits on subsamples that label all rows do not vary by the rows that were drawn."""
-    sizes, steady = np.array([[45, 5], [100, 0]]), np.array([[[0.9, 0.9], [0.1, 0.1]], [[1.0, 1.0], [0.0, 0.0]]])
-    found = Stability(1.0, np.ones(150), np.ones(2), steady, None, None, 10, 0.2)
-    model = SimpleNamespace(stability_=found, n_clusters_=2, sizes="auto", cluster_sizes_=sizes)
-    assert share_intervals(model)["share"].tolist() == [[0.9, 0.1], [1.0, 0.0]]
-    assert intervals(model) == [["81–95 %", "5–19 %"], ["97–100 %", "0–3 %"]]
-    model.stability_ = replace(found, shares=np.tile([0.5, 0.99], (2, 2, 1)))
-    assert intervals(model)[0][0] == "50–99 %", "or as refits say"
-    model.sizes = "balanced"
-    assert share_intervals(model) is None, "shares that were given are not uncertain"
-
-
-def intervals(model):
-    found = share_intervals(model)
-    return [[between(*ends) for ends in zip(*task)] for task in zip(found["low"], found["high"])]
 
 
 def test_tiny_clusters_and_few_rows():

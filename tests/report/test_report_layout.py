@@ -1,6 +1,5 @@
 """The report on paper, on a phone, with many tasks and with many clusters."""
 
-import re
 import shutil
 import subprocess
 
@@ -176,15 +175,3 @@ def test_no_page_but_the_last_is_half_empty(visit, request, report, paper, tmp_p
     ends = blank_ends(seen.page.pdf(format=paper, print_background=True), tmp_path)
     assert len(ends) >= 3
     assert max(ends[:-1]) < 0.5, [round(end, 2) for end in ends]
-
-
-def test_shares_and_correlations_come_with_intervals(visit, open_sizes_report):
-    seen = visit(open_sizes_report, viewport={"width": 1300, "height": 900})
-    cells = seen.page.locator(".between td")
-    assert cells.count() == 6
-    assert all(re.fullmatch(r"\d+ % \d+–\d+ %", cell.inner_text().strip()) for cell in cells.all())
-    assert seen.page.locator(".between svg.range").first.bounding_box()["width"] > 60
-    beside = seen.page.locator(".heat td .quiet").all_inner_texts()
-    assert beside
-    assert all(re.fullmatch(r"−?\d\.\d\d to −?\d\.\d\d", text) for text in beside)
-    assert "90 % interval" in seen.page.locator("#h-tasks + .lede").inner_text()

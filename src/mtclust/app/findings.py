@@ -319,7 +319,8 @@ def typical_rows(X: Any, tasks: Labels, labels: Labels, n_clusters: int, most: i
 class Difference:
     """A cluster whose share of a task's rows differs from its share elsewhere.
 
-    ``low`` and ``high`` are an interval for the ratio of the two, such that all intervals together hold with 95 %.
+    ``low`` and ``high`` are an interval for the ratio of the two, such that all intervals together hold with 95 %;
+    ``certain`` is how far the ratio is from 1 at least, as a factor.
     """
 
     task: int
@@ -328,11 +329,7 @@ class Difference:
     elsewhere: float
     low: float
     high: float
-
-    @property
-    def certain(self) -> float:
-        """How far the ratio is from 1 at least, as a factor."""
-        return max(self.low, 1 / self.high if self.high > 0 else np.inf)
+    certain: float
 
 
 def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None) -> list[Difference]:
@@ -340,39 +337,35 @@ def differences(sizes: NDArray[np.int64], clusters: Sequence[int] | None = None)
 
     Only ``clusters`` are compared, all by default.
     """
-    sizes = np.asarray(sizes, dtype=float)
-    m, C = sizes.shape
+    here = np.asarray(sizes, dtype=float)
+    m, C = here.shape
     if m < 2 or C < 2:
         return []
     z = norm.isf(_CHANCE / (2 * m * C))
+    rows = here.sum(axis=1, keepdims=True)
+    there, others = here.sum(axis=0) - here, here.sum() - rows
+    ratio = np.log((here + 0.5) / (rows + 0.5)) - np.log((there + 0.5) / (others + 0.5))
+    (down, up), (down_there, up_there) = _reaches(here, rows, z), _reaches(there, others, z)
+    low, high = np.exp(ratio - np.hypot(down, up_there)), np.exp(ratio + np.hypot(up, down_there))
+    certain = np.maximum(low, 1 / high)
+    told = ((low > 1) | (high < 1)) & (certain >= _CERTAIN) & (np.abs(ratio) >= np.log(_LEAST_RATIO))
+    told &= (here > 0) | (np.count_nonzero(here, axis=0) > 1)  # that it is found only elsewhere says it for all others
     found: dict[tuple[int, int], Difference] = {}
-    for task in range(m):
-        rows, others = sizes[task].sum(), np.delete(sizes, task, axis=0).sum()
-        for cluster in range(C) if clusters is None else clusters:
-            here, there = sizes[task, cluster], sizes[:, cluster].sum() - sizes[task, cluster]
-            if not here and np.count_nonzero(sizes[:, cluster]) == 1:
-                continue  # that it is found only elsewhere says it for all others
-            ratio = np.log((here + 0.5) / (rows + 0.5)) - np.log((there + 0.5) / (others + 0.5))
-            (down, up), (down_there, up_there) = _reaches(here, rows, z), _reaches(there, others, z)
-            low, high = np.exp(ratio - np.hypot(down, up_there)), np.exp(ratio + np.hypot(up, down_there))
-            difference = Difference(task, cluster, here / rows, there / others, float(low), float(high))
-            if (low > 1 or high < 1) and difference.certain >= _CERTAIN and abs(ratio) >= np.log(_LEAST_RATIO):
-                place = task, cluster if C > 2 else 0
-                found[place] = max(found.get(place, difference), difference, key=lambda entry: entry.certain)
+    for task, c in np.argwhere(told).tolist():
+        if clusters is None or c in clusters:
+            shares = here[task, c] / rows[task, 0], there[task, c] / others[task, 0]
+            own = Difference(task, c, *map(float, (*shares, low[task, c], high[task, c], certain[task, c])))
+            place = task, c if C > 2 else 0
+            found[place] = max(found.get(place, own), own, key=lambda entry: entry.certain)
     return sorted(found.values(), key=lambda difference: -difference.certain)
 
 
-def wilson(counts: NDArray[Any], rows: NDArray[Any] | float, z: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Wilson's intervals for shares of so many rows, z standard deviations wide."""
+def _reaches(counts: Array, rows: Array, z: float) -> tuple[Array, Array]:
+    """How far the logarithms of shares may be down and up, by Wilson: one row that is all of a task tells little."""
     share = counts / rows
     middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
     reach = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
-    return np.clip(middle - reach, 0, 1), np.clip(middle + reach, 0, 1)
-
-
-def _reaches(count: float, rows: float, z: float) -> tuple[float, float]:
-    """How far the logarithm of a share may be down and up, by Wilson: one row that is all of a task tells little."""
-    low, high = wilson(np.array(count), rows, z)
-    share = (count + 0.5) / (rows + 0.5)
-    down = np.log(share / low) if low > 0 else np.inf
-    return max(float(down), 0.0), max(float(np.log(high / share)), 0.0)
+    low, high = np.clip(middle - reach, 0, 1), np.clip(middle + reach, 0, 1)
+    share = (counts + 0.5) / (rows + 0.5)
+    with np.errstate(divide="ignore"):  # a share that may be 0 reaches down without end
+        return np.maximum(np.log(share / low), 0.0), np.maximum(np.log(high / share), 0.0)

@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 import mtclust
 from mtclust.app import words
 from mtclust.app.clustering import Clustering
-from mtclust.app.findings import Trait, wilson
+from mtclust.app.findings import Trait
 from mtclust.app.tables.columns import Feature, leading_axes
 from mtclust.app.tables.values import column_strings
-from mtclust.estimators.stability import Stability
-from mtclust.estimators.summary import Facts, cautions, choices, likeness_of_tasks, shares_were_given
+from mtclust.estimators.summary import Facts, cautions, choices, likeness_of_tasks
 from mtclust.util.messages import distinct_names, spelled_out
 from mtclust.util.system import require
 
@@ -41,10 +39,6 @@ _COMPARED = 6
 LEAST_SURE, _COLUMNS, _CELL = 12, 8, 40
 #: points of all tasks together and of one task at most; coordinates are whole numbers up to the last
 MOST_POINTS, MOST_PER_TASK, SIDE = 6000, 1500, 1000
-#: rows that principal components are computed from
-_ROWS = 4000
-#: intervals of shares hold with 90 %
-_CHANCE = 0.1
 #: colours of clusters; further clusters begin anew, told apart by the shape of their points
 COLOURS = 8
 #: and their shapes, as SVG paths around 0: with 8 colours and 5 shapes the first 40 clusters all look different
@@ -93,7 +87,6 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "notes": list(found.notes),
         "sizes": sizes.tolist(),
         "all_sizes": sizes.sum(axis=0).tolist(),
-        "share_intervals": share_intervals(model),
         "separations": model.cluster_scores_,
         "typical": [[str(row_names[row]) for row in own] for own in found.exemplars()],
         "differs": [
@@ -125,35 +118,10 @@ def _traits(found: Clustering, cluster: int) -> list[Trait]:
     return [trait for task in tasks for trait in findings.in_task(cluster, task)[:3]]
 
 
-def share_intervals(model: Any) -> dict[str, Any] | None:
-    """Shares of clusters in tasks (m × C) with intervals; None where these are not known or sizes were given.
-
-    An interval is as wide as refits say, and at least as wide as that of a share of so many rows drawn at random.
-    """
-    found: Stability | None = getattr(model, "stability_", None)
-    if found is None or int(model.n_clusters_) < 2 or shares_were_given(model):
-        return None
-    sizes = np.asarray(model.cluster_sizes_)
-    rows = sizes.sum(axis=1, keepdims=True)
-    low, high = wilson(sizes, rows, norm.isf(_CHANCE / 2))
-    low, high = np.minimum(found.shares[..., 0], low), np.maximum(found.shares[..., 1], high)
-    return {"share": sizes / rows, "low": low, "high": high, "widest": float(high.max())}
-
-
-def between(low: float, high: float) -> str:
-    """An interval of shares."""
-    first, last = words.percent(low), words.percent(high)
-    return last if first == last else f"{first.removesuffix(' %')}–{last}"
-
-
 def task_relationship(model: Any, facts: Facts | None = None) -> dict[str, Any] | None:
     """The learned correlations of tasks, or how alike their clusters or shares are; None where that is unknown."""
     kind, matrix = likeness_of_tasks(model, facts)
-    if len(model.tasks_) < 2 or matrix is None:
-        return None
-    known: Stability | None = getattr(model, "stability_", None)
-    ranges = None if known is None or kind != "correlation" else known.task_correlation
-    return {"kind": kind, "values": matrix, "ranges": ranges}
+    return None if len(model.tasks_) < 2 or matrix is None else {"kind": kind, "values": matrix}
 
 
 def _shared_features(found: Clustering) -> list[tuple[str, float]]:
@@ -171,17 +139,15 @@ def _shared_features(found: Clustering) -> list[tuple[str, float]]:
 def positions(X: Any, task_numbers: NDArray[np.int64], tasks: list[int]) -> tuple[dict[int, Any], dict[int, Any]]:
     """Of every task the rows that are drawn, at random where they are many, and their positions from 0 to ``SIDE``.
 
-    The axes are two principal components of the rows of all tasks, centred within tasks, every task with the same say.
+    The axes are two principal components of these rows, centred within tasks.
     """
-    rng = np.random.default_rng(0)
-
-    def some(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-        return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
-
-    limit = min(MOST_POINTS // len(tasks), MOST_PER_TASK)
+    rng, limit = np.random.default_rng(0), min(MOST_POINTS // len(tasks), MOST_PER_TASK)
     members = {task: np.flatnonzero(task_numbers == task) for task in tasks}
-    drawn = {task: some(rows, limit) for task, rows in members.items()}
-    parts = [X[some(rows, _ROWS // len(tasks))] for rows in members.values()]
+    drawn = {
+        task: rows if len(rows) <= limit else np.sort(rng.choice(rows, limit, replace=False))
+        for task, rows in members.items()
+    }
+    parts = [X[rows] for rows in drawn.values()]
     stacked: Any = sp.vstack(parts, format="csr").astype(float) if sp.issparse(X) else np.concatenate(parts)
     leading = leading_axes(stacked, np.repeat(np.arange(len(parts)), [part.shape[0] for part in parts]), 2)
     axes = np.zeros((X.shape[1], 2))
@@ -300,7 +266,6 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     environment.filters |= {"breakable": _breakable, "percent": words.percent, "two": words.two, "value": _value}
-    environment.globals["between"] = between
     return environment.get_template("report.html.jinja")
 
 
