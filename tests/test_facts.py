@@ -64,8 +64,11 @@ def test_what_was_not_tested_is_not_praised():
         ("clusters", 0.8, 0.9, False, "were divided into 3 clusters."),
         ("clusters", 0.8, None, True, "were divided into 3 clusters."),
         (None, 0.8, 0.9, True, "were divided into 3 clusters."),
-        ("clusters", 0.0, 0.9, True, "were divided into 3 clusters that are no clearer than noise."),
-        ("none", 0.8, 0.9, True, "were divided into 3 clusters, which a test does not confirm."),
+        ("clusters", 0.0, 0.9, True, "were divided into 3 clusters, which may not be distinct groups."),
+        ("clusters", 0.0, DOUBTFUL - 0.01, True, "were divided into 3 clusters, which may not be distinct groups."),
+        ("none", 0.8, 0.9, True, "were divided into 3 clusters, which may not be distinct groups."),
+        ("none", 0.8, None, True, "were divided into 3 clusters, which may not be distinct groups."),
+        ("none", 0.8, DOUBTFUL - 0.01, True, "were divided into 3 clusters, which a test does not confirm."),
     ],
 )
 def test_each_headline_is_said_in_its_case_only(structure, separation, overall, decided, said):
@@ -146,9 +149,11 @@ def test_data_without_clusters_are_called_so_everywhere():
     model = DSTC(3, random_state=0).fit(noise)
     noted(model, n_clusters=NumberOfClusters(3, "", {}, structure="none"))
     facts = Facts.of(model)
-    assert facts.standing == "none"
-    assert "which a test does not confirm" in facts.headline("90 rows")
+    assert facts.standing == "doubtful", "nobody has asked how stable they are"
+    assert "which may not be distinct groups" in facts.headline("90 rows")
     assert any(str(caution).startswith("No clear clusters: A test finds no structure") for caution in cautions(model))
+    model.stability(noise, n_refits=4)
+    assert "which a test does not confirm" in Facts.of(model).headline("90 rows")
 
 
 def test_tasks_with_one_model_are_compared_by_their_shares_of_clusters():

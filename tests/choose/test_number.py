@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -20,8 +19,6 @@ from mtclust.exceptions import ClusterNumberWarning
 from mtclust.metrics import macro_nmi
 from mtclust.selection import ClusterNumberChoice, select_n_clusters
 from tests.conftest import gaussian_tasks
-
-mpl.use("Agg")
 
 
 def blobs(shares, n=60, distance=8.0, d=4, seed=0):
@@ -44,7 +41,6 @@ def test_number_of_separated_clusters_is_found(method):
     assert choice.structure == "clusters"
     assert choice.decided
     assert choice.gap.shape == (4,)
-    assert choice.plot().get_title() == "3 clusters"
 
 
 def test_a_task_may_lack_clusters():
@@ -135,7 +131,7 @@ def test_estimators_choose_the_number_of_clusters(n_clusters):
     chosen = model.selection_["n_clusters"]
     assert model.n_clusters_ == chosen["chosen"] == 3
     assert chosen["reason"].startswith("3 clusters explain the most beyond what they explain in rows without")
-    assert chosen["answer"].startswith("clusters")
+    assert chosen["structure"] == "clusters"
     assert chosen["votes"][3] >= AGREEING
     assert chosen["gaps"][3] > chosen["gaps"][2] + 0.2
     assert macro_nmi(y, model.labels_, tasks) == 1
@@ -181,8 +177,6 @@ def test_tables_without_clusters_are_doubted(kind):
     X, tasks = nothing(kind, 1)
     choice = select_n_clusters(DMTRC(), X, tasks=tasks, candidates=range(2, 6))
     assert choice.structure == "none"
-    assert choice.structure == "none"
-    assert choice.answer.startswith("no structure beyond the columns")
     with pytest.warns(ClusterNumberWarning, match="no structure beyond the columns .* are a weak choice"):
         warn_of_choice(choice)
 
@@ -232,7 +226,6 @@ def choice_of(chosen, candidates, **given):
 def test_a_number_at_the_end_of_its_range_is_told(chosen, candidates, at_end, recwarn):
     choice = choice_of(chosen, candidates)
     warn_of_choice(choice)
-    assert choice.at_end == at_end
     assert [str(entry.message) for entry in recwarn if "end of the range" in str(entry.message)] or not at_end
     assert len(recwarn) == at_end
 
@@ -241,10 +234,8 @@ def test_it_is_said_when_the_data_do_not_decide():
     choice = choice_of(3, [2, 3, 4, 5, 6], votes={3: AGREEING - 1, 2: 2, 6: 1})
     assert not choice.decided
     assert choice.shown == [2, 3, 6]
-    assert choice.runner_up == 2
     assert choice.reason.startswith("2, 3 or 6: the data do not decide")
     assert choice.reason.endswith("shown: 3")
-    assert choice.plot().get_title() == "2, 3 or 6 clusters"
     with pytest.warns(ClusterNumberWarning, match="2, 3 or 6 clusters: the data do not decide. 3 are shown"):
         warn_of_choice(choice)
 
@@ -254,9 +245,8 @@ def test_nothing_is_doubted_where_most_samples_agree(recwarn):
     warn_of_choice(choice)
     assert choice.decided
     assert choice.shown == [3]
-    assert choice.reason.endswith(f"the next best number is {choice.runner_up}")
+    assert choice.reason.endswith("5 of 7 samples choose 3")
     assert not len(recwarn)
-    assert choice_of(3, [3]).runner_up is None
 
 
 def test_a_silhouette_that_is_largest_for_another_number_is_doubt():

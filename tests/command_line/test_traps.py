@@ -334,6 +334,7 @@ def test_clusters_of_nothing_are_called_so(seed):
         shop=rng.choice(list("abc"), 300), news=rng.choice(["y", "n"], 300), sex=rng.choice(["f", "m"], 300)
     )
     found = mtclust.cluster(frame, "shop", 4, kernel="linear", sizes="balanced", lambda1=0.05, lambda2=0.05, n_init=2)
+    found.stability(4)
     assert found.facts.standing == "none"
     said = " ".join(str(found.summary()).split())
     assert "A test finds no structure beyond single columns" in said

@@ -232,7 +232,7 @@ def test_where_there_are_no_clusters_no_differences_are_told():
     frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("xyz"))
     frame["shop"] = np.where(frame["x"] + rng.normal(size=300) > 0, "a", "b")
     found = mtclust.cluster(frame, "shop", 3, kernel="linear")
-    assert found.facts.standing == "none"
+    assert found.facts.doubted
     text = " ".join(str(found.summary()).split())
     assert "no structure beyond single columns and their correlations" in text
     assert "common in" not in text

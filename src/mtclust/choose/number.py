@@ -45,7 +45,7 @@ from mtclust.core.tasks import TaskIndex, index_tasks
 from mtclust.core.validation import split_task_column
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.util.messages import option, phase, warn_user
-from mtclust.util.system import one_blas_thread, require
+from mtclust.util.system import one_blas_thread
 
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
@@ -61,7 +61,7 @@ ROWS, _ROWS_PER_TASK, DIRECTIONS = 400, 15, 10
 #: what decides, set on the sets decided on (docs/choosing.md): the cost of a cluster in units of the root of
 #: the largest gap; votes of seven, of all rows and six half-samples, that have to agree; the largest gap in units of
 #: its spread over rows without clusters
-COST, AGREEING, CLEAR = 0.1, 5, 6.0
+COST, AGREEING, CLEAR = 0.1, 5, 5.0
 _HALVES, _DRAWS = 6, 15
 #: the least spread of the gap that is believed
 _LEAST_SPREAD = 0.01
@@ -92,8 +92,8 @@ class ClusterNumberChoice:
     >>> import numpy as np
     >>> from mtclust.selection import ClusterNumberChoice
     >>> choice = ClusterNumberChoice(3, [2, 3, 4], np.array([0.3, 0.6, 0.62]), {3: 4, 2: 2, 4: 1})
-    >>> choice.decided, choice.shown, choice.runner_up, choice.at_end
-    (False, [2, 3, 4], 2, False)
+    >>> choice.decided, choice.shown
+    (False, [2, 3, 4])
     >>> choice.reason
     '2, 3 or 4: the data do not decide (4 of 7 samples choose 3); shown: 3'
     """
@@ -104,11 +104,6 @@ class ClusterNumberChoice:
     votes: dict[int, int] = field(default_factory=dict)
     structure: Literal["clusters", "none"] = "clusters"
     silhouette: int | None = None
-
-    @property
-    def score(self) -> Array:
-        """The gap less what the clusters cost; −inf where there are too few rows."""
-        return _score(self.gap, self.candidates)
 
     @property
     def decided(self) -> bool:
@@ -123,66 +118,21 @@ class ClusterNumberChoice:
         return sorted(number for number in named if number is not None)
 
     @property
-    def runner_up(self) -> int | None:
-        """The number that is chosen next most often, or else has the next best score."""
-        score = dict(zip(self.candidates, self.score.tolist()))
-        others = (C for C in score if self.n_clusters != C)
-        return max(others, key=lambda C: (self.votes.get(C, 0), score[C], -C), default=None)
-
-    @property
-    def at_end(self) -> bool:
-        """Whether the number stands at an end of the range that could have gone on."""
-        ends = {self.candidates[-1]} | ({self.candidates[0]} if self.candidates[0] > 2 else set())
-        return len(self.candidates) > 1 and self.n_clusters in ends
-
-    @property
-    def answer(self) -> str:
-        """Whether there are clusters, in words."""
-        if self.structure == "clusters":
-            return "clusters: they explain clearly more than in rows of the same columns without clusters"
-        return "no structure beyond the columns and their correlations: clusters explain no more than they always do"
-
-    @property
     def reason(self) -> str:
         """The choice in words."""
-        samples = sum(self.votes.values())
-        votes = f"{self.votes.get(self.n_clusters, 0)} of {samples} samples choose {self.n_clusters}"
+        votes = f"{self.votes.get(self.n_clusters, 0)} of {sum(self.votes.values())} samples choose {self.n_clusters}"
         if not self.decided:
             agrees = self.silhouette in (None, self.n_clusters)
             other = "" if agrees else f", the silhouette is largest for {self.silhouette}"
             return f"{_either(self.shown)}: the data do not decide ({votes}{other}); shown: {self.n_clusters}"
         words = f"{self.n_clusters} clusters explain the most beyond what they explain in rows without clusters"
-        next_best = f"; the next best number is {self.runner_up}" if self.runner_up else ""
-        return words + (f"; {votes}" if samples else "") + next_best
+        return words + (f"; {votes}" if self.votes else "")
 
     @property
     def record(self) -> NumberOfClusters:
         """The entry of ``selection_``."""
         gaps = dict(zip(self.candidates, self.gap.tolist()))
-        return NumberOfClusters(
-            self.n_clusters, self.reason, gaps, self.runner_up, dict(self.votes), self.structure, self.answer,
-            self.shown,
-        )  # fmt: skip
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the gap, and the gap less what clusters cost, against the number of clusters; returns the axes.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            A new figure by default.
-        """
-        if ax is None:
-            _, ax = require("matplotlib.pyplot", "plot").subplots(layout="constrained")
-        ax.plot(self.candidates, self.gap, "o-", label="gap to rows without clusters")
-        ax.plot(self.candidates, self.score, "^-", color="#D55E00", label="less what clusters cost")
-        ax.axvline(self.n_clusters, color="#D55E00", linewidth=0.8, linestyle=":")
-        ax.set_xticks(self.candidates)
-        ax.set_xlabel("number of clusters")
-        ax.set_ylabel("variance explained beyond chance")
-        ax.set_title(f"{self.n_clusters} clusters" if self.decided else f"{_either(self.shown)} clusters")
-        ax.legend(frameon=False)
-        return ax
+        return NumberOfClusters(self.n_clusters, self.reason, gaps, dict(self.votes), self.structure, self.shown)
 
 
 def _score(gap: Array, numbers: list[int]) -> Array:
@@ -285,26 +235,23 @@ def _chosen(rows: Array, offsets: Offsets, numbers: list[int]) -> ClusterNumberC
             own, _ = _gaps(rows[few], offsets_of(np.array([len(part) for part in parts])), fewer, [_DRAWS + half])
             votes[fewer[int(_score(own.max(axis=0), fewer).argmax())]] += 1
     best = max(votes, key=lambda C: (votes[C], score[C]))
-    clear = bool(np.any(gaps.max(axis=1) > CLEAR * spread))
+    structure: Literal["clusters", "none"] = "clusters" if np.any(gaps.max(axis=1) > CLEAR * spread) else "none"
     X = _frames(rows, offsets)[int(gaps.max(axis=1).argmax())]
-    silhouettes = {C: _silhouette(X, labels) for C, (labels, _) in zip(possible, _clusters(X, possible))}
-    return ClusterNumberChoice(
-        best, numbers, gap, dict(sorted(votes.items())), "clusters" if clear else "none",
-        max(silhouettes, key=lambda C: silhouettes[C]),
-    )  # fmt: skip
+    found = {C: labels for C, (labels, _) in zip(possible, _clusters(X, possible)) if len(np.unique(labels)) > 1}
+    silhouettes = {C: float(silhouette_score(X, labels)) for C, labels in found.items()}
+    silhouette = max(silhouettes, key=lambda C: silhouettes[C], default=possible[0])
+    return ClusterNumberChoice(best, numbers, gap, dict(sorted(votes.items())), structure, silhouette)
 
 
 def _gaps(rows: Array, offsets: Offsets, numbers: list[int], seeds: Iterable[int]) -> tuple[Array, Array]:
     """The gap in every frame (row) for every number, and its spread over sets of rows without clusters."""
-    left = _left_within(rows, offsets, numbers)
-    null = np.stack([_left_within(without_clusters(rows, offsets, seed), offsets, numbers) for seed in seeds])
-    return null.mean(axis=0) - left, np.maximum(null.std(axis=0).mean(axis=1), _LEAST_SPREAD)
 
+    def left_within(rows: Array) -> Array:
+        left = [[part for _, part in _clusters(X, numbers)] for X in _frames(rows, offsets)]
+        return np.log(np.maximum(left, 1e-9))
 
-def _left_within(rows: Array, offsets: Offsets, numbers: list[int]) -> Array:
-    """The logarithm of W(C)/W(1) in every frame (row) for every number."""
-    left = [[part for _, part in _clusters(X, numbers)] for X in _frames(rows, offsets)]
-    return np.log(np.maximum(left, 1e-9))
+    null = np.stack([left_within(without_clusters(rows, offsets, seed)) for seed in seeds])
+    return null.mean(axis=0) - left_within(rows), np.maximum(null.std(axis=0).mean(axis=1), _LEAST_SPREAD)
 
 
 def _frames(rows: Array, offsets: Offsets) -> list[Array]:
@@ -330,12 +277,6 @@ def _clusters(X: Array, numbers: list[int]) -> Iterator[tuple[NDArray[np.int64],
             if np.array_equal(last, labels):
                 break
         yield labels, 1.0 - float(counts @ squares) / total
-
-
-def _silhouette(X: Array, labels: NDArray[np.int64]) -> float:
-    """The mean silhouette; −1 for a single cluster."""
-    several = 1 < len(np.unique(labels)) < len(labels)
-    return float(silhouette_score(X, labels)) if several else -1.0
 
 
 def without_clusters(rows: Array, offsets: Offsets, seed: int) -> Array:
@@ -393,23 +334,22 @@ def _variables(rows: Array) -> tuple[list[NDArray[np.int64]], Array]:
 
 def warn_of_choice(choice: ClusterNumberChoice) -> None:
     """Say it when there may be no clusters, when the data do not decide, and when the range may be too narrow."""
-    tried = f"from {choice.candidates[0]} to {choice.candidates[-1]}"
+    number, first, last = choice.n_clusters, choice.candidates[0], choice.candidates[-1]
     if choice.structure == "none":
-        message = (
-            f"No number of clusters {tried} explains clearly more than it does in rows without clusters (no structure "
-            f"beyond the columns and their correlations); {choice.n_clusters} clusters are a weak choice."
+        warn_user(
+            f"No number of clusters from {first} to {last} explains clearly more than it does in rows without clusters "
+            f"(no structure beyond the columns and their correlations); {number} clusters are a weak choice.",
+            ClusterNumberWarning,
         )
     elif not choice.decided:
-        message = (
-            f"{_either(choice.shown)} clusters: the data do not decide. {choice.n_clusters} are shown; give a number "
-            f"if you know it ({option('n_clusters')})."
+        warn_user(
+            f"{_either(choice.shown)} clusters: the data do not decide. {number} are shown; give a number if you know "
+            f"it ({option('n_clusters')}).",
+            ClusterNumberWarning,
         )
-    elif choice.at_end:
-        more = "more" if choice.n_clusters == choice.candidates[-1] else "fewer"
-        message = (
-            f"{choice.n_clusters} clusters are the end of the range that was tried ({tried}); there may be {more}. Try "
-            f"a wider range ({option('n_clusters')})."
+    elif first < last and (number == last or number == first > 2):
+        warn_user(
+            f"{number} clusters are the end of the range that was tried (from {first} to {last}); there may be "
+            f"{'more' if number == last else 'fewer'}. Try a wider range ({option('n_clusters')}).",
+            ClusterNumberWarning,
         )
-    else:
-        return
-    warn_user(message, ClusterNumberWarning)

@@ -106,11 +106,10 @@ class NumberOfClusters(Record):
     reason : str
     gaps : dict
         What every number that was tried explains beyond rows without clusters.
-    runner_up : int or None
     votes : dict
         How often all rows and half-samples choose each number.
-    structure, answer : str
-        What the data look like, as a word and as a sentence.
+    structure : {"clusters", "none"}
+        Whether clusters explain clearly more than in rows without clusters.
     shown : list of int or None
         The numbers that the data do not decide between; the number itself where they do.
 
@@ -123,10 +122,8 @@ class NumberOfClusters(Record):
     chosen: int
     reason: str
     gaps: dict[int, float]
-    runner_up: int | None = None
     votes: dict[Any, Any] | None = None
     structure: str | None = None
-    answer: str | None = None
     shown: list[int] | None = None
 
 

@@ -10,7 +10,9 @@ decide which words are used; ``benchmarks/sentences.py`` measures how often each
 standing    when (the first that applies)                    the rows …
 =========== ================================================ ========================================================
 one         there is one cluster                             are one cluster
-none        the test finds no clusters, or separation ≤ 0    were divided, with this doubt
+none        the test finds no clusters, refits agree         were divided, which a test does not confirm
+            below .7
+doubtful    the test finds no clusters, or separation ≤ 0    were divided into what may not be distinct groups
 divided     not tested, agreeing below .7, number undecided  were divided
 overlapping separation below .55                             were divided into clusters that overlap
 apart       all other cases                                  fall into clusters
@@ -74,7 +76,7 @@ class Facts:
     >>> facts.standing, facts.headline("100 rows in 2 tasks")
     ('divided', '100 rows in 2 tasks were divided into 3 clusters.')
     >>> Facts(3, 2, 100, -0.1).headline("100 rows in 2 tasks")
-    '100 rows in 2 tasks were divided into 3 clusters that are no clearer than noise.'
+    '100 rows in 2 tasks were divided into 3 clusters, which may not be distinct groups.'
     """
 
     n_clusters: int
@@ -101,31 +103,40 @@ class Facts:
 
     @property
     def standing(self) -> str:
-        """one, none, divided, overlapping or apart."""
+        """one, none, doubtful, divided, overlapping or apart."""
         if self.n_clusters == 1:
             return "one"
-        if self.structure == "none" or self.separation <= 0:
-            return "none"
+        if self.doubted:
+            refuted = self.structure == "none" and self.stability is not None and not self._reproduced
+            return "none" if refuted else "doubtful"
         tested = self.structure is not None and self.stability is not None
         if not tested or not self.decided or not self.comparable or self.column:
             return "divided"
         return "overlapping" if self.separation < APART else "apart"
 
     @property
+    def doubted(self) -> bool:
+        """Whether the clusters may be none: the test finds nothing, or they are separated as in noise."""
+        return self.n_clusters > 1 and (self.structure == "none" or self.separation <= 0)
+
+    @property
+    def _reproduced(self) -> bool:
+        return self.stability is None or self.stability.overall >= DOUBTFUL
+
+    @property
     def comparable(self) -> bool:
         """Whether there are clusters that refits do not contradict, so that their shares can be compared."""
-        reproduced = self.stability is None or self.stability.overall >= DOUBTFUL
-        return self.n_clusters > 1 and self.structure != "none" and self.separation > 0 and reproduced
+        return self.n_clusters > 1 and not self.doubted and self._reproduced
 
     def headline(self, rows: str, ids_differ: bool = False) -> str:
         """One sentence; with its doubt where there is one, also whether clusters look the same in all tasks."""
         differing = ", not all of which look the same in every task" if ids_differ else ""
         alone = f" by the column {shown_name(self.column)} alone" if self.column else ""
         divided = f"{rows} were divided into {self.n_clusters} clusters{alone}"
-        doubt = ", which a test does not confirm" if self.structure == "none" else " that are no clearer than noise"
         return {
             "one": f"{rows} are one cluster.",
-            "none": f"{divided}{doubt}.",
+            "none": f"{divided}, which a test does not confirm.",
+            "doubtful": f"{divided}, which may not be distinct groups.",
             "divided": f"{divided}{differing}.",
             "overlapping": f"{divided} that overlap{differing}.",
         }.get(self.standing, f"{rows} fall into {self.n_clusters} clusters{differing}.")
@@ -149,7 +160,8 @@ def likeness_of_tasks(model: AfterFit, facts: Facts | None = None) -> tuple[str,
     "correlation" where Ω was learned; "shares" where all tasks have one model, so that they can only differ in their
     shares of clusters: 1 − ½ Σ_c |π_ic − π_kc|; "similarity" of the clusters of every task alone elsewhere.
     """
-    if (facts or Facts.of(model)).standing in ("one", "none"):
+    facts = facts or Facts.of(model)
+    if facts.n_clusters == 1 or facts.doubted:
         return "shares", None
     if model.selection_.get("center") in ("all", "aligned") and len(model.tasks_) > 1:
         sizes = np.asarray(model.cluster_sizes_, dtype=float)
@@ -261,8 +273,9 @@ def _search(model: AfterFit) -> Iterator[Caution]:
 def _unclear(facts: Facts) -> Iterator[Caution]:
     text = "The clusters are separated no better than those of noise."
     if facts.structure == "none":
-        text = "A test finds no structure beyond single columns and their correlations: no sign of distinct groups."
-    if facts.standing == "none":
+        text = "A test finds no structure beyond single columns and their correlations"
+        text += ": no sign of distinct groups." if facts.standing == "none" else "; with few rows it can miss groups."
+    if facts.doubted:
         yield Caution("No clear clusters", text)
 
 
@@ -340,7 +353,7 @@ def _one_task_each(model: AfterFit) -> Iterator[Caution]:
 def _number(model: AfterFit, facts: Facts, warned: Sequence[Any]) -> Iterator[Caution]:
     """The numbers that the data do not decide between and how to see the others, or that more may be there."""
     number = model.selection_.n_clusters
-    if facts.standing == "none":
+    if facts.doubted:
         return
     if not facts.decided:
         others = [str(other) for other in number.shown if other != number.chosen]

@@ -104,7 +104,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Any, Any]:
             )
         try:
             arrays = arrays_of(archive, None if version in _EARLIER else manifest[CHECKSUMS])
-            model = _decoded(manifest["model"], arrays, version in _EARLIER)
+            model = _decoded(manifest["model"], arrays)
             return model, decode(manifest["extra"], arrays)
         except Exception as error:  # whatever zipfile, json or numpy say about bytes that are not what they should be
             raise ModelFileError(f"{name} is damaged and was not loaded: {_words(error)}.") from error
@@ -114,7 +114,7 @@ def _words(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".") or type(error).__name__
 
 
-def _decoded(saved: dict[str, Any], arrays: Arrays, earlier: bool) -> Any:
+def _decoded(saved: dict[str, Any], arrays: Arrays) -> Any:
     cls = ESTIMATORS.get(saved["class"])
     if cls is None:
         raise ValueError(f"it holds a model of unknown class {saved['class']!r:.40}")
@@ -128,17 +128,19 @@ def _decoded(saved: dict[str, Any], arrays: Arrays, earlier: bool) -> Any:
             raise ValueError(f"{name!r} is no attribute of a fitted {cls.__name__}")
         setattr(model, name, decode(item, arrays))
     model._model, model._kept = decode(saved["decision"], arrays), decode(saved["kept"], arrays)
-    model.selection_ = Selection.of(_as_of_now(model.selection_) if earlier else model.selection_)
+    model.selection_ = Selection.of(_as_of_now(model.selection_))
     check_model(model)
     return model
 
 
 def _as_of_now(selection: dict[str, Any]) -> dict[str, Any]:
-    """``selection_`` of an earlier format without what its choices said and those of this version do not."""
+    """``selection_`` of an earlier version without what its choices said and those of this version do not."""
     selection = {name: value for name, value in selection.items() if name != "certified"}
     sizes, tried, coupling = selection["sizes"], selection.get("candidates"), selection.get("coupling")
-    if coupling is not None:
-        coupling.pop("per_task", None)
+    for part, gone in ((coupling, ("per_task",)), (selection.get("n_clusters"), ("runner_up", "answer"))):
+        for name in gone:
+            if part is not None:
+                part.pop(name, None)
     if isinstance(sizes, dict) and "chosen" in sizes:
         selection = selection | {"sizes": sizes["chosen"]}
     if tried is not None:

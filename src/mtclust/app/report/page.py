@@ -63,7 +63,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
     largest = np.argsort(-sizes.sum(axis=1), kind="stable")[:TASKS_SHOWN].tolist()
     shown = sorted(largest, key=order.index)
     careful = cautions(model, found.warned, found.names, facts)
-    verdict = [words.columns_in_words(found.without) if facts.standing != "none" else ""]
+    verdict = ["" if facts.doubted else words.columns_in_words(found.without)]
     if careful:
         verdict.append(f"Read the {'cautions' if len(careful) > 1 else 'caution'} below before you rely on them.")
     clusters = range(found.n_clusters)
