@@ -22,8 +22,6 @@ from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
 
-#: residuals of a sparse X are dense; above this many bytes (1 GiB) the user is asked first
-MAX_DENSE_BYTES = 2**30
 #: nuisance columns, scaled to length 1, with singular values below this repeat other columns
 _RANK_TOLERANCE = 1e-10
 #: a nuisance column that varies within a task by less than this share of its size is constant but for rounding
@@ -50,16 +48,6 @@ def _read_nuisance(nuisance: Any, n_samples: int) -> Array:
     return columns.toarray() if sp.issparse(columns) else columns
 
 
-def _check_dense_size(X: Any) -> None:
-    size = X.shape[0] * X.shape[1] * np.dtype(np.float64).itemsize
-    if sp.issparse(X) and size > MAX_DENSE_BYTES:
-        raise ValueError(
-            f"X is sparse of shape {X.shape}, but without its nuisance it is dense and would take {size / 2**30:.1f} "
-            f"GiB, more than the limit of {MAX_DENSE_BYTES / 2**30:.1f} GiB (mtclust.nuisance.MAX_DENSE_BYTES). Keep "
-            "fewer terms (min_df, max_df), or reduce X first (sklearn.decomposition.TruncatedSVD)."
-        )
-
-
 def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     """X without what is linear in the nuisance columns, within every task.
 
@@ -81,8 +69,8 @@ def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     Returns
     -------
     ndarray of shape (n, d)
-        Dense also for sparse X, as residuals have no zeros; above ``mtclust.nuisance.MAX_DENSE_BYTES`` a sparse X is an
-        error that names the ways out.
+        Dense also for sparse X, as residuals have no zeros: reduce a large one first
+        (``sklearn.decomposition.TruncatedSVD``).
 
     Warns
     -----
@@ -103,7 +91,6 @@ def remove_nuisance(X: Any, nuisance: Any, *, tasks: Any = None) -> Array:
     [-1.0, 2.0, -1.0, 1.0, -2.0, 1.0]
     """
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-    _check_dense_size(rows)
     return NuisanceRemover().fit_transform(rows, nuisance=_read_nuisance(nuisance, rows.shape[0]), tasks=tasks)
 
 
@@ -204,7 +191,6 @@ class NuisanceRemover(TransformerMixin, BaseEstimator):
         columns = _read_nuisance(nuisance, rows.shape[0])
         if columns.shape[1] != self.coef_.shape[1]:
             raise ValueError(f"nuisance has {columns.shape[1]} columns but had {self.coef_.shape[1]} in fit.")
-        _check_dense_size(rows)
         numbers = numbers_of_known_tasks(tasks, rows.shape[0], self.tasks_)
         left = rows.toarray() if sp.issparse(rows) else rows.copy()
         for task in np.unique(numbers):

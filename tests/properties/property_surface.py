@@ -9,9 +9,9 @@ import polars
 import scipy.sparse as sp
 from hypothesis import strategies as st
 from property_problems import KINDS, METHODS, rows_of
+from sklearn.feature_extraction.text import TfidfTransformer
 
 from mtclust.core.tasks import index_tasks
-from mtclust.text import TaskTfidf
 from tests.id_types import IDS, repeated
 
 DTYPES = ("float64", "float32", "float16", "longdouble", "int64", "int8", "uint16", "bool")
@@ -228,7 +228,7 @@ def _words(counts, seed):
         np.add.at(row, rng.integers(0, 30, size=12) + 40 * topic, 1.0)
         np.add.at(row, rng.integers(80, WORDS, size=6), 1.0)
     words[0, words.sum(axis=0) == 0] = 1.0
-    return TaskTfidf(min_df=1).fit_transform(sp.csr_array(words)).toarray(), rows
+    return TfidfTransformer(sublinear_tf=True).fit_transform(sp.csr_array(words)).toarray(), rows
 
 
 def _sizes(draw, counts, C, names, n_clusters):

@@ -18,7 +18,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, svds
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 from mtclust.app.tables.values import Cells, NumberForm
 from mtclust.exceptions import TableError
@@ -204,10 +203,9 @@ class TextColumn:
         return cls(cells.name, weights.get_feature_names_out().tolist(), weights.idf_.tolist())
 
     def transform(self, cells: Cells, tasks: Tasks) -> Any:
-        counts = CountVectorizer(vocabulary=self.terms).transform(cells.strings.tolist())
-        weights = TfidfTransformer(sublinear_tf=True, norm="l2")
+        weights = TaskTfidf(vocabulary=self.terms)
         weights.idf_ = np.asarray(self.idf)
-        return sp.csr_matrix(weights.transform(counts))
+        return sp.csr_matrix(weights.transform(cells.strings.tolist()))
 
     @property
     def features(self) -> list[Feature]:
