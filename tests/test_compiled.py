@@ -39,8 +39,8 @@ def test_the_cheapest_exit_is_the_row_that_loses_least():
     rng = np.random.default_rng(0)
     cost, labels = rng.normal(size=(12, 4)), np.array([0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2])  # nothing in cluster 3
     exits, movers = np.zeros((4, 4)), np.zeros((4, 4), dtype=np.int64)
+    compiled._cheapest_exits(cost, labels, exits, movers)
     for a in range(4):
-        compiled._cheapest_exits(cost, labels, a, exits, movers)
         rows = np.flatnonzero(labels == a)
         for b in range(4):
             if a == b or not len(rows):
@@ -112,32 +112,6 @@ def test_whether_a_path_comes_through_a_cluster():
         [False, False, True, False],
         [False] * 3 + [True],
     ]
-
-
-@pytest.mark.parametrize("path", [[0, 1, 2], [0, 1, 2, 3]])
-def test_one_row_is_handed_over_every_edge_of_a_path(path):
-    rng = np.random.default_rng(1)
-    cost, labels = rng.normal(size=(9, 4)), np.array([0, 0, 0, 1, 1, 2, 2, 2, 3])
-    counts, parent = np.array([3, 2, 3, 1]), np.full(4, -1)
-    parent[path[1:]] = path[:-1]
-    exits, movers, touched = np.empty((4, 4)), np.empty((4, 4), dtype=np.int64), np.ones(4, dtype=bool)
-    for c in range(4):
-        compiled._cheapest_exits(cost, labels, c, exits, movers)
-    apart = [c for c in range(4) if c not in path]
-    exits[apart] = 7.0  # not on the path, so not looked at again
-    expected = labels.copy()
-    for a, b in itertools.pairwise(path):
-        expected[movers[a, b]] = b
-    compiled._push_along(cost, labels, counts, parent, path[-1], exits, movers, touched)
-    assert labels.tolist() == expected.tolist()
-    assert counts.tolist() == np.bincount(expected, minlength=4).tolist()
-    assert np.flatnonzero(touched).tolist() == path
-    fresh, fresh_movers = exits.copy(), movers.copy()
-    for c in path:
-        compiled._cheapest_exits(cost, labels, c, fresh, fresh_movers)
-    np.testing.assert_array_equal(exits, fresh)
-    np.testing.assert_array_equal(movers, fresh_movers)
-    assert np.all(exits[apart] == 7.0)
 
 
 def test_augmenting_counts_its_paths_and_pays_only_for_more_than_the_tolerance():

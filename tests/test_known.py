@@ -184,15 +184,15 @@ REFUSED = {
     "too high": ({"known": [-1] * 119 + [3]}, ValueError, ["known has 3 at row 119", "0 to 2"]),
     "too many of one": (
         {"known": np.where(TASKS == 1, 0, -1), "sizes": "balanced"}, ValueError,
-        ["known has 40 rows of cluster 0 in task 1", "at most", "change sizes"],
+        ["known has [40, 0, 0] rows of the clusters in task 1", "change sizes"],
     ),
     "none left for others": (
         {"known": np.where(TASKS == 1, np.arange(120) % 2, -1), "sizes": (0.2, 0.6)}, ValueError,
-        ["known leaves too few rows of task 1", "[8, 8, 8]"],
+        ["known has [20, 20, 0] rows", "in task 1", "[8, 8, 8]"],
     ),
     "clusters of a task": (
         {"known": np.where(TASKS == 1, np.arange(120) % 3, -1), "n_clusters": {0: 3, 1: 2, 2: 3}}, ValueError,
-        ["known has rows of 3 clusters in task 1", "n_clusters=2"],
+        ["rows of the clusters in task 1", "n_clusters ask for"],
     ),
     "range": (
         {"known": [5] + [-1] * 119, "n_clusters": range(2, 5)}, ValueError, ["nor smaller than the 6 clusters"],

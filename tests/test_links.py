@@ -131,18 +131,13 @@ def test_a_cluster_that_a_task_lacks_is_taken_only_where_a_pair_asks_for_it():
 
 
 @pytest.mark.parametrize("argument", ["must_link", "cannot_link"])
-@pytest.mark.parametrize(("pairs", "message"), [
-    ([0, 1], r"must hold pairs of row numbers, shape \(k, 2\), whole numbers; got the shape \(2,\)"),
-    ([(0, 1, 2)], r"got the shape \(1, 3\)"),
-    ([(0.5, 1.0)], "got values of type float64"),
-    ([("a", "b")], "got values of type <U1"),
-    ([(0, 1), (2,)], "got list that is no table"),
-    ([(0, 4)], "has row 4; rows are numbered from 0 to 3"),
-    ([(-1, 2)], "has row -1; rows are numbered from 0 to 3"),
-    ([(0, 1), (3, 3)], "pairs row 3 with itself"),
-])  # fmt: skip
-def test_pairs_that_are_none(argument, pairs, message):
-    with pytest.raises(ValueError, match=f"^{argument} .*{message}"):
+@pytest.mark.parametrize(
+    "pairs", [[0, 1], [(0, 1, 2)], [(0.5, 1.0)], [("a", "b")], [(0, 1), (2,)], [(0, 4)], [(-1, 2)], [(0, 1), (3, 3)]]
+)
+def test_pairs_that_are_none(argument, pairs):
+    with pytest.raises(
+        ValueError, match=rf"^{argument} must hold pairs of different rows, shape \(k, 2\), .* from 0 to 3"
+    ):
         DSTC(2).fit([[0.0], [1.0], [5.0], [6.0]], **{argument: pairs})
 
 

@@ -8,57 +8,36 @@ compilation slow. Results do not depend on threads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import numba
 import numpy as np
 
 from mtclust.core.order import FIRST, SECOND, STEP
-from mtclust.util.messages import warn_user
-
-_noted = False
+from mtclust.util.messages import LOGGER
 
 
-class CacheWarning(UserWarning):
-    """Compiled code cannot be kept for the next process."""
-
-
-def _note(reason: object) -> None:
-    global _noted
-    if not _noted:
-        _noted = True
-        warn_user(
-            f"numba cannot keep compiled code ({reason}): every new process compiles it again, which takes some "
-            "seconds. Set the environment variable NUMBA_CACHE_DIR to a directory that can be written.",
-            CacheWarning,
-        )
-
-
-def _noted_failure(method: Callable[..., Any]) -> Callable[..., Any]:
+def _forgiven(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method of a cache whose failures cost time, not the result: the disk may be full, a file damaged."""
 
-    @wraps(method)
-    def forgiving(*args: Any) -> Any:
+    def forgiven(*args: Any) -> Any:
         try:
             return method(*args)
         except Exception as error:  # a damaged file can fail in any way while it is unpickled
-            _note(error)
-            return None
+            LOGGER.info("numba cannot keep compiled code, every new process compiles it again: %s", error)
 
-    return forgiving
+    return forgiven
 
 
 def njit(function: Callable[..., Any]) -> Any:
     """Compile a function when it is first called, without the interpreter's lock, and keep the result if possible."""
     try:
         compiled: Any = numba.njit(nogil=True, cache=True)(function)
-    except RuntimeError as error:  # there is no place for a cache
-        _note(error)
+    except RuntimeError:  # there is no place for a cache
         return numba.njit(nogil=True)(function)
     cache = getattr(compiled, "_cache", None)  # None under NUMBA_DISABLE_JIT
     if cache is not None:
-        cache.load_overload, cache.save_overload = map(_noted_failure, (cache.load_overload, cache.save_overload))
+        cache.load_overload, cache.save_overload = map(_forgiven, (cache.load_overload, cache.save_overload))
     return compiled
 
 
@@ -151,20 +130,18 @@ def exchange(M, P, labels, counts, lower, upper, tolerance, state):  # type: ign
 
 
 @njit
-def _cheapest_exits(cost, labels, a, exits, movers):  # type: ignore[no-untyped-def]
-    """For cluster a: the cheapest row to hand to each other cluster, and its price."""
+def _cheapest_exits(cost, labels, exits, movers):  # type: ignore[no-untyped-def]
+    """The cheapest row to hand from each cluster to each other one, and its price."""
     C = cost.shape[1]
-    for b in range(C):
-        exits[a, b] = np.inf
-        movers[a, b] = -1
+    exits[:] = np.inf
+    movers[:] = -1
     for j in range(cost.shape[0]):
-        if labels[j] == a:
-            for b in range(C):
-                price = cost[j, b] - cost[j, a]
-                if price < exits[a, b]:
-                    exits[a, b] = price
-                    movers[a, b] = j
-    exits[a, a] = np.inf
+        a = labels[j]
+        for b in range(C):
+            price = cost[j, b] - cost[j, a]
+            if b != a and price < exits[a, b]:
+                exits[a, b] = price
+                movers[a, b] = j
 
 
 @njit
@@ -211,28 +188,6 @@ def _shortest_path(exits, may_give, may_take, distance, parent, rounding):  # ty
 
 
 @njit
-def _push_along(cost, labels, counts, parent, end, exits, movers, touched):  # type: ignore[no-untyped-def]
-    """Hand one row over every edge of the path that ends in ``end``; refresh the clusters on it."""
-    C = cost.shape[1]
-    for c in range(C):
-        touched[c] = False
-    node = end
-    steps = 0
-    touched[end] = True
-    while parent[node] >= 0 and steps < C:
-        giver = parent[node]
-        touched[giver] = True
-        labels[movers[giver, node]] = node
-        counts[giver] -= 1
-        counts[node] += 1
-        node = giver
-        steps += 1
-    for c in range(C):
-        if touched[c]:
-            _cheapest_exits(cost, labels, c, exits, movers)
-
-
-@njit
 def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-untyped-def]
     """Turn labels that are optimal for their own cluster sizes into the optimum within [lower, upper], in place.
 
@@ -248,9 +203,6 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
     parent = np.empty(C, dtype=np.int64)
     may_give = np.empty(C, dtype=np.bool_)
     may_take = np.empty(C, dtype=np.bool_)
-    touched = np.empty(C, dtype=np.bool_)
-    for a in range(C):
-        _cheapest_exits(cost, labels, a, exits, movers)
     n_paths = 0
     for phase in range(3):
         while True:
@@ -270,10 +222,17 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
                 any_take = any_take or may_take[c]
             if not (any_give and any_take):
                 break
+            _cheapest_exits(cost, labels, exits, movers)
             end = _shortest_path(exits, may_give, may_take, distance, parent, 0.1 * tolerance)
             if end < 0 or (phase == 2 and distance[end] >= -tolerance):
                 break
-            _push_along(cost, labels, counts, parent, end, exits, movers, touched)
+            node = end
+            while parent[node] >= 0:  # hand one row over every edge
+                giver = parent[node]
+                labels[movers[giver, node]] = node
+                counts[giver] -= 1
+                counts[node] += 1
+                node = giver
             n_paths += 1
     return n_paths
 

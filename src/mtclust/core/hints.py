@@ -66,27 +66,15 @@ def known_counts(known: Labels, offsets: NDArray[np.int64], n_clusters: int) -> 
 def check_sizes(counts: Labels, bounds: SizeBounds, sizes: Labels, names: list[Any]) -> None:
     """Refuse known rows that no labels within the sizes can have."""
     for i, name in enumerate(names):
-        own = counts[i]
+        own, lower, upper = counts[i], bounds.lower[i], bounds.upper[i]
+        possible = np.all(own <= upper) and np.maximum(own, lower).sum() <= sizes[i]
         if bounds.movable:
-            has, held = int(np.count_nonzero(bounds.upper[i])), int(np.count_nonzero(own))
-            if held > has:
-                raise ValueError(
-                    f"known has rows of {held} clusters in task {name!r}, which has n_clusters={has}; give the task "
-                    "more clusters."
-                )
-            continue
-        over = np.flatnonzero(own > bounds.upper[i])
-        if len(over):
-            c = int(over[0])
+            possible = np.count_nonzero(own) <= np.count_nonzero(upper)
+        if not possible:
             raise ValueError(
-                f"known has {own[c]} rows of cluster {c} in task {name!r}, but sizes and n_clusters allow at most "
-                f"{bounds.upper[i, c]}; change sizes or leave some of these rows unknown."
-            )
-        if np.maximum(own, bounds.lower[i]).sum() > sizes[i]:
-            raise ValueError(
-                f"known leaves too few rows of task {name!r} for the other clusters: sizes ask for "
-                f"{bounds.lower[i].tolist()} rows at least, known has {own.tolist()} of {sizes[i]}; change sizes or "
-                "leave some of these rows unknown."
+                f"known has {own.tolist()} rows of the clusters in task {name!r}, but sizes and n_clusters ask for "
+                f"{lower.tolist()} to {upper.tolist()} of its {sizes[i]} rows; change sizes or n_clusters, or leave "
+                "some of these rows unknown."
             )
 
 
@@ -165,18 +153,15 @@ def _read_pairs(pairs: Any, argument: str, n_rows: int) -> Labels:
         found = np.asarray(pairs)
     except ValueError:  # rows of different lengths
         found = np.empty(0)
-    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-        got = f"the shape {found.shape}" if found.size else f"{type(pairs).__name__} that is no table"
-        if found.ndim == 2 and found.shape[1] == 2:
-            got = f"values of type {found.dtype}"
-        raise ValueError(f"{argument} must hold pairs of row numbers, shape (k, 2), whole numbers; got {got}.")
-    found = found.astype(np.int64)
-    outside = found[(found < 0) | (found >= n_rows)]
-    if len(outside):
-        raise ValueError(f"{argument} has row {outside[0]}; rows are numbered from 0 to {n_rows - 1}, as they come.")
-    itself = np.flatnonzero(found[:, 0] == found[:, 1])
-    if len(itself):
-        raise ValueError(f"{argument} pairs row {found[itself[0], 0]} with itself; give pairs of different rows.")
+    wrong: Any = [found]
+    if found.ndim == 2 and found.shape[1] == 2 and found.dtype.kind in "iu":
+        found = found.astype(np.int64)
+        wrong = found[np.any((found < 0) | (found >= n_rows), axis=1) | (found[:, 0] == found[:, 1])]
+    if len(wrong):
+        raise ValueError(
+            f"{argument} must hold pairs of different rows, shape (k, 2), by their numbers from 0 to {n_rows - 1}; got "
+            f"{wrong[0]}."
+        )
     return found
 
 
