@@ -150,6 +150,10 @@ class SizeBounds:
         rows = [self.row(i, used) for i, used in enumerate(counts > 0)]
         return SizeBounds(np.stack([lower for lower, _ in rows]), np.stack([upper for _, upper in rows]), True)
 
+    def respects(self, task: int, counts: NDArray[np.int64]) -> bool:
+        """Whether cluster sizes of a task lie within its bounds."""
+        return bool(np.all(counts >= self.lower[task]) and np.all(counts <= self.upper[task]))
+
 
 def free_bounds(sizes: NDArray[np.int64], present: NDArray[np.bool_]) -> SizeBounds:
     """No bound but that no cluster that a task has is empty, where the task has rows enough for that.

@@ -168,7 +168,7 @@ def _checked(labels: NDArray[Any], problem: Problem) -> Labels:
             + (f"the shape {labels.shape}." if whole.all() else f"{labels[~whole].tolist()[0]!r}.")
         )
     for task, counts in enumerate(counts_by_task(labels.astype(np.int64), offsets, C)):
-        if np.any((counts < bounds.lower[task]) | (counts > bounds.upper[task])):
+        if not bounds.respects(task, counts):
             raise ValueError(
                 f"solver_options['init'] gives the {task + 1}. task the cluster sizes {counts.tolist()}, which are not "
                 f"between {bounds.lower[task].tolist()} and {bounds.upper[task].tolist()}; change the labels or sizes=."
