@@ -153,9 +153,6 @@ def test_predict_ignores_order_and_further_columns(frame, found):
     predicted = found.predict(shuffled)
     assert predicted.index.equals(shuffled.index)
     assert (predicted == found.labels.reindex(predicted.index)).all()
-    details = found.predict(shuffled, details=True)
-    assert list(details) == ["task", "cluster", "margin"]
-    assert (details["task"] == shuffled["shop"]).all()
 
 
 def test_a_new_task_is_refused_or_clustered(found):
@@ -268,12 +265,6 @@ def test_files_and_kinds_of_cells(tmp_path, frame):
         mtclust.cluster(path, n_clusters=3)
 
 
-def test_durations_and_categories_of_pandas(frame):
-    given = frame.assign(stay=pd.to_timedelta(frame["width"], unit="D"), colour=frame["colour"].astype("category"))
-    got = mtclust.cluster(given[["shop", "stay", "colour"]], "shop", 3, **QUICK)
-    assert [column.kind for column in got.encoder.columns] == ["number", "category"]
-
-
 @pytest.mark.parametrize(
     ("table", "task", "words"),
     [
@@ -300,7 +291,7 @@ def test_tables_that_cannot_be_used(frame, table, task, words):
     [
         ({"method": "kmeans"}, TableError, "method='kmeans' is not known; it is one of 'dmtrc', 'dmtfc', 'dstc'"),
         ({"scale": "log"}, TableError, "scale='log' is not known"),
-        ({"shape": 3}, TypeError, "unexpected keyword argument 'shape'"),
+        ({"shape": 3}, TableError, "DMTRC has no parameter shape; leave it out"),
         ({"n_clusters": range(70, 80)}, TableError, "no larger than the number of rows, 60"),
         ({"sizes": 7.0}, TableError, "sizes"),
     ],
@@ -312,8 +303,6 @@ def test_options_that_are_not_understood(frame, options, error, words):
 
 def test_the_least_sure_rows_come_with_their_values(frame, found):
     rows = found.least_sure(4)
-    with pytest.raises(ValueError, match="n=True must be a whole number >= 1"):
-        found.least_sure(True)
     columns = ["task", "cluster", "next", "margin", "probability", "stability", "outlier", "width", "height", "colour"]
     assert set(columns) - {"stability"} <= set(rows) <= set(columns)  # others may have asked for the stability
     assert rows["margin"].tolist() == sorted(found.margins)[:4]

@@ -69,7 +69,7 @@ def test_the_task_of_all_rows_can_be_named(fitted, tmp_path, capsys):
     rows = [{k: v for k, v in row.items() if k != "shop"} for row in shop_rows(["Rome"], seed=2)]
     path = write_table(tmp_path / "rows.csv", rows)
     assert run_cli("predict", fitted / "result", path) == 1
-    assert "--task NAME names one task for all rows" in capsys.readouterr().err
+    assert "--task-column: there is no column 'shop'" in capsys.readouterr().err
     assert run_cli("predict", fitted / "result", path, "--task", "Rome", "--key", "truth") == 0
     found = printed_rows(capsys)
     assert {row["task"] for row in found} == {"Rome"}

@@ -13,7 +13,7 @@ import numpy as np
 import mtclust
 from mtclust.app.clustering import Clustering, Rows, is_polars
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
-from mtclust.app.tables.table import read_any, refuse_ids_of_rows
+from mtclust.app.tables.table import read_any
 from mtclust.app.tables.values import MISSING
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError, TableWarning
@@ -111,7 +111,6 @@ def cluster(
         _names("keys", keys), _names("categories", categories), _one_of("scale", scale, _SCALES),
         (*MISSING, *_names("missing", missing)), decimal, date_format,
     )  # fmt: skip
-    refuse_ids_of_rows(rows)
     with phase("reading the columns"):
         encoder = TableEncoder.fit(rows, encoding)
         X, _ = encoder.transform(rows)
@@ -121,6 +120,9 @@ def cluster(
         notes.append("There is a single task, so that nothing could be shared between tasks.")
     methods: dict[str, Any] = {"dmtrc": mtclust.DMTRC, "dmtfc": mtclust.DMTFC, "dstc": mtclust.DSTC}
     kind = methods[_one_of("method", method.lower(), list(methods))]
+    unknown = sorted(set(options) - set(kind._get_param_names()))
+    if unknown:
+        raise TableError(f"{kind.__name__} has no parameter {option(unknown[0])}; leave it out.")
     estimator = kind(n_clusters, kernel=kernel, random_state=random_state, **options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -211,9 +211,8 @@ class Clustering:
         of = np.array([feature.column or feature.name for feature in features])
         if sp.issparse(rows.X) or not 2 <= len(set(of.tolist())) <= _MOST_COLUMNS:
             return {}
-        between = np.sum(moments.counts[:, :, None] * moments.means**2, axis=(0, 1)) - np.sum(
-            moments.sums.sum(axis=1) ** 2 / np.maximum(moments.counts.sum(axis=1), 1.0)[:, None], axis=0
-        )
+        squares = np.sum(moments.sums.sum(axis=1) ** 2 / moments.counts.sum(axis=1)[:, None], axis=0)
+        between = np.sum(moments.counts[:, :, None] * moments.means**2, axis=(0, 1)) - squares
         ordered = list(dict.fromkeys(of[np.argsort(-between, kind="stable")].tolist()))
         some = np.arange(0, len(rows.X), -(-len(rows.X) // MOST_ROWS))
         tasks = self.model.tasks_[rows.task_numbers[some]]
@@ -233,8 +232,6 @@ class Clustering:
         n : int, default=10
             How many.
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"n={n!r} must be a whole number >= 1.")
         model, rows = self.model, self.rows("least_sure")
         chosen = np.argsort(rows.margins, kind="stable")[:n]
         columns = {
@@ -286,7 +283,7 @@ class Clustering:
             raise TableError("names: two clusters have the same name; give each one of its own.")
         return replace(self, names=given)
 
-    def predict(self, table: Any, task: Any = None, *, new_tasks: bool = False, details: bool = False) -> Any:
+    def predict(self, table: Any, task: Any = None, *, new_tasks: bool = False) -> Any:
         """The clusters of further rows.
 
         Parameters
@@ -298,18 +295,12 @@ class Clustering:
         new_tasks : bool, default=False
             Cluster the rows of tasks that were not there before as a new task, everything learned held fixed; without,
             they are refused.
-        details : bool, default=False
-            Return a table with task, cluster and margin instead of the clusters alone.
         """
         read = read_any(table, self.encoder.task_column if task is None else task)
-        labels, margins, notes = self.assign(read, new_tasks=new_tasks)
+        labels, _, notes = self.assign(read, new_tasks=new_tasks)
         for note in notes:
             warn_user(note, TableWarning)
-        named, polars = self.named(labels), is_polars(table)
-        if not details:
-            return as_series(named, read.index, "cluster", polars)
-        columns = {"task": read.tasks, "cluster": named, "margin": margins}
-        return as_frame(require("pandas", "cli").DataFrame(columns, index=read.index), polars)
+        return as_series(self.named(labels), read.index, "cluster", is_polars(table))
 
     def assign(self, table: Table, *, new_tasks: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
         """Clusters and margins of all rows of a table, and what the user should know."""
@@ -361,21 +352,17 @@ class Clustering:
         compared = [] if self._rows is None else words.compared_in_words(self, _COMPARED)
         careful = cautions(model, self.warned, self.names, facts)
         found = [
-            ("columns", "" if facts.doubted else words.columns_in_words(self.without)),
+            ("columns", words.columns_in_words(self.without) if facts.standing != "none" else ""),
             ("separation", facts.separated),
             ("stability", facts.stable),
+            *(("tasks", text) for text in compared),
         ]
-        found += [("tasks", text) for text in compared]
         said = {caution.title.lower() for caution in careful}
-        chosen = [
-            (what, f"{why[0].upper()}{why[1:]}.")
-            for what, _, why in choices(model)
-            if what in _CHOSEN and what not in said
-        ]
+        reasons = [(what, why) for what, _, why in choices(model) if what in _CHOSEN and what not in said]
         sections = {
             "Clusters": clusters,
             "Found": [(name, text) for name, text in found if text],
-            "Chosen": chosen,
+            "Chosen": [(what, f"{why[0].upper()}{why[1:]}.") for what, why in reasons],
             "The table": [("note", note) for note in self.notes],
         }
         table = [table[task] for task in words.natural_order(model.tasks_)]

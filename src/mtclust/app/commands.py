@@ -7,7 +7,7 @@ import logging
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -75,28 +75,19 @@ def clusters_argument(text: str) -> int | str | range:
     raise argparse.ArgumentTypeError(f"{text!r} is neither a number of at least 1, a range such as 2-8, nor auto")
 
 
-def shares_argument(words: Sequence[str], most: int, allowed: str) -> Callable[[str], Any]:
-    """Reads one of some words, or up to so many numbers from 0 to 1, the smaller first.
+def word_or_shares(text: str) -> Any:
+    """A word, a number, or two numbers; the estimator says which are allowed.
 
     Examples
     --------
-    >>> sizes = shares_argument(["auto", "balanced"], 2, "")
-    >>> sizes("balanced"), sizes("0.1"), sizes("0.05,0.5")
+    >>> word_or_shares("balanced"), word_or_shares("0.1"), word_or_shares("0.05,0.5")
     ('balanced', 0.1, (0.05, 0.5))
     """
-
-    def read(text: str) -> Any:
-        if text in words:
-            return text
-        try:
-            shares = tuple(map(float, text.split(",")))
-        except ValueError:
-            shares = ()
-        if not 0 < len(shares) <= most or any(not a <= b for a, b in zip((0.0, *shares), (*shares, 1.0))):
-            raise argparse.ArgumentTypeError(f"{text!r} is neither {', '.join(words)}, {allowed}")
-        return shares[0] if len(shares) == 1 else shares
-
-    return read
+    try:
+        shares = tuple(map(float, text.split(",")))
+    except ValueError:
+        return text
+    return shares[0] if len(shares) == 1 else shares
 
 
 def add_columns(parser: Any, name: str, words: str, metavar: str = "A,B,…") -> None:
@@ -137,11 +128,6 @@ def progress(*, quiet: bool) -> Iterator[None]:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-#: how --sizes and --coupling are read
-sizes_argument = shares_argument(["auto", "balanced"], 2, "a number from 0 to 1, nor LOW,HIGH shares")
-coupling_argument = shares_argument(["auto", "full", "none"], 1, "nor a number from 0 to 1")
-
-
 # -- fit ---------------------------------------------------------------------------------------------------------------
 
 
@@ -175,9 +161,9 @@ def _add_fit(commands: Any) -> None:
     how.add_argument("--method", choices=("dmtrc", "dmtfc", "dstc"), default="dmtrc", help=_METHOD)
     kernel = "auto: linear and RBF kernels compete; linear for text"
     how.add_argument("--kernel", choices=("auto", "rbf", "linear"), default="auto", help=kernel)
-    how.add_argument("--sizes", type=sizes_argument, default="auto", metavar="S", help=_SIZES)
+    how.add_argument("--sizes", type=word_or_shares, default="auto", metavar="S", help=_SIZES)
     coupling = "dmtrc only: auto (default), full, none, or a strength from 0 to 1"
-    how.add_argument("--coupling", type=coupling_argument, metavar="S", help=coupling)
+    how.add_argument("--coupling", type=word_or_shares, metavar="S", help=coupling)
     how.add_argument("--center", choices=("auto", "task", "all", "aligned"), help=_CENTER)
     stability = "cluster samples of the rows again to see what stays the same (default), or save the time"
     how.add_argument("--stability", action=argparse.BooleanOptionalAction, default=True, help=stability)
@@ -199,13 +185,7 @@ def _add_fit(commands: Any) -> None:
 
 def run_fit(options: argparse.Namespace) -> None:
     output.check_keys(options.key)
-    further = {}
-    for name, methods in (("coupling", ("dmtrc",)), ("center", ("dmtrc", "dmtfc"))):
-        if getattr(options, name) is not None:
-            further[name] = getattr(options, name)
-            if options.method not in methods:
-                allowed = " or ".join(methods)
-                raise CommandError(f"--{name} is for --method {allowed}; got --method {options.method}. Leave it out.")
+    further = {name: vars(options)[name] for name in ("coupling", "center") if vars(options)[name] is not None}
     named = {"--task-column": options.task_column, "--text-column": options.text_column}
     refuse_typos(
         options.data, {name: [column] for name, column in named.items() if column is not None}
@@ -244,8 +224,7 @@ def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace) -> 
     found.save(stage / output.MODEL_FILE)
     labels, margins = found.named(found.model.labels_), found.margins.to_numpy()
     text = output.labels_csv(table, keys, labels, margins, found.row_columns(), numbered=not options.key)
-    with atomic_write(stage / output.LABELS_FILE) as stream:
-        stream.write(text.encode())
+    (stage / output.LABELS_FILE).write_text(text, encoding="utf-8", newline="")
     row_names = [f"row {number}" for number in table.row_numbers]
     if options.show_keys and options.key:
         row_names = [", ".join(cells) for cells in zip(*(table.strings(key) for key in options.key))]
@@ -286,8 +265,6 @@ def run_predict(options: argparse.Namespace) -> None:
         raise CommandError(
             f"--out {options.out} is already there; choose another name, or replace it with --overwrite."
         )
-    if options.out is not None and not options.out.resolve().parent.is_dir():
-        raise CommandError(f"--out {options.out}: there is no directory {options.out.resolve().parent}; make it first.")
     require("pandas", "cli")
     with progress(quiet=options.quiet):
         found = _load(options.model)
@@ -324,17 +301,8 @@ def _read(options: argparse.Namespace, encoder: Any) -> Any:
 
     from mtclust.app.tables.table import read_tables
 
-    task_column = options.task_column
-    if task_column is None and options.task is None:
-        task_column = encoder.task_column
-    try:
-        table = read_tables(options.data, task_column, file_is_task=True)
-    except CommandError as error:
-        if options.task_column is None and task_column is not None and "--task-column" in str(error):
-            raise CommandError(
-                f"{error} (It was the task column of fit; --task NAME names one task for all rows.)"
-            ) from error
-        raise
+    suggested = encoder.task_column if options.task is None else None
+    table = read_tables(options.data, options.task_column or suggested, file_is_task=True)
     if options.task is None:
         return table
     return replace(table, tasks=np.full(len(table), options.task, dtype=object))

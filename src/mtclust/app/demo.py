@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,6 @@ def run(options: argparse.Namespace) -> int:
     require("pandas", "cli")
     require("jinja2", "report")
     frame = handwriting()
-    new = not out.exists()
     table, result = out / "handwriting.csv", out / "result"
     with written_to(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -66,10 +64,6 @@ def run(options: argparse.Namespace) -> int:
     )
     code = main(command)
     if code != 0:
-        with suppress(OSError):
-            table.unlink()
-            if new:
-                out.rmdir()
         return code
     _compare(frame, result)
     print(f"\nOpen this page in a browser: {(result / 'report.html').resolve()}")

@@ -41,8 +41,6 @@ SHARED = 6
 LEAST_EFFECT = 0.3
 #: and effects of fewer standard errors, since many features are looked at
 _SURE = 3.5
-#: numbers of sums of features by task and cluster that are kept at once
-_MOST_SUMS = 20_000_000
 #: agreement from which a cluster means the same, and rows below which nothing is said
 SAME, LEAST_ROWS = 0.5, 5
 #: standard deviations that chance exceeds once in twenty
@@ -137,23 +135,15 @@ class Findings:
         common: bool = False, known: NDArray[np.bool_] | None = None,
     ) -> None:  # fmt: skip
         m, C = shape
-        kept = np.arange(X.shape[1])
-        most = max(1, _MOST_SUMS // (m * C))
-        if len(kept) > most:  # of very many words those that carry the most weight
-            weight = np.asarray(X.multiply(X).sum(axis=0)).ravel() if sp.issparse(X) else np.sum(X**2, axis=0)
-            kept = np.sort(np.argsort(-weight, kind="stable")[:most])
-            X = X[:, kept]
-        self._features = [features[f] for f in kept]
-        self._words = bool(self._features) and self._features[0].kind == "word"
+        self._features = features
+        self._words = features[0].kind == "word"
         self.moments = ClusterMoments.of(X, tasks, labels, m, C)
         cell = tasks * C + labels
-        if self._words:
-            self._sums, self._counts = _sums(X != 0, cell, m * C), self.moments.counts.reshape(-1, 1)
-        elif known is None:
-            self._sums, self._counts = self.moments.sums.reshape(m * C, -1), self.moments.counts.reshape(-1, 1)
+        if known is None or self._words:
+            self._sums = _sums(X != 0 if self._words else X, cell, m * C)
+            self._counts = self.moments.counts.reshape(-1, 1)
         else:
-            self._sums = _sums(np.where(known[:, kept], X, 0.0), cell, m * C)
-            self._counts = _sums(known[:, kept].astype(float), cell, m * C)
+            self._sums, self._counts = _sums(np.where(known, X, 0.0), cell, m * C), _sums(known, cell, m * C)
         self.traits = [self._of_cluster(c) for c in range(C)]
         self.agreement, self.chance, self.differs = id_agreement(X, tasks, self.moments, common=common)
 

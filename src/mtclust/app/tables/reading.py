@@ -210,8 +210,8 @@ def refuse_duplicates(name: str, columns: Sequence[str]) -> None:
 
 
 def named_columns(name: str, frame: Any) -> Any:
-    """A table whose columns are named by strings, each another."""
-    frame = frame.set_axis([str(column).strip() for column in frame.columns], axis=1)
+    """A table whose rows are numbered from 0 and whose columns are named by strings, each another."""
+    frame = frame.reset_index(drop=True).set_axis([str(column).strip() for column in frame.columns], axis=1)
     refuse_duplicates(name, list(frame.columns))
     return frame
 

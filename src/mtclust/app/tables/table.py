@@ -21,7 +21,6 @@ from mtclust.app.tables.reading import (
     shown_columns,
 )
 from mtclust.app.tables.values import Cells, column_strings, counted, written
-from mtclust.core.tasks import index_tasks, refuse_rows_as_tasks, strings_of
 from mtclust.exceptions import TableError
 from mtclust.util.messages import option
 from mtclust.util.system import require
@@ -114,13 +113,17 @@ def table_of_frames(given: Any, task: Any) -> Table:
         frames = {written(name): as_pandas(frame) for name, frame in given.items()}
         if len(frames) < len(given):
             raise TableError(f"keys of the mapping are the same task ({shown_columns(list(frames))}); rename them.")
-        read = [FileTable(name, _prepared(name, frame)) for name, frame in frames.items()]
+        read = [FileTable(name, named_columns(name, frame)) for name, frame in frames.items()]
         tasks = np.repeat(np.array(list(frames), dtype=object), [len(frame) for frame in frames.values()])
         rows = [row for frame in frames.values() for row in frame.index]
         index = pandas.MultiIndex.from_arrays([tasks, pandas.Index(rows, tupleize_cols=False)], names=["task", "row"])
         return replace(_stacked(read), tasks=tasks, files=(), index=index)
     frame = as_pandas(given)
-    table = replace(_stacked([FileTable("the table", _prepared("the table", frame))]), files=(), index=frame.index)
+    table = replace(
+        _stacked([FileTable("the table", named_columns("the table", frame))]),
+        files=(),
+        index=frame.index,
+    )
     if len(frame) == 0:
         raise TableError("the table has no rows; give a table with some.")
     if task is None:
@@ -128,16 +131,9 @@ def table_of_frames(given: Any, task: Any) -> Table:
             f"{option('task')} is needed: the column that says which task a row belongs to. The columns are "
             f"{shown_columns(table.frame.columns.tolist())}. Or give a mapping from the names of tasks to their tables."
         )
-    if isinstance(task, Iterable) and not isinstance(task, str) and not (
-        isinstance(task, tuple) and task in frame.columns
-    ):  # one task per row  # fmt: skip
+    if isinstance(task, Iterable) and not isinstance(task, str):  # one task per row
         return _with_tasks(table, _aligned(task, frame.index), "task is missing in")
-    name = str(task)  # not all names of columns are strings
-    if name not in table.frame.columns and task in frame.index.names:
-        raise TableError(
-            f"task: {name!r} is a level of the table's index, not a column; give table.reset_index({name!r})."
-        )
-    return _with_task_column(table, name)
+    return _with_task_column(table, str(task))  # not all names of columns are strings
 
 
 def as_pandas(given: Any) -> Any:
@@ -152,13 +148,6 @@ def as_pandas(given: Any) -> Any:
         f"table is of type {type(given).__name__}; give a pandas or polars data frame, a mapping from tasks to data "
         "frames, or the path of a file."
     )
-
-
-def _prepared(name: str, frame: Any) -> Any:
-    """Rows numbered from 0, columns named by strings; durations become days."""
-    frame = named_columns(name, frame.reset_index(drop=True))
-    durations = [column for column in frame.columns if frame[column].dtype.kind == "m"]
-    return frame.assign(**{column: frame[column].dt.total_seconds() / 86_400 for column in durations})
 
 
 def _stacked(read: Sequence[FileTable]) -> Table:
@@ -186,32 +175,18 @@ def _with_task_column(table: Table, task_column: str) -> Table:
 
 
 def _with_tasks(table: Table, column: Any, empty: str) -> Table:
-    """The table with one task per row; spaces around names are no part of them, which is told where it joins two."""
+    """The table with one task per row; spaces around names are no part of them."""
     pandas = require("pandas", "cli")
     codes, different = pandas.factorize(column)  # rows of one task share its name, which may be long
-    written_out = [*column_strings(pandas.Series(different)), ""]
-    tasks = np.array([name.strip() for name in written_out], dtype=object)[codes]
+    names = [*(name.strip() for name in column_strings(pandas.Series(different))), ""]
+    tasks = np.array(names, dtype=object)[codes]
     missing = np.flatnonzero(tasks == "")
     if len(missing):
         raise TableError(
             f"{empty} {counted(len(missing), 'row')} (first: row {table.row_numbers[missing[0]]}); every row needs a "
             "task. Fill it in or remove these rows."
         )
-    spellings = Counter(name.strip() for name in set(written_out))
-    joined = [name for name, times in spellings.items() if times > 1]
-    notes = [f"Names of tasks that differ only in spaces around them are one task: {shown_columns(sorted(joined), 8)}."]
-    return replace(table, tasks=tasks, notes=(*table.notes, *notes * bool(joined)))
-
-
-def refuse_ids_of_rows(table: Table) -> None:
-    """Refuse tasks that are nearly as many as rows, as estimators do, and say which columns may have been meant."""
-    try:
-        refuse_rows_as_tasks(index_tasks(strings_of(table.tasks), len(table)))
-    except ValueError as error:
-        name = "the tasks" if table.task_column is None else f"{option('task', repr(table.task_column))}"
-        proposed = [c for c in table.frame.columns if 1 < table.frame[c].nunique() <= min(60, len(table) // 10)]
-        hint = f" Columns with few values are {shown_columns(proposed, 8)}." if proposed else ""
-        raise TableError(f"{name}: {error}{hint}") from error
+    return replace(table, tasks=tasks)
 
 
 def _aligned(task: Any, index: Any) -> Any:
