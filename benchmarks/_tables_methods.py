@@ -21,7 +21,7 @@ Labels = NDArray[np.int64]
 #: of the covariance matrices of Gaussian mixtures, whose columns have variance 1
 _RIDGE = 1e-3
 #: what a fitted model may tell about its choices, in the order in which a reader wants it
-_CHOICES = ("kernel", "width", "frame", "center", "lambda1", "lambda2", "sizes", "coupling", "candidate")
+_CHOICES = ("kernel", "width", "center", "lambda1", "lambda2", "sizes", "coupling", "candidate")
 
 
 class Answer(NamedTuple):

@@ -61,5 +61,6 @@ plt.show()
 
 # %%
 # This is one draw of the images; ``python -m paper reproduce pendigits`` averages over many.
-# What was chosen, and what to be careful about:
-print(model.summary())
+# What was chosen, and why:
+print(model.selection_.coupling.reason)
+print(model.selection_.kernel, model.selection_.reason, sep=": ")

@@ -8,10 +8,10 @@ import pytest
 
 from mtclust import DMTRC, DSTC
 from mtclust.app.report.page import render_report
+from mtclust.app.summary import APART, Facts, cautions, likeness_of_tasks, sizes_table
 from mtclust.choose.record import NumberOfClusters
 from mtclust.datasets import make_related_tasks
 from mtclust.estimators.stability import DOUBTFUL, Stability
-from mtclust.estimators.summary import APART, Facts, cautions, likeness_of_tasks
 from tests.conftest import clustering_of
 from tests.test_display import noted
 
@@ -137,7 +137,7 @@ def test_summary_report_and_headline_show_the_same_numbers(fitted):
     figure = f"{model.loo_score_:.2f}"
     shown = dict(re.findall(r"<dt>(\w+): [^<]*</dt><dd>([^<]*)</dd>", page))
     assert shown == {"separation": figure, "stability": f"{model.stability_.overall:.2f}"}
-    summary = " ".join(str(model.summary()).split())
+    summary = " ".join(str(clustering_of(model, X, tasks).summary()).split())
     assert f"separation of {figure}" in summary
     assert Facts.of(model).stable in summary
     assert "<h1>90 rows in 2 tasks fall into 3 clusters.</h1>" in page
@@ -166,7 +166,7 @@ def test_tasks_with_one_model_are_compared_by_their_shares_of_clusters():
     assert kind == "shares"
     east, north, west = range(3)
     np.testing.assert_allclose([matrix[east, west], matrix[north, west], matrix[west, west]], [0.5, 0.75, 1.0])
-    assert "closest task" not in str(model.summary()), "the sizes themselves are there"
+    assert "closest task" not in str(sizes_table(model, Facts.of(model))), "the sizes themselves are there"
     assert "Similarity of the tasks&#39; shares of clusters" in render_report(clustering_of(model, X, tasks))
     own = DMTRC(3, kernel="linear", center="task").fit(X, tasks=tasks)
     assert likeness_of_tasks(own)[0] in ("correlation", "similarity")

@@ -87,7 +87,7 @@ def test_files_of_earlier_formats_are_read(path, version, tmp_path):
     np.testing.assert_allclose(model.decision_function(extra["rows"], tasks=extra["task"]), extra["scores"], atol=1e-12)
     np.testing.assert_array_equal(model.fit_task(extra["rows"]).labels_, extra["labels"])
     assert extra["settings"] == ("a", {1: None})
-    assert (len(model.labels_), str(model.summary())[: len("DSTC")]) == (extra["n"], type(model).__name__[:4])
+    assert len(model.labels_) == extra["n"]
     model.save(tmp_path / "again")
     assert_same(public(mtclust.load(tmp_path / "again")), public(model))
 
@@ -290,7 +290,6 @@ def test_any_other_value_anywhere_in_the_manifest_is_refused_or_harmless(saved, 
             continue
         assert model.predict(X[:12]).shape == model.fit_task(X[:12]).labels_.shape == (12,)
         assert np.isfinite(model.predict_proba(X[:12])).all()
-        assert str(model.summary())
         model.save(tmp_path / "again")
     assert refused > 50 * TIMES
 

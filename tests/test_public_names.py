@@ -71,7 +71,6 @@ def test_methods_and_attributes_of_a_fitted_model(method, tmp_path):
     assert new.predict(X[:2]).shape == (2,)
     assert new.labels_.shape == (int(np.sum(TASKS == 0)),)
     assert model.stability(frame, tasks=TASKS, n_refits=2) is model.stability_
-    assert str(model.summary())
     model.save(tmp_path / "model")
     np.testing.assert_array_equal(mtclust.load(tmp_path / "model").labels_, model.labels_)
 

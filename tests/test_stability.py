@@ -59,13 +59,14 @@ def test_settings_of_any_kind_are_kept(options):
     assert found.n_refits == 3
 
 
-@pytest.mark.parametrize("labels_frame", ["task", "all", "aligned", None])
-def test_a_refit_has_the_frame_of_the_labels_whatever_candidates_are_called(labels_frame):
+@pytest.mark.parametrize(
+    ("name", "center"), [("own:E", "task"), ("task:J", "task"), ("all:k-means", "all"), ("aligned:em", "aligned")]
+)
+def test_a_refit_has_the_frame_that_the_labels_were_found_in(name, center):
     model = DMTRC(3, random_state=0).fit(DATA, tasks=TASKS)
-    assert model.selection_.labels_frame in ("task", "all", "aligned")
-    renamed = [replace(tried, name="x") for tried in model.selection_.candidates]
-    model.selection_ = replace(model.selection_, candidates=renamed, labels_frame=labels_frame)
-    assert refitted(model, DATA, TASKS).get_params()["center"] == (labels_frame or model.selection_.center)
+    renamed = [replace(tried, name=name) for tried in model.selection_.candidates]
+    model.selection_ = replace(model.selection_, candidates=renamed)
+    assert refitted(model, DATA, TASKS).get_params()["center"] == center
 
 
 def test_many_rows_are_labelled_by_the_models_of_refits(monkeypatch):

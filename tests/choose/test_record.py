@@ -24,7 +24,7 @@ def test_parts_become_records_and_plain_dictionaries_again():
     assert isinstance(found.n_clusters, NumberOfClusters)
     assert isinstance(found.candidates[0], Tried)
     plain = found.to_dict()
-    assert plain.pop("task_similarity") is ENTRIES["task_similarity"]
+    np.testing.assert_array_equal(plain.pop("task_similarity"), ENTRIES["task_similarity"])
     assert plain == {name: value for name, value in ENTRIES.items() if name not in ("task_similarity", "width")}
 
 
@@ -45,8 +45,7 @@ def test_an_unknown_key_is_an_error_that_names_the_others():
     assert found.get("lamda1") is None
     with pytest.raises(KeyError, match="'lamda1' is no field of Selection; there are kernel, criterion"):
         found["lamda1"]
-    with pytest.raises(ValueError, match=r"Selection has no fields \['lamda1'\]"):
-        Selection.of(ENTRIES | {"lamda1": 3})
+    assert Selection.of(ENTRIES | {"lamda1": 3}).to_dict().keys() == found.to_dict().keys(), "of another version"
 
 
 @pytest.mark.parametrize("wrong", [range(10**18), "kernel", 3, [("kernel", "linear")]])

@@ -8,12 +8,12 @@ import pytest
 
 from mtclust import DMTRC, DSTC
 from mtclust.app.findings import Findings, differences
+from mtclust.app.summary import cautions, choices
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import agreement_in_words, cluster_in_words, difference_in_words
 from mtclust.choose import coupling
 from mtclust.choose.number import ClusterNumberChoice, warn_of_choice
 from mtclust.estimators.stability import Stability
-from mtclust.estimators.summary import cautions, choices
 from mtclust.exceptions import ClusterNumberWarning, UncoupledWarning
 from mtclust.util.messages import on_command_line
 from tests.conftest import gaussian_tasks

@@ -22,9 +22,9 @@ from mtclust.app.report.page import (
     report_content,
     task_relationship,
 )
+from mtclust.app.summary import cautions
 from mtclust.app.tables.columns import Feature
 from mtclust.app.words import natural_order
-from mtclust.estimators.summary import cautions
 from mtclust.exceptions import ClusterNumberWarning
 from mtclust.util.messages import on_command_line
 from tests.conftest import clustering_of, gaussian_tasks

@@ -18,11 +18,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from mtclust.app import words
 from mtclust.app.findings import Findings, typical_rows
+from mtclust.app.summary import FEW_ROWS, Facts, Summary, cautions, choices, likeness_of_tasks, sizes_table
 from mtclust.app.tables.encoding import TableEncoder
 from mtclust.app.tables.table import Table, read_any
 from mtclust.core.tasks import strings_of
 from mtclust.estimators.stability import MOST_ROWS, Stability, refitted
-from mtclust.estimators.summary import FEW_ROWS, Facts, Summary, cautions, choices, likeness_of_tasks, sizes_table
 from mtclust.exceptions import TableError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.selection import select_n_clusters

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtclust.app.findings import Difference, Findings, Trait, differences
+from mtclust.app.summary import shares_were_given
 from mtclust.app.tables.columns import Feature
 from mtclust.app.tables.values import date_of_days
-from mtclust.estimators.summary import shares_were_given
 from mtclust.util.messages import distinct_names, listing, shown_name
 
 if TYPE_CHECKING:

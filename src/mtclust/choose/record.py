@@ -7,8 +7,8 @@ keys that apply, so that ``"width" in model.selection_`` asks whether there is a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeVar
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +20,20 @@ class Record(Mapping[str, Any]):
     """A dataclass that reads like a dictionary of its fields that are not None."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._names():
-            raise KeyError(f"{name!r} is no field of {type(self).__name__}; there are {', '.join(self._names())}")
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        if name not in names:
+            raise KeyError(f"{name!r} is no field of {type(self).__name__}; there are {', '.join(names)}")
         return getattr(self, name)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._names() if getattr(self, name) is not None)
+        names = (field.name for field in fields(self))  # type: ignore[arg-type]
+        return (name for name in names if getattr(self, name) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names() and getattr(self, str(name)) is not None
+        return any(name == own for own in self)
 
     def get(self, name: str, default: Any = None) -> Any:
         return getattr(self, name) if name in self else default
@@ -40,28 +42,20 @@ class Record(Mapping[str, Any]):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.items())})"
 
     @classmethod
-    def _names(cls) -> list[str]:
-        return [field.name for field in fields(cls)]  # type: ignore[arg-type]
-
-    @classmethod
     def of(cls: type[Kind], entries: Mapping[str, Any]) -> Kind:
-        """The record of a dictionary of its fields."""
+        """The record of a dictionary of its fields; what other versions say beside them is left out."""
         if not isinstance(entries, Mapping):
             raise ValueError(f"{cls.__name__} is made of a dictionary, not of a {type(entries).__name__}")
-        unknown = sorted(set(entries) - set(cls._names()))
-        if unknown:
-            raise ValueError(f"{cls.__name__} has no fields {unknown}")
-        return cls(**entries)
+        known = (field.name for field in fields(cls))  # type: ignore[arg-type]
+        return cls(**{name: entries[name] for name in known if name in entries})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, also within."""
-        return {name: _plain(value) for name, value in self.items()}
+        return asdict(self, dict_factory=_without_none)  # type: ignore[call-overload]
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Record):
-        return value.to_dict()
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+def _without_none(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in entries if value is not None}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,10 +157,6 @@ class Selection(Record):
         Why the kernel, the criterion and the centre were taken; None where they were given.
     candidates : list of Tried, or None
         All that was tried: the one taken, then the others by falling score.
-    frame : str or None
-        The centre in words, where it was chosen.
-    labels_frame : {"task", "all", "aligned"} or None
-        The frame that the labels were found in, before ``center`` was chosen for them; None where they were searched.
     coupling : CouplingDecision or None
         None for methods that do not decide.
     n_clusters : NumberOfClusters or None
@@ -198,8 +188,6 @@ class Selection(Record):
     width: float | None = None
     reason: str | None = None
     candidates: list[Tried] | None = None
-    frame: str | None = None
-    labels_frame: Literal["task", "all", "aligned"] | None = None
     coupling: CouplingDecision | None = None
     n_clusters: NumberOfClusters | None = None
     n_components: int | None = None

@@ -284,18 +284,11 @@ def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | Non
 def selection_of(params: Params, settings: Settings, sample: Sample, names: NDArray[Any], **found: Any) -> Selection:
     """``selection_``: what the settings are and why, and what a fit has ``found`` with them; tasks have these names."""
     choice, lambda1 = settings.choice, settings.lambda1.tolist()
-    labels_frame: Any = None
-    if choice is not None:
-        labels_frame = choice.tried[0].name.split(":")[0] if len(names) > 1 else "task"
-        labels_frame = "task" if labels_frame == "own" else labels_frame
-    frame_open = choice is not None and (len(choice.question.frames) > 1 or settings.frame != "task")
     return Selection(
         kernel=settings.spec.name,
         width=settings.spec.width,
         criterion=settings.criterion,
         center=settings.frame,
-        frame=_FRAME_IN_WORDS[settings.frame] if frame_open else None,
-        labels_frame=labels_frame,
         lambda1=dict(zip(names.tolist(), lambda1)) if isinstance(params.lambda1, Mapping) else lambda1[0],
         lambda2=settings.lambda2,
         sizes="free" if params.sizes_open else params.sizes,
@@ -304,10 +297,3 @@ def selection_of(params: Params, settings: Settings, sample: Sample, names: NDAr
         chosen_on=None if sample.complete else f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks",
         **found,
     )
-
-
-_FRAME_IN_WORDS = {
-    "task": "every task around its own centre: tasks may be shifted against each other, and have all clusters",
-    "all": "all tasks in one frame: the levels of the tasks count, and a task may lack clusters",
-    "aligned": "all tasks in one frame, each moved by an offset of its own: a task may lack clusters",
-}

@@ -20,7 +20,6 @@ from mtclust.estimators.outliers import outliers_of
 if TYPE_CHECKING:
     from mtclust.estimators.new_task import NewTask
     from mtclust.estimators.stability import Stability
-    from mtclust.estimators.summary import Summary
 
 Array = NDArray[np.float64]
 
@@ -261,39 +260,3 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         from mtclust.persistence.models import save
 
         save(self, path, extra=extra)
-
-    def summary(self) -> Summary:
-        """What was clustered, what was chosen and why, what was found, and what to be careful about.
-
-        Returns
-        -------
-        Summary
-            A text; ``print`` it, or let a notebook show it.
-
-        Examples
-        --------
-        >>> from mtclust import DSTC
-        >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
-        >>> DSTC(2, kernel="linear", lambda1=0.01, sizes="balanced", random_state=0).fit(X).summary()
-        DSTC: 6 rows of 1 task in 2 clusters, linear kernel on 1 column
-        <BLANKLINE>
-        Rows per task and cluster
-          task  rows  0  1
-          0        6  3  3
-        <BLANKLINE>
-        Chosen
-          cluster sizes  'balanced': set by the user
-          kernel         linear, criterion J: set by the user
-          smoothness     λ1 = λ2 = 0.01: set by the user
-        <BLANKLINE>
-        Found
-          separation  The clusters have a separation of 1.00 (0: as in noise, 1: they do not touch).
-          objective   0.0219119 after 1 round
-        <BLANKLINE>
-        Be careful
-          ! Few rows: Task 0 has fewer than 5 rows per cluster; clusters there rest on very few rows.
-        """
-        from mtclust.estimators.summary import summarise
-
-        check_is_fitted(self, "labels_")
-        return summarise(self)

@@ -134,16 +134,6 @@ def _decoded(saved: dict[str, Any], arrays: Arrays) -> Any:
 
 
 def _as_of_now(selection: dict[str, Any]) -> dict[str, Any]:
-    """``selection_`` of an earlier version without what its choices said and those of this version do not."""
-    selection = {name: value for name, value in selection.items() if name != "certified"}
-    sizes, tried, coupling = selection["sizes"], selection.get("candidates"), selection.get("coupling")
-    for part, gone in ((coupling, ("per_task",)), (selection.get("n_clusters"), ("runner_up", "answer"))):
-        for name in gone:
-            if part is not None:
-                part.pop(name, None)
-    if isinstance(sizes, dict) and "chosen" in sizes:
-        selection = selection | {"sizes": sizes["chosen"]}
-    if tried is not None:
-        known = ("name", "score", "separation")
-        selection = selection | {"candidates": [{name: one[name] for name in known} for one in tried]}
-    return selection
+    """``selection_`` of an earlier format, whose sizes were a choice."""
+    sizes = selection["sizes"]
+    return selection | {"sizes": sizes["chosen"]} if isinstance(sizes, dict) and "chosen" in sizes else selection

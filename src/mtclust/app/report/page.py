@@ -19,9 +19,9 @@ import mtclust
 from mtclust.app import words
 from mtclust.app.clustering import Clustering
 from mtclust.app.findings import Trait
+from mtclust.app.summary import Facts, cautions, choices, likeness_of_tasks
 from mtclust.app.tables.columns import Feature, leading_axes
 from mtclust.app.tables.values import column_strings
-from mtclust.estimators.summary import Facts, cautions, choices, likeness_of_tasks
 from mtclust.util.messages import distinct_names, spelled_out
 from mtclust.util.system import require
 

@@ -57,6 +57,12 @@ FEW_ROWS = 5
 CONFINED = 0.95
 #: how many tasks or clusters a sentence names
 _NAMED = 3
+#: what it means where the origin lies
+_FRAMES = {
+    "task": "every task around its own centre: tasks may be shifted against each other, and have all clusters",
+    "all": "all tasks in one frame: the levels of the tasks count, and a task may lack clusters",
+    "aligned": "all tasks in one frame, each moved by an offset of its own: a task may lack clusters",
+}
 #: columns of the terminal that are used
 _WIDTH = 100
 #: tasks and clusters that get a line or column of their own
@@ -200,8 +206,8 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
         value = repr(model.sizes) if isinstance(model.sizes, str | float | int | tuple) else "a table"
         value, why = (value, "set by the user") if value != "'auto'" else ("balanced", "equal up to a tenth")
         found.append(("cluster sizes", value, why))
-    if "frame" in chosen:
-        found.append(("origin", chosen["center"], chosen["frame"]))
+    if chosen.criterion == "E" and hasattr(model, "center") and len(model.tasks_) > 1:
+        found.append(("origin", chosen.center, _FRAMES[chosen.center]))
     kernel = f"{chosen['kernel']}, criterion {chosen['criterion']}"
     found.append(("kernel", kernel, chosen.get("reason", "set by the user")))
     given = not (isinstance(model.lambda1, str) and getattr(model, "lambda2", "auto") == "auto")
@@ -421,36 +427,7 @@ def _laid_out(header: list[str], table: list[list[str]]) -> str:
             for k, (cell, width) in enumerate(zip(row, widths))
         ]
         lines.append(("  " + "  ".join(cells)).rstrip())
-    return "\n".join(lines + [f"  and {_count(more, 'more task')}"] * (more > 0))
-
-
-def summarise(model: AfterFit) -> Summary:
-    """The summary of a fitted estimator."""
-    facts = Facts.of(model)
-    counts = [
-        _count(n, noun) for n, noun in ((facts.n_rows, "row"), (facts.n_tasks, "task"), (facts.n_clusters, "cluster"))
-    ]
-    title = f"{type(model).__name__}: {counts[0]} of {counts[1]} in {counts[2]}, {_kernel(model)}"
-    rounds = f" after {_count(model.n_iter_, 'round')}" if model.n_iter_ else ""
-    found = [
-        ("separation", facts.separated),
-        ("stability", facts.stable),
-        ("objective", f"{model.objective_:.6g}{rounds}"),
-    ]
-    if facts.n_tasks > 1 and model.selection_.get("coupling") is not None and _coupled(model):
-        moved = int(np.count_nonzero(model.labels_ != model.single_task_labels_))
-        rows = _count(facts.n_rows, "row")
-        found.append(("coupling", f"{moved} of {rows} are in another cluster than where their task is clustered alone"))
-    chosen = [(what, f"{value}: {why}") for what, value, why in choices(model)]
-    sections = {"Chosen": chosen, "Found": [(name, text) for name, text in found if text]}
-    return Summary.of(title, *sizes_table(model, facts), sections, cautions(model, facts=facts))
-
-
-def _kernel(model: AfterFit) -> str:
-    kind, columns = model._model.kernel.kind, _count(model.n_features_in_ - (model.task_column is not None), "column")
-    if kind == "callable":
-        return f"kernel {shown_name(getattr(model.kernel, '__name__', kind))} on {columns}"
-    return {"rbf": f"RBF kernel on {columns}", "linear": f"linear kernel on {columns}"}.get(kind, f"{kind} kernel")
+    return "\n".join(lines + [f"  and {more} more task{'s' * (more > 1)}"] * (more > 0))
 
 
 def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str]]]:
@@ -470,10 +447,6 @@ def sizes_table(model: AfterFit, facts: Facts) -> tuple[list[str], list[list[str
         closest = [(names[k], others[i, k]) for i, k in enumerate(others.argmax(axis=1))]
         table = [[*row, f"{name} ({x:.2f})" if x >= 0.005 else "–"] for row, (name, x) in zip(table, closest)]
     return header, table
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _wrapped(text: str, first: str, later: str | None = None) -> str:
