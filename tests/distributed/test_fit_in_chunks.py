@@ -63,14 +63,6 @@ def test_every_setting_of_the_primal_form_works_in_chunks(settings, data):
     assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks), **settings), fitted(DMTRC, X, tasks, **settings))
 
 
-def test_features_that_do_not_fit_are_computed_in_every_pass(data, monkeypatch):
-    X, tasks = data
-    settings = {"kernel": "rbf", "width": 1.0, "n_components": 10}
-    whole = fitted(DSTC, X, tasks, **settings)
-    monkeypatch.setattr("mtclust.distributed.fit.held_as", lambda *sizes: None)
-    assert_same_fit(fitted(DSTC, *in_chunks(X, tasks), **settings), whole)
-
-
 def test_rows_fetched_for_a_pass_may_turn_out_too_few(data, monkeypatch):
     X, tasks = data
     whole = fitted(DMTRC, X, tasks)

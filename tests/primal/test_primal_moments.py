@@ -9,7 +9,7 @@ from mtclust.core.kernels import Kernel
 from mtclust.core.tasks import index_tasks
 from mtclust.rows.features import FeatureMap, feature_map, source_of
 from mtclust.rows.moments import block_rows
-from mtclust.rows.source import MappedRows, TableRows, held_in_memory
+from mtclust.rows.source import MappedRows, TableRows
 
 SIZES = (300, 5000, 77)
 
@@ -113,6 +113,10 @@ def test_kernel_rows_in_blocks_equal_features_computed_at_once():
     assert isinstance(features, FeatureMap)
     expected = features(X)
     rows = MappedRows(X, offsets, features)
-    np.testing.assert_allclose(held_in_memory(rows).table, expected, atol=1e-9)
-    np.testing.assert_allclose(rows.take(1, np.array([5, 2999])), expected[[65, 3059]], atol=1e-9)
+    np.testing.assert_allclose(rows.projected().table, expected, atol=1e-9)
+    picked = rows.take(1, np.array([5, 2999])) @ features.projection
+    np.testing.assert_allclose(picked, expected[[65, 3059]], atol=1e-9)
     np.testing.assert_allclose(source_of(X, features, index, True).take(0, np.arange(60)), expected[:60], atol=1e-9)
+    given, held = rows.moments(True), rows.projected().moments(True)
+    np.testing.assert_allclose(given.gram, held.gram, atol=1e-9 * len(X))
+    np.testing.assert_allclose(given.mean, held.mean, atol=1e-9)

@@ -172,6 +172,8 @@ def _joined(parts: list[tuple[Hashes, Integers]]) -> tuple[Hashes, Integers]:
 
 def first_by_content(hashes: Hashes, finer: Integers, k: int) -> Integers:
     """Which k rows of a task come first: those of ``ContentOrder.of_rows``, without an order of the others."""
+    if k == 0:
+        return np.arange(0)
     found = (first_hashes(*likely(hashes, bits), bits, k) for bits in bits_of(len(hashes), k))
     sequence = next(own for own in found if own is not None)
     wanted = np.unique(sequence)  # np.isin would sort all hashes

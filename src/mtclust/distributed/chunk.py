@@ -16,7 +16,7 @@ from mtclust.core.labels import offsets_of, tasks_of_rows
 from mtclust.core.matching import pair_counts
 from mtclust.core.order import Content, Hashes, likely
 from mtclust.rows.features import FeatureMap
-from mtclust.rows.moments import Moments, block_rows, raw_sums
+from mtclust.rows.moments import block_rows, raw_sums
 from mtclust.rows.passes import scores_of
 from mtclust.rows.source import MappedRows, TableRows
 
@@ -31,7 +31,7 @@ class Reading:
     n_tasks: int
     dtype: Any
     columns: list[Any] | None = None  # of frames
-    features: FeatureMap | None = None  # None where chunks hold features already
+    features: FeatureMap | None = None
     shift: NDArray[Any] | None = None  # m × d, taken off the rows of a task before features are summed
     moves: NDArray[Any] | None = None  # m × d, taken off them before anything else, where tasks are aligned
     one_task: bool = False  # whether rows of all tasks are those of one
@@ -58,7 +58,7 @@ def source_of_chunk(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> T
     order, offsets = by_task(task_numbers, reading)
     own = None if np.all(task_numbers[1:] >= task_numbers[:-1]) else order
     offsets = offsets[[0, -1]] if reading.one_task else offsets
-    if features is not None and features.projection is not None:
+    if features is not None and features.landmarks is not None:
         return MappedRows(rows, offsets, features, own)
     return TableRows(rows, offsets, own, reading.shift)
 
@@ -131,18 +131,6 @@ def rows_with_hashes(
     return found
 
 
-def features_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, dtype: Any) -> NDArray[Any]:
-    """Features of all rows of a chunk, in the order of the input."""
-    source = source_of_chunk(raw, task_numbers, reading)
-    order = by_task(task_numbers, reading)[0]
-    result = np.empty((len(task_numbers), source.n_features), dtype=dtype)
-    for task in np.flatnonzero(np.diff(source.offsets)):
-        first = int(source.offsets[task])
-        for begin, end, block in source.blocks(int(task)):
-            result[order[first + begin : first + end]] = block
-    return result
-
-
 def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, where: str) -> tuple[Array, Array]:
     """Sums and Gram matrices of the tasks."""
     source = source_of_chunk(raw, task_numbers, reading)
@@ -165,17 +153,16 @@ def require_numbers(rows: NDArray[Any], where: str = "") -> None:
 
 @dataclass(frozen=True)
 class Models:
-    """What a pass sends down: models W (m × r × C) and prices (m × C)."""
+    """What a pass sends down: weights of raw rows (m × r × C) and prices (m × C) less the constants of the tasks."""
 
-    moments: Moments
-    W: Array
+    weights: Array
     prices: Array
 
 
-def features_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]:
-    """Features of some rows of a task that were picked."""
-    if reading.features is not None and reading.features.projection is not None:
-        return reading.features.of_task(rows, task)
+def values_at(rows: NDArray[Any], task: int, reading: Reading) -> NDArray[Any]:
+    """What a source has of some rows of a task that were picked."""
+    if reading.features is not None and reading.features.landmarks is not None:
+        return reading.features.values(rows, task)
     return rows if reading.shift is None else rows - reading.shift[task]
 
 
@@ -198,16 +185,15 @@ def propose(raw: Any, task_numbers: NDArray[Any], reading: Reading, models: Mode
     """Give every row the cluster of highest score − price."""
     from mtclust.core import compiled
 
-    source, (m, r, C) = source_of_chunk(raw, task_numbers, reading), models.W.shape
+    source, (m, r, C) = source_of_chunk(raw, task_numbers, reading), models.weights.shape
     labels, gaps = np.full(len(task_numbers), -1, dtype=np.int32), np.empty(len(task_numbers))
     counts, sums = np.zeros((m, C), dtype=np.int64), {}
     for task in np.flatnonzero(np.diff(source.offsets)).tolist():
-        weights, constant = models.moments.on_raw(task, models.W[task])
         first, sums[task] = int(source.offsets[task]), np.zeros((C, r))
         for begin, end, block in source.blocks(task):
             rows = slice(first + begin, first + end)
-            none, prices = np.full(end - begin, -1, dtype=np.int32), models.prices[task] - constant
-            compiled.choose(scores_of(block, weights), prices, labels[rows], gaps[rows], counts[task])
+            scores, none = scores_of(block, models.weights[task]), np.full(end - begin, -1, dtype=np.int32)
+            compiled.choose(scores, models.prices[task], labels[rows], gaps[rows], counts[task])
             compiled.move_sums(block, none, labels[rows], sums[task])
     return ChunkLabels(source.offsets, labels.astype(np.min_scalar_type(-C)), sums, gaps, counts)
 
@@ -237,8 +223,8 @@ def near(
     for task in set(np.flatnonzero(np.diff(source.offsets)).tolist()) & set(margins):
         part = slice(int(source.offsets[task]), int(source.offsets[task + 1]))
         rows = np.flatnonzero(proposed.gaps[part] <= margins[task])
-        features = source.take(task, rows) if len(rows) else np.empty((0, source.n_features))  # no kernel of no rows
-        scores = scores_of(features, models.moments.on_raw(task, models.W[task])[0])
+        values = source.take(task, rows) if len(rows) else np.empty((0, source.n_features))  # no kernel of no rows
+        scores = scores_of(values, models.weights[task])
         found[task] = base[task] + rows, proposed.labels[part][rows], proposed.gaps[part][rows], scores
     return found
 

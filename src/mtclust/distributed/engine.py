@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from mtclust.exceptions import ClusterLostError
-from mtclust.util.system import available_memory, require
+from mtclust.util.system import require
 
 T = TypeVar("T")
 
@@ -71,13 +71,6 @@ class Engine:
         while len(level) > 1:
             level = [self.step(merge, level[k : k + _FAN_IN]) for k in range(0, len(level), _FAN_IN)]
         return level[0]
-
-    def memory(self) -> int | None:
-        """Bytes the workers may use in all; None where that is not known."""
-        if self.client is None:
-            return available_memory()
-        limits = [worker["memory_limit"] for worker in self.client.scheduler_info(n_workers=-1)["workers"].values()]
-        return sum(limits) if limits and all(limits) else None
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -18,7 +18,7 @@ from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
 from mtclust.distributed.source import ChunkedRows, over_chunks, picked
-from mtclust.rows.features import FeatureMap, held_as, source_of
+from mtclust.rows.features import FeatureMap, source_of
 from mtclust.util.messages import phase, reporting
 from mtclust.util.system import require
 
@@ -55,18 +55,9 @@ class ChunkedTable:
         return ChunkedTable(self.engine, self.table, self.layout.as_one_task(), reading)
 
     def source(self, features: FeatureMap) -> ChunkedRows:
-        engine, layout, raw = self.engine, self.layout, self.table.parts
+        width = self.shape[1] if features.landmarks is None else len(features.landmarks)
         reading = replace(self._reading, features=features)
-        if features.projection is None:
-            return ChunkedRows(engine, layout, raw, reading, self.shape[1])
-        rank = features.projection.shape[1]
-        dtype = held_as(self.shape[0], rank, engine.memory())
-        if dtype is None:
-            return ChunkedRows(engine, layout, raw, reading, rank)
-        sent = engine.keep([engine.constant(reading)])[0]
-        held = engine.keep(self._steps(chunk.features_of, sent, dtype))
-        of_parts = chunk.Reading(reading.n_tasks, dtype, one_task=reading.one_task)
-        return ChunkedRows(engine, layout, raw, reading, rank, held, of_parts)
+        return ChunkedRows(self.engine, self.layout, self.table.parts, reading, width)
 
     def first_rows(self, content: Content, numbers: dict[int, int]) -> dict[int, NDArray[np.int64]]:
         """Positions within some tasks of as many rows as are asked for, which come first in the order of content.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -42,29 +42,29 @@ Positions = NDArray[np.int64]
 
 @dataclass
 class ChunkedRows:
-    """Features of the rows in chunks, a :class:`mtclust.rows.moments.RowSource`."""
+    """Rows in chunks as features, a :class:`mtclust.rows.moments.RowSource`."""
 
     engine: Engine
     layout: Layout
-    raw: list[Any]
+    parts: list[Any]
     reading: chunk.Reading
     n_features: int
-    parts: list[Any] = field(default_factory=list)  # features where these are held, else raw
-    part_reading: chunk.Reading | None = None
     n_passes: int = 0
 
     def __post_init__(self) -> None:
-        self.offsets, self.parts = self.layout.offsets, self.parts or self.raw
+        self.offsets = self.layout.offsets
         self._read_as(self.reading)
-        if self.part_reading is not None:
-            self._part_reading = self.engine.constant(self.part_reading)
 
     @property
     def shift(self) -> NDArray[Any] | None:
         return self.reading.shift
 
+    @property
+    def projection(self) -> Array | None:
+        return None if self.reading.features is None else self.reading.features.projection
+
     def _over_chunks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """One step per chunk on its features; arguments that are lists have one entry per chunk."""
+        """One step per chunk; arguments that are lists have one entry per chunk."""
         return over_chunks(self.engine, self.parts, self.layout.task_numbers, function, *arguments)
 
     # -- rows and moments ----------------------------------------------------------------------------------------
@@ -75,30 +75,30 @@ class ChunkedRows:
 
     def take_all(self, positions: list[Positions]) -> list[NDArray[Any]]:
         everywhere = np.concatenate([a + part for a, part in zip(self.offsets, positions)])
-        rows = picked(self.engine, self.layout, self.raw, self._reading, everywhere)
+        rows = picked(self.engine, self.layout, self.parts, self._reading, everywhere)
         ends = np.cumsum([len(part) for part in positions])
         none = np.empty((0, self.n_features))
         return [
-            chunk.features_at(part, task, self.reading) if len(part) else none
+            chunk.values_at(part, task, self.reading) if len(part) else none
             for task, part in enumerate(np.split(rows, ends[:-1]))
         ]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
         sizes, names = self.layout.sizes, chunk.names_of(self.parts)
-        steps = self._over_chunks(chunk.sums_of, self._part_reading, names)
+        steps = self._over_chunks(chunk.sums_of, self._reading, names)
         with phase(f"sums of {self.offsets[-1]} rows in {len(self.parts)} chunks"):
             sums, grams = self.engine.gather([self.engine.merged(steps, added)])[0]
         require_finite(grams)
         means = sums / sizes[:, None]
         spreads = np.sqrt(np.maximum(np.einsum("irr->ir", grams) / sizes[:, None] - means**2, 0.0))
-        if centre and self.shift is None and self.parts is self.raw and far_from_zero(means, spreads):
+        if centre and self.shift is None and self.projection is None and far_from_zero(means, spreads):
             self._read_as(replace(self.reading, shift=means.astype(self.reading.dtype)))  # or squares would cancel
             return self.moments(centre, scale)
-        return combine(sizes, sums, grams, centre, scale)
+        return combine(sizes, sums, grams, centre, scale, self.projection)
 
     def _read_as(self, reading: chunk.Reading) -> None:
         self.reading = reading
-        self._reading = self._part_reading = self.engine.keep([self.engine.constant(reading)])[0]
+        self._reading = self.engine.keep([self.engine.constant(reading)])[0]
 
     # -- the batch step ------------------------------------------------------------------------------------------
 
@@ -119,9 +119,9 @@ class ChunkedRows:
         engine, sizes = self.engine, data.moments.sizes
         prices = np.stack([task.prices for task in own])
         steps = np.array([gap_step(int(n)) for n in sizes])
-        light = replace(data.moments, gram=np.zeros((data.n_tasks, 0, 0)))  # which no row needs
-        models = engine.constant(chunk.Models(light, W, prices.copy()))
-        proposed = engine.keep(self._over_chunks(chunk.propose, self._part_reading, models))
+        weights, constants = map(np.stack, zip(*[data.on_raw(i, W[i]) for i in range(data.n_tasks)]))
+        models = engine.constant(chunk.Models(weights, prices - constants))
+        proposed = engine.keep(self._over_chunks(chunk.propose, self._reading, models))
         counts, gaps = self._overview(proposed, steps)
         lower, upper = data.bounds.lower, data.bounds.upper
         open_tasks = [i for i in tasks if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
@@ -134,7 +134,7 @@ class ChunkedRows:
                 if margins:
                     near |= self._near(proposed, models, margins)
                 positions, before, own_gaps, scores = near[i]
-                costs, n = -data.moments.on_raw(i, W[i])[1] - scores, int(sizes[i])
+                costs, n = -constants[i] - scores, int(sizes[i])
                 complete = len(positions) == n
                 boundary = Boundary(
                     n, before, own_gaps, costs.__getitem__, None if complete else positions,
@@ -162,7 +162,7 @@ class ChunkedRows:
     def _near(self, proposed: list[Any], models: Any, margins: dict[int, float]) -> dict[int, chunk.NearRows]:
         """The rows of some tasks within margins, from all chunks that have any."""
         concerned = np.flatnonzero(self.layout.counts[:, list(margins)].any(axis=1))
-        steps = self._over_chunks(chunk.near, list(self.layout.base), self._part_reading, models, proposed, margins)
+        steps = self._over_chunks(chunk.near, list(self.layout.base), self._reading, models, proposed, margins)
         found = self.engine.gather([steps[k] for k in concerned])
         joined = {i: zip(*(part[i] for part in found if i in part)) for i in margins}
         return {i: cast(chunk.NearRows, tuple(map(np.concatenate, fields))) for i, fields in joined.items()}
@@ -179,7 +179,7 @@ class ChunkedRows:
             own[k] = rows, changes[which, 1]
         finished = proposed
         if len(changes):
-            finished = engine.keep(self._over_chunks(chunk.finish_labels, self._part_reading, proposed, own))
+            finished = engine.keep(self._over_chunks(chunk.finish_labels, self._reading, proposed, own))
         new_ids = np.stack([task.new_ids for task in tasks])
         pairs = zip(finished, [None] * len(finished) if old is None else old)
         steps = [engine.step(chunk.outcome, new, before, new_ids) for new, before in pairs]

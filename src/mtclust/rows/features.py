@@ -6,7 +6,7 @@ that models in the columns are V times those in the features.
 Nyström: with landmarks L drawn from the rows, φ(x) = k(x, L)·U/√s from the eigenvalues s and eigenvectors U of k(L, L):
 φ(x)ᵀφ(y) is k(x, y) exactly where x or y is a landmark and an approximation elsewhere. It differs from scikit-learn's
 ``Nystroem`` in three points: landmarks come from every task in proportion, directions of negligible eigenvalue are
-dropped instead of blown up, and rows are mapped block by block, so that nothing of size N × r need be held.
+dropped instead of blown up, and of many rows neither k(x, L) nor φ is held: models are projected, not rows.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from mtclust.core.kernels import Kernel
 from mtclust.core.model import DecisionModel
 from mtclust.core.tasks import TaskIndex
 from mtclust.rows.moments import Moments, RowSource
-from mtclust.rows.source import MappedRows, TableRows, held_in_memory
-from mtclust.util.system import available_memory
+from mtclust.rows.source import MappedRows, TableRows
 
 Array = NDArray[np.float64]
 
@@ -37,9 +36,8 @@ _FEWEST_RANK, _LARGEST_RANK = 100, 200
 LARGEST_TABLE = 1000
 #: eigenvalues of the landmarks' kernel below this share of the largest are dropped
 _NEGLIGIBLE = 1e-8
-#: features are held in memory as float64 up to this many bytes, as float32 while they take less than this share
-_HELD_IN_FULL = 2**29
-_HELD_SHARE = 0.25
+#: Nyström features are held in memory up to this many bytes; of more rows, kernel values are computed in every pass
+_HELD = 2**27
 
 
 @dataclass(frozen=True)
@@ -57,9 +55,11 @@ class FeatureMap:
         values = rows if self.landmarks is None else self.kernel(rows, self.landmarks)
         return np.asarray(values @ self.projection)
 
-    def of_task(self, rows: Any, task: int) -> NDArray[Any]:
-        """Features of rows of one task, whose centre is taken off first."""
-        return self(rows if self.centres is None else rows - self.centres[task])
+    def values(self, rows: Any, task: int) -> NDArray[Any]:
+        """What is projected: kernel values of rows of one task, whose centre is taken off first, or dense columns."""
+        if self.landmarks is None:
+            return rows.toarray() if sp.issparse(rows) else np.asarray(rows)
+        return self.kernel(rows if self.centres is None else rows - self.centres[task], self.landmarks)
 
     @property
     def described(self) -> str:
@@ -138,25 +138,16 @@ def singular_directions(X: Any, rank: int) -> Array:
 
 @singledispatch
 def source_of(X: Any, features: FeatureMap, index: TaskIndex, centre: bool) -> RowSource:
-    """The rows of X, sorted by task, as a source of these features, which may be shifted if they are to be centred.
+    """The rows of X, sorted by task, as a source of these features; they may be shifted if they are to be centred.
 
     Other kinds of tables than arrays and CSR matrices register their own way (``source_of.register``).
     """
     order = None if index.is_sorted else index.order
-    if features.projection is not None:
+    if features.landmarks is None and features.projection is not None:
+        return TableRows(features(X), index.offsets, order)
+    if features.landmarks is not None or sp.issparse(X):
         source = MappedRows(X, index.offsets, features, order)
-        # features that fit in memory are computed once
-        dtype = held_as(int(source.offsets[-1]), source.n_features, available_memory())
-        return source if dtype is None else held_in_memory(source, dtype)
-    if sp.issparse(X):
-        return MappedRows(X, index.offsets, features, order)
+        few = features.projection is not None and 8 * X.shape[0] * features.projection.shape[1] <= _HELD
+        return source.projected() if few else source
     rows = TableRows(X, index.offsets, order)
     return rows.kept_near_zero() if centre else rows
-
-
-def held_as(n_rows: int, n_features: int, available: int | None) -> Any:
-    """The type in which features are held, given the memory there is; None where they are computed in every pass."""
-    size = 8 * n_rows * n_features
-    if size <= _HELD_IN_FULL:
-        return np.float64
-    return np.float32 if available is not None and size / 2 <= _HELD_SHARE * available else None

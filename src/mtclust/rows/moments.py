@@ -1,11 +1,12 @@
 r"""Rows of explicit features, read task by task in blocks.
 
-A source of rows yields blocks of raw features z; what the model sees is
+A source of rows yields blocks of raw values k; what the model sees is
 
-.. math:: \phi(x) = (z(x) - \mu_i)/\sqrt s
+.. math:: \phi(x) = (z(x) - \mu_i)/\sqrt s, \qquad z(x) = P^T k(x)
 
-with the mean μ_i of the row's task (0 without centring) and one scale s, the mean of ‖z − μ_i‖² over all rows. Neither
-is ever applied to stored data: scores and sums are corrected instead.
+with a projection P of the source (of kernel values with landmarks; mostly there is none), the mean μ_i of the row's
+task (0 without centring) and one scale s, the mean of ‖z − μ_i‖² over all rows. Neither is ever applied to stored data:
+models and sums are instead.
 """
 
 from __future__ import annotations
@@ -42,6 +43,18 @@ class Data:
     def n_tasks(self) -> int:
         return self.moments.n_tasks
 
+    def projected(self, raw: NDArray[Any]) -> NDArray[Any]:
+        """Raw rows k, or sums of them, as z."""
+        return raw if self.source.projection is None else raw @ self.source.projection
+
+    def on_raw(self, task: int, W: Array) -> tuple[Array, Array]:
+        """Weights and constant with which raw rows k of a task score as φ does with W: φᵀW = kᵀ·weights + constant."""
+        moments, projection = self.moments, self.source.projection
+        offset = 0.0 if moments.offset is None else moments.offset[task]
+        weights = W / moments.root_scale
+        constant = offset - (moments.mean[task] @ W) / moments.root_scale
+        return weights if projection is None else projection @ weights, constant
+
 
 class RowSource(Protocol):
     """Rows of explicit features, sorted by task, wherever they lie: what a problem asks of them.
@@ -54,17 +67,22 @@ class RowSource(Protocol):
     def offsets(self) -> NDArray[np.int64]: ...
 
     @property
-    def n_features(self) -> int: ...
+    def n_features(self) -> int:
+        """Numbers of a raw row."""
+
+    @property
+    def projection(self) -> Array | None:
+        """What raw rows are multiplied with, None for nothing."""
 
     @property
     def shift(self) -> NDArray[Any] | None:
         """What is taken off the raw rows of every task (m × d), None for nothing."""
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        """Features of some rows of a task."""
+        """Some raw rows of a task."""
 
     def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
-        """Features of some rows of every task."""
+        """Some raw rows of every task."""
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
         """Means, Gram matrices and the scale of the features."""
@@ -120,13 +138,8 @@ class Moments:
             np.concatenate([self.gram, new.gram]), self.scale,
         )  # fmt: skip
 
-    def on_raw(self, task: int, W: Array) -> tuple[Array, Array]:
-        """Weights and constant with which raw rows z of a task score as φ does with W: φᵀW = zᵀ·weights + constant."""
-        offset = 0.0 if self.offset is None else self.offset[task]
-        return W / self.root_scale, offset - (self.mean[task] @ W) / self.root_scale
-
     def centred(self, task: int, block: NDArray[Any]) -> Array:
-        """φ of raw rows of a task."""
+        """φ of projected rows of a task."""
         return (np.asarray(block, dtype=np.float64) - self.mean[task]) / self.root_scale
 
 
@@ -144,8 +157,12 @@ def raw_sums(source: LocalRows) -> tuple[Array, Array]:
     return sums, grams
 
 
-def combine(sizes: NDArray[np.int64], sums: Array, grams: Array, centre: bool, scale: float | None = None) -> Moments:
-    """Moments of tasks of these sizes; the scale is found where it is not given."""
+def combine(
+    sizes: NDArray[np.int64], sums: Array, grams: Array, centre: bool, scale: float | None, projection: Array | None
+) -> Moments:
+    """Moments of tasks of these sizes from raw sums; the scale is found where it is not given."""
+    if projection is not None:
+        sums, grams = sums @ projection, projection.T @ grams @ projection
     raw_level = float(np.einsum("irr->", grams)) / sizes.sum()
     mean = sums / sizes[:, None] if centre else np.zeros_like(sums)
     total = np.zeros_like(sums) if centre else sums

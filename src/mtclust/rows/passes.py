@@ -92,7 +92,7 @@ def relabel(source: LocalRows, data: Data, task: int, W: Array, current: TaskLab
     if current.held is not None:
         return _relabel_free(source, data, task, W, current)
     lower, upper = data.bounds.lower[task], data.bounds.upper[task]
-    weights, constant = data.moments.on_raw(task, W)
+    weights, constant = data.on_raw(task, W)
     at_first, gaps, counts = current.labels.copy(), np.empty(len(current.labels)), np.zeros(W.shape[1], dtype=np.int64)
     for begin, end, block in source.blocks(task):
         part = current.labels[begin:end]
@@ -116,7 +116,7 @@ def _relabel_free(source: LocalRows, data: Data, task: int, W: Array, current: T
     free = np.flatnonzero(~current.held)
     if len(free) == 0:
         return 0
-    weights, constant = data.moments.on_raw(task, W)
+    weights, constant = data.on_raw(task, W)
     step = block_rows(source.n_features, 8)
     costs = np.concatenate(
         [-constant - scores_of(source.take(task, free[a : a + step]), weights) for a in range(0, len(free), step)]
@@ -133,7 +133,7 @@ def first_prices(source: RowSource, data: Data, task: int, W: Array, prices: Arr
     if n <= _FEW_ENOUGH or free:
         return prices
     rows = source.take(task, even_positions(n, max(_FIRST_ROWS, round(n**_FIRST_POWER))))
-    weights, constant = data.moments.on_raw(task, W)
+    weights, constant = data.on_raw(task, W)
     share = len(rows) / n
     low, high = np.floor(lower * share).astype(np.int64), np.ceil(upper * share).astype(np.int64)
     return exact_labels(-(scores_of(rows, weights) + constant), low, high, prices)[1]

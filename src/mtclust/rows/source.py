@@ -34,21 +34,25 @@ class LocalRows(ABC):
 
     @abstractmethod
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        """Begin, end (within the task) and features of one block after the other."""
+        """Begin, end (within the task) and raw rows of one block after the other."""
 
     @abstractmethod
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        """Features of some rows of a task."""
+        """Some raw rows of a task."""
 
     @property
     def shift(self) -> NDArray[Any] | None:
+        return None
+
+    @property
+    def projection(self) -> Array | None:
         return None
 
     def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
         return [self.take(task, where) for task, where in enumerate(positions)]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
-        return combine(np.diff(self.offsets), *raw_sums(self), centre, scale)
+        return combine(np.diff(self.offsets), *raw_sums(self), centre, scale, self.projection)
 
     def class_sums(self, task: int, labels: NDArray[np.int32], n_clusters: int) -> Array:
         """Sums of the raw rows of every cluster of a task (C × r)."""
@@ -60,8 +64,7 @@ class LocalRows(ABC):
         return sums
 
     def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
-        C, r = data.bounds.n_clusters, data.moments.n_features
-        tasks = [TaskLabels.none(int(n), C, r) for n in data.moments.sizes]
+        tasks = [TaskLabels.none(int(n), data.bounds.n_clusters, self.n_features) for n in data.moments.sizes]
         for i, task in enumerate(tasks):
             task.prices = first_prices(self, data, i, W[i], task.prices)
         self.relabel(data, W, tasks, list(range(len(tasks))))
@@ -140,7 +143,7 @@ class TableRows(LocalRows):
 
 @dataclass(frozen=True)
 class MappedRows(LocalRows):
-    """Features that a map makes of rows (Nyström, singular directions, a sparse table made dense), block by block."""
+    """Rows that a map changes block by block: to kernel values with landmarks, or from sparse to dense."""
 
     table: Any
     offsets: NDArray[np.int64]
@@ -149,29 +152,31 @@ class MappedRows(LocalRows):
 
     @property
     def n_features(self) -> int:
-        projection = self.features.projection
-        return int(self.table.shape[1] if projection is None else projection.shape[1])
+        landmarks = self.features.landmarks
+        return int((self.table if landmarks is None else landmarks.T).shape[1])
+
+    @property
+    def projection(self) -> Array | None:
+        return self.features.projection
 
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
         begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
-        kernel_values = 0 if self.features.landmarks is None else self.features.landmarks.shape[0]
-        step = block_rows(max(self.n_features, kernel_values), 8) * 4
+        step = block_rows(self.n_features, 8) * 4
         for a in range(begin, end, step):
             b = min(end, a + step)
-            yield a - begin, b - begin, self._features(task, np.arange(a, b))
+            yield a - begin, b - begin, self._values(task, np.arange(a, b))
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        return self._features(task, positions + self.offsets[task])
+        return self._values(task, positions + self.offsets[task])
 
-    def _features(self, task: int, where: NDArray[np.int64]) -> Array:
-        return self.features.of_task(self.table[where if self.order is None else self.order[where]], task)
+    def _values(self, task: int, where: NDArray[np.int64]) -> Array:
+        return self.features.values(self.table[where if self.order is None else self.order[where]], task)
 
-
-def held_in_memory(source: LocalRows, dtype: Any = np.float64) -> TableRows:
-    """All features of a source as a table."""
-    table = np.empty((int(source.offsets[-1]), source.n_features), dtype=dtype)
-    for task in range(len(source.offsets) - 1):
-        first = int(source.offsets[task])
-        for begin, end, block in source.blocks(task):
-            table[first + begin : first + end] = block
-    return TableRows(table, source.offsets)
+    def projected(self) -> TableRows:
+        """All rows, projected, as a table."""
+        assert self.projection is not None
+        table = np.empty((int(self.offsets[-1]), self.projection.shape[1]))
+        for task, first in enumerate(self.offsets[:-1].tolist()):
+            for begin, end, block in self.blocks(task):
+                table[first + begin : first + end] = block @ self.projection
+        return TableRows(table, self.offsets)

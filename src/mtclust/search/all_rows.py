@@ -22,7 +22,7 @@ from mtclust.core.labels import SizeBounds, code_scale, offsets_of, proportional
 from mtclust.core.matching import allowed_permutations, best_relabelling
 from mtclust.core.model import DecisionModel, left_out
 from mtclust.rows.features import FeatureMap
-from mtclust.rows.moments import Data, Moments
+from mtclust.rows.moments import Data
 from mtclust.rows.passes import TaskLabels, prices_agree
 from mtclust.rows.source import LocalRows, TableRows
 from mtclust.search.problem import Coupled, Effort, Method, Point
@@ -79,7 +79,7 @@ class BatchLabels:
         fit, data, criterion = self.point.fit, self.problem.data, self.problem.criterion
         models, offset = criterion.scoring(fit)
         changed = data.source.relabel(scored_by(data, offset), models, fit.tasks, self.tasks)
-        fit.b[self.tasks] = class_vectors(data.moments, self.tasks, [fit.tasks[i] for i in self.tasks])
+        fit.b[self.tasks] = class_vectors(data, self.tasks, [fit.tasks[i] for i in self.tasks])
         fit.W = fit.at.models(fit.b)
         self.point.value = criterion.value_of_models(fit)
         steady = changed <= FEW_CHANGES * self.n_rows
@@ -139,7 +139,7 @@ class AllRows(Coupled):
         C, tasks, known = self.n_clusters, [], 0 if self.gone is None else len(self.gone[0])
         for i, (a, b) in enumerate(zip(self.offsets[:-1], self.offsets[1:])):
             if i < known:
-                task = TaskLabels.none(0, C, self.data.moments.n_features)
+                task = TaskLabels.none(0, C, self.data.source.n_features)
                 task.counts = cast(Any, self.gone)[1][i]
             else:
                 own = labels[a:b].astype(np.int32)
@@ -150,7 +150,7 @@ class AllRows(Coupled):
         return self._point(tasks, Z)
 
     def _point(self, tasks: list[TaskLabels], Z: Array) -> Point:
-        solver, b = self.coupling.condition(Z), class_vectors(self.data.moments, list(range(len(tasks))), tasks)
+        solver, b = self.coupling.condition(Z), class_vectors(self.data, list(range(len(tasks))), tasks)
         if self.gone is not None:
             b[: len(self.gone[0])] = self.gone[0]
         fit = RowsFit(tasks, solver, b, solver.models(b))
@@ -236,7 +236,8 @@ class AllRows(Coupled):
             first, n = int(offsets[task]), int(moments.sizes[task])
             labels = np.asarray(fit.tasks[task].labels, dtype=np.int64)
             for begin, end, block in cast(LocalRows, self.data.source).blocks(task):
-                codes, Phi = self.criterion.codes(labels[begin:end], C), moments.centred(task, block)
+                codes = self.criterion.codes(labels[begin:end], C)
+                Phi = moments.centred(task, self.data.projected(block))
                 leverages = np.einsum("nr,nr->n", Phi @ blocks[task], Phi) * (2.0 / n)
                 scores = left_out(codes, Phi @ W[task], leverages, means[task] if centred else None, n)
                 if weights is not None:
@@ -263,18 +264,19 @@ class AllRows(Coupled):
 
 
 def rows_at(data: Data, positions: list[NDArray[np.int64]]) -> Data:
-    """These rows of every task, held in memory, with the size bounds in proportion."""
+    """These rows of every task, projected, with the size bounds in proportion."""
     wanted = np.array([len(part) for part in positions])
-    source = TableRows(np.concatenate(data.source.take_all(positions)), offsets_of(wanted))
+    source = TableRows(data.projected(np.concatenate(data.source.take_all(positions))), offsets_of(wanted))
     centre = not np.any(data.moments.total) and bool(np.any(data.moments.mean))
     of_sample = source.moments(centre, data.moments.scale or None)
     return Data(source, of_sample, proportional(data.bounds, data.moments.sizes, wanted))
 
 
-def class_vectors(moments: Moments, which: list[int], tasks: list[TaskLabels]) -> Array:
+def class_vectors(data: Data, which: list[int], tasks: list[TaskLabels]) -> Array:
     """b_i of some tasks, whose labels are given, shape (k, r, C)."""
+    moments = data.moments
     a, rest = code_scale(len(tasks[0].prices))
-    counts, sums = np.stack([task.counts for task in tasks]), np.stack([task.sums for task in tasks])
+    counts, sums = np.stack([task.counts for task in tasks]), data.projected(np.stack([task.sums for task in tasks]))
     centred = (sums - counts[:, :, None] * moments.mean[which, None]) / moments.root_scale
     per_row = (2.0 / moments.sizes[which])[:, None, None]
     return per_row * (a * centred.transpose(0, 2, 1) - rest * moments.total[which][:, :, None])
