@@ -19,7 +19,7 @@ SEPARATIONS = (-0.4, 0.0, 0.01, APART - 0.01, APART, 1.0)
 
 
 def stability(overall, clusters=(0.9, 0.9, 0.9), n=90):
-    return Stability(overall, np.ones(n), np.array(clusters), np.zeros((2, 3, 2)), None, None, 10, 0.5)
+    return Stability(overall, np.ones(n), np.array(clusters), 10, 0.5)
 
 
 CRAFTED = [

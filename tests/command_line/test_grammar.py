@@ -120,7 +120,7 @@ def said(model):
 
 
 def refitted(overall, clusters):
-    return Stability(overall, np.ones(90), np.array(clusters), np.zeros((3, 3, 2)), None, None, 10, 0.5)
+    return Stability(overall, np.ones(90), np.array(clusters), 10, 0.5)
 
 
 def test_low_agreement_of_refits_is_cautioned_once(model):

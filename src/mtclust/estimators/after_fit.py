@@ -212,8 +212,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         Returns
         -------
         Stability
-            Also kept as ``stability_``: ``overall``, by row, by cluster, and intervals for the shares of clusters and
-            for Ω (:mod:`mtclust.estimators.stability`).
+            Also kept as ``stability_``: ``overall``, by row and by cluster (:mod:`mtclust.estimators.stability`).
 
         Examples
         --------

@@ -9,9 +9,7 @@ clusters mean Jaccard similarity of a cluster with its counterpart in a refit (H
 overall  mean adjusted Rand index of refits and fit, within tasks: 1 for the same clusters, 0 for chance
 ======== =============================================================================================================
 
-The best clusters of structureless rows reach .3 to .7 on halves of the rows; below .7 clusters are doubted. On a share
-f of the rows figures vary as the delete-d jackknife says: their variance is f/(1 − f) times that over refits, so that
-halves vary as much as the figures themselves. Intervals are two-sided, for 90 %, from a normal distribution.
+The best clusters of structureless rows reach .3 to .7 on halves of the rows; below .7 clusters are doubted.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +27,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from mtclust.core.kernels import is_precomputed
 from mtclust.core.labels import (
-    counts_by_task,
     offsets_of,
     parse_sizes,
     proportional,
@@ -40,7 +37,6 @@ from mtclust.core.labels import (
 from mtclust.core.tasks import index_tasks
 from mtclust.core.validation import generator_of, read_known_rows
 from mtclust.distributed import is_dask
-from mtclust.estimators.fit import correlation
 from mtclust.util.messages import counted, reporting
 
 if TYPE_CHECKING:
@@ -49,8 +45,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: half of a 90 % interval, in standard deviations
-_REACH = 1.6449
 #: agreement below which clusters are not to be trusted
 DOUBTFUL = 0.7
 #: with this many tasks or more a refit leaves some out, and keeps this share
@@ -76,12 +70,6 @@ class Stability:
         Share of the refits that put a row in its cluster; NaN for a row that no refit has seen.
     clusters : ndarray of shape (C,)
         Mean Jaccard similarity with the counterparts in refits.
-    shares : ndarray of shape (m, C, 2)
-        Intervals for the share of every cluster in every task.
-    task_correlation : ndarray of shape (m, m, 2) or None
-        Intervals for ``task_correlation_``.
-    task_covariance : ndarray of shape (m, m, 2) or None
-        Intervals for Ω.
     n_refits : int
     share : float
         Of the rows that a refit saw.
@@ -98,9 +86,6 @@ class Stability:
     overall: float
     rows: Array
     clusters: Array
-    shares: Array
-    task_correlation: Array | None
-    task_covariance: Array | None
     n_refits: int
     share: float
 
@@ -111,15 +96,6 @@ class Stability:
         )
 
     __repr__ = __str__
-
-
-class Refit(NamedTuple):
-    """Labels of some of the rows sorted by task by a refit, the tasks that it saw, and Ω of these."""
-
-    rows: Labels
-    labels: Labels
-    tasks: Labels
-    covariance: Array | None = None
 
 
 def subsample(
@@ -149,59 +125,32 @@ def subsample(
 
 
 def compared(
-    labels: Labels, offsets: NDArray[np.int64], n_clusters: int, refits: list[Refit], share: float,
-    covariance: Array | None,
-) -> Stability:  # fmt: skip
-    """What refits say of labels (sorted by task) and of Ω."""
-    n, m, C = len(labels), len(offsets) - 1, n_clusters
-    task_of = tasks_of_rows(offsets)
+    labels: Labels, offsets: NDArray[np.int64], n_clusters: int, refits: list[tuple[Labels, Labels]], share: float
+) -> Stability:
+    """What refits say of labels (sorted by task): some of the rows, and their labels by a refit."""
+    n, C, task_of = len(labels), n_clusters, tasks_of_rows(offsets)
     agreed, seen = np.zeros(n), np.zeros(n)
-    jaccards, rand = np.full((len(refits), C), np.nan), []
-    shares = np.full((len(refits), m, C), np.nan)
-    covariances = np.full((len(refits), m, m), np.nan)
-    for k, refit in enumerate(refits):
-        own = labels[refit.rows]
+    jaccards, times, rand = np.zeros(C), np.zeros(C), []
+    for rows, anew in refits:
+        own = labels[rows]
         pairs = np.zeros((C, C))
-        np.add.at(pairs, (refit.labels, own), 1.0)
+        np.add.at(pairs, (anew, own), 1.0)
         found, names = linear_sum_assignment(-pairs)
         renamed = np.empty(C, dtype=np.int64)
         renamed[found] = names
-        seen[refit.rows] += 1
-        agreed[refit.rows] += renamed[refit.labels] == own
+        seen[rows] += 1
+        agreed[rows] += renamed[anew] == own
         union = pairs.sum(axis=1)[:, None] + pairs.sum(axis=0) - pairs
-        similarity = np.divide(pairs, union, out=np.zeros_like(pairs), where=union > 0)
-        jaccards[k] = np.where(pairs.sum(axis=0) > 0, similarity.max(axis=0), np.nan)
-        by_task = [task_of[refit.rows] == i for i in refit.tasks]
-        rand.append(np.mean([adjusted_rand_score(own[mine], refit.labels[mine]) for mine in by_task]))
-        for i, mine in zip(refit.tasks, by_task):
-            counts = np.bincount(renamed[refit.labels[mine]], minlength=C)
-            shares[k, i] = counts / counts.sum()
-        if refit.covariance is not None and covariance is not None:
-            part = np.ix_(refit.tasks, refit.tasks)
-            covariances[k][part] = refit.covariance * np.trace(covariance[part]) / np.trace(refit.covariance)
-    sizes = counts_by_task(labels, offsets, C)
-    factor = np.sqrt(share / (1.0 - share)) if share < 1 else 1.0
-    related = between = None
-    with np.errstate(invalid="ignore"):
-        within = _interval(sizes / sizes.sum(axis=1, keepdims=True), shares, factor).clip(0.0, 1.0)
-        if covariance is not None:
-            related = _interval(correlation(covariance), correlation(covariances), factor).clip(-1, 1)
-            between = _interval(covariance, covariances, factor)
-    by_row = np.divide(agreed, seen, out=np.full(n, np.nan), where=seen > 0)
-    return Stability(float(np.mean(rand)), by_row, _mean(jaccards), within, related, between, len(refits), share)
-
-
-def _mean(values: Array) -> Array:
-    """Mean over refits of what is known; NaN where nothing is."""
-    known = np.count_nonzero(~np.isnan(values), axis=0)
-    return np.divide(np.nansum(values, axis=0), known, out=np.full(known.shape, np.nan), where=known > 0)
-
-
-def _interval(estimate: Array, values: Array, factor: float) -> Array:
-    """Around the estimate, as wide as refits vary; last axis low and high."""
-    deviation = np.sqrt(_mean((values - _mean(values)) ** 2))
-    reach = _REACH * factor * np.nan_to_num(deviation)
-    return np.stack([estimate - reach, estimate + reach], axis=-1)
+        there = pairs.sum(axis=0) > 0
+        jaccards[there] += (pairs / np.maximum(union, 1.0)).max(axis=0)[there]
+        times += there
+        by_task = [task_of[rows] == i for i in np.unique(task_of[rows])]
+        rand.append(np.mean([adjusted_rand_score(own[mine], anew[mine]) for mine in by_task]))
+    by_row, by_cluster = (
+        np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+        for total, count in ((agreed, seen), (jaccards, times))
+    )
+    return Stability(float(np.mean(rand)), by_row, by_cluster, len(refits), share)
 
 
 def refit_on_subsamples(
@@ -228,9 +177,6 @@ def refit_on_subsamples(
     share = min(share, MOST_ROWS / rows.shape[0])
     labels, names = np.asarray(model.labels_)[index.order], model.tasks_[numbers[index.order]]
     strata = None if model._read_params().sizes_open else labels
-    chosen = model.selection_
-    learned = chosen.coupling is not None and chosen.coupling.decision not in ("none", 0) and chosen.center == "task"
-    covariance = model.task_covariance_ if learned and index.n_tasks > 1 else None
     precomputed = is_precomputed(model.kernel)
     refits = []
     with reporting(model):
@@ -244,11 +190,9 @@ def refit_on_subsamples(
                 given, found = found, anew.predict(rows[index.order[every]], tasks=names[every])
                 found[np.searchsorted(every, where)] = given
                 where = every
-            coupled = covariance is not None and anew.selection_.center == "task"
-            refits.append(Refit(where, found, seen, anew.task_covariance_ if coupled else None))
-    covariance = covariance if any(refit.covariance is not None for refit in refits) else None
-    compared_with = compared(labels, index.offsets, model.n_clusters_, refits, share, covariance)
-    return replace(compared_with, rows=index.to_input_order(compared_with.rows))
+            refits.append((where, found))
+    said = compared(labels, index.offsets, model.n_clusters_, refits, share)
+    return replace(said, rows=index.to_input_order(said.rows))
 
 
 def refitted(model: AfterFit, X: Any, tasks: NDArray[Any]) -> Any:

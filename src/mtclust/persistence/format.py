@@ -34,7 +34,7 @@ _ARRAY_NAME = re.compile(r"arrays/\w[\w.]{0,200}\.npy", flags=re.ASCII)
 #: kinds of numpy types whose bytes are the value: bool, integers, floats, complex, times, strings of one length
 PLAIN_KINDS = "biufcMmSU"
 #: fields of records that earlier files have and models do not any more
-_GONE = {("Moments", "largest")}
+_GONE = {("Moments", "largest"), *(("Stability", name) for name in ("shares", "task_correlation", "task_covariance"))}
 
 #: arrays by their names in a file
 Arrays = dict[str, NDArray[Any]]
