@@ -148,7 +148,6 @@ def test_alignment_renames_clusters_and_nothing_else(m, n_clusters, seed, d):
 ids = (
     st.lists(st.integers(-5, 5), min_size=1) | st.lists(st.text(max_size=3), min_size=1)
     | st.lists(st.floats(allow_nan=False), min_size=1) | st.lists(st.booleans(), min_size=1)
-    | st.lists(st.dates(), min_size=1) | st.lists(st.binary(max_size=2), min_size=1)
 )  # fmt: skip
 
 
