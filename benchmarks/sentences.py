@@ -223,20 +223,16 @@ def rates(found: list[dict[str, str]]) -> Iterator[list[Any]]:
             f'"a test does not confirm", number {number}', "the clusters are the classes",
             [r["standing"] == "none" for r in mine], right,
         )  # fmt: skip
+        doubtful = [r["standing"] == "doubtful" for r in mine]
+        may = line(f'"may not be distinct groups", number {number}', "never", doubtful, [False] * len(mine))
+        yield [*may[:-1], "–"]
     good = [row for row in found if float(row["matched"]) >= MATCHED and row["number"] == "given" and int(row["cells"])]
     cells, doubted = (sum(int(row[name]) for row in good) for name in ("cells", "doubted"))
     tables = sum(int(row["doubted"]) > 0 for row in good)
     exchanged, noticed = (sum(int(row[name]) for row in good) for name in ("exchanged", "noticed"))
     for by, all_of, wrong in (("cell", cells, doubted), ("table", len(good), tables)):
-        yield [
-            f'"may not mean the same", by {by}',
-            "ids are matched",
-            all_of,
-            wrong,
-            wrong,
-            f"{wrong / all_of:.3f}",
-            0,
-        ]
+        said = f'"may not mean the same", by {by}'
+        yield [said, "ids are matched", all_of, wrong, wrong, f"{wrong / all_of:.3f}", 0]
     yield ['"may not mean the same", ids exchanged', "never", exchanged, noticed, 0, "0.000", exchanged - noticed]
 
 
@@ -256,6 +252,9 @@ def main() -> None:
         f"Clusters are the classes from an adjusted Rand index of {RIGHT} within tasks, and their ids are matched from "
         f"{MATCHED} over all rows."
     )
+    doubtful = [row for row in found if row["standing"] == "doubtful"]
+    right = sum(float(row["right"]) >= RIGHT for row in doubtful)
+    notes += f" Of the {len(doubtful)} clusterings that may not be distinct groups, {right} are the classes."
     each = [[row[name] for name in KEYS + VALUES] for row in found]
     parts = [
         made_by(),
