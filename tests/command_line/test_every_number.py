@@ -16,7 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 import mtclust
 from mtclust.app import cli
 from mtclust.app.report.page import render_report, report_content
-from mtclust.app.words import figure, percent
+from mtclust.app.words import figure, kernel_in_words, percent
 from mtclust.choose import judge
 from mtclust.core.validation import generator_of
 from mtclust.estimators import stability
@@ -74,7 +74,7 @@ def sentences(frame, labels, found, refits):
     yield f"{n} rows in {m} tasks (shop)"
     yield f"into {C} clusters"
     yield f"by {len(NUMBERS)} numbers and 1 category"
-    yield f"(kernel: {found.model.selection_.kernel})"
+    yield f"({kernel_in_words(found.model.selection_.kernel)})"
     yield "task rows " + " ".join(map(str, table.columns))
     for name, row in table.iterrows():
         yield f"{name} {row.sum()} {' '.join(map(str, row))}"

@@ -11,6 +11,7 @@ import pytest
 from table_helpers import error_of, fit, read_table, run_cli, shop_rows, write_table
 
 import mtclust
+from mtclust.app.words import kernel_in_words
 from mtclust.metrics import macro_nmi, nmi
 
 #: columns of labels.csv after the margin
@@ -38,8 +39,8 @@ def test_labels_model_and_report_are_written(shops, tmp_path, capsys):
     model = mtclust.load(out / "model.mtclust")
     assert model.labels.tolist() == [int(row["cluster"]) for row in rows]
     printed = capsys.readouterr().out
-    kernel = model.model.selection_.kernel
-    said = f"3 clusters. They were clustered by 2 numbers and 1 category with DMTRC (kernel: {kernel})."
+    kernel = kernel_in_words(model.model.selection_.kernel)
+    said = f"3 clusters. They were clustered by 2 numbers and 1 category with DMTRC ({kernel})."
     assert said in " ".join(printed.split())
     assert re.search(r"Paris +30 +10 +10 +10\n", printed)
     assert f"Written to {out}" in printed
@@ -101,7 +102,7 @@ def test_text_is_clustered_by_its_words(tmp_path, capsys):
     labels = read_table(tmp_path / "out" / "labels.csv")
     assert nmi([row["truth"] for row in labels], [row["cluster"] for row in labels]) == pytest.approx(1.0)
     printed = " ".join(capsys.readouterr().out.split())
-    assert "2 clusters. They were clustered by 1 text column with DMTRC (kernel: linear)." in printed
+    assert "2 clusters. They were clustered by 1 text column with DMTRC (linear kernel)." in printed
 
 
 @pytest.mark.parametrize("method", ["dmtfc", "dstc"])
@@ -109,7 +110,7 @@ def test_the_other_methods(shops, tmp_path, capsys, method):
     assert fit(shops, tmp_path / "out", "--method", method, "--key", "customer,truth", "--kernel", "linear") == 0
     labels = read_table(tmp_path / "out" / "labels.csv")
     assert nmi([row["truth"] for row in labels], [row["cluster"] for row in labels]) == pytest.approx(1.0)
-    assert f"with {method.upper()} (kernel: linear)" in " ".join(capsys.readouterr().out.split())
+    assert f"with {method.upper()} (linear kernel)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_number_of_clusters_is_chosen_from_a_range(shops, tmp_path, capsys):

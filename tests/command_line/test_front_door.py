@@ -15,7 +15,7 @@ from mtclust.app.tables.table import read_any
 
 #: settings that make a fit quick; what is read does not depend on them
 QUICK = {"kernel": "linear", "sizes": 1.0}
-ONE_NAME = "a name or code, different in nearly every row"
+ONE_NAME = "different in nearly every row"
 TASKS_APART = "the same in all rows of a task"
 COIN = "not associated with any other column"
 
@@ -23,7 +23,7 @@ COIN = "not associated with any other column"
 REAL = {
     "customers.csv": (
         "shop", "5 numbers and 2 categories",
-        f"customer_id and postcode (an identifier by its name); name and email ({ONE_NAME}); country (the same in "
+        f"customer_id and postcode (named as an identifier); name and email ({ONE_NAME}); country (the same in "
         f"every row); newsletter and signup ({COIN})",
     ),
     "penguins.csv": ("island", "4 numbers and 2 categories", f"year ({COIN})"),
@@ -31,7 +31,7 @@ REAL = {
     "reviews.csv": ("product", "1 category and 1 text", "id (counts the rows of each task)"),
     "ids.csv": (
         "shop", "3 numbers",
-        "account (a different number in nearly every row); phone (an identifier by its name)",
+        "account (a different number in nearly every row); phone (named as an identifier)",
     ),
     "sixty.csv": ("hospital", "7 numbers", ""),
     "wide.csv": (

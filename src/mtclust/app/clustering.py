@@ -342,7 +342,7 @@ class Clustering:
         model, facts = self.model, self.facts
         title = (
             f"{self.headline} They were clustered by {self.encoder.describe()} with {type(model).__name__} "
-            f"(kernel: {model.selection_.kernel})."
+            f"({words.kernel_in_words(model.selection_.kernel)})."
         )
         header, table = sizes_table(model, facts)
         clusters = [

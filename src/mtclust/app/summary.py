@@ -123,7 +123,7 @@ class Facts:
     @property
     def doubted(self) -> bool:
         """Whether the clusters may be none: the test finds nothing, or they are separated as in noise."""
-        return self.n_clusters > 1 and (self.structure == "none" or self.separation <= 0)
+        return self.n_clusters > 1 and (self.structure == "none" or round(self.separation, 2) <= 0)
 
     @property
     def _reproduced(self) -> bool:
@@ -195,7 +195,7 @@ def choices(model: AfterFit) -> list[tuple[str, str, str]]:
     number, coupling, sizes = (chosen.get(name) for name in ("n_clusters", "coupling", "sizes"))
     found = []
     if number is not None:
-        none = "no number of clusters explains clearly more than it does in rows without clusters"
+        none = "no number of clusters explains clearly more than chance does"
         reason = none if number["structure"] == "none" else number["reason"]
         found.append(("number of clusters", str(number["chosen"]), reason))
     if coupling is not None:

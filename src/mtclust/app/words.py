@@ -218,6 +218,18 @@ def ids_in_words(found: Clustering) -> str:
     )
 
 
+def kernel_in_words(kernel: str) -> str:
+    """The kernel that was taken.
+
+    Examples
+    --------
+    >>> kernel_in_words("linear"), kernel_in_words("RBF 0.5")
+    ('linear kernel', 'RBF kernel of width 0.5')
+    """
+    kind, _, width = kernel.partition(" ")
+    return f"{kind} kernel of width {width}" if width else f"{kind} kernel"
+
+
 def columns_in_words(without: Mapping[str, float]) -> str:
     """The columns without which the rows would be divided in another way; empty where there are none, or all are."""
     deciding = [(value, shown_name(name)) for name, value in without.items() if round(value, 2) < _DECIDES]

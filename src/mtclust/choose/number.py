@@ -125,7 +125,7 @@ class ClusterNumberChoice:
             agrees = self.silhouette in (None, self.n_clusters)
             other = "" if agrees else f", the silhouette is largest for {self.silhouette}"
             return f"{_either(self.shown)}: the data do not decide ({votes}{other}); shown: {self.n_clusters}"
-        words = f"{self.n_clusters} clusters explain the most beyond what they explain in rows without clusters"
+        words = f"{self.n_clusters} clusters explain the most beyond chance"
         return words + (f"; {votes}" if self.votes else "")
 
     @property
@@ -337,8 +337,8 @@ def warn_of_choice(choice: ClusterNumberChoice) -> None:
     number, first, last = choice.n_clusters, choice.candidates[0], choice.candidates[-1]
     if choice.structure == "none":
         warn_user(
-            f"No number of clusters from {first} to {last} explains clearly more than it does in rows without clusters "
-            f"(no structure beyond the columns and their correlations); {number} clusters are a weak choice.",
+            f"No number of clusters from {first} to {last} explains clearly more than chance does: there is no "
+            f"structure beyond the columns and their correlations. {number} clusters are a weak choice.",
             ClusterNumberWarning,
         )
     elif not choice.decided:

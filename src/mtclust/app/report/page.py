@@ -71,7 +71,7 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "facts": facts,
         "source": spelled_out(", ".join(rows.table.files)),
         "method": type(model).__name__,
-        "kernel": model.selection_.kernel,
+        "kernel": words.kernel_in_words(model.selection_.kernel),
         "tasks": names,
         "short_tasks": distinct_names(names, LABEL),
         "cluster_names": [spelled_out(found.names.get(c, f"Cluster {c}")) for c in clusters],

@@ -286,7 +286,7 @@ class _Learner:
         words = sum(map(len, texts)) / n_known
         hint = f"give {option('keys')} if it is a name, {option('categories')} if it is a category"
         if words < _TEXT_WORDS and cells.distinct > screening.NEARLY * n_known and not self._asked_for:
-            return self._identified(cells, "a name or code, different in nearly every row")
+            return self._identified(cells, "different in nearly every row")
         if words >= _TEXT_WORDS:
             hint = f"give {option('text_column', cells.name)} if it is free text"
             if _repeats_words(texts):

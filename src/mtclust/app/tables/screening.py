@@ -71,7 +71,7 @@ def identifier(cells: Cells, values: Array | None, codes: Codes) -> str | None:
     if values is None:
         strings = cells.strings[~cells.missing]
         by_name = last in _NAMES and all(re.search(r"\d", cell) for cell in set(strings))
-        return "an identifier by its name" if by_name and cells.distinct > 2 else None
+        return "named as an identifier" if by_name and cells.distinct > 2 else None
     known = ~np.isnan(values)
     numbers, codes = values[known], codes[known]
     n, m = len(numbers), len(np.unique(codes))
@@ -86,7 +86,7 @@ def identifier(cells: Cells, values: Array | None, codes: Codes) -> str | None:
     if _begins_anew(numbers):
         return "counts rows, starting again several times"
     if last in _NAMES and cells.distinct > 2:
-        return "an identifier by its name"
+        return "named as an identifier"
     if n < _FEW or cells.distinct < NEARLY * n:
         return None
     if last in _WEAK_NAMES:
@@ -237,10 +237,10 @@ def far_values_doubts(columns: Mapping[str, Array]) -> list[str]:
             example = example or f"{max(counts, key=lambda value: counts[value]):.15g}"
     if not shown:
         return []
-    more = f"; and {len(shown) - 8} more columns" if len(shown) > 8 else ""
+    more = f"; and {counted(len(shown) - 3, 'more column')}" if len(shown) > 3 else ""
     missing = option("missing", advice(f"[{example!r}]", example))
     return [
         f"Some values lie so far from all others that they alone set the scale of their column: "
-        f"{'; '.join(shown[:8])}{more}. If they mean 'not known', say so ({missing}); if they are errors, correct "
+        f"{'; '.join(shown[:3])}{more}. If they mean 'not known', say so ({missing}); if they are errors, correct "
         "them."
     ]
