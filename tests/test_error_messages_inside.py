@@ -14,7 +14,6 @@ import scipy.sparse as sp
 
 import mtclust
 from mtclust import DSTC
-from mtclust.core import coupling
 from mtclust.core import kernels as features
 from mtclust.distributed.engine import Engine
 from mtclust.exceptions import ClusterLostError
@@ -91,15 +90,6 @@ def test_workers_that_die_again_and_again_are_explained_by_their_memory():
     said = r"Workers died again and again .*127\.0\.0\.1.* too small: use smaller chunks \(rechunk, repartition\)"
     with pytest.raises(ClusterLostError, match=said), engine._explained():
         raise distributed.KilledWorker("step", worker, allowed_failures=3)
-
-
-def test_a_system_that_cannot_be_inverted_names_what_to_raise():
-    with pytest.raises(np.linalg.LinAlgError, match=r"not positive definite.*raise lambda1 and lambda2\."):
-        features.inverse_of_factor(np.zeros((2, 2), order="F"))
-    solver = coupling.Relationship(np.eye(2)[None], np.array([0, 2]), 0.1, 0.1).condition(np.eye(1))
-    solver._inner[:] = 0.0
-    with pytest.raises(np.linalg.LinAlgError, match=r"system of the models is singular; raise lambda1 and lambda2\."):
-        solver.blocks()
 
 
 def test_an_experiment_names_columns_and_data_sets_it_does_not_know():

@@ -39,7 +39,7 @@ from sklearn.metrics import silhouette_score
 from mtclust.choose.record import NumberOfClusters
 from mtclust.choose.settings import taken
 from mtclust.core.criterion import indicators
-from mtclust.core.kernels import Kernel, is_precomputed
+from mtclust.core.kernels import Kernel
 from mtclust.core.labels import offsets_of
 from mtclust.core.tasks import TaskIndex, index_tasks
 from mtclust.core.validation import split_task_column
@@ -179,7 +179,7 @@ def select_n_clusters(
         X, tasks = split_task_column(X if hasattr(X, "shape") else np.asarray(X), estimator.task_column)
     rows = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
     index = index_tasks(tasks, rows.shape[0])
-    if not is_precomputed(estimator.kernel):
+    if estimator.kernel != "precomputed":
         index = index.by_content(rows)
     return choose_n_clusters(estimator.kernel, rows, index, numbers)
 
@@ -188,7 +188,7 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     """The same for a table that numbers of rows index, and its tasks; ``numbers`` ascend."""
     if not numbers or not 2 <= numbers[0] <= table.shape[0]:
         raise ValueError(f"candidates={numbers} must hold numbers of clusters >= 2 and <= {table.shape[0]}, the rows.")
-    numbered = np.arange(table.shape[0])[:, None] if is_precomputed(kernel) else table
+    numbered = np.arange(table.shape[0])[:, None] if kernel == "precomputed" else table
     tasks = np.arange(index.n_tasks) if index.by_rows is None else index.by_rows
     largest = tasks[np.argsort(-index.sizes[tasks], kind="stable")[: ROWS // _ROWS_PER_TASK]]
     # the largest first, so that nothing depends on names
@@ -196,7 +196,7 @@ def choose_n_clusters(kernel: Any, table: Any, index: TaskIndex, numbers: list[i
     sample = taken(numbered, index, largest, index.first_rows(largest, wanted))
     rows, offsets = sample.rows, sample.index.offsets
     with one_blas_thread(), phase("choosing the number of clusters"):
-        if is_precomputed(kernel):
+        if kernel == "precomputed":
             chosen = rows[:, 0].astype(np.int64)
             matrix = table[chosen][:, chosen]
         elif not isinstance(kernel, str):

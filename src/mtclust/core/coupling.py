@@ -99,10 +99,9 @@ def objective(b: Array, W: Array) -> float:
 
 
 class Conditioned:
-    """The quadratic problem in the labels for one fixed coupling matrix, from either factorisation.
+    """The quadratic problem ½⟨Y, MY⟩ in the labels for one fixed coupling matrix.
 
-    Seen by one task it is ½⟨Y_i, M_ii Y_i⟩ + ⟨Y_i, L_i⟩. As it is here every task stands alone: M is block-diagonal,
-    M_ii = (K_i + (n_i/2)I)⁻¹ with the task's kernel K_i = K_ii/λ_i, and L_i = 0.
+    As it is here every task stands alone: M is block-diagonal, M_ii = (K_i + (n_i/2)I)⁻¹ with K_i = K_ii/λ_i.
     """
 
     def __init__(self, coupling: Any, Z: Array, blocks: Iterable[Array] = ()) -> None:
@@ -156,9 +155,8 @@ class Conditioned:
 class Solver:
     """The models for one fixed coupling matrix, from the mr × mr factorisation, of rows that are not at hand.
 
-    What a task's rows see of the others is the block Q_i of the inverse: an exchange of rows changes J through
-    ψ = √(2/n_i) φ Q_i^½ only. As it is here every task stands alone, given Z: W_i = R(I + R A_i R)⁻¹R b_i, R = G^½.
-    Inverses are formed when the blocks are asked for, unless they are given.
+    An exchange of rows of a task changes J through ψ = √(2/n_i) φ Q_i^½ only, Q_i its block of the inverse. As it is
+    here every task stands alone, given Z: W_i = R(I + R A_i R)⁻¹R b_i, R = G^½.
     """
 
     def __init__(self, Z: Any, inner: Array, root: Array, blocks: Array | None = None) -> None:
@@ -332,9 +330,6 @@ class RelationshipState(Conditioned):
             return self.M @ codes
         return np.ascontiguousarray(lapack.dpotrs(factor, codes, lower=0)[0])
 
-    def diagonal(self) -> Array:
-        return self.M.diagonal().copy()
-
     def pieces(self) -> list[tuple[slice, Array]]:
         return [(slice(0, len(self.M)), self.M)]
 
@@ -415,9 +410,7 @@ class TaskSolver(Solver):
     def blocks(self) -> Array:
         if self._blocks is None:
             (m, rho), r = self._V.shape, self._T.shape[1]
-            lower, info = lapack.dpotri(self._inner, lower=1)
-            if info != 0:
-                raise np.linalg.LinAlgError("the system of the models is singular; raise lambda1 and lambda2.")
+            lower, _ = lapack.dpotri(self._inner, lower=1)
             inverse = np.tril(lower) + np.tril(lower, -1).T
             parts = inverse.reshape(rho, r, rho, r).transpose(0, 2, 1, 3).reshape(rho * rho, r * r)
             Q = np.concatenate([products @ parts for _, products in _products(self._V)]).reshape(m, r, r)

@@ -214,12 +214,6 @@ class QuadraticTerm:
         return label_codes(labels, self.n_clusters).T @ self.linear_term
 
 
-@lru_cache(maxsize=64)
-def _order(seed: int, n: int) -> NDArray[np.int64]:
-    """In which rows are visited; a descent asks for the same one again and again."""
-    return np.random.default_rng(seed).permutation(n)
-
-
 @dataclass(frozen=True)
 class LeaveOneOutTerm:
     """−E of one task as a function of its labels z: ‖e_c‖² = zᵀAz + 2zᵀF + const."""
@@ -257,7 +251,7 @@ class LeaveOneOutTerm:
     def refine(
         self, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64], free: Labels | None = None
     ) -> tuple[float, int]:
-        order = _order(int(seed[0]), len(labels))
+        order = np.random.default_rng(int(seed[0])).permutation(len(labels))
         return self.move_rows(labels, lower, upper, order if free is None else order[np.isin(order, free)])
 
     def move_rows(

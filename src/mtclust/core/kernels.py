@@ -28,17 +28,10 @@ KernelFunction = Callable[[Any, Any], NDArray[np.float64]]
 _RANK_TOLERANCE = 1e-10
 #: a mean diagonal below this share of the uncentred one is rounding: the rows do not differ within tasks
 _CONSTANT = 1e-14
-#: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
-FAR = 10.0
 #: matrices of up to so many rows are factorised in full; the time of that grows with their cube
 EXACT_UP_TO = 1000
 #: a relative difference below this is rounding: of values of a criterion, costs, squared lengths, eigenvalues
 ROUNDING = 1e-12
-
-_NOT_POSITIVE = (
-    "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
-    "semidefinite; if it is, raise lambda1 and lambda2."
-)
 
 
 @dataclass(frozen=True)
@@ -75,16 +68,11 @@ def linear(A: Any, B: Any, sigma: float | None = None) -> NDArray[np.float64]:
 def rbf(A: Any, B: Any, sigma: float | None) -> NDArray[np.float64]:
     """exp(−|a − b|²/(2σ²))."""
     assert sigma is not None
-    return rbf_from_distances(euclidean_distances(*_shifted_alike(A, B), squared=True), sigma)
+    return rbf_from_distances(euclidean_distances(A, B, squared=True), sigma)
 
 
 #: kernels of rows by name; to add one, write a function of two tables of rows and σ, and a line here
 KERNELS: dict[str, Callable[[Any, Any, float | None], NDArray[np.float64]]] = {"linear": linear, "rbf": rbf}
-
-
-def is_precomputed(kernel: Any) -> bool:
-    """Whether the argument ``kernel`` of an estimator says that X is the kernel matrix itself."""
-    return isinstance(kernel, str) and kernel == "precomputed"
 
 
 def rbf_from_distances(squared: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
@@ -112,15 +100,16 @@ def upper_factor(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     # the transpose of a C-ordered matrix is the same matrix in the order LAPACK works in: nothing is copied
     factor, info = lapack.dpotrf(matrix.T, lower=0, clean=1, overwrite_a=1)
     if info != 0:
-        raise np.linalg.LinAlgError(_NOT_POSITIVE)
+        raise np.linalg.LinAlgError(
+            "The kernel plus the ridge is not positive definite. A callable or precomputed kernel must be positive "
+            "semidefinite; if it is, raise lambda1 and lambda2."
+        )
     return factor
 
 
 def inverse_of_factor(factor: NDArray[np.float64]) -> NDArray[np.float64]:
     """The symmetric inverse from an upper Cholesky factor, which is overwritten."""
-    upper, info = lapack.dpotri(factor, lower=0, overwrite_c=1)
-    if info != 0:
-        raise np.linalg.LinAlgError(_NOT_POSITIVE)
+    upper, _ = lapack.dpotri(factor, lower=0, overwrite_c=1)
     inverse = upper.T + upper
     inverse.flat[:: len(inverse) + 1] *= 0.5
     return inverse
@@ -152,39 +141,9 @@ def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[n
 def squared_distances(X: Any) -> NDArray[np.float64]:
     """Squared Euclidean distances between all rows, zero on the diagonal."""
     with np.errstate(over="ignore", invalid="ignore"):
-        squared = require_finite(euclidean_distances(_shifted_alike(X, X)[0], squared=True))
+        squared = require_finite(euclidean_distances(X, squared=True))
     np.fill_diagonal(squared, 0.0)
     return squared
-
-
-def _far_mean(rows: NDArray[Any]) -> NDArray[np.float64] | None:
-    """The mean of rows that lie far from 0, compared to how they spread; squares of such rows would cancel."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = rows.mean(axis=0, dtype=np.float64)
-        spread = rows.std(axis=0, dtype=np.float64)
-        far = bool(np.abs(mean).max(initial=0.0) > FAR * spread.max(initial=0.0))
-    return mean if far and np.all(np.isfinite(mean)) else None
-
-
-def _shifted_alike(A: Any, B: Any) -> tuple[Any, Any]:
-    """Dense rows moved together to where those of B lie near 0: distances do not change, but keep their digits."""
-    shift = None if sp.issparse(A) or sp.issparse(B) else _far_mean(B)
-    return (A, B) if shift is None else (A - shift, B - shift)
-
-
-def near_zero(rows: Any, offsets: NDArray[np.int64]) -> Any:
-    """Dense rows, sorted by task, with the mean of their task taken off if any task lies far from 0.
-
-    What is centred within tasks does not change by that, but keeps the digits that products of far rows would lose.
-    """
-    if sp.issparse(rows):
-        return rows
-    parts = [rows[a:b] for a, b in zip(offsets[:-1], offsets[1:])]
-    if all(_far_mean(part) is None for part in parts):
-        return rows
-    # a constant column must become exactly 0, and its mean may be rounded
-    shifts = [np.where(np.ptp(part, axis=0) == 0, part[0], part.mean(axis=0)) for part in parts]
-    return np.concatenate([part - shift for part, shift in zip(parts, shifts)])
 
 
 def require_finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -209,10 +168,6 @@ class CentredKernel:
     task_means: NDArray[np.float64]
     scale: float  # s, the mean diagonal after centring; 0 where the rows of no task differ from each other
     centred: bool  # whether the features were centred within tasks
-
-    @property
-    def n_tasks(self) -> int:
-        return len(self.offsets) - 1
 
 
 def centre_kernel(

@@ -27,7 +27,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from mtclust.core.criterion import SMALLEST_RESIDUAL, indicators
-from mtclust.core.kernels import CentredKernel, Kernel, near_zero
+from mtclust.core.kernels import CentredKernel, Kernel
 from mtclust.core.labels import SizeBounds
 
 Array = NDArray[np.float64]
@@ -171,12 +171,8 @@ def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.boo
         coefficients = coefficients - np.repeat(means, sizes, axis=1)
     intercept = -np.einsum("in,inc->ic", centred.task_means, coefficients)
     if kernel.kind == "linear":
-        near = near_zero(rows, centred.offsets) if centred.centred else rows
-        products = [near.T @ part for part in coefficients]
+        products = [rows.T @ part for part in coefficients]
         weights = np.stack([(own.toarray() if sp.issparse(own) else np.asarray(own)).T for own in products])
-        if near is not rows:  # the task means are those of the rows as they were shifted
-            parts = zip(centred.offsets[:-1], centred.offsets[1:])
-            intercept = -np.stack([w @ rows[a:b].mean(axis=0) for w, (a, b) in zip(weights, parts)])
         if origin.centres is not None:
             intercept = intercept - np.einsum("icd,id->ic", weights, origin.centres)
         return DecisionModel(kernel, None, weights, intercept, present)

@@ -59,6 +59,8 @@ class Content:
     spread: Any = 1.0  # and their deviation (4,)
     tasks: Any = None  # the tasks in the order of the means of their keys; smaller tasks first where these are equal
     columns: Any = None  # the columns in the order of their weights (d,)
+    hashes: Any = None  # of the rows, where these are in memory (n,)
+    finer: Any = None  # numbers that sort rows of one hash (n,)
 
     @classmethod
     def of(cls, over: Over, n_tasks: int, begun: Content | None = None) -> Content:
@@ -97,28 +99,6 @@ class Content:
             keys = np.column_stack([squares[:, 0], sums[:, 1], squares[:, 2] + sums[:, 2], sums[:, 3]])
             return np.clip(np.nan_to_num((keys - self.level) / self.spread), -1 / _SMALLEST, 1 / _SMALLEST)
 
-    def both_hashes(self, rows: Any, tasks: Integers | None = None) -> tuple[Hashes, Integers]:
-        """Hashes of rows by their coarsely rounded keys; rows of one cell are sorted by numbers that grow with keys."""
-        keys = self.keys(rows)
-        hashes = np.zeros(len(keys), dtype=np.uint64)
-        for column in np.floor(keys[:, :3] * _CELLS + 0.5).astype(np.int64).astype(np.uint64).T:
-            hashes += column + np.uint64(1)  # numbers that look random (splitmix64)
-            hashes *= STEP
-            for shift, factor in ((30, FIRST), (27, SECOND), (31, np.uint64(1))):
-                hashes ^= hashes >> np.uint64(shift)
-                hashes *= factor
-        return hashes, np.rint((keys[:, :3].sum(axis=1) + _SMALLEST * keys[:, 3]) * 10.0**_DIGITS).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class ContentOrder:
-    """Hashes of rows, numbers that sort rows of one hash, and an order of tasks and columns."""
-
-    hashes: Hashes  # (n,)
-    finer: Integers  # (n,)
-    tasks: Integers  # (m,)
-    columns: Integers  # (d,)
-
     def of_rows(self, ranks: Integers) -> Integers:
         """Rows by the rank of their task, then by their hash.
 
@@ -135,9 +115,21 @@ class ContentOrder:
         slots = slots[np.lexsort((slots, group))]  # the first of equal rows come first
         return order[np.lexsort((slots, ranks))]
 
+    def both_hashes(self, rows: Any, tasks: Integers | None = None) -> tuple[Hashes, Integers]:
+        """Hashes of rows by their coarsely rounded keys; rows of one cell are sorted by numbers that grow with keys."""
+        keys = self.keys(rows)
+        hashes = np.zeros(len(keys), dtype=np.uint64)
+        for column in np.floor(keys[:, :3] * _CELLS + 0.5).astype(np.int64).astype(np.uint64).T:
+            hashes += column + np.uint64(1)  # numbers that look random (splitmix64)
+            hashes *= STEP
+            for shift, factor in ((30, FIRST), (27, SECOND), (31, np.uint64(1))):
+                hashes ^= hashes >> np.uint64(shift)
+                hashes *= factor
+        return hashes, np.rint((keys[:, :3].sum(axis=1) + _SMALLEST * keys[:, 3]) * 10.0**_DIGITS).astype(np.int64)
 
-def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> ContentOrder:
-    """The order of a dense or sparse table, whose rows belong to numbered tasks.
+
+def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Content:
+    """What a dense or sparse table, whose rows belong to numbered tasks, says of their order.
 
     Examples
     --------
@@ -156,7 +148,7 @@ def content_order(X: Any, tasks: Integers | None = None, n_tasks: int = 1) -> Co
     over = partial(over_blocks, X, tasks)
     content = Content.of(over, n_tasks, begun)
     hashes, finer = over(content.both_hashes, _joined)
-    return ContentOrder(hashes, finer, content.tasks, content.columns)
+    return replace(content, hashes=hashes, finer=finer)
 
 
 def over_blocks(X: Any, tasks: Integers, read: Callable[[Any, Integers], Any], merge: Merge) -> Any:
@@ -171,7 +163,7 @@ def _joined(parts: list[tuple[Hashes, Integers]]) -> tuple[Hashes, Integers]:
 
 
 def first_by_content(hashes: Hashes, finer: Integers, k: int) -> Integers:
-    """Which k rows of a task come first: those of ``ContentOrder.of_rows``, without an order of the others."""
+    """Which k rows of a task come first: those of ``Content.of_rows``, without an order of the others."""
     if k == 0:
         return np.arange(0)
     found = (first_hashes(*likely(hashes, bits), bits, k) for bits in bits_of(len(hashes), k))

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtclust.choose.settings import Params, rows_by_task
-from mtclust.core.kernels import is_precomputed
 from mtclust.core.model import DecisionModel
 from mtclust.core.order import Content, Hashes, Over, bits_of, first_hashes, in_sequence
 from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks, task_ids
@@ -171,7 +170,7 @@ def fit_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any:
 def _check_possible(params: Params) -> None:
     """What needs all pairs of rows cannot be done in chunks."""
     wrong = None
-    if is_precomputed(params.kernel):
+    if params.kernel == "precomputed":
         wrong = 'kernel="precomputed"'
     elif params.solver == "cutting-plane":
         wrong = 'solver="cutting-plane"'

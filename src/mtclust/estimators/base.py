@@ -26,7 +26,7 @@ from mtclust.choose.settings import Input, Params, rows_by_task
 from mtclust.choose.views import MOST_COLUMNS, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints, check_sizes, known_counts, read_known, read_links
-from mtclust.core.kernels import KERNELS, is_precomputed
+from mtclust.core.kernels import KERNELS
 from mtclust.core.labels import SizeBounds, neutral_bounds, one_per_task, parse_sizes
 from mtclust.core.tasks import TaskIndex, index_tasks, refuse_rows_as_tasks
 from mtclust.core.validation import check_index, check_input, check_spreads, generator_of, read_rows
@@ -98,7 +98,7 @@ class MultitaskClusterer(AfterFit):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -15,7 +15,7 @@ from mtclust.choose.choice import Question
 from mtclust.choose.judge import Predictability
 from mtclust.choose.settings import all_rows, rows_by_task, sample_rows
 from mtclust.choose.views import View, candidate_kernels
-from mtclust.core.kernels import Kernel, is_precomputed
+from mtclust.core.kernels import Kernel
 from mtclust.core.model import best_temperature, probabilities
 from mtclust.core.tasks import TaskIndex, index_tasks, numbers_of_known_tasks
 from mtclust.core.validation import read_rows
@@ -56,7 +56,7 @@ def separation_by(model: AfterFit, X: Any, tasks: Any) -> float:
     """Separation of the clusters that a model puts rows in."""
     if is_dask(X, tasks):
         raise TypeError("score needs rows in memory, but X or tasks is a Dask collection; give some rows computed.")
-    if is_precomputed(model.kernel):
+    if model.kernel == "precomputed":
         raise ValueError(
             'score needs the rows themselves; it cannot be used with kernel="precomputed". Use loo_score_, or fit '
             'with kernel="rbf", "linear" or a callable.'

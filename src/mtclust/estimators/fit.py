@@ -36,7 +36,7 @@ from mtclust.choose.settings import (
 from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA, indicators
-from mtclust.core.kernels import KERNELS, Kernel, eigen_features, is_precomputed
+from mtclust.core.kernels import KERNELS, Kernel, eigen_features
 from mtclust.core.labels import (
     counts_by_task,
     free_bounds,
@@ -409,7 +409,7 @@ class Fitting:
 def form_of(params: Params, given: Input) -> str:
     """Kernel matrices ("dual", if memory holds them) or features ("primal")."""
     n, form = given.rows.shape[0], params.form
-    dual_only = is_precomputed(params.kernel) or params.solver == "cutting-plane"
+    dual_only = params.kernel == "precomputed" or params.solver == "cutting-plane"
     if form == "primal" and dual_only:
         raise ValueError(
             'solver_options["form"]="primal" needs explicit rows and solver="exchange"; '

@@ -18,7 +18,6 @@ from mtclust.choose.views import is_wide
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
-from mtclust.core.kernels import is_precomputed
 from mtclust.core.labels import neutral_bounds, parse_sizes, same_for_all_clusters
 from mtclust.core.model import CommonKept, DecisionModel, probabilities
 from mtclust.core.order import content_order
@@ -91,7 +90,7 @@ def cluster_task(model: AfterFit, X: Any, sizes: Any) -> NewTask:
     """``fit_task`` of a fitted estimator."""
     kept, params = model._kept, model._read_params()
     given: Any = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X", estimator=model)
-    if is_precomputed(model.kernel):
+    if model.kernel == "precomputed":
         raise ValueError(
             'fit_task needs the rows themselves; it cannot be used with kernel="precomputed". '
             'Fit with kernel="rbf", "linear" or a callable.'

@@ -25,7 +25,6 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from mtclust.core.kernels import is_precomputed
 from mtclust.core.labels import (
     offsets_of,
     parse_sizes,
@@ -177,7 +176,7 @@ def refit_on_subsamples(
     share = min(share, MOST_ROWS / rows.shape[0])
     labels, names = np.asarray(model.labels_)[index.order], model.tasks_[numbers[index.order]]
     strata = None if model._read_params().sizes_open else labels
-    precomputed = is_precomputed(model.kernel)
+    precomputed = model.kernel == "precomputed"
     refits = []
     with reporting(model):
         for _ in counted(range(n_refits), "stability: refit", n_refits):

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust.app.tables.columns import centred, leading_axes
-from mtclust.core.kernels import is_precomputed
 from mtclust.core.tasks import numbers_of_known_tasks
 from mtclust.core.validation import read_known_rows
 from mtclust.search.problem import LARGEST_FEATURE_COVARIANCE
@@ -247,7 +246,7 @@ def plot_tasks(
 def _two_dimensions(estimator: AfterFit, rows: Any, numbers: NDArray[np.int64]) -> tuple[Array, list[str] | None]:
     """Two coordinates of every row; the names of the axes where these are columns of X."""
     n, d = rows.shape
-    if d == 2 and not is_precomputed(estimator.kernel) and not sp.issparse(rows):
+    if d == 2 and estimator.kernel != "precomputed" and not sp.issparse(rows):
         return rows, [name if isinstance(name, str) else f"column {name}" for name in column_names(estimator)]
     # the columns of a kernel serve as features: the rows that are alike to the same others lie together
     sample = np.unique(np.linspace(0, n - 1, min(n, 5000)).astype(int))  # more would not turn the axes noticeably

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.core.kernels import FAR, is_rounding, require_finite
+from mtclust.core.kernels import is_rounding, require_finite
 from mtclust.core.labels import SizeBounds
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 #: bytes of a block: it stays in the cache between its scores and its class sums
 _BLOCK_BYTES = 2**19
 _FEWEST_ROWS = 256
+#: rows whose mean is this many standard deviations away from 0 are shifted before anything is squared
+_FAR = 10.0
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class RowSource(Protocol):
 
 def far_from_zero(means: Array, spreads: Array) -> bool:
     """Whether the mean of any task is so far from 0 that squares would cancel; from means and deviations (m × d)."""
-    return bool(np.any(np.abs(means).max(axis=1) > FAR * spreads.max(axis=1)))
+    return bool(np.any(np.abs(means).max(axis=1) > _FAR * spreads.max(axis=1)))
 
 
 def block_rows(n_features: int, itemsize: int) -> int:

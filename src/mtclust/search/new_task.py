@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.criterion import CRITERIA
-from mtclust.core.kernels import Kernel, centre_kernel, eigen_features, near_zero
+from mtclust.core.kernels import Kernel, centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds
 from mtclust.core.model import KernelOrigin
 from mtclust.core.tasks import even_positions
@@ -74,8 +74,7 @@ class KernelKept:
         everything: Any = sp.vstack(both, format="csr") if sp.issparse(rows) else np.concatenate(both)
         n, m = rows.shape[0], len(self.offsets) - 1
         offsets = np.append(self.offsets, self.offsets[-1] + n)
-        near = near_zero(everything, offsets) if self.kernel.kind == "linear" and self.centred else everything
-        raw = self.kernel(near, near)
+        raw = self.kernel(everything, everything)
         centred = centre_kernel(raw, offsets, self.centred, scale=self.scale)
         weight = self.lambda2 * m / (m + 1)
         features = None

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import COUPLINGS, Conditioned
 from mtclust.core.criterion import PaperObjective, indicators
-from mtclust.core.kernels import ROUNDING, EigenFeatures, near_zero
+from mtclust.core.kernels import ROUNDING, EigenFeatures
 from mtclust.core.labels import SizeBounds, counts_by_task
 from mtclust.core.matching import class_mean_products, match_means
 from mtclust.core.model import DecisionModel, KernelOrigin, build_model, left_out
@@ -350,8 +350,6 @@ class Problem(Coupled):
         rows, centred = self.origin.rows, self.origin.centred
         if rows.shape[1] > LARGEST_FEATURE_COVARIANCE or centred.scale == 0:
             return D
-        if centred.centred:  # the projection's columns then sum to 0 within every task: any shift will do
-            rows = near_zero(rows, self.offsets)
         V = rows.T @ self.features.projection / np.sqrt(centred.scale)
         return np.asarray(V @ D @ V.T)
 
