@@ -86,7 +86,7 @@ def test_value_on_fixed_pools_equals_cvxpy(method, reduced, lambda1):
     pools, mu, labellings = random_pools(small, np.random.default_rng(5))
     at = small.coupling.condition(small.coupling.uncoupled())
     if reduced == "level":
-        found = solve_by_levels(small.coupling, pools, mu, at, tol=1e-7, max_steps=400)
+        found = solve_by_levels(small.coupling, pools, mu, at, cuts=[], tol=1e-7, max_steps=400)
     else:
         found = solve_mixture(small.coupling, pools, mu, at, tol=1e-7)
     optimum = reference_optimum(small, *mixtures(small.problem, labellings))
@@ -102,19 +102,22 @@ def test_value_on_fixed_pools_equals_cvxpy(method, reduced, lambda1):
 
 @pytest.mark.parametrize("level", [0.3, 0.9])
 @pytest.mark.parametrize("method", METHODS)
-def test_bounds_of_the_level_method_hold_when_it_is_stopped(method, level, monkeypatch):
+def test_bounds_of_the_level_method_hold_when_it_is_stopped_and_its_cuts_are_carried_on(method, level, monkeypatch):
     monkeypatch.setattr(level_method, "LEVEL", level)
     small = small_problem(method, task_sizes=(9, 7, 6))
     pools, mu, labellings = random_pools(small, np.random.default_rng(5), n=6)
-    at = small.coupling.condition(small.coupling.uncoupled())
+    at, cuts = small.coupling.condition(small.coupling.uncoupled()), []
     optimum = reference_optimum(small, *mixtures(small.problem, labellings))
-    stopped = solve_by_levels(small.coupling, pools, mu, at, tol=1e-6, max_steps=3)
+    stopped = solve_by_levels(small.coupling, pools, mu, at, cuts=cuts, tol=1e-6, max_steps=3)
     assert not stopped.converged
     assert len(stopped.values) == 3
     assert stopped.lower <= optimum <= stopped.value
-    whole = solve_by_levels(small.coupling, pools, mu, at, tol=1e-6)
-    assert whole.converged
-    assert whole.value == pytest.approx(optimum, rel=1e-5)
+    first = solve_by_levels(small.coupling, pools, mu, at, cuts=cuts, tol=1e-6)
+    assert first.converged
+    assert first.value == pytest.approx(optimum, rel=1e-5)
+    again = solve_by_levels(small.coupling, pools, first.mu, first.at, cuts=cuts, tol=2e-6)
+    assert again.lower == pytest.approx(first.lower, rel=1e-5)
+    assert len(again.values) < len(first.values) / 2
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,8 @@ def solve_cutting_plane(problem: Problem, options: CuttingPlaneOptions, rng: np.
     pools = Pools(problem.offsets, label_codes(labels, n_clusters))
     largest = problem.n_tasks * n_clusters / max(n_clusters - 1, 1)
     zero, enough = _ZERO * largest, max(_ZERO, options.zero_tol) * largest
-    solve = solve_by_levels if options.reduced == "level" else solve_mixture
+    # cuts of smaller pools are carried on to larger ones
+    solve = partial(solve_by_levels, cuts=[]) if options.reduced == "level" else solve_mixture
     mu = np.ones(problem.n_tasks)
     at: Conditioned = coupling.condition(coupling.uncoupled())
     lower, tolerance = 0.0, options.level_tol  # J is a sum of squares

@@ -29,6 +29,8 @@ from mtclust.core.coupling import Conditioned, Coupling
 from mtclust.relaxation.mixtures import Pools, Solution, on_simplices, solve_mixture, sums_of
 
 Array = NDArray[np.float64]
+#: α_s and Φ*(α_s): a cut of Φ on any pools
+Cut = tuple[Array, float]
 
 #: ℓ, where between the bounds the level lies; as in the extended level method, and a third of the steps of ℓ = .3
 LEVEL = 0.9
@@ -40,24 +42,29 @@ _ROUNDING = 1e-9
 
 
 def solve_by_levels(
-    coupling: Coupling, pools: Pools, mu: Array, at: Conditioned, *, tol: float = 0.0, accuracy: float = 0.0,
-    enough: float = -np.inf, lower: float = -np.inf, max_steps: int = 300,
+    coupling: Coupling, pools: Pools, mu: Array, at: Conditioned, *, cuts: list[Cut], tol: float = 0.0,
+    accuracy: float = 0.0, enough: float = -np.inf, lower: float = -np.inf, max_steps: int = 300,
 ) -> Solution:  # fmt: skip
-    """What :func:`~mtclust.relaxation.mixtures.solve_mixture` finds, by the level method; parameters as there."""
-    alphas, conjugates, slopes = list[Array](), list[float](), list[Array]()  # α_s, Φ*(α_s) and a_s of every cut
-    values, converged = list[float](), False
+    """What :func:`~mtclust.relaxation.mixtures.solve_mixture` finds, by the level method; parameters as there.
+
+    Parameters
+    ----------
+    cuts : list of (α, Φ*(α))
+        Known cuts, also of smaller pools; those that carry the lower bound are there in the end.
+    """
+    bundle, values, converged = list(cuts), list[float](), False
     best_mu, best_at, best, inexactness = mu, at, np.inf, np.inf
+    slopes = [pools.slopes(alpha) for alpha, _ in cuts]
     for _ in range(max_steps):
         fixed = Pools(coupling.offsets, pools.codes(mu))
         found = solve_mixture(coupling, fixed, np.ones(len(pools.rows)), at, accuracy=inexactness)
         at = found.at  # where the next search for Z begins
-        alphas.append(found.alpha)
-        conjugates.append(found.conjugate)
+        bundle.append((found.alpha, found.conjugate))
         slopes.append(pools.slopes(found.alpha))
         if found.value < best:
             best_mu, best_at, best = mu, at, found.value
         scale = max(best, np.finfo(float).tiny)
-        A, k = np.stack(slopes) / scale, -np.array(conjugates) / scale
+        A, k = np.stack(slopes) / scale, np.array([-conjugate for _, conjugate in bundle]) / scale
         lowest_mu, weights, bound = _lower_bound(A, k, pools.groups)
         # rounding alone can put a bound that is attained above the value
         lower = min(max(lower, bound * scale), best)
@@ -71,9 +78,10 @@ def solve_by_levels(
         mu = lowest_mu if projected is None else projected
     carrying = np.flatnonzero(weights > _ROUNDING)
     weights = weights[carrying] / weights[carrying].sum()
+    cuts[:] = [bundle[s] for s in carrying]
     # the mixture of the cuts that carries the lower bound is a cut
-    alpha = np.tensordot(weights, np.stack([alphas[s] for s in carrying]), axes=1)
-    conjugate = float(weights @ np.array(conjugates)[carrying])
+    alpha = np.tensordot(weights, np.stack([alpha for alpha, _ in cuts]), axes=1)
+    conjugate = float(weights @ np.array([conjugate for _, conjugate in cuts]))
     return Solution(best, best_mu, best_at, alpha, conjugate, lower, tuple(values), converged)
 
 
