@@ -1,14 +1,14 @@
 """What a long fit reports of itself: to the logger "mtclust", with ``verbose``, and on the command line."""
 
-import io
 import logging
+import subprocess
+import sys
 import threading
 from types import SimpleNamespace
 
 import pytest
 
 from mtclust import DMTRC, DSTC
-from mtclust.app.commands import progress
 from mtclust.util.messages import counted, phase, reporting
 from tests.conftest import gaussian_tasks
 
@@ -96,16 +96,9 @@ def test_more_verbose_prints_parts_of_parts(capsys):
         assert ("whole, part" in capsys.readouterr().out) == printed
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-@pytest.mark.parametrize(("stream", "quiet"), [(Terminal(), False), (Terminal(), True), (io.StringIO(), False)])
-def test_a_terminal_shows_what_is_under_way_in_one_line_unless_silence_is_asked_for(stream, quiet, monkeypatch):
-    monkeypatch.setattr("sys.stderr", stream)
-    with progress(quiet=quiet), phase("clustering"), phase("task 2 of 3"):
-        pass
-    shown = "\r\x1b[Kclustering\r\x1b[Kclustering, task 2 of 3\r\x1b[K"
-    assert stream.getvalue() == (shown if stream.isatty() and not quiet else "")
-    assert logging.getLogger("mtclust").level == logging.NOTSET
+def test_the_command_line_shows_what_is_under_way_where_it_is_asked_to():
+    run = subprocess.run(
+        [sys.executable, "-m", "mtclust", "fit", "none.csv", "--task-column", "a", "--out", "none", "--verbose"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.stderr.startswith("reading\nTraceback")

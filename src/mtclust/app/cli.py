@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import logging
 import os
 import signal
 import sys
@@ -28,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
         prog="mtclust", description="Cluster several related data sets at once, and see how they are related."
     )
     parser.add_argument("--version", action="version", version=f"mtclust {__version__}")
-    parser.add_argument("--verbose", action="store_true", help="show the traceback of an error")
+    parser.add_argument("--verbose", action="store_true", help="show what is under way, and the traceback of an error")
     added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in (demo, commands):
         module.add_parser(added)
@@ -49,6 +50,8 @@ def run_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None
     sys.stdout, sys.stderr = (stream or StringIO() for stream in (sys.stdout, sys.stderr))  # None: closed by the caller
     options = parser.parse_args(arguments)
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if options.verbose:
+        logging.basicConfig(format="%(message)s", level=logging.INFO)
     try:
         with _tidy_termination(), on_command_line():
             code = options.run(options) or 0
@@ -88,26 +91,16 @@ def _in_words(error: Exception) -> str:
 
 @contextmanager
 def _tidy_termination() -> Iterator[None]:
-    """Let a request to end (SIGTERM) clear up as Ctrl-C does; both end a command whatever a library makes of them."""
+    """Let a request to end (SIGTERM) clear up as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():  # only there signals can be handled
         yield
         return
 
-    # not sys.exit, whose bare number pandas' reader raises as if it were an exception
-    ends: dict[int, BaseException] = {signal.SIGTERM: SystemExit(143), signal.SIGINT: KeyboardInterrupt()}
-    received: list[int] = []
+    def end(*_: Any) -> None:
+        raise SystemExit(143)
 
-    def end(number: int, _: Any) -> None:
-        received.append(number)
-        raise ends[number]
-
-    before = {number: signal.signal(number, end) for number in ends if signal.getsignal(number) != signal.SIG_IGN}
+    before = signal.signal(signal.SIGTERM, end)
     try:
         yield
-    except Exception as error:
-        if received:  # a module that was being imported took it for a fault of its own
-            raise ends[received[0]] from error
-        raise
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGTERM, before)

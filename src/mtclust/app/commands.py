@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,7 @@ from mtclust.app import output
 from mtclust.app.tables.reading import refuse_typos
 from mtclust.exceptions import CommandError, TableWarning
 from mtclust.persistence.atomic import atomic_write
-from mtclust.util.messages import LOGGER, phase
+from mtclust.util.messages import phase
 from mtclust.util.system import require
 
 _EXIT_CODES = "exit codes: 0 done, 1 an error, which the message explains, 2 wrong usage, 130 interrupted with Ctrl-C."
@@ -103,29 +100,10 @@ def add_flags(parser: Any, **flags: str) -> None:
 
 def add_speech(parser: Any) -> None:
     """How a command speaks."""
-    add_flags(parser, quiet="no progress, no summary, no notes")
+    add_flags(parser, quiet="no summary, no notes")
     # before the name of the command it is that of mtclust.app.cli.build_parser
-    words = "show the traceback of an error"
+    words = "show what is under way, and the traceback of an error"
     parser.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help=words)
-
-
-@contextmanager
-def progress(*, quiet: bool) -> Iterator[None]:
-    """On a terminal, show what the library logs in one line of the standard error, and nothing at the end."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    handler, level = logging.StreamHandler(sys.stderr), LOGGER.level
-    handler.setFormatter(logging.Formatter("\r\x1b[K%(message).78s"))
-    handler.terminator = ""
-    LOGGER.addHandler(handler)
-    LOGGER.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        LOGGER.setLevel(level)
-        LOGGER.removeHandler(handler)
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 # -- fit ---------------------------------------------------------------------------------------------------------------
@@ -191,7 +169,7 @@ def run_fit(options: argparse.Namespace) -> None:
         options.data, {name: [column] for name, column in named.items() if column is not None}
         | {"--key": options.key, "--columns": options.columns, "--categories": options.categories},
     )  # fmt: skip
-    with progress(quiet=options.quiet), output.staged_directory(options.out, overwrite=options.overwrite) as stage:
+    with output.staged_directory(options.out, overwrite=options.overwrite) as stage:
         require("pandas", "cli")
         require("jinja2", "report")
         from mtclust.app.tables.table import read_tables
@@ -266,11 +244,10 @@ def run_predict(options: argparse.Namespace) -> None:
             f"--out {options.out} is already there; choose another name, or replace it with --overwrite."
         )
     require("pandas", "cli")
-    with progress(quiet=options.quiet):
-        found = _load(options.model)
-        table = _read(options, found.encoder)
-        table.require_columns(options.key, "--key")
-        labels, margins, notes = found.assign(table, new_tasks=options.new_task)
+    found = _load(options.model)
+    table = _read(options, found.encoder)
+    table.require_columns(options.key, "--key")
+    labels, margins, notes = found.assign(table, new_tasks=options.new_task)
     text = output.labels_csv(table, options.key, found.named(labels), margins)
     if options.out is None:
         sys.stdout.write(text)

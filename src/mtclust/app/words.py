@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -41,17 +40,15 @@ _DECIDES = 0.8
 
 def natural_order(names: Iterable[Any]) -> list[int]:
     """Positions that sort names as people do: task 2 before task 10."""
+
+    def key(text: str) -> tuple[list[Any], str]:
+        parts: list[Any] = re.split(r"(\d+)", text.casefold())
+        # by length, then digit by digit: a name of thousands of digits is no number that Python reads
+        parts[1::2] = [(len(digits), digits) for digits in (part.lstrip("0") for part in parts[1::2])]
+        return parts, text
+
     texts = [str(name) for name in names]
-    keys = [[_key(part) for part in re.split(r"(\d+)", text.casefold())] for text in texts]
-    return sorted(range(len(texts)), key=lambda i: (keys[i], texts[i]))
-
-
-def _key(part: str) -> tuple[int, int, str]:
-    if not part.isdecimal():
-        return 1, 0, part
-    # by length, then digit by digit: a name of thousands of digits is no number that Python reads
-    digits = "".join(str(unicodedata.digit(character)) for character in part).lstrip("0")
-    return 0, len(digits), digits
+    return sorted(range(len(texts)), key=lambda i: key(texts[i]))
 
 
 def figure(value: float) -> str:

@@ -171,13 +171,8 @@ class TableEncoder:
     @classmethod
     def from_dict(cls, saved: Any) -> TableEncoder:
         """The encoder that :meth:`to_dict` described."""
-        if not isinstance(saved, dict) or "format" not in saved:
-            raise TableError("the model does not say how its table was encoded; it was not made from a table.")
-        if saved["format"] != FORMAT:
-            raise TableError(
-                f"the model's table was encoded in format {saved['format']!r}; this version of mtclust reads {FORMAT}. "
-                "Use the version that fitted it, or fit again."
-            )
+        if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+            raise TableError("the model holds no encoding of a table that this version of mtclust reads; fit again.")
         try:
             columns = [column_from_dict(column) for column in saved["columns"]]
             known = list(saved["missing"]), saved["task_column"], list(saved["notes"])
