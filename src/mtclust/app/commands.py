@@ -73,13 +73,7 @@ def clusters_argument(text: str) -> int | str | range:
 
 
 def word_or_shares(text: str) -> Any:
-    """A word, a number, or two numbers; the estimator says which are allowed.
-
-    Examples
-    --------
-    >>> word_or_shares("balanced"), word_or_shares("0.1"), word_or_shares("0.05,0.5")
-    ('balanced', 0.1, (0.05, 0.5))
-    """
+    """A word, a number, or two numbers; the estimator says which are allowed."""
     try:
         shares = tuple(map(float, text.split(",")))
     except ValueError:

@@ -112,14 +112,6 @@ def _kmeans(X: Any, n_clusters: int) -> Any:
 
 
 def _named_right(truth: Any, labels: Any, groups: Any) -> float:
-    """Share of rows whose class is the most frequent one of their cluster within their group.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> truth, labels = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
-    >>> _named_right(truth, labels, np.zeros(4)), _named_right(truth, labels, np.array([0, 0, 1, 1]))
-    (0.75, 1.0)
-    """
+    """Share of rows whose class is the most frequent one of their cluster within their group."""
     counts = require("pandas", "cli").crosstab([groups, labels], truth)
     return float(counts.max(axis=1).sum() / len(truth))

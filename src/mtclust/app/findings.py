@@ -107,10 +107,8 @@ class ClusterMoments:
         outside = self.counts.sum(axis=1) - inside
         some = (inside > 0) & (outside > 0)
         a, b = np.where(some, inside, 1.0)[:, None], np.where(some, outside, 1.0)[:, None]
-        own = self.sums[:, cluster]
-        difference = own / a - (self.sums.sum(axis=1) - own) / b
-        largest = np.maximum(1.0, self.spreads.max(axis=1, initial=0.0))[:, None]
-        flat = self.spreads <= 1e-12 * largest
+        difference = self.sums[:, cluster] / a - (self.sums.sum(axis=1) - self.sums[:, cluster]) / b
+        flat = self.spreads <= 1e-12 * np.maximum(1.0, self.spreads.max(axis=1, initial=0.0))[:, None]
         effects = np.where(flat, 0.0, difference / np.where(flat, 1.0, self.spreads))
         return np.where(some[:, None], effects, np.nan), np.where(some, np.sqrt(1 / a + 1 / b)[:, 0], np.nan)
 
@@ -184,7 +182,7 @@ class Findings:
         rank = np.where(good, effect if self._words else np.abs(effect), -np.inf)
         best = (int(f) for f in np.argsort(-rank, kind="stable") if rank[f] > 0)
         traits = (self._trait(cluster, f, effects, float(effect[f]), scope, task) for f in best)
-        return list(islice((own for own in traits if (own.inside - own.outside) * own.effect > 0), SHARED))
+        return list(islice((trait for trait in traits if (trait.inside - trait.outside) * trait.effect > 0), SHARED))
 
     def _trait(self, cluster: int, f: int, effects: Array, effect: float, scope: str, task: int | None = None) -> Trait:
         """With the means of the known values over the rows inside and outside the cluster, of one task or of all."""
@@ -280,15 +278,7 @@ def _offsets(counts: Array, means: Array) -> Array:
 
 
 def typical_rows(X: Any, tasks: Labels, labels: Labels, n_clusters: int, most: int = 3) -> list[list[int]]:
-    """Of every cluster a few rows near its centre in their task, one of each of the tasks that have the most of it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[0.0], [1.0], [2.5], [10.0], [12.0], [12.5]])
-    >>> typical_rows(X, np.zeros(6, dtype=int), np.array([0, 0, 0, 1, 1, 1]), 2, most=1)
-    [[1], [4]]
-    """
+    """Of every cluster a few rows near its centre in their task, one of each of the tasks that have the most of it."""
     cell = tasks * n_clusters + labels
     order = np.argsort(cell, kind="stable")
     distance = np.asarray((X.multiply(X) if sp.issparse(X) else X**2).sum(axis=1)).ravel().astype(float)

@@ -52,13 +52,7 @@ def natural_order(names: Iterable[Any]) -> list[int]:
 
 
 def figure(value: float) -> str:
-    """A measured value with three digits that matter.
-
-    Examples
-    --------
-    >>> figure(12345.6), figure(0.01234), figure(-3.14159), figure(0.0), figure(2e-9)
-    ('12,346', '0.0123', '−3.14', '0', '2e−09')
-    """
+    """A measured value with three digits that matter."""
     if not np.isfinite(value):
         return "–"
     size = abs(value)
@@ -77,13 +71,7 @@ def two(value: Any, sign: str = "") -> str:
 
 
 def percent(share: float) -> str:
-    """A share in per cent; only none is 0 %, and only all is 100 %.
-
-    Examples
-    --------
-    >>> percent(0.254), percent(0.004), percent(0.0), percent(0.9999), percent(0.0099), percent(0.995)
-    ('25 %', '0.4 %', '0 %', '>99.9 %', '1 %', '99.5 %')
-    """
+    """A share in per cent; only none is 0 %, and only all is 100 %."""
     value = 100 * share
     if min(value, 100 - value) < 1e-9:
         return f"{value:.0f} %"
@@ -92,15 +80,7 @@ def percent(share: float) -> str:
 
 
 def value_in_words(feature: Feature, mean: float) -> str:
-    """A mean of X in the units of the table.
-
-    Examples
-    --------
-    >>> value_in_words(Feature("income", "number", 40000, 10000, "€"), 0.5)
-    '45,000 €'
-    >>> value_in_words(Feature("year", "year", 2008, 0.8), 0.1)
-    '2008'
-    """
+    """A mean of X in the units of the table."""
     value = feature.offset + feature.factor * mean
     if abs(value) < _ROUNDING * max(abs(feature.offset), abs(feature.factor)):
         value = 0.0  # what is left of a mean after centring and back
@@ -116,21 +96,7 @@ def value_in_words(feature: Feature, mean: float) -> str:
 
 
 def trait_in_words(trait: Trait) -> str:
-    """A few words for what sets a cluster apart, with the means of its rows and of the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> effects = np.array([1.2])
-    >>> trait_in_words(Trait(Feature("income", "number", 40000, 10000), effects, 1.0, -0.5, 1.2))
-    'higher income (50,000; others 35,000)'
-    >>> trait_in_words(Trait(Feature("contract = part", "category", opposite="full"), -effects, 0.0, 0.66, -1.2))
-    'full (100 %; others 34 %)'
-    >>> trait_in_words(Trait(Feature("answer = agree", "category"), -effects, 0.03, 0.7, -1.2))
-    'less often answer = agree (3 %; others 70 %)'
-    >>> trait_in_words(Trait(Feature("note: late ↔ early", "topic", column="note"), -effects, 0.1, 0.2, -1.2))
-    'note rather about early'
-    """
+    """A few words for what sets a cluster apart, with the means of its rows and of the others."""
     feature = trait.feature
     if feature.kind == "topic":  # a direction between two ends
         high, _, low = feature.name.removeprefix(f"{feature.column}: ").partition(" ↔ ")
@@ -172,17 +138,7 @@ def traits_in_words(traits: Sequence[Trait], most: int = _NAMED) -> str:
 
 
 def _telling(traits: Sequence[Trait]) -> list[Trait]:
-    """Of a category the level that a cluster has rather than those that it lacks, of a text its strongest topic.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> loyal = Feature("segment = loyal", "category", column="segment")
-    >>> business = Feature("segment = business", "category", column="segment")
-    >>> few, many = Trait(loyal, np.array([-0.9]), 0.0, 0.4, -0.9), Trait(business, np.array([0.8]), 0.9, 0.1, 0.8)
-    >>> [trait.feature.name for trait in _telling([few, many])]
-    ['segment = business']
-    """
+    """Of a category the level that a cluster has rather than those that it lacks, of a text its strongest topic."""
     has = {trait.feature.column for trait in traits if trait.feature.kind == "category" and trait.effect > 0}
     kept: list[Trait] = []
     said: set[str] = set()

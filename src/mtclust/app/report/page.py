@@ -29,16 +29,14 @@ Array = NDArray[np.float64]
 
 #: characters of a name in a picture
 LABEL = 18
-#: effects are drawn from minus to plus this many standard deviations
-EFFECT_RANGE = 2.5
-#: tasks in pictures, of more the largest; more tasks are folded
-TASKS_SHOWN, MANY_TASKS = 40, 12
+#: tasks in pictures, of more the largest
+TASKS_SHOWN = 40
 #: sentences that compare tasks
 _COMPARED = 6
 #: rows that are listed as least sure, columns of the table that are shown of them, characters of a cell
 LEAST_SURE, _COLUMNS, _CELL = 12, 8, 40
-#: points of all tasks together and of one task at most; coordinates are whole numbers up to the last
-MOST_POINTS, MOST_PER_TASK, SIDE = 6000, 1500, 1000
+#: points of one task, of more than four tasks so many of four tasks together; coordinates are whole numbers up to SIDE
+MOST_PER_TASK, SIDE = 1500, 1000
 #: colours of clusters; further clusters begin anew, told apart by the shape of their points
 COLOURS = 8
 #: and their shapes, as SVG paths around 0: with 8 colours and 5 shapes the first 40 clusters all look different
@@ -141,7 +139,7 @@ def positions(X: Any, task_numbers: NDArray[np.int64], tasks: list[int]) -> tupl
 
     The axes are two principal components of these rows, centred within tasks.
     """
-    rng, limit = np.random.default_rng(0), min(MOST_POINTS // len(tasks), MOST_PER_TASK)
+    rng, limit = np.random.default_rng(0), 4 * MOST_PER_TASK // max(len(tasks), 4)
     members = {task: np.flatnonzero(task_numbers == task) for task in tasks}
     drawn = {
         task: rows if len(rows) <= limit else np.sort(rng.choice(rows, limit, replace=False))
@@ -245,9 +243,7 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
         content,
         colours=COLOURS,
         shapes=SHAPES,
-        effect_range=EFFECT_RANGE,
         max_tasks=TASKS_SHOWN,
-        many_tasks=MANY_TASKS,
         style=markup(_asset("report.css")),
         script=markup(script),
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

@@ -28,7 +28,7 @@ from mtclust.app.tables.columns import (
     column_to_dict,
 )
 from mtclust.app.tables.table import Table
-from mtclust.app.tables.values import MISSING, Cells, NumberForm, counted
+from mtclust.app.tables.values import MISSING, MOSTLY, Cells, NumberForm, counted
 from mtclust.core.tasks import strings_of
 from mtclust.exceptions import TableError
 from mtclust.util.messages import listing, option
@@ -36,18 +36,12 @@ from mtclust.util.system import require
 
 #: version of the saved form
 FORMAT = 3
-#: a column of strings with more distinct values is no category but a name or free text
+#: a column of strings with more distinct values, or a value of its own in most rows, is no category but a name or text
 MOST_LEVELS = 50
-#: neither is one, in a table of at least so many rows, where more than this share of the rows has a value of its own
-_FEW_ROWS, _MOST_DISTINCT = 10, 0.5
 #: words per cell from which on a column is called free text
 _TEXT_WORDS = 3
-#: text repeats itself: so much of a cell are words that so many of the cells have
-_COMMON_SHARE, _COMMON_WORD = 0.5, 0.01
-#: rows of a task, on average, that could have differed in a column that is the same in all of them
-_ROWS_TO_DIFFER = 5
-#: a column that is known in a smaller share of the rows is left out
-_LEAST_KNOWN = 0.5
+#: text repeats itself: most of a cell are words that so many of the cells have
+_COMMON_WORD = 0.01
 
 
 @dataclass(frozen=True)
@@ -252,7 +246,7 @@ class _Learner:
             return f"the same in every row{' where it is known' if cells.missing.any() else ''}"
         if not self._asked_for and self._of_tasks(cells):
             return "the same in all rows of a task"
-        if not self._asked_for and n_known < _LEAST_KNOWN * len(cells.missing):
+        if not self._asked_for and n_known < MOSTLY * len(cells.missing):
             return f"missing in {int(cells.missing.sum())} of {len(cells.missing)} rows"
         category = cells.name in options.categories
         numbers = None if category else cells.numbers(options.decimal)
@@ -270,7 +264,7 @@ class _Learner:
         odd = "" if category else cells.odd_among_numbers()
         if odd:
             self._odd.append(f"{cells.name} ({odd})")
-        own = n_known >= _FEW_ROWS and cells.distinct > _MOST_DISTINCT * n_known
+        own = n_known >= screening.LEAST_COUNT and cells.distinct > MOSTLY * n_known
         if category or (cells.distinct <= MOST_LEVELS and not own):
             return CategoryColumn.learn(cells, options.scaling, self._tasks)
         return self._names_or_text(cells, n_known)
@@ -312,7 +306,7 @@ class _Learner:
             return False
         tasks = np.asarray(self._tasks.codes)[~cells.missing]
         owners, pairs = set(tasks.tolist()), set(zip(tasks.tolist(), cells.known.tolist()))
-        return 1 < len(owners) == len(pairs) and len(tasks) >= _ROWS_TO_DIFFER * len(owners)
+        return 1 < len(owners) == len(pairs) and len(tasks) >= screening.LEAST_OF_TASK * len(owners)
 
 
 def _repeats_words(texts: Sequence[list[str]]) -> bool:
@@ -320,4 +314,4 @@ def _repeats_words(texts: Sequence[list[str]]) -> bool:
     different = [{word.lower() for word in words} for words in texts]
     counts = Counter(word for words in different for word in words)
     common = {word for word, times in counts.items() if times >= max(3, _COMMON_WORD * len(texts))}
-    return bool(np.mean([len(words & common) / max(len(words), 1) for words in different]) >= _COMMON_SHARE)
+    return bool(np.mean([len(words & common) / max(len(words), 1) for words in different]) >= MOSTLY)

@@ -34,11 +34,10 @@ _NAMES = {
 }  # fmt: skip
 #: last words that say so only where nearly every row has a value of its own
 _WEAK_NAMES = {"no", "nr", "number", "code", "key", "idx", "row", "account", "reference", "ref"}
-#: counts of fewer rows (or different values) in all, or rows of a task on average, can come about by chance
-_LEAST_COUNT, _LEAST_OF_TASK = 10, 5
-#: numbers that begin anew (samples of a study) count at most so many times, at least so far on average, and this share
-#: of them is there
-_MOST_RUNS, _LEAST_RUN, _COMPLETE = 20, 20, 0.95
+#: what holds for fewer rows (or different values) in all, or rows of a task on average, can come about by chance
+LEAST_COUNT, LEAST_OF_TASK = 10, 5
+#: numbers that begin anew (samples of a study) count at most so many times, and this share of them is there
+_MOST_RUNS, _COMPLETE = 20, 0.95
 #: fewer rows can differ from each other by chance, and do not say what is far; nearly every row is this share
 _FEW, NEARLY = 20, 0.9
 #: √n times the largest distance of numbers handed out at random from even ones is larger once in a hundred times
@@ -77,11 +76,11 @@ def identifier(cells: Cells, values: Array | None, codes: Codes) -> str | None:
     n, m = len(numbers), len(np.unique(codes))
     if np.any(numbers != np.rint(numbers)):
         return None
-    if n >= _LEAST_COUNT and np.ptp(numbers) == n - 1 and cells.distinct == n:
+    if n >= LEAST_COUNT and np.ptp(numbers) == n - 1 and cells.distinct == n:
         return "counts the rows"
     order = np.lexsort((numbers, codes))
     steps, same = np.diff(numbers[order]), np.diff(codes[order]) == 0
-    if n >= max(_FEW, _LEAST_OF_TASK * m) and np.all(steps[same] == 1):
+    if n >= max(_FEW, LEAST_OF_TASK * m) and np.all(steps[same] == 1):
         return "counts the rows of each task"
     if _begins_anew(numbers):
         return "counts rows, starting again several times"
@@ -107,17 +106,11 @@ def _begins_anew(numbers: Array) -> bool:
         return False
     counts = np.bincount((numbers - low).astype(np.int64))
     longer = np.maximum.accumulate(counts[::-1])[::-1]  # how many of the counts go so far
-    return bool(longer[0] <= min(_MOST_RUNS, len(numbers) / _LEAST_RUN) and len(numbers) >= _COMPLETE * longer.sum())
+    return bool(longer[0] <= min(_MOST_RUNS, len(numbers) / _FEW) and len(numbers) >= _COMPLETE * longer.sum())
 
 
 def last_word(name: str) -> str:
-    """The last word of the name of a column, in small letters.
-
-    Examples
-    --------
-    >>> last_word("customer_id"), last_word("customerID"), last_word("Postcode (home)")
-    ('id', 'id', 'home')
-    """
+    """The last word of the name of a column, in small letters."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
     return words[-1].lower() if words else ""
 
@@ -163,14 +156,6 @@ def chances_of_company(blocks: Sequence[Array], codes: Codes) -> Array:
     """Of every column, given by its features, how likely chance makes it as closely associated with any other as it is.
 
     Features and their squares are correlated within tasks: over all tasks together, and in every task in its own way.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> coin, x, tasks = rng.integers(2, size=(200, 1)), rng.normal(size=(200, 1)), np.repeat([0, 1], 100)
-    >>> [bool(chances_of_company([coin, y], tasks)[0] < 0.05) for y in (x, x + coin, x * (1 + 2 * coin))]
-    [False, True, True]
     """
     plain = centred(np.column_stack(blocks).astype(float), codes)
     features = np.column_stack([plain, centred(plain**2, codes)])
@@ -204,7 +189,7 @@ def far_values(values: Array) -> Array:
     """A few values, each once, that lie beyond a wide gap around the half of the values that is closest together."""
     known = np.sort(values[~np.isnan(values)])
     half = (len(known) + 1) // 2
-    if len(known) < _FEW or np.count_nonzero(np.diff(known)) + 1 < _LEAST_COUNT:
+    if len(known) < _FEW or np.count_nonzero(np.diff(known)) + 1 < LEAST_COUNT:
         return np.empty(0)
     first = int(np.argmin(known[half - 1 :] - known[: len(known) - half + 1]))
     low, high = known[first], known[first + half - 1]

@@ -26,7 +26,7 @@ Mask = NDArray[np.bool_]
 
 #: cells that mean "not known"; of text columns only the empty one
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "<NA>")
-#: a column is called one of numbers or dates with some wrong cells if at least this share of its cells can be read
+#: most is at least this share: a column is called one of numbers or dates with some wrong cells if most can be read
 MOSTLY = 0.5
 #: and one of numbers also with so many different ones, and so many times as many as there are different other cells
 _MANY_NUMBERS, _TIMES_OTHERS = 10, 3
@@ -202,16 +202,7 @@ class Cells:
 
 
 def column_strings(column: Any) -> NDArray[Any]:
-    """A column as the strings a person would write: missing values empty, of a day no hours.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> column_strings(pd.Series([pd.Timestamp("2024-03-01"), pd.Timestamp("2024-03-01 12:30"), None])).tolist()
-    ['2024-03-01', '2024-03-01 12:30:00', '']
-    >>> column_strings(pd.Series([7, None])).tolist()
-    ['7', '']
-    """
+    """A column as the strings a person would write: missing values empty, of a day no hours."""
     values = column.astype(object).to_numpy()
     missing = column.isna().to_numpy()
     if column.dtype.kind == "f":  # whole numbers that became floats because some are missing
@@ -318,11 +309,5 @@ def _days(times: Any) -> Array:
 
 
 def date_of_days(days: float) -> str:
-    """The day as people write it.
-
-    Examples
-    --------
-    >>> date_of_days(0.2), date_of_days(365.0)
-    ('1970-01-01', '1971-01-01')
-    """
+    """The day as people write it."""
     return str(np.datetime64(_EPOCH) + np.timedelta64(int(np.floor(days)), "D"))
