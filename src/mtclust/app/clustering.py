@@ -352,7 +352,7 @@ class Clustering:
         compared = [] if self._rows is None else words.compared_in_words(self, _COMPARED)
         careful = cautions(model, self.warned, self.names, facts)
         found = [
-            ("columns", words.columns_in_words(self.without) if facts.standing != "none" else ""),
+            ("columns", "" if facts.doubted else words.columns_in_words(self.without)),
             ("separation", facts.separated),
             ("stability", facts.stable),
             *(("tasks", text) for text in compared),
