@@ -39,7 +39,8 @@ import mutation
 
 here = Path.cwd()
 mutation.ROOT, mutation.PACKAGE, mutation.RECORD = here, here / "src" / "mtclust", here / "tried.csv"
-mutation._GRACE, mutation.HEAVY, mutation.TESTS = 1, (), {"toy.py": [["tests/test_toy.py"]]}
+mutation._GRACE, mutation.tests_of = 1, lambda module: [["tests/test_toy.py"]]
+sys.argv += ["--module", "toy.py"]
 sys.exit(mutation.main())
 """
 
@@ -63,7 +64,7 @@ def run_tool(place, *arguments, script=SCRIPT):
 
 def test_every_operator_and_number_is_changed_once_but_no_annotation_or_message(toy, monkeypatch):
     monkeypatch.syspath_prepend(TOOLS)
-    from mutants import mutants
+    from mutation import mutants
 
     found = mutants(toy / "src" / "mtclust", "toy.py")
     assert Counter(mutant.change.split("  ->  ")[1] for mutant in found) == Counter(
