@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,11 +53,10 @@ Labels = NDArray[np.int64]
 PATH, PATH_OF_E = (1024.0, 256.0, 64.0, 16.0, 4.0, 1.0), (64.0, 16.0, 4.0, 1.0)
 #: random starts of a task under E, at most, and leading eigen-features of the k-means beside them
 _RANDOM_STARTS, _K_MEANS_FEATURES = 6, 50
-#: an exchange must lower the objective by this share of the mean diagonal of M: below it is rounding
-EXCHANGE_TOLERANCE = 1e-9
 #: weight of evenness: 1 is the paper's, 0 weighs every cluster alike
 GAMMA = 0.25
-#: diag(R) is kept from 0: a row that fits any label of its own has no leave-one-out residual
+#: diag(R) is kept from 0, for a row that fits any label of its own has no leave-one-out residual; and an exchange must
+#: lower the objective by this share of the mean diagonal of M
 SMALLEST_RESIDUAL = 1e-9
 
 
@@ -106,17 +105,9 @@ def decision_weights(shares: Array, r_squared: Array) -> tuple[Array, Array]:
 
 
 def exchange_rows(
-    M: Array,
-    linear_term: Array | None,
-    labels: NDArray[np.int64],
-    lower: NDArray[np.int64],
-    upper: NDArray[np.int64],
-    seed: NDArray[np.uint64],
+    M: Array, linear_term: Array | None, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64]
 ) -> tuple[float, int]:
-    """Swap and move rows of one task until nothing improves; ``labels`` change in place.
-
-    Returns ½⟨Y, MY⟩ + ⟨Y, L⟩ at the end and the number of exchanges.
-    """
+    """Swap and move rows until nothing improves, in place; ½⟨Y, MY⟩ + ⟨Y, L⟩ at the end and the number of exchanges."""
     from mtclust.core import compiled
 
     n_clusters = len(lower)
@@ -125,7 +116,7 @@ def exchange_rows(
     if linear_term is not None:
         P += linear_term.T
     counts = np.bincount(labels, minlength=n_clusters)
-    tolerance = EXCHANGE_TOLERANCE * float(M.trace()) / len(M)
+    tolerance = SMALLEST_RESIDUAL * float(M.trace()) / len(M)
     changes = 0
     if n_clusters > 1:
         changes, _ = compiled.exchange(M, P, labels, counts, lower, upper, tolerance, seed)
@@ -137,20 +128,14 @@ def exchange_rows(
     return 0.5 * value, changes
 
 
-def random_labels(
-    n: int, lower: NDArray[np.int64], upper: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def random_labels(n: int, lower: Labels, upper: Labels, rng: np.random.Generator) -> Labels:
     """Random labels whose sizes lie within the bounds, as even as those allow."""
     sizes = lower.copy()
     while sizes.sum() < n:
         room = np.flatnonzero(sizes < upper)
         smallest = room[sizes[room] == sizes[room].min()]
-        take = (
-            smallest[: n - sizes.sum()]
-            if len(smallest) <= n - sizes.sum()
-            else rng.choice(smallest, n - sizes.sum(), replace=False)
-        )
-        sizes[take] += 1
+        left = n - sizes.sum()
+        sizes[smallest if len(smallest) <= left else rng.choice(smallest, left, replace=False)] += 1
     return rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
 
 
@@ -233,14 +218,6 @@ class LeaveOneOutTerm:
         R /= np.maximum(R.diagonal(), SMALLEST_RESIDUAL)[:, None]
         return cls(R, R.T @ R, n_clusters)
 
-    @cached_property
-    def _linear_part(self) -> tuple[Array, Array]:
-        """F (C × n) and the constant of every cluster; zeros where the other tasks add nothing."""
-        if self.from_others is None:
-            return np.zeros((self.n_clusters, len(self.A))), np.zeros(self.n_clusters)
-        F = np.ascontiguousarray(self.from_others.T @ self.residual_map)
-        return F, np.einsum("nc,nc->c", self.from_others, self.from_others)
-
     def value(self, labels: Labels) -> float:
         e = self.residual_map @ indicators(labels, self.n_clusters)
         if self.from_others is not None:
@@ -254,13 +231,14 @@ class LeaveOneOutTerm:
         order = np.random.default_rng(int(seed[0])).permutation(len(labels))
         return self.move_rows(labels, lower, upper, order if free is None else order[np.isin(order, free)])
 
-    def move_rows(
-        self, labels: Labels, lower: Labels, upper: Labels, order: NDArray[np.int64]
-    ) -> tuple[float, int]:  # fmt: skip
+    def move_rows(self, labels: Labels, lower: Labels, upper: Labels, order: Labels) -> tuple[float, int]:
         """Move rows to other clusters, each time the best for that row, until E of the task cannot rise."""
         from mtclust.core import compiled
 
-        F, constant = self._linear_part
+        F, constant = np.zeros((self.n_clusters, len(self.A))), np.zeros(self.n_clusters)
+        if self.from_others is not None:
+            F = np.ascontiguousarray(self.from_others.T @ self.residual_map)
+            constant = np.einsum("nc,nc->c", self.from_others, self.from_others)
         weight, unit = size_weights(len(labels))
         value, moved = compiled.move(self.A, F, constant, labels, weight, unit, lower, upper, order)
         return -float(value), int(moved)
@@ -270,7 +248,8 @@ class LeaveOneOutTerm:
         e = self.residual_map @ indicators(labels, self.n_clusters)
         errors = np.tile(np.einsum("nc,nc->c", e, e)[:, None], (1, self.n_clusters))
         if self.from_others is not None:  # ‖e‖² of cluster c (row) if it had the name d (column)
-            errors = errors + 2 * (e.T @ self.from_others) + self._linear_part[1]
+            constant = np.einsum("nc,nc->c", self.from_others, self.from_others)
+            errors = errors + 2 * (e.T @ self.from_others) + constant
         return unit[counts][:, None] * errors - weight[counts][:, None]
 
 
@@ -310,7 +289,7 @@ class PaperObjective:
         return objective(fit.b, fit.W)
 
     def left_out_weights(self, fit: Any) -> tuple[Array, tuple[Array, Array] | None]:
-        """Models (m × r × C) of the codes, and what turns their predictions into scores, as ``decision_weights``."""
+        """Models (m × r × C) of the codes, and their ``decision_weights``."""
         return fit.W, None
 
     def scoring(self, fit: Any) -> tuple[Array, Array | None]:
@@ -373,13 +352,11 @@ class SizeNeutral(PaperObjective):
 
     def decision_weights(self, at: Conditioned, codes: Array) -> tuple[Array, Array] | None:
         offsets, alpha = at.coupling.offsets, at.alpha(codes)
-        shares, sums = [], []
-        for a, b in zip(offsets[:-1], offsets[1:]):
-            z, mean = codes[a:b], codes[a:b].mean(axis=0)
-            shares.append(mean)
-            # of the part of z that the models explain
-            sums.append(np.einsum("nc,nc->c", z - mean, z - 0.5 * (b - a) * alpha[a:b]))
-        return decision_weights(*r_squared(np.stack(shares), np.stack(sums), np.diff(offsets)[:, None]))
+        parts = [(codes[a:b], codes[a:b].mean(axis=0), alpha[a:b]) for a, b in zip(offsets[:-1], offsets[1:])]
+        shares = np.stack([mean for _, mean, _ in parts])
+        # of the part of z that the models explain
+        sums = np.stack([np.einsum("nc,nc->c", z - mean, z - 0.5 * len(z) * own) for z, mean, own in parts])
+        return decision_weights(*r_squared(shares, sums, np.diff(offsets)[:, None]))
 
     def explained(self, fit: Any) -> tuple[Array, Array]:
         """Shares π and R² of the training rows, per task and cluster (m × C)."""

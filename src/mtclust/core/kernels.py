@@ -122,11 +122,7 @@ def ridge_inverse(K: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def leading_eigenvectors(matrix: NDArray[np.float64], k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The k largest eigenvalues, rising, and their vectors (n × k).
-
-    A matrix of more than ``EXACT_UP_TO`` rows must have no negative eigenvalues as large as those. Block power steps
-    find the eigenvalues that stand out to rounding, and those that hardly differ from the rest roughly.
-    """
+    """The k largest eigenvalues, rising, and their vectors; of over ``EXACT_UP_TO`` rows by power steps, roughly."""
     n = len(matrix)
     wider = k + 20  # a block of some more vectors than are wanted is multiplied by the matrix a few times
     if n <= EXACT_UP_TO or wider >= n:
@@ -173,16 +169,7 @@ class CentredKernel:
 def centre_kernel(
     raw: NDArray[np.float64], offsets: NDArray[np.int64], centre: bool, scale: float | None = None
 ) -> CentredKernel:
-    """Centre a raw kernel matrix within tasks and scale it to unit mean diagonal, or by a given scale.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[0.0], [2.0], [10.0], [14.0]])
-    >>> kernel = centre_kernel(X @ X.T, np.array([0, 2, 4]), centre=True)
-    >>> kernel.scale, kernel.matrix.diagonal().tolist()
-    (2.5, [0.4, 0.4, 1.6, 1.6])
-    """
+    """Centre a raw kernel matrix within tasks and scale it to unit mean diagonal, or by a given scale."""
     sizes = np.diff(offsets)
     matrix = np.array(require_finite(raw), dtype=np.float64)
     matrix += matrix.T

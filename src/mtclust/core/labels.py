@@ -156,13 +156,7 @@ class SizeBounds:
 
 
 def free_bounds(sizes: NDArray[np.int64], present: NDArray[np.bool_]) -> SizeBounds:
-    """No bound but that no cluster that a task has is empty, where the task has rows enough for that.
-
-    Examples
-    --------
-    >>> free_bounds(np.array([9, 1]), np.array([[True, True], [True, True]])).lower.tolist()
-    [[1, 1], [0, 0]]
-    """
+    """No bound but that no cluster that a task has is empty, where the task has rows enough for that."""
     rows = sizes[:, None]
     enough = rows >= present.sum(axis=1)[:, None]
     return SizeBounds((present & enough).astype(np.int64), np.where(present, rows, 0))
@@ -198,19 +192,11 @@ def parse_sizes(
 ) -> SizeBounds:
     """Turn the ``sizes`` argument of an estimator into bounds.
 
-    Parameters
-    ----------
-    sizes : "auto", "balanced", float, pair of fractions, array or mapping
-        ``"balanced"`` is l = 0, a float is the paper's l, ``(low, high)`` bounds every cluster's share of its task
-        (rounded outwards to whole rows), an array of shape (m, C) gives exact sizes per task and cluster, one of shape
-        (m, C, 2) lowest and highest sizes, and a mapping task → row the same by task id.
-    task_sizes : array of shape (m,)
-        Rows per task.
-    n_clusters : int or array of shape (m,)
-        C, or the number C_i of clusters of every task; C is then the largest. A task with fewer has the bounds of its
-        own C_i clusters and [0, 0] for the others; which are which is left open (``movable``), unless a table says it.
-    task_names : array of shape (m,), optional
-        Task ids, for mappings and messages.
+    ``"balanced"`` is l = 0, a float is the paper's l, ``(low, high)`` bounds every cluster's share of its task (rounded
+    outwards to whole rows), an array of shape (m, C) gives exact sizes per task and cluster, one of shape (m, C, 2)
+    lowest and highest sizes, and a mapping task → row the same by task id. Where tasks differ in ``n_clusters``, one
+    with fewer has bounds of its own C_i clusters and [0, 0] for the others; which are which is left open (``movable``),
+    unless a table says it.
 
     Examples
     --------
@@ -277,13 +263,7 @@ def _size_range(sizes: Any, n_rows: int, n_clusters: int) -> tuple[int, int]:
 
 
 def one_per_task(argument: str, entries: Mapping[Any, Any], names: NDArray[Any]) -> list[Any]:
-    """What a mapping task → value holds, in the order of the tasks; refused where it has other tasks than these.
-
-    Examples
-    --------
-    >>> one_per_task("lambda1", {"rome": 2.0, "paris": 1.0}, np.array(["paris", "rome"]))
-    [1.0, 2.0]
-    """
+    """What a mapping task → value holds, in the order of the tasks; refused where it has other tasks than these."""
     known = names.tolist()
     missing = [name for name in known if name not in entries]
     surplus = [name for name in entries if name not in known]

@@ -106,11 +106,12 @@ def match_means(
     # the clusters (m × C) a task offers for matching: those that have rows, if tasks differ in how many they have
     offered = sizes > 0 if bounds.movable else np.ones(sizes.shape, dtype=bool)
     if task is None:
-        allowed = [allowed_permutations(bounds, i, sizes[i]) for i in range(m)]
-        return _new_ids(products, similarity, allowed, offered), similarity
+        return _new_ids(
+            products, similarity, [allowed_permutations(bounds, i, sizes[i]) for i in range(m)], offered
+        ), similarity
     ids, others = np.tile(np.arange(C), (m, 1)), [k for k in range(m) if k != task]
-    profit = _profit(task, others, ids, similarity**2, products, offered)
-    ids[task] = best_relabelling(profit, allowed_permutations(bounds, task, sizes[task]))
+    allowed = allowed_permutations(bounds, task, sizes[task])
+    ids[task] = _matched(task, others, ids, similarity**2, products, offered, allowed)
     return ids, similarity
 
 
@@ -195,15 +196,10 @@ def _nearest_subset(a: Array, b: Array, shifted: bool) -> tuple[NDArray[np.int64
     return matched, shift
 
 
-def _profit(
-    task: int,
-    others: list[int],
-    new_ids: NDArray[np.int64],
-    weights: Array,
-    products: Array,
-    offered: NDArray[np.bool_],
-) -> Array:
-    """How well each cluster (row) of a task fits each id (column): mean over the other tasks that have this id."""
+def _matched(
+    task: int, others: list[int], new_ids: Any, weights: Array, products: Array, offered: Any, allowed: Any
+) -> NDArray[np.int64]:
+    """Ids of the clusters of a task that fit those of others best, in the mean over the tasks that have an id."""
     ids = new_ids[others]
     weight = weights[task, others]
     # column c of the product with task k counts for the id that k's cluster c has
@@ -211,7 +207,7 @@ def _profit(
     profit = np.tensordot(weight, by_id, axes=1)
     total = weight @ np.take_along_axis(offered[others], np.argsort(ids, axis=1), axis=1)
     # where all tasks have all clusters the sum is the mean times a constant
-    return profit if offered.all() else profit / np.where(total > 0, total, 1.0)
+    return best_relabelling(profit if offered.all() else profit / np.where(total > 0, total, 1.0), allowed)
 
 
 def _new_ids(
@@ -221,10 +217,6 @@ def _new_ids(
     m, n_clusters = len(similarity), products.shape[2]
     new_ids = np.tile(np.arange(n_clusters), (m, 1))
     weights = similarity**2 * (1 - np.eye(m))
-
-    def match(task: int, others: list[int]) -> None:
-        new_ids[task] = best_relabelling(_profit(task, others, new_ids, weights, products, offered), allowed[task])
-
     done: list[int] = []
     if m > 1:
         # one of the tasks with most clusters, for the others are matched to some of them
@@ -236,12 +228,13 @@ def _new_ids(
         np.maximum(nearest, weights[:, done[-1]], out=nearest)
         nearest[done] = -np.inf
         task = int(np.argmax(nearest))
-        match(task, done)
+        new_ids[task] = _matched(task, done, new_ids, weights, products, offered, allowed[task])
         done.append(task)
     for _ in range(_SWEEPS if m > 2 else 0):
         before = new_ids.copy()
         for task in range(m):
-            match(task, [k for k in range(m) if k != task])
+            others = [k for k in range(m) if k != task]
+            new_ids[task] = _matched(task, others, new_ids, weights, products, offered, allowed[task])
         if np.array_equal(before, new_ids):
             break
     return new_ids
@@ -252,15 +245,12 @@ def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> 
     m, C, _ = means.shape
     norms = np.linalg.norm(means.reshape(m, -1), axis=1)
     unit = means / np.maximum(norms, np.finfo(float).tiny)[:, None, None]
-    allowed = [allowed_permutations(bounds, i, counts[i]) for i in range(m)]
     ids = np.tile(np.arange(C), (m, 1))
 
     def match(task: int, model: Array) -> bool:
         """Rename the clusters of a task to fit ``model`` (C × r); whether that changed any."""
-        now = unit[task][np.argsort(ids[task])]  # by their present ids
-        counts_now = counts[task][np.argsort(ids[task])]
-        free = allowed[task] if np.all(allowed[task]) else allowed_permutations(bounds, task, counts_now)
-        new = best_relabelling(now @ model.T, free)
+        order = np.argsort(ids[task])  # by their present ids
+        new = best_relabelling(unit[task][order] @ model.T, allowed_permutations(bounds, task, counts[task][order]))
         ids[task] = new[ids[task]]
         return not np.array_equal(new, np.arange(C))
 
@@ -278,13 +268,10 @@ def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> 
         alike = flat @ flat[first]
         rest = [task for task in rest if alike[task] <= GROUP_SIMILARITY]
     for _ in range(_SWEEPS_OF_MANY):
-        by_id = named()
-        flat = by_id.reshape(m, -1)
-        weights = flat @ flat.T
-        np.maximum(weights, 0.0, out=weights)
-        np.square(weights, out=weights)
+        flat = named().reshape(m, -1)
+        weights = np.maximum(flat @ flat.T, 0.0) ** 2
         np.fill_diagonal(weights, 0.0)
-        models = (weights @ flat).reshape(by_id.shape)
+        models = (weights @ flat).reshape(means.shape)
         if sum(match(task, models[task]) for task in range(m)) == 0:
             break
     flat = named().reshape(m, -1)
@@ -294,15 +281,7 @@ def _match_many(means: Array, counts: NDArray[np.int64], bounds: SizeBounds) -> 
 
 
 def ids_by_size(counts: NDArray[np.int64], first: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """The map old id → new id that numbers clusters by their sizes, largest first.
-
-    Clusters of one size come in the order of their ``first`` rows, where these are given.
-
-    Examples
-    --------
-    >>> ids_by_size(np.array([2, 0, 7, 2]), np.array([5, 9, 0, 3])).tolist()
-    [2, 3, 0, 1]
-    """
+    """The map old id → new id that numbers clusters by size, largest first, and those of one size by ``first`` rows."""
     order = np.lexsort((np.arange(len(counts)) if first is None else first, -counts))
     new_ids = np.empty(len(counts), dtype=np.int64)
     new_ids[order] = np.arange(len(counts))

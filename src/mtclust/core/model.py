@@ -53,21 +53,18 @@ class DecisionModel:
     def scores(self, X: Any, task_numbers: NDArray[np.int64]) -> Array:
         """F of every row for its own task, shape (n, C)."""
         result = np.empty((X.shape[0], self.intercept.shape[1]))
-        for begin in range(0, X.shape[0], _BLOCK):
-            block = slice(begin, begin + _BLOCK)
-            result[block] = self._block_scores(X[block], task_numbers[block])
-        return result
-
-    def _block_scores(self, X: Any, task_numbers: NDArray[np.int64]) -> Array:
-        result = np.empty((X.shape[0], self.intercept.shape[1]))
         linear = self.kernel.kind == "linear" and self.rows is None  # Nyström features of it have rows
-        if self.centres is not None:
-            X = (X.toarray() if sp.issparse(X) else X) - self.centres[task_numbers]
-        values = X if linear or self.kernel.kind == "precomputed" else self.kernel(X, self.rows)
-        for task in np.unique(task_numbers):
-            mine = task_numbers == task
-            weights = self.coefficients[task].T if linear else self.coefficients[task]
-            result[mine] = np.where(self.present[task], values[mine] @ weights + self.intercept[task], -np.inf)
+        for begin in range(0, X.shape[0], _BLOCK):
+            values, numbers = X[begin : begin + _BLOCK], task_numbers[begin : begin + _BLOCK]
+            if self.centres is not None:
+                values = (values.toarray() if sp.issparse(values) else values) - self.centres[numbers]
+            if not linear and self.kernel.kind != "precomputed":
+                values = self.kernel(values, self.rows)
+            for task in np.unique(numbers):
+                mine = np.flatnonzero(numbers == task)
+                weights = self.coefficients[task].T if linear else self.coefficients[task]
+                scores = values[mine] @ weights + self.intercept[task]
+                result[begin + mine] = np.where(self.present[task], scores, -np.inf)
         return result
 
     def clusters(self, rows: Any) -> NDArray[np.int64]:
@@ -184,14 +181,7 @@ def build_model(origin: KernelOrigin, predictors: Array, present: NDArray[np.boo
 
 
 def probabilities(scores: Array, temperature: float) -> Array:
-    """Softmax of scores over a temperature, row by row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> probabilities(np.array([[1.0, 1.0, -np.inf], [2.0, 0.0, 0.0]]), 0.5).round(2).tolist()
-    [[0.5, 0.5, 0.0], [0.96, 0.02, 0.02]]
-    """
+    """Softmax of scores over a temperature, row by row."""
     return np.asarray(softmax(scores / temperature, axis=1))
 
 
@@ -200,14 +190,6 @@ def best_temperature(scores: Array, labels: NDArray[np.int64]) -> float:
 
     One row in as many as there are counts as wrong (label smoothing): without that clusters without any overlap would
     ask for T = 0, and rows would be called certain that were merely never seen to be wrong.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> clear, vague = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.9], [0.9, 1.0]])
-    >>> scores, labels = np.tile(clear, (50, 1)), np.tile([0, 1], 50)
-    >>> bool(best_temperature(scores, labels) < best_temperature(scores, np.roll(labels, 1)))
-    True
     """
     finite = np.isfinite(scores)
     spread = float(np.std(scores[finite])) if finite.any() else 0.0
