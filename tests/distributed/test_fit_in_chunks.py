@@ -65,9 +65,9 @@ def test_every_setting_of_the_primal_form_works_in_chunks(settings, data):
 
 def test_rows_fetched_for_a_pass_may_turn_out_too_few(data, monkeypatch):
     X, tasks = data
-    whole = fitted(DMTRC, X, tasks)
-    monkeypatch.setattr("mtclust.distributed.source.first_gap_rank", lambda *sizes: 1)
-    assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks)), whole)
+    for module in ("rows.passes", "distributed.source"):
+        monkeypatch.setattr(f"mtclust.{module}.first_gap", lambda gaps, *sizes: gaps.min())
+    assert_same_fit(fitted(DMTRC, *in_chunks(X, tasks)), fitted(DMTRC, X, tasks))
 
 
 def test_tasks_small_and_large_in_many_chunks():

@@ -70,10 +70,10 @@ def pick(raw: Any, task_numbers: NDArray[Any], reading: Reading, where: Position
     return rows if reading.moves is None else rows - reading.moves[task_numbers[chosen]]
 
 
-def over_rows(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any, merge: Any, where: str) -> Any:
-    """What a function finds in blocks of rows and the numbers of their tasks, merged; errors say ``where`` it is."""
+def over_rows(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any, merge: Any) -> Any:
+    """What a function finds in blocks of rows and the numbers of their tasks, merged."""
     rows = rows_of(raw, reading)
-    require_numbers(rows, where)
+    require_numbers(rows)
     numbers, step = task_numbers.astype(np.int64), block_rows(rows.shape[1], rows.dtype.itemsize)
     return merge([read(rows[a : a + step], numbers[a : a + step]) for a in range(0, len(rows), step)])
 
@@ -100,55 +100,35 @@ def merge_hashes(parts: list[TaskHashes]) -> TaskHashes:
     return {task: np.unique(np.concatenate([part[task] for part in parts])) for task in parts[0]}
 
 
-def count_hashes(hashes: TaskHashes, asked: TaskHashes) -> dict[int, NDArray[np.int64]]:
-    """How many rows have which hash."""
-    found = {}
-    for task, these in asked.items():
-        own = np.sort(hashes[task])
-        found[task] = np.searchsorted(own, these, side="right") - np.searchsorted(own, these)
-    return found
-
-
-def merge_counts(parts: list[dict[int, NDArray[np.int64]]]) -> dict[int, NDArray[np.int64]]:
-    return {task: np.sum([part[task] for part in parts], axis=0) for task in parts[0]}
-
-
 def rows_with_hashes(
     raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, content: Content, hashes: TaskHashes,
-    asked: TaskHashes,
-) -> dict[int, tuple[Hashes, Positions, Positions]]:  # fmt: skip
-    """For some tasks hashes, finer numbers and positions of rows, no more of one hash than are asked for."""
+    asked: TaskHashes, most: dict[int, int],
+) -> dict[int, tuple[Positions, Hashes, Positions, Positions]]:  # fmt: skip
+    """For some tasks how many rows have which hash; of ``most`` of each their hashes, finer numbers and positions."""
     (order, offsets), rows = by_task(task_numbers, reading), rows_of(raw, reading)
     found = {}
-    for task, sequence in asked.items():
-        these, numbers = np.unique(sequence, return_counts=True)
+    for task, these in asked.items():
         places = np.flatnonzero(np.isin(hashes[task], these))
         h, fine = hashes[task][places], content.both_hashes(rows[order[offsets[task] + places]])[1]
+        counts = np.bincount(np.searchsorted(these, h), minlength=len(these))
         first = np.lexsort((fine, h))
         turn = np.arange(len(first)) - np.searchsorted(h[first], h[first])
-        first = first[turn < numbers[np.searchsorted(these, h[first])]]
-        found[task] = h[first], fine[first], base[task] + places[first]
+        first = first[turn < most[task]]
+        found[task] = counts, h[first], fine[first], base[task] + places[first]
     return found
 
 
-def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, where: str) -> tuple[Array, Array]:
+def sums_of(raw: Any, task_numbers: NDArray[Any], reading: Reading) -> tuple[Array, Array]:
     """Sums and Gram matrices of the tasks."""
     source = source_of_chunk(raw, task_numbers, reading)
-    require_numbers(source.table, where)
+    require_numbers(source.table)
     return raw_sums(source)
 
 
-def names_of(parts: list[Any]) -> list[str]:
-    """Chunks as messages call them."""
-    return [f"chunk {k} of {len(parts)}" for k in range(len(parts))]
-
-
-def require_numbers(rows: NDArray[Any], where: str = "") -> None:
-    """Refuse rows that hold something else; ``where`` may say which chunk they are."""
-    finite = np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
-    if not finite.all():
-        place = f" ({where}, row {int(np.argmin(finite))} of it)" if where else ""
-        raise ValueError(f"Input X contains NaN or infinity{place}; drop or fill these rows.")
+def require_numbers(rows: NDArray[Any]) -> None:
+    """Refuse rows that hold something else."""
+    if not np.isfinite(rows).all():
+        raise ValueError("Input X contains NaN or infinity; drop or fill these rows.")
 
 
 @dataclass(frozen=True)
@@ -209,23 +189,23 @@ def overview(
     return proposed.counts, gaps
 
 
-#: positions, labels, gaps and scores (without the constant of the centre) of some rows of a task
-NearRows = tuple[Positions, NDArray[Any], Array, Array]
+#: positions, labels and scores (without the constant of the centre) of some rows of a task
+NearRows = tuple[Positions, NDArray[Any], Array]
 
 
 def near(
     raw: Any, task_numbers: NDArray[Any], base: Positions, reading: Reading, models: Models, proposed: ChunkLabels,
-    margins: dict[int, float],
+    gaps: dict[int, float],
 ) -> dict[int, NearRows]:  # fmt: skip
-    """The rows of some tasks whose gap is no larger than a margin."""
+    """The rows of some tasks up to a gap."""
     source = source_of_chunk(raw, task_numbers, reading)
     found = {}
-    for task in set(np.flatnonzero(np.diff(source.offsets)).tolist()) & set(margins):
+    for task in set(np.flatnonzero(np.diff(source.offsets)).tolist()) & set(gaps):
         part = slice(int(source.offsets[task]), int(source.offsets[task + 1]))
-        rows = np.flatnonzero(proposed.gaps[part] <= margins[task])
+        rows = np.flatnonzero(proposed.gaps[part] <= gaps[task])
         values = source.take(task, rows) if len(rows) else np.empty((0, source.n_features))  # no kernel of no rows
         scores = scores_of(values, models.weights[task])
-        found[task] = base[task] + rows, proposed.labels[part][rows], proposed.gaps[part][rows], scores
+        found[task] = base[task] + rows, proposed.labels[part][rows], scores
     return found
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mtclust.choose.settings import Params, rows_by_task
 from mtclust.core.model import DecisionModel
-from mtclust.core.order import Content, Hashes, Over, bits_of, first_hashes, in_sequence
-from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks, task_ids
+from mtclust.core.order import Content, Over, bits_of, first_hashes, in_sequence
+from mtclust.core.tasks import TaskIndex, numbers_of_known_tasks
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout, Table, lay_out, lengths_of, read
@@ -43,7 +43,7 @@ class ChunkedTable:
     def over(self, read: Callable[..., Any], merge: Callable[[list[Any]], Any]) -> Any:
         """What a function of rows and numbers of tasks finds in all blocks of all chunks, merged on the way here."""
         reading, read = self.engine.constant(self._reading), self.engine.constant(read)
-        steps = self._steps(chunk.over_rows, reading, read, merge, chunk.names_of(self.table.parts))
+        steps = self._steps(chunk.over_rows, reading, read, merge)
         steps = [step for step, n in zip(steps, self.layout.lengths) if n]
         return self.engine.gather([self.engine.merged(steps, merge)])[0]
 
@@ -61,37 +61,26 @@ class ChunkedTable:
     def first_rows(self, content: Content, numbers: dict[int, int]) -> dict[int, NDArray[np.int64]]:
         """Positions within some tasks of as many rows as are asked for, which come first in the order of content.
 
-        Chunks tell which hashes may come first; told these of all chunks, how many rows have them; told which do come
-        first, where these rows are.
+        Chunks tell which hashes may come first; told these of all chunks, how many rows have them, and which.
         """
         engine, layout, reading = self.engine, self.layout, self.engine.constant(self._reading)
         content = engine.keep([engine.constant(content)])[0]
         hashes = engine.keep(self._steps(chunk.hashes_of, reading, content, engine.constant(list(numbers))))
-        zeros = {task: bits_of(int(layout.sizes[task]), k) for task, k in numbers.items()}
-        sequences: dict[int, Hashes] = {}
-        for turn in range(max(map(len, zeros.values()))):
-            asked = {
-                task: (int(layout.sizes[task]), bits[min(turn, len(bits) - 1)])
-                for task, bits in zeros.items()
-                if task not in sequences
-            }
-            if not asked:
-                break
+        zeros = {task: list(bits_of(int(layout.sizes[task]), k)) for task, k in numbers.items()}
+        result: dict[int, NDArray[np.int64]] = {}
+        while len(result) < len(numbers):
+            bits = {task: zeros[task].pop(0) for task in numbers if task not in result}
+            asked = {task: (int(layout.sizes[task]), own) for task, own in bits.items()}
             steps = [engine.step(chunk.likely_hashes, part, asked) for part in hashes]
             found = engine.keep([engine.merged(steps, chunk.merge_hashes)])[0]
-            steps = [engine.step(chunk.count_hashes, part, found) for part in hashes]
-            likely, counts = engine.gather([found, engine.merged(steps, chunk.merge_counts)])
-            for task, (_, bits) in asked.items():
-                sequence = first_hashes(likely[task], counts[task], bits, numbers[task])
+            steps = self._steps(chunk.rows_with_hashes, list(layout.base), reading, content, hashes, found, numbers)
+            likely, *parts = engine.gather([found, *steps])
+            for task, own in bits.items():
+                fields = list(zip(*[part[task] for part in parts]))
+                sequence = first_hashes(likely[task], np.sum(fields[0], axis=0), own, numbers[task])
                 if sequence is not None:
-                    sequences[task] = sequence
-        parts = engine.gather(
-            self._steps(chunk.rows_with_hashes, list(layout.base), reading, content, hashes, sequences)
-        )
-        result = {}
-        for task, sequence in sequences.items():
-            hashed, finer, positions = (np.concatenate([part[task][k] for part in parts]) for k in range(3))
-            result[task] = in_sequence(hashed, finer, positions, sequence)
+                    hashed, finer, positions = map(np.concatenate, fields[1:])
+                    result[task] = in_sequence(hashed, finer, positions, sequence)
         return result
 
     def _steps(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -199,24 +188,18 @@ def scores_distributed(estimator: MultitaskClusterer, X: Any, tasks: Any) -> Any
     """``decision_function`` as a Dask array with the chunks of X, computed when it is asked for."""
     engine = Engine()
     table = read(engine, estimator, X, tasks, reset=False)
-    lengths = lengths_of(engine, table)
-    ids: list[Any] = [table.given] * len(lengths) if table.ids is None else table.ids
-    if table.ids is None and np.ndim(table.given) > 0:
-        ids = np.split(task_ids(table.given, sum(lengths)), np.cumsum(lengths)[:-1])
+    lengths, ids = lengths_of(engine, table), table.ids
+    if tasks is None and estimator.task_column is None:
+        ids = [None] * len(lengths)  # of the one task of the model
     reading = engine.constant(chunk.Reading(1, table.dtype, table.columns))
     model, names = engine.constant(estimator._model), engine.constant(estimator.tasks_)
     da = require("dask.array", "dask")
     width = estimator._model.intercept.shape[1]
-    steps = [
-        engine.step(_scores, part, own, reading, model, names, where)
-        for part, own, where in zip(table.parts, ids, chunk.names_of(table.parts))
-    ]
+    steps = [engine.step(_scores, part, own, reading, model, names) for part, own in zip(table.parts, ids)]
     return da.concatenate([da.from_delayed(step, (n, width), float) for step, n in zip(steps, lengths)])
 
 
-def _scores(
-    raw: Any, ids: Any, reading: chunk.Reading, model: DecisionModel, names: NDArray[Any], where: str
-) -> NDArray[Any]:
+def _scores(raw: Any, ids: Any, reading: chunk.Reading, model: DecisionModel, names: NDArray[Any]) -> NDArray[Any]:
     rows = chunk.rows_of(raw, reading)
-    chunk.require_numbers(rows, where)
+    chunk.require_numbers(rows)
     return model.scores(rows, numbers_of_known_tasks(ids, len(rows), names))

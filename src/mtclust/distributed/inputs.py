@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from mtclust.core.labels import offsets_of
-from mtclust.core.tasks import index_tasks, plain_ids
+from mtclust.core.tasks import index_tasks, plain_ids, task_ids
 from mtclust.core.validation import split_task_column
 from mtclust.distributed import is_dask
 from mtclust.distributed.engine import Engine
-
-_NO_ROWS = "X has no rows; expected at least one per cluster."
 
 if TYPE_CHECKING:
     from mtclust.estimators.base import MultitaskClusterer
@@ -31,8 +29,7 @@ class Table:
     n_features: int
     dtype: Any  # float32 where all columns are, else float64
     lengths: list[int] | None  # rows of every part, None where not known yet
-    ids: list[Any] | None
-    given: Any = None  # task ids that are at hand: an array or one for all rows
+    ids: list[Any]
 
 
 def read(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, *, reset: bool) -> Table:
@@ -66,14 +63,14 @@ def read(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, *, r
     lengths = None if np.isnan(X.shape[0]) else [int(n) for n in X.chunks[0]]
     parts = list(X.to_delayed().ravel())
     dtype = np.float32 if X.dtype == np.float32 else np.float64
-    return _with_tasks(engine, Table(parts, None, X.shape[1], dtype, lengths, None), tasks)
+    return _with_tasks(engine, Table(parts, None, X.shape[1], dtype, lengths, []), tasks)
 
 
 def _read_frame(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: Any, column: Any, reset: bool) -> Table:
     _check_feature_names(estimator, X._meta, reset=reset)
     _check_n_features(estimator, X._meta, reset=reset)
     # ids and rows come from the same partitions: reading one column alone may be planned with other partitions
-    parts, ids = list(X.to_delayed()), None
+    parts, ids = list(X.to_delayed()), []
     if column is not None:
         X, _ = split_task_column(X, column)
         ids = [engine.step(operator.getitem, part, column) for part in parts]
@@ -93,9 +90,11 @@ def _read_frame(engine: Engine, estimator: MultitaskClusterer, X: Any, tasks: An
 
 
 def _with_tasks(engine: Engine, table: Table, tasks: Any) -> Table:
-    """The table with the task ids of its rows; those of a collection are cut into chunks as the rows are."""
+    """The table with the task ids of its rows, cut into chunks as the rows are."""
+    lengths = lengths_of(engine, table)
     if not is_dask(tasks):
-        return replace(table, given=tasks)
+        pieces = np.split(task_ids(tasks, sum(lengths)), np.cumsum(lengths)[:-1])
+        return replace(table, lengths=lengths, ids=[engine.constant(piece) for piece in pieces])
     tasks = tasks.to_dask_array(lengths=True) if hasattr(tasks, "to_dask_array") else tasks.copy()
     if np.isnan(tasks.shape[0]):
         tasks.compute_chunk_sizes()
@@ -103,7 +102,6 @@ def _with_tasks(engine: Engine, table: Table, tasks: Any) -> Table:
         tasks = tasks[:, 0]
     if tasks.ndim != 1:
         raise ValueError(f"tasks must be one id per row; got a Dask collection of {tasks.ndim} dimensions.")
-    lengths = lengths_of(engine, table)
     if len(tasks) != sum(lengths):
         raise ValueError(f"tasks has {len(tasks)} entries but X has {sum(lengths)} rows; give one task id per row.")
     ids = list(tasks.rechunk((tuple(lengths),)).to_delayed())
@@ -168,8 +166,6 @@ def lengths_of(engine: Engine, table: Table) -> list[int]:
 
 def lay_out(engine: Engine, table: Table) -> Layout:
     """Find the tasks; the task ids are encoded where they lie."""
-    if table.ids is None:
-        return _layout_of_given(engine, lengths_of(engine, table), table.given)
     encoded = engine.keep([engine.step(_encode, part) for part in table.ids])
     found = engine.gather([engine.step(operator.itemgetter(slice(3)), part) for part in encoded])
     lengths = [sum(counts) for _, counts, _ in found]
@@ -181,7 +177,7 @@ def lay_out(engine: Engine, table: Table) -> Layout:
             f"tasks has {missing.sum()} missing values (first at row {row}, in chunk {k}); every row needs a task id."
         )
     if not sum(lengths):
-        raise ValueError(_NO_ROWS)
+        raise ValueError("X has no rows; expected at least one per cluster.")
     ids = np.concatenate([values for values, _, _ in found if len(values)])
     names = index_tasks(ids, len(ids)).names
     counts = np.zeros((len(found), len(names)), dtype=np.int64)
@@ -191,20 +187,6 @@ def lay_out(engine: Engine, table: Table) -> Layout:
         counts[k, places] = numbers
         task_numbers.append(engine.step(_recode, encoded[k], places.astype(_code_type(len(names)))))
     return Layout(names, engine.keep(task_numbers), counts)
-
-
-def _layout_of_given(engine: Engine, lengths: list[int], given: Any) -> Layout:
-    if not sum(lengths):
-        raise ValueError(_NO_ROWS)
-    index = index_tasks(given, sum(lengths))
-    ends = np.cumsum(lengths)
-    pieces = np.split(index.task_numbers.astype(_code_type(index.n_tasks)), ends[:-1])
-    if index.n_tasks == 1:
-        task_numbers = [engine.step(np.zeros, n, np.uint8) for n in lengths]
-    else:
-        task_numbers = [engine.constant(piece) for piece in pieces]
-    counts = np.stack([np.bincount(piece, minlength=index.n_tasks) for piece in pieces]).astype(np.int64)
-    return Layout(index.names, engine.keep(task_numbers), counts)
 
 
 def _code_type(n_tasks: int) -> Any:

@@ -23,16 +23,7 @@ from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
 from mtclust.rows.moments import Data, Moments, combine, far_from_zero
-from mtclust.rows.passes import (
-    Boundary,
-    TaskLabels,
-    TooFew,
-    first_gap_rank,
-    first_prices,
-    gap_of_rank,
-    gap_step,
-    sizes_fit,
-)
+from mtclust.rows.passes import TaskLabels, first_gap, first_prices, gap_step, settle, sizes_fit
 from mtclust.util.messages import phase
 from mtclust.util.system import require
 
@@ -84,8 +75,8 @@ class ChunkedRows:
         ]
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
-        sizes, names = self.layout.sizes, chunk.names_of(self.parts)
-        steps = self._over_chunks(chunk.sums_of, self._reading, names)
+        sizes = self.layout.sizes
+        steps = self._over_chunks(chunk.sums_of, self._reading)
         with phase(f"sums of {self.offsets[-1]} rows in {len(self.parts)} chunks"):
             sums, grams = self.engine.gather([self.engine.merged(steps, added)])[0]
         require_finite(grams)
@@ -125,31 +116,22 @@ class ChunkedRows:
         counts, gaps = self._overview(proposed, steps)
         lower, upper = data.bounds.lower, data.bounds.upper
         open_tasks = [i for i in tasks if not sizes_fit(prices[i], counts[i], lower[i], upper[i])]
-        ranks = {i: first_gap_rank(counts[i], lower[i], upper[i]) for i in open_tasks}
+        first = {i: first_gap(gaps[i], counts[i], lower[i], upper[i]) for i in open_tasks}
+        first_rows = self._near(proposed, models, first) if first else {}
         changes = [np.empty((0, 2), dtype=np.int64)]
-        near: dict[int, chunk.NearRows] = {}
         for i in open_tasks:
-            while True:
-                margins = {k: _margin(gaps[k], int(sizes[k]), ranks[k]) for k in open_tasks if k not in near}
-                if margins:
-                    near |= self._near(proposed, models, margins)
-                positions, before, own_gaps, scores = near[i]
-                costs, n = -constants[i] - scores, int(sizes[i])
-                complete = len(positions) == n
-                boundary = Boundary(
-                    n, before, own_gaps, costs.__getitem__, None if complete else positions,
-                    np.inf if complete else _margin(gaps[i], n, ranks[i]),
-                )  # fmt: skip
-                try:
-                    found, after, prices[i] = boundary.assign(counts[i], lower[i], upper[i], prices[i])
-                    break
-                except TooFew:
-                    ranks[i] *= 2
-                    del near[i]
-            before = before[np.searchsorted(positions, found)]
+
+            def near(gap: float, i: int = i) -> chunk.NearRows:
+                rows = first_rows if gap == first[i] else self._near(proposed, models, {i: gap})
+                positions, before, scores = rows[i]
+                return positions, before, -constants[i] - scores
+
+            rows, before, after, prices[i] = settle(
+                near, first[i], gaps[i], counts[i], lower[i], upper[i], prices[i]
+            )  # fmt: skip
             counts[i] += np.bincount(after, minlength=W.shape[2]) - np.bincount(before, minlength=W.shape[2])
             moved = np.flatnonzero(after != before)
-            changes.append(np.stack([self.offsets[i] + found[moved], after[moved]], axis=1))
+            changes.append(np.stack([self.offsets[i] + rows[moved], after[moved]], axis=1))
         return self._finish(proposed, np.concatenate(changes), own, counts, prices)
 
     def _overview(self, proposed: list[Any], steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[int, Array]]:
@@ -159,12 +141,12 @@ class ChunkedRows:
         gaps = {i: np.concatenate([own[i] for _, own in found if i in own]) for i in range(len(steps))}
         return np.sum([counts for counts, _ in found], axis=0), gaps
 
-    def _near(self, proposed: list[Any], models: Any, margins: dict[int, float]) -> dict[int, chunk.NearRows]:
-        """The rows of some tasks within margins, from all chunks that have any."""
-        concerned = np.flatnonzero(self.layout.counts[:, list(margins)].any(axis=1))
-        steps = self._over_chunks(chunk.near, list(self.layout.base), self._reading, models, proposed, margins)
+    def _near(self, proposed: list[Any], models: Any, gaps: dict[int, float]) -> dict[int, chunk.NearRows]:
+        """The rows of some tasks up to a gap, from all chunks that have any."""
+        concerned = np.flatnonzero(self.layout.counts[:, list(gaps)].any(axis=1))
+        steps = self._over_chunks(chunk.near, list(self.layout.base), self._reading, models, proposed, gaps)
         found = self.engine.gather([steps[k] for k in concerned])
-        joined = {i: zip(*(part[i] for part in found if i in part)) for i in margins}
+        joined = {i: zip(*(part[i] for part in found if i in part)) for i in gaps}
         return {i: cast(chunk.NearRows, tuple(map(np.concatenate, fields))) for i, fields in joined.items()}
 
     def _finish(
@@ -216,11 +198,6 @@ def _put_together(where: dict[int, tuple[Positions, Positions]], found: list[NDA
     for (which, _), values in zip(where.values(), found):
         result[which] = values
     return result
-
-
-def _margin(gaps: Array, n: int, rank: int) -> float:
-    """A gap that about so many of n rows do not exceed, from some of their gaps."""
-    return np.inf if rank >= n else gap_of_rank(gaps, n, rank)
 
 
 class ChunkedTaskLabels(TaskLabels):

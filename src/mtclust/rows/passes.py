@@ -101,12 +101,14 @@ def relabel(source: LocalRows, data: Data, task: int, W: Array, current: TaskLab
     current.counts = counts
     if not sizes_fit(current.prices, counts, lower, upper):
 
-        def cost_of(positions: Integers) -> Array:
-            return -constant - scores_of(source.take(task, positions), weights)
+        def near(gap: float) -> tuple[Integers, NDArray[Any], Array]:
+            rows = np.flatnonzero(gaps <= gap)
+            return rows, current.labels[rows], -constant - scores_of(source.take(task, rows), weights)
 
-        boundary = Boundary(len(gaps), current.labels, gaps, cost_of)
-        undecided, labels, current.prices = boundary.assign(counts, lower, upper, current.prices)
-        current.put(source, task, undecided, labels)
+        some = gaps[:: gap_step(len(gaps))]
+        first = first_gap(some, counts, lower, upper)
+        rows, _, labels, current.prices = settle(near, first, some, counts, lower, upper, current.prices)
+        current.put(source, task, rows, labels)
     return int(np.count_nonzero(current.labels != at_first))
 
 
@@ -144,60 +146,36 @@ def scores_of(block: NDArray[Any], weights: Array) -> Array:
     return np.ascontiguousarray(block @ weights.astype(block.dtype, copy=False), dtype=np.float64)
 
 
-class TooFew(Exception):
-    """The rows looked at do not suffice."""
+def settle(
+    near: Callable[[float], tuple[Integers, NDArray[Any], Array]], gap: float, gaps: Array, counts: Integers,
+    lower: Integers, upper: Integers, prices: Array,
+) -> tuple[Integers, NDArray[Any], Integers, Array]:  # fmt: skip
+    """Rows near a boundary, what prices alone give them and what the sizes allow, and prices that certify the whole.
 
-
-@dataclass
-class Boundary:
-    """Labels that prices alone give to rows of a task, and the gaps between their two best clusters.
-
-    Of all rows of the task, or of those at some ``positions``: then of all with a gap of at most ``margin``, and of
-    some with a larger one. ``costs`` gives the costs of rows by their place among these.
+    ``near`` gives positions, labels by prices alone and costs of all rows whose two best clusters differ by no more
+    than a gap, at first ``gap``. ``gaps`` are those of every ``gap_step(n)``-th row, ``counts`` the sizes that prices
+    alone give.
     """
-
-    n_rows: int
-    labels: NDArray[Any]
-    gaps: Array
-    costs: Callable[[Integers], Array]
-    positions: Integers | None = None
-    margin: float = np.inf
-
-    def assign(
-        self, counts: Integers, lower: Integers, upper: Integers, prices: Array
-    ) -> tuple[Integers, Integers, Array]:
-        """Rows near a boundary, the labels that the size bounds allow them, and prices that certify the whole.
-
-        ``counts`` are the sizes that prices alone give.
-        """
-        delta = self._gap_of_rank(first_gap_rank(counts, lower, upper))
-        while delta <= self.margin:
-            near = np.flatnonzero(self.gaps <= delta)
-            decided = counts - np.bincount(self.labels[near], minlength=len(counts))
-            low, high = np.maximum(lower - decided, 0), upper - decided
-            if np.all(high >= 0) and low.sum() <= len(near) <= high.sum():
-                labels, new_prices = exact_labels(self.costs(near), low, high, prices)
-                span = float(np.ptp(new_prices - prices))
-                if len(near) == self.n_rows or span <= delta:
-                    return near if self.positions is None else self.positions[near], labels, new_prices
-                # those prices would move rows further from the boundary: take these in as well
-                delta = max(_WIDER * delta, _WIDER * span)
-            else:
-                delta = max(2 * delta, self._gap_of_rank(2 * len(near) + 1))
-        raise TooFew
-
-    def _gap_of_rank(self, rank: int) -> float:
-        if rank >= self.n_rows and self.positions is None:
-            return float(self.gaps.max())
-        step = gap_step(self.n_rows)
-        sample = self.gaps[::step] if self.positions is None else self.gaps[self.positions % step == 0]
-        return gap_of_rank(sample, self.n_rows, rank, -(-self.n_rows // step))
+    n = int(counts.sum())
+    while True:
+        positions, before, costs = near(gap)
+        decided = counts - np.bincount(before, minlength=len(counts))
+        low, high = np.maximum(lower - decided, 0), upper - decided
+        if np.all(high >= 0) and low.sum() <= len(before) <= high.sum():
+            after, new_prices = exact_labels(costs, low, high, prices)
+            span = float(np.ptp(new_prices - prices))
+            if len(before) == n or span <= gap:
+                return positions, before, after, new_prices
+            # those prices would move rows further from the boundary: take these in as well
+            gap = _WIDER * max(gap, span)
+        else:
+            gap = max(2 * gap, _gap_of_rank(gaps, n, 2 * len(before) + 1))
 
 
-def first_gap_rank(counts: Integers, lower: Integers, upper: Integers) -> int:
-    """How many rows near the boundary are tried first, from the sizes that prices alone give."""
+def first_gap(gaps: Array, counts: Integers, lower: Integers, upper: Integers) -> float:
+    """The gap up to which rows are tried first, from the sizes that prices alone give."""
     misfit = int(np.maximum(counts - upper, 0).sum() + np.maximum(lower - counts, 0).sum())
-    return _PER_MISFIT * misfit + _FEWEST
+    return _gap_of_rank(gaps, int(counts.sum()), _PER_MISFIT * misfit + _FEWEST)
 
 
 def gap_step(n: int) -> int:
@@ -205,16 +183,12 @@ def gap_step(n: int) -> int:
     return 1 if n <= _SAMPLED_GAPS else n // _SAMPLED_GAPS
 
 
-def gap_of_rank(sample: Array, n: int, rank: int, size: int | None = None) -> float:
-    """A gap that about ``rank`` < n of n rows do not exceed, from every ``gap_step(n)``-th of their gaps.
-
-    Raises ``TooFew`` where the sample has only the smallest of these ``size`` gaps, and fewer than that.
-    """
-    size = len(sample) if size is None else size
-    position = rank if gap_step(n) == 1 else min(size - 1, -(-rank * size // n))
-    if position >= len(sample):
-        raise TooFew
-    return float(np.partition(sample, position)[position])
+def _gap_of_rank(gaps: Array, n: int, rank: int) -> float:
+    """A gap that about ``rank`` of n rows do not exceed, from every ``gap_step(n)``-th of their gaps."""
+    if rank >= n:
+        return np.inf
+    position = rank if gap_step(n) == 1 else min(len(gaps) - 1, -(-rank * len(gaps) // n))
+    return float(np.partition(gaps, position)[position])
 
 
 def exact_labels(cost: Array, low: Integers, high: Integers, prices: Array) -> tuple[Integers, Array]:
