@@ -37,16 +37,6 @@ _COMPARED = 6
 LEAST_SURE, _COLUMNS, _CELL = 12, 8, 40
 #: points of one task, of more than four tasks so many of four tasks together; coordinates are whole numbers up to SIDE
 MOST_PER_TASK, SIDE = 1500, 1000
-#: colours of clusters; further clusters begin anew, told apart by the shape of their points
-COLOURS = 8
-#: and their shapes, as SVG paths around 0: with 8 colours and 5 shapes the first 40 clusters all look different
-SHAPES = (
-    "M0-4a4 4 0 1 1 0 8a4 4 0 1 1 0-8z",
-    "M-3.5-3.5h7v7h-7z",
-    "M0-4.6L4.4 3.4h-8.8z",
-    "M0-4.8L4.8 0L0 4.8L-4.8 0z",
-    "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
-)
 
 
 def report_content(found: Clustering, row_names: Sequence[str] | None = None, command: str = "") -> dict[str, Any]:
@@ -97,7 +87,10 @@ def report_content(found: Clustering, row_names: Sequence[str] | None = None, co
         "least_sure": _least_sure(found, row_names),
         "choices": choices(model),
         "shared_features": _shared_features(found),
-        "settings": {name: _setting(value) for name, value in sorted(model.get_params(deep=False).items())},
+        "settings": {
+            name: f"{value:g}" if isinstance(value, float) else str(value)
+            for name, value in sorted(model.get_params(deep=False).items())
+        },
         "command": command,
         "versions": _versions(),
         "made": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -207,13 +200,6 @@ def _cells(column: Any) -> Any:
 # -- how it was made ---------------------------------------------------------------------------------------------------
 
 
-def _setting(value: Any) -> str:
-    """A parameter of the model as people write it."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_setting(entry)}" for key, entry in list(value.items())[:10])
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def _versions() -> dict[str, str]:
     """What the result may depend on."""
     packages = ("numpy", "scipy", "scikit-learn", "numba")
@@ -231,23 +217,13 @@ def render_report(found: Clustering, row_names: Sequence[str] | None = None, com
     element; and the page's content security policy lets no other script than the report's own run.
     """
     content, script = report_content(found, row_names, command), _asset("report.js")
-    data = {
-        "tasks": content["tasks"],
-        "clusters": content["cluster_names"],
-        "views": content["points"],
-        "colours": COLOURS,
-        "shapes": SHAPES,
-    }
-    markup, as_json = require("markupsafe", "report").Markup, require("jinja2", "report").utils.htmlsafe_json_dumps
+    markup = require("markupsafe", "report").Markup
     return _template().render(
         content,
-        colours=COLOURS,
-        shapes=SHAPES,
         max_tasks=TASKS_SHOWN,
         style=markup(_asset("report.css")),
         script=markup(script),
         script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=as_json(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False),
     )
 
 
@@ -262,6 +238,7 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     environment.filters |= {"breakable": _breakable, "percent": words.percent, "two": words.two, "value": _value}
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":"), "allow_nan": False}
     return environment.get_template("report.html.jinja")
 
 
