@@ -38,7 +38,7 @@ def test_labels_stand_on_the_index_of_the_table(frame, found):
     assert found.labels.index.equals(frame.index)
     assert found.labels.name == "cluster"
     assert nmi(frame["truth"], found.labels) == pytest.approx(1.0)
-    assert (found.margins > 0).all()
+    assert (found.rows("margins").margins > 0).all()
     assert repr(found) == "<Clustering: 60 rows of 2 tasks in 3 clusters>"
 
 
@@ -305,7 +305,7 @@ def test_the_least_sure_rows_come_with_their_values(frame, found):
     rows = found.least_sure(4)
     columns = ["task", "cluster", "next", "margin", "probability", "stability", "outlier", "width", "height", "colour"]
     assert set(columns) - {"stability"} <= set(rows) <= set(columns)  # others may have asked for the stability
-    assert rows["margin"].tolist() == sorted(found.margins)[:4]
+    assert rows["margin"].tolist() == sorted(found.rows("margins").margins)[:4]
     assert (rows["width"] == frame.loc[rows.index, "width"]).all()
     assert (rows["cluster"] != rows["next"]).all()
 

@@ -103,5 +103,5 @@ def test_one_name_need_not_be_a_list(plants, argument):
 
 
 def test_what_is_no_name_is_refused(plants):
-    with pytest.raises(TableError, match="keys is None, of type NoneType; give a name or a list of names"):
+    with pytest.raises(TableError, match="keys is None; give a name or a list of names"):
         clustered(plants[0], keys=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -143,12 +143,9 @@ def _names(argument: str, given: Any) -> tuple[str, ...]:
     """One name or several, as strings."""
     if isinstance(given, str | bytes | Real):
         return (str(given),)
-    try:
-        return tuple(str(name) for name in given)
-    except TypeError as error:
-        raise TableError(
-            f"{option(argument)} is {given!r}, of type {type(given).__name__}; give a name or a list of names."
-        ) from error
+    if not isinstance(given, Iterable):
+        raise TableError(f"{option(argument)} is {given!r}; give a name or a list of names.")
+    return tuple(map(str, given))
 
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> str:

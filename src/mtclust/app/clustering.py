@@ -117,11 +117,6 @@ class Clustering:
         """The cluster of every row: a series on the table's index, of numbers or, after :meth:`rename`, names."""
         return as_series(self.named(self.model.labels_), self._index(), "cluster", self._polars)
 
-    @cached_property
-    def margins(self) -> Any:
-        """How clear the cluster of every row is: its score minus that of the next cluster; a series."""
-        return as_series(self.rows("margins").margins, self._index(), "margin", self._polars)
-
     @property
     def clusters(self) -> Any:
         """A table with a row per cluster.

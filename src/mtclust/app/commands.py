@@ -54,22 +54,15 @@ def add_parser(commands: Any) -> None:
 
 def comma_list(text: str) -> list[str]:
     """Names of columns, separated by commas."""
-    names = [name.strip() for name in text.split(",")]
-    if "" in names:
-        raise argparse.ArgumentTypeError(f"{text!r} has an empty name; write A,B,…")
-    return names
+    return [name.strip() for name in text.split(",")]
 
 
-def clusters_argument(text: str) -> int | str | range:
+def number_or_range(text: str) -> int | str | range:
     """A number of clusters, a range of them such as 2-8, or "auto"."""
     low, dash, high = text.partition("-")
-    if text == "auto":
-        return text
-    if low.isdecimal() and not dash and int(low) >= 1:
-        return int(low)
-    if low.isdecimal() and high.isdecimal() and 2 <= int(low) <= int(high):
+    if dash:
         return range(int(low), int(high) + 1)
-    raise argparse.ArgumentTypeError(f"{text!r} is neither a number of at least 1, a range such as 2-8, nor auto")
+    return text if text == "auto" else int(text)
 
 
 def word_or_shares(text: str) -> Any:
@@ -129,7 +122,7 @@ def _add_fit(commands: Any) -> None:
 
     how = parser.add_argument_group("how to cluster")
     clusters = "a number, a range such as 2-8, or auto (2-12, the default)"
-    how.add_argument("--clusters", type=clusters_argument, default="auto", metavar="N", help=clusters)
+    how.add_argument("--clusters", type=number_or_range, default="auto", metavar="N", help=clusters)
     how.add_argument("--method", choices=("dmtrc", "dmtfc", "dstc"), default="dmtrc", help=_METHOD)
     kernel = "auto: linear and RBF kernels compete; linear for text"
     how.add_argument("--kernel", choices=("auto", "rbf", "linear"), default="auto", help=kernel)
@@ -194,7 +187,7 @@ def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace) -> 
     # without --key the first column that was recognised as naming the rows, unless its name is taken
     keys = options.key or [name for name in found.encoder.identifiers if name not in {"row", *output.RESERVED}][:1]
     found.save(stage / output.MODEL_FILE)
-    labels, margins = found.named(found.model.labels_), found.margins.to_numpy()
+    labels, margins = found.named(found.model.labels_), found.rows("labels").margins
     text = output.labels_csv(table, keys, labels, margins, found.row_columns(), numbered=not options.key)
     (stage / output.LABELS_FILE).write_text(text, encoding="utf-8", newline="")
     row_names = [f"row {number}" for number in table.row_numbers]
