@@ -1,6 +1,5 @@
 """Sphinx configuration."""
 
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -10,13 +9,6 @@ from sphinx_gallery.sorting import ExplicitOrder
 import mtclust
 
 sys.path.insert(0, str(Path(__file__).parent))
-
-# the list of messages is read from the source at every build
-_HERE = Path(__file__).parent
-_LISTED = subprocess.run(
-    [sys.executable, str(_HERE.parent / "tools" / "error_messages.py")], capture_output=True, text=True, check=True
-)
-(_HERE / "errors.md").write_text(_LISTED.stdout, encoding="utf-8")
 
 project = "mtclust"
 author = "the mtclust developers"

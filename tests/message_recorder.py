@@ -1,7 +1,7 @@
 """A plugin that notes which errors and warnings of the library the tests provoke and look at: ``make messages``.
 
     MTCLUST_MESSAGES=DIR python -m pytest -p tests.message_recorder
-    python tools/error_messages.py --untested DIR
+    python tools/error_messages.py DIR
 
 An error counts if it reaches ``pytest.raises`` and the test looks at it (``match=``, or the caught error is used),
 or if the command line says it; so does an error that one of these was raised from. A warning counts if it reaches

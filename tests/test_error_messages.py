@@ -231,21 +231,6 @@ def test_sparse_input_with_nan_is_refused_by_name():
         fit(X=rows)()
 
 
-def test_the_page_of_messages_lists_every_message_of_the_source():
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import error_messages
-    finally:
-        sys.path.pop(0)
-    page = error_messages.page()
-    assert "`` sizes={sizes!r} is not known" not in page  # expressions stand as they are, without their conversion
-    assert "- ValueError: `` sizes={sizes} is not known; {_ALLOWED}. ``" in page
-    errors, warned = page.split("## Warnings")
-    sources = list(error_messages.SOURCE.rglob("*.py"))
-    assert errors.count("\n- ") == sum(len(list(error_messages.messages(path))) for path in sources) > 150
-    assert warned.count("\n- ") == sum(len(list(error_messages.warnings_of(path))) for path in sources) > 10
-
-
 def test_a_message_that_no_test_provokes_is_listed(tmp_path, monkeypatch):
     sys.path.insert(0, str(ROOT / "tools"))
     try:

@@ -133,7 +133,7 @@ def test_a_warning_has_figures_a_way_out_and_the_line_of_the_caller(name, monkey
     assert first <= record.lineno <= last
 
 
-def test_the_page_of_messages_lists_every_warning_and_each_goes_to_the_user():
+def test_every_warning_goes_to_the_user():
     sys.path.insert(0, str(ROOT / "tools"))
     try:
         import error_messages
@@ -141,8 +141,6 @@ def test_the_page_of_messages_lists_every_warning_and_each_goes_to_the_user():
         sys.path.pop(0)
     listed = [message for path in error_messages.SOURCE.rglob("*.py") for message in error_messages.warnings_of(path)]
     assert len(listed) > 10
-    page = error_messages.page()
-    assert all(message.text in page for message in listed)
     for path in error_messages.SOURCE.rglob("*.py"):
         calls = [ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         assert "warnings.warn" not in calls or path.name == "messages.py", (

@@ -1,8 +1,6 @@
-"""Print every message the library raises, by module, as the page ``docs/errors.md``; read from the source.
+"""Print the errors and warnings that no test provokes; exit status 1 if there are any.
 
-python tools/error_messages.py                   the page
-python tools/error_messages.py --untested DIR    errors and warnings that no test provokes, from what ``make messages``
-                                                 noted in DIR; exit status 1 if there are any
+python tools/error_messages.py DIR    DIR holds what ``make messages`` noted; messages are read from the source
 """
 
 import argparse
@@ -65,25 +63,6 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def page() -> str:
-    """The whole page."""
-    lines = [
-        "# Error messages",
-        "",
-        "Every error the library raises itself, by module; {…} is filled in. An error names the argument, what was",
-        "given, what is allowed and, where there is one, the way out. Warnings stand below.",
-    ]
-    for path in sorted(SOURCE.rglob("*.py")):
-        found = sorted(messages(path))
-        if found:
-            lines += ["", f"## `{path.relative_to(SOURCE).as_posix()}`", ""]
-            lines += [f"- {message.kind}: `` {message.text} ``" for message in found]
-    lines += ["", "## Warnings", ""]
-    for path in sorted(SOURCE.rglob("*.py")):
-        lines += [f"- {message.kind}: `` {message.text} ``" for message in sorted(warnings_of(path))]
-    return "\n".join(lines) + "\n"
-
-
 def _pattern(text: str) -> re.Pattern[str]:
     """What a message looks like once it is filled in; nothing where all of it is."""
     parts = [re.escape(part) for part in re.split(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}", text)]
@@ -115,14 +94,8 @@ def untested(noted: Path) -> tuple[list[str], int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument(
-        "--untested", type=Path, metavar="DIR", help="what the tests noted: list what they do not provoke"
-    )
-    options = parser.parse_args()
-    if options.untested is None:
-        print(page(), end="")
-        return 0
-    missing, total = untested(options.untested)
+    parser.add_argument("noted", type=Path, metavar="DIR", help="what the tests noted")
+    missing, total = untested(parser.parse_args().noted)
     print("\n".join([*missing, f"{total - len(missing)} of {total} messages are provoked by a test"]))
     return 1 if missing else 0
 

@@ -19,7 +19,7 @@ which is its (27), is solved with growing pools of labellings, (28):
 Labels are the argmax of f, as printed in the paper; their sizes may lie outside the bounds.
 
 Where all clusters of a task have the same bounds, the mean of any labelling over all renamings of its clusters is
-Ỹ = 0: the optimum is 0 and says nothing about clusters. See ``docs/convex_relaxation.md``.
+Ỹ = 0: the optimum is 0 and says nothing about clusters. See ``docs/paper.md``.
 
 The first labelling of every pool is the start: k-means, spectral, random, or given labels. All of them obey the cluster
 sizes. Tasks are clustered one by one in the feature space of the kernel, then cluster ids are matched over tasks.
