@@ -8,7 +8,8 @@ from sphinx_gallery.sorting import ExplicitOrder
 
 import mtclust
 
-sys.path.insert(0, str(Path(__file__).parent))
+_HERE = Path(__file__).parent
+sys.path.insert(0, str(_HERE))
 
 project = "mtclust"
 author = "the mtclust developers"

@@ -71,7 +71,8 @@ def one_lambda_where_tasks_are_many(tmp_path):
 SENTENCES = [
     ("choosing.md", "where sizes are open, they do not depend on `random_state`", nothing_depends_on_random_state),
     ("how_sure.md", "`known` has one entry per row: its cluster id, or −1", known_rows_keep_their_clusters),
-    ("getting_started.md", "Missing values are refused: impute them first", estimators_refuse_missing_values_and_cluster_fills_them_in),
+    ("getting_started.md", "Missing values are refused: impute them first",
+     estimators_refuse_missing_values_and_cluster_fills_them_in),
     ("choosing.md", "Bounds that would allow no labelling at all (C = 5, n = 39, l = .1) are widened",
      bounds_that_allow_nothing_are_widened),
     ("getting_started.md", "Linear models fitted at scale keep only sums", linear_models_at_scale_hold_no_rows),
