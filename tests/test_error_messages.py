@@ -94,11 +94,11 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         lambda: rbf_from_distances(np.ones((2, 2)), 1e-200), ValueError, ["σ = 1e-200", "rescale X or raise width"],
     ),
     "shape of a kernel": (
-        fit(kernel=lambda A, B: np.ones(3)), ValueError, ["kernel returned", "(3,)", "must return one value per pair"],
+        fit(kernel=lambda A, B: np.ones(3)), ValueError, ["kernel returned", "(3,)", "one finite value per pair"],
     ),
     "kernel with NaN": (
         lambda: Kernel("callable", function=lambda A, B: np.full((36, 36), np.nan))(X, X), ValueError,
-        ["kernel returned NaN", "must return finite values"],
+        ["NaN or infinity", "one finite value per pair"],
     ),
     "negative kernel": (
         fit(X=-X @ X.T, kernel="precomputed", fit_intercept=False), ValueError,

@@ -27,20 +27,9 @@ _ROWS_LEFT_TO_PATHS = 30.0
 
 
 def assign(cost: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, prices: ArrayLike | None = None) -> Integers:
-    """Labels of lowest total cost with cluster sizes between ``lower`` and ``upper``.
+    """Labels of lowest total cost (n × C) with cluster sizes between ``lower`` and ``upper``.
 
-    Parameters
-    ----------
-    cost : array of shape (n, C)
-        Cost of putting row j into cluster c.
-    lower, upper : arrays of shape (C,)
-        Bounds on the number of rows per cluster.
-    prices : array of shape (C,), optional
-        Class prices of a similar problem to begin with; they make it quicker, not different.
-
-    Returns
-    -------
-    labels : ndarray of shape (n,)
+    ``prices`` (C) of a similar problem to begin with make it quicker, not different.
 
     Examples
     --------

@@ -193,8 +193,7 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
 
     Shortest augmenting paths on the graph of clusters, whose edge a→b is the cheapest row of a to hand to b: first
     rows leave clusters that are too large, then they reach clusters that are too small, at last sizes move inside their
-    bounds while that pays by more than ``tolerance``. No negative circle is left, so the result is optimal. Returns the
-    number of paths.
+    bounds while that pays by more than ``tolerance``. No negative circle is left, so the result is optimal.
     """
     C = cost.shape[1]
     exits = np.empty((C, C))
@@ -203,21 +202,13 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
     parent = np.empty(C, dtype=np.int64)
     may_give = np.empty(C, dtype=np.bool_)
     may_take = np.empty(C, dtype=np.bool_)
-    n_paths = 0
     for phase in range(3):
         while True:
             any_give = False
             any_take = False
             for c in range(C):
-                if phase == 0:
-                    may_give[c] = counts[c] > upper[c]
-                    may_take[c] = counts[c] < upper[c]
-                elif phase == 1:
-                    may_give[c] = counts[c] > lower[c]
-                    may_take[c] = counts[c] < lower[c]
-                else:
-                    may_give[c] = counts[c] > lower[c]
-                    may_take[c] = counts[c] < upper[c]
+                may_give[c] = counts[c] > (upper[c] if phase == 0 else lower[c])
+                may_take[c] = counts[c] < (lower[c] if phase == 1 else upper[c])
                 any_give = any_give or may_give[c]
                 any_take = any_take or may_take[c]
             if not (any_give and any_take):
@@ -233,8 +224,6 @@ def augment(cost, labels, counts, lower, upper, tolerance):  # type: ignore[no-u
                 counts[giver] -= 1
                 counts[node] += 1
                 node = giver
-            n_paths += 1
-    return n_paths
 
 
 @njit

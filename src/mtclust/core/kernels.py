@@ -48,13 +48,11 @@ class Kernel:
             return KERNELS[self.kind](A, B, self.sigma)
         assert self.function is not None
         values = np.asarray(self.function(A, B), dtype=np.float64)
-        if values.shape != (A.shape[0], B.shape[0]):
+        if values.shape != (A.shape[0], B.shape[0]) or not np.all(np.isfinite(values)):
             raise ValueError(
-                f"kernel returned an array of shape {values.shape} for {A.shape[0]} and {B.shape[0]} rows; "
-                f"a callable kernel must return one value per pair, shape {(A.shape[0], B.shape[0])}."
+                f"kernel returned an array of shape {values.shape}, or NaN or infinity; a callable kernel must return "
+                f"one finite value per pair of rows, shape {(A.shape[0], B.shape[0])}."
             )
-        if not np.all(np.isfinite(values)):
-            raise ValueError("kernel returned NaN or infinity; a callable kernel must return finite values.")
         return values
 
 

@@ -133,8 +133,8 @@ class TaskIndex:
         """
         ids, counts = np.arange(n_clusters), np.bincount(labels, minlength=n_clusters)
         if free:
-            first, tied = None, len(np.unique(counts)) < n_clusters
-            if tied and self.by_rows is not None and self.content is None:  # else they keep the order of the sample
+            first = None
+            if self.by_rows is not None and self.content is None:  # else they keep the order of the sample
                 places = rows_of_tasks(self.offsets, self.by_rows)
                 first = np.full(n_clusters, len(labels))
                 clusters, first_places = np.unique(labels[places], return_index=True)
@@ -179,14 +179,7 @@ def task_ids(tasks: Any, n_samples: int, argument: str = "tasks") -> NDArray[Any
 
 
 def index_tasks(tasks: Any, n_samples: int) -> TaskIndex:
-    """Group rows by task.
-
-    Examples
-    --------
-    >>> index = index_tasks(["b", "a", "b"], 3)
-    >>> [str(name) for name in index.names], index.sizes.tolist()
-    (['a', 'b'], [1, 2])
-    """
+    """Group rows by task."""
     ids = task_ids(tasks, n_samples)
     n = len(ids)
     # of every run of rows with the same id one is looked at
@@ -353,13 +346,7 @@ def plain_ids(ids: Any, argument: str) -> tuple[NDArray[Any], NDArray[np.bool_]]
 
 
 def strings_of(ids: Any) -> NDArray[Any]:
-    """Ids as strings: of numpy's fixed length where all are short, otherwise as objects, which cost what they are.
-
-    Examples
-    --------
-    >>> strings_of(np.array(["a", 1], dtype=object)), strings_of(["a", "b" * 100]).dtype
-    (array(['a', '1'], dtype='<U1'), dtype('O'))
-    """
+    """Ids as strings: of numpy's fixed length where all are short, otherwise as objects, which cost what they are."""
     strings = [str(value) for value in ids]
     return np.array(strings, dtype=str if max(map(len, strings), default=0) <= _SHORT else object)
 

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array
 
-from mtclust.core.tasks import numbers_of_known_tasks, task_ids
+from mtclust.core.tasks import ORDERED, numbers_of_known_tasks, task_ids
 from mtclust.exceptions import InputWarning
 from mtclust.util.messages import listing, warn_user
 
@@ -26,9 +26,8 @@ _LIKE_TASKS = re.compile(
     r"s?([ _-]?(id|no|nr|number|code|name))?",
     re.IGNORECASE,
 )
-#: columns whose standard deviations differ by this factor, and rows that these are taken of
+#: columns whose standard deviations differ by this factor
 _FAR_APART = 1e3
-_SPREAD_ROWS = 10_000
 
 
 def read_rows(estimator: BaseEstimator, X: Any, tasks: Any, *, reset: bool) -> tuple[Any, Any]:
@@ -137,7 +136,7 @@ def check_spreads(X: Any, rows: Any, kernel: Any) -> None:
     if not isinstance(rows, np.ndarray) or kernel not in ("auto", "linear", "rbf") or len(rows) < 2:
         return
     with np.errstate(over="ignore", invalid="ignore"):
-        spreads = rows[:: max(1, len(rows) // _SPREAD_ROWS)].std(axis=0, dtype=np.float64)
+        spreads = rows[:: max(1, len(rows) // ORDERED)].std(axis=0, dtype=np.float64)
     varying = np.flatnonzero(np.isfinite(spreads) & (spreads > 0))
     if len(varying) < 2:
         return
