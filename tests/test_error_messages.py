@@ -104,10 +104,10 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         fit(X=-X @ X.T, kernel="precomputed", fit_intercept=False), ValueError,
         ["kernel", "negative mean diagonal", "must be positive semidefinite"],
     ),
-    "kernel not square": (fit(kernel="precomputed"), ValueError, ["X has shape (36, 4)", "square kernel matrix"]),
+    "kernel not square": (fit(kernel="precomputed"), ValueError, ["X, of shape (36, 4)", "not square"]),
     "kernel not symmetric": (
         fit(X=np.arange(36.0 * 36).reshape(36, 36), kernel="precomputed"), ValueError,
-        ["X is not symmetric", "up to 1.22e+03", 'kernel="precomputed" needs'],
+        ["is not symmetric", 'kernel="precomputed" needs'],
     ),
     "memory": (
         lambda: require_kernel_memory(10**10, "Use fewer."), MemoryError,

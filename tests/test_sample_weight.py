@@ -87,7 +87,7 @@ def test_wrong_weights():
         DSTC(2).fit(table, sample_weight=pd.Series([1, 2, 1, 1], index=[3, 2, 1, 0]))
     with pytest.raises(ValueError, match="tasks has ids that were not in fit: 'b'"):
         DSTC(2, sizes="balanced").fit(table, tasks=["a", "a", "a", "b"], sample_weight=[1, 2, 1, 0])
-    with pytest.raises(ValueError, match='kernel="precomputed" needs the square kernel matrix'):
+    with pytest.raises(ValueError, match='is not square; kernel="precomputed" needs'):
         DSTC(2, kernel="precomputed").fit(np.eye(4), sample_weight=[1, 2, 1, 1])
 
 

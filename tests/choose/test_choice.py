@@ -94,9 +94,13 @@ def test_the_candidate_that_was_taken_comes_first(question, monkeypatch):
     )
 
 
+def reason_of(tried):
+    return choice.Choice(tried, "task", LINEAR, None, None).reason
+
+
 def test_a_reason_names_candidates_as_they_are():
     tried = [Tried("task:E", 1.0, 0.0), Tried("all:k-means", 0.5, 0.0)]
-    assert choice._reason(tried).endswith("(next: all:k-means, −0.50)")
+    assert reason_of(tried).endswith("(next: all:k-means, −0.50)")
 
 
 def test_one_function_in_one_file_is_a_new_candidate(monkeypatch):

@@ -111,9 +111,9 @@ def test_rows_that_do_not_differ_and_tasks_of_one_row_are_no_trouble():
 
 
 def test_evenness_is_one_for_equal_sizes_and_zero_for_one_cluster():
-    assert judge._evenness(np.tile([0, 1, 2], 4), 3) == pytest.approx(1.0)
-    assert judge._evenness(np.zeros(12, dtype=int), 3) == 0.0
-    assert 0.0 < judge._evenness(np.repeat([0, 1], [9, 3]), 2) < 1.0
+    X, tasks = np.random.default_rng(0).normal(size=(12, 2)), np.zeros(12, dtype=int)
+    labels = np.stack([np.tile([0, 1, 2], 4), np.zeros(12, dtype=int)])
+    assert Judge(X, tasks, 3).terms(labels)["evenness"].tolist() == pytest.approx([1.0, 0.0])
 
 
 def test_agreement_is_one_for_the_same_clusters_under_other_names_and_zero_for_unrelated_ones():

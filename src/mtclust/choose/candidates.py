@@ -64,27 +64,25 @@ def propose(
     """
     m, n_clusters = int(tasks.max()) + 1, int(np.max(clusters))
     wanted = {"all", "task", "aligned", "own"} if only is None else set(only)
-    errors = frames.unsaid(X)
+    errors, found = frames.unsaid(X), dict[str, Labels]()
+
+    def keep(frame: str, labels: dict[str, Labels]) -> None:
+        found.update({f"{frame}:{name}": own for name, own in labels.items()})
+
     if m == 1:
-        return named("all", pooled(X, n_clusters, errors))
-    found: dict[str, Labels] = {}
-    around = frames.around_means(X, tasks)
+        wanted = {"all"}
     if wanted & {"all", "aligned"}:
-        found |= named("all", pooled(X, n_clusters, errors))
+        keep("all", pooled(X, n_clusters, errors))
     if wanted & {"task", "aligned"}:
-        found |= named("task", pooled(around, n_clusters, errors))
+        keep("task", pooled(frames.around_means(X, tasks), n_clusters, errors))
     if wanted & {"own", "aligned"}:
-        found |= named("own", alone(X, tasks, clusters))
+        keep("own", alone(X, tasks, clusters))
     if "aligned" in wanted:
         Y, E = frames.directions(X, tasks, n_clusters, errors)
         found["aligned:em"] = frames.described(Y, E, tasks, [found[name] for name in _STARTS_OF_EM], n_clusters)
         moved = X - frames.offsets_of_tasks(X, tasks, found["aligned:em"], n_clusters)[tasks]
-        found |= named("aligned", pooled(moved, n_clusters, errors))
+        keep("aligned", pooled(moved, n_clusters, errors))
     return {name: labels for name, labels in found.items() if name.split(":")[0] in wanted}
-
-
-def named(frame: str, labels: dict[str, Labels]) -> dict[str, Labels]:
-    return {f"{frame}:{name}": own for name, own in labels.items()}
 
 
 def pooled(X: Array, n_clusters: int, errors: Array) -> dict[str, Labels]:

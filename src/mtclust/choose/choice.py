@@ -114,13 +114,13 @@ class Question:
             rows = rows.toarray() if sp.issparse(rows) else rows
             rows = rows[:, self.view.columns] if self.view.columns is not None else rows
             return on_a_grid(np.asarray(rows, dtype=np.float64), self.tasks)
-        matrix = self.view.in_one_frame.through(self.kernels[0]).centred.matrix
+        matrix = self.view.as_one_task().through(self.kernels[0]).centred.matrix
         return eigen_features(matrix, _COORDINATES).values
 
     def of_tasks(self, tasks: Labels) -> tuple[Question, Labels]:
         """The same question with its tasks in another order, and which of these rows its rows are."""
         rows, sizes = rows_of_tasks(self.view.offsets, tasks), np.diff(self.view.offsets)[tasks]
-        view = replace(self.view, rows=self.view.rows[rows], offsets=offsets_of(sizes), _seen={})
+        view = replace(self.view, rows=self.view.rows[rows], offsets=offsets_of(sizes))
         lambdas = None if self.lambdas is None else (self.lambdas[0][tasks], self.lambdas[1])
         names = None if self.names is None else self.names[tasks]
         hints = self.hints.of_rows(rows, len(rows))
@@ -132,13 +132,12 @@ class Question:
         """The same question of all rows as one task; the ridge of a task alone stays as it is."""
         if frame == "task":
             return self
-        view = self.view.in_one_frame if offsets is None else self.view.aligned(offsets)
         lambdas = None
         if self.lambdas is not None:
             lambdas = self.lambdas[0].mean(keepdims=True), self.n_tasks * self.lambdas[1]
         return replace(
-            self, view=view, clusters=self.clusters[:1], lambdas=lambdas, frames=(frame,), names=None,
-            method=self.method if COUPLINGS[self.method].of_features else "independent",
+            self, view=self.view.as_one_task(offsets), clusters=self.clusters[:1], lambdas=lambdas, frames=(frame,),
+            names=None, method=self.method if COUPLINGS[self.method].of_features else "independent",
         )  # fmt: skip
 
     def problem(self, spec: KernelSpec, criterion: str, labels: Labels | None = None) -> Problem:
@@ -165,13 +164,23 @@ class Choice:
     """What was chosen, and all that was tried."""
 
     tried: list[Tried]  # the one taken, then the others by falling score
-    reason: str
     frame: Frame
     spec: KernelSpec
     outcome: Outcome  # models of the labels, on the rows that were looked at
     question: Question  # of the frame that was chosen
     offsets: Array | None = None  # of the tasks (m × d), where they are aligned
     apart: Labels | None = None  # the best of tasks that are clustered alone
+
+    @property
+    def reason(self) -> str:
+        """Why the labels were taken, in words."""
+        best, *others = self.tried
+        if not others:
+            return f"the labels of {best.name} are the only candidate"
+        lead = f"{others[0].score - best.score:+z.2f}".replace("-", "−")
+        rest = " but for tasks clustered apart, whose lead is small" if others[0].score > best.score else ""
+        highest = f"the labels of {best.name} have the highest score of {len(self.tried)} candidates"
+        return f"{highest}{rest} (next: {others[0].name}, {lead})"
 
 
 def is_apart(candidate: Tried) -> bool:
@@ -200,10 +209,10 @@ def choose_kernel(question: Question, options: SearchOptions) -> Choice:
     found: dict[str, tuple[KernelSpec, Outcome]] = {}
     for spec in question.kernels:
         with phase(f"choosing: J, {spec.name}"):
-            found[f"task:J, {spec.name}"] = spec, solve(question.problem(spec, "J"), options, _rng())
+            found[f"task:J, {spec.name}"] = spec, solve(question.problem(spec, "J"), options, np.random.default_rng(0))
     judge = Judge(question.X, question.tasks, question.n_clusters)
     tried = _judged(question, judge, {name: labels_of(outcome.point) for name, (_, outcome) in found.items()})
-    return Choice(tried, _reason(tried), "task", *found[tried[0].name], question)
+    return Choice(tried, "task", *found[tried[0].name], question)
 
 
 def choose_labels(question: Question, options: SearchOptions, tasks: Labels | None = None) -> Choice:
@@ -214,25 +223,34 @@ def choose_labels(question: Question, options: SearchOptions, tasks: Labels | No
     asked, rows = question.of_tasks(np.arange(question.n_tasks) if tasks is None else tasks)
     found, judge = labellings(asked, options)
     tried = _judged(asked, judge, found)
-    labels = {name: own[np.argsort(rows)] for name, own in found.items()}
-    apart = next((labels[own.name] for own in tried if is_apart(own)), None)
-    reason, best = _reason(tried), tried[0]
-    open_to_both = question.coupling_open and np.ptp(question.clusters) == 0
-    if is_apart(best) and open_to_both:
-        together = next((own for own in tried if not is_apart(own)), best)
-        if together is not best and best.score - together.score <= CLEAR_LEAD:
-            reason, best = _reason(tried, together), together
-            tried = [best, *(own for own in tried if own is not best)]
-    frame, offsets = _frame(question, best, labels[best.name])
+    back = np.argsort(rows)
+    apart = next((found[own.name][back] for own in tried if is_apart(own)), None)
+    one_number = np.ptp(question.clusters) == 0
+    open_to_both = question.coupling_open and one_number
+    together = next((own for own in tried if not is_apart(own)), tried[0])
+    if open_to_both and tried[0].score - together.score <= CLEAR_LEAD:
+        tried = [together, *(own for own in tried if own is not together)]
+    best, labels = tried[0], found[tried[0].name][back]
+    # the frame of the shortest description of the rows with these labels
+    allowed = question.frames if question.n_tasks > 1 and one_number and not is_apart(best) else ("task",)
+    X, numbers, C, frame, offsets = question.X, question.tasks, question.n_clusters, allowed[0], None
+    if len(allowed) > 1:
+        length = frames.lengths(*frames.directions(X, numbers, C, frames.unsaid(X)), numbers, labels, C)
+        frame = min(allowed, key=lambda name: round(length[name], 6))
+    if frame == "aligned":
+        offsets = frames.offsets_of_tasks(question.view.as_one_task().centred_rows[0], numbers, labels, C)
     own = question.in_frame(frame, offsets)
-    if is_apart(best) and open_to_both:
-        own = replace(own, method="independent")
-    spec, alone = _best_kernel(own, labels[best.name])
-    outcome = modelled(own, spec, labels[best.name], options, alone)
+    # the kernel under which membership of left-out rows is predicted best
+    alone = replace(own, method="independent")
+    problems = [alone.problem(spec, "E", labels) for spec in own.kernels]
+    values = [problem.point(labels, problem.uncoupled()).value for problem in problems]
+    k = int(np.round(values, 6).argmin())
+    own, spec = alone if is_apart(best) and open_to_both else own, own.kernels[k]
+    outcome = modelled(own, spec, labels, options, problems[k])
     if apart is not None and frame == "task" and COUPLINGS[question.method].learns:
         single = modelled(replace(question, method="independent"), spec, apart, options)
         outcome = replace(outcome, single=single.point, few_single=single.point)
-    return Choice(tried, reason, frame, spec, outcome, own, offsets, apart)
+    return Choice(tried, frame, spec, outcome, own, offsets, apart)
 
 
 def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, Labels], Judge]:
@@ -255,7 +273,8 @@ def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, La
     start = next(found[name] for name in ranked if not several or name.split(":")[0] in ("task", "own"))
     with phase("choosing: descents"):
         ends = _descents(question, start, options)
-    return found | candidates.named("task" if coupled or not several else "own", ends), judge
+    frame = "task" if coupled or not several else "own"
+    return found | {f"{frame}:{name}": own for name, own in ends.items()}, judge
 
 
 def _descents(question: Question, start: Labels, options: SearchOptions) -> dict[str, Labels]:
@@ -267,13 +286,13 @@ def _descents(question: Question, start: Labels, options: SearchOptions) -> dict
     if not question.many_directions:  # where E fits too well, whatever the labels are
         problem = replace(weighed, method="independent").problem(spec, "E", start)
         begun = problem.point(start, problem.uncoupled())
-        ends["E"] = labels_of(problem.descend(begun, _rng(), rough.effort("from candidates")))
+        ends["E"] = labels_of(problem.descend(begun, np.random.default_rng(0), rough.effort("from candidates")))
     lambdas = weighed.lambdas
     if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
         lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
-    outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, _rng())
+    outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, np.random.default_rng(0))
     ends["J"] = labels_of(outcome.point)
-    ends["J released"] = labels_of(released(outcome, rough, _rng()))
+    ends["J released"] = labels_of(released(outcome, rough, np.random.default_rng(0)))
     return ends
 
 
@@ -286,35 +305,10 @@ def modelled(
     similarity = match_labels(problem.kernel, problem.offsets, labels, problem.bounds)[1]
     Z = first_relationship(similarity) if problem.couples_labels else problem.uncoupled()
     effort = options.effort("models of the labels", tasks=())
-    point = problem.descend(problem.point(labels, Z), _rng(), effort)
+    point = problem.descend(problem.point(labels, Z), np.random.default_rng(0), effort)
     alone = problem.alone() if alone is None else alone
     single = alone.point(labels, alone.uncoupled()) if learns else point
     return Outcome(problem, point, single, problem, point, single, similarity)
-
-
-def _frame(question: Question, best: Tried, labels: Labels) -> tuple[Frame, Array | None]:
-    """The frame of the shortest description with these labels, and the offsets of the tasks in it."""
-    allowed = question.frames
-    if question.n_tasks == 1 or is_apart(best) or np.ptp(question.clusters) > 0:
-        allowed = ("task",)
-    X, tasks, C = question.X, question.tasks, question.n_clusters
-    found: dict[Frame, float] = {}
-    if len(allowed) > 1:
-        found = frames.lengths(*frames.directions(X, tasks, C, frames.unsaid(X)), tasks, labels, C)
-    frame = min(allowed, key=lambda name: round(found.get(name, 0.0), 6))
-    if frame != "aligned":
-        return frame, None
-    rows = question.view.in_one_frame.centred_rows[0]
-    return frame, frames.offsets_of_tasks(rows, tasks, labels, C)
-
-
-def _best_kernel(question: Question, labels: Labels) -> tuple[KernelSpec, Problem]:
-    """The kernel under which membership of left-out rows is predicted best, and its problem with tasks alone."""
-    alone = replace(question, method="independent")
-    problems = [alone.problem(spec, "E", labels) for spec in question.kernels]
-    values = [problem.point(labels, problem.uncoupled()).value for problem in problems]
-    best = int(np.round(values, 6).argmin())
-    return question.kernels[best], problems[best]
 
 
 def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[Tried]:
@@ -328,21 +322,6 @@ def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[
     score, separation = judge.scores(labels) + hints, judge.terms(labels)["separation"]
     order = np.argsort(-score.round(6), kind="stable")
     return [Tried(names[k], float(score[k]), float(separation[k])) for k in order]
-
-
-def _reason(tried: list[Tried], best: Tried | None = None) -> str:
-    best = tried[0] if best is None else best
-    other = next((candidate for candidate in tried if candidate is not best), None)
-    if other is None:
-        return f"the labels of {best.name} are the only candidate"
-    lead = f"{other.score - best.score:+z.2f}".replace("-", "−")
-    rest = "" if best is tried[0] else " but for tasks clustered apart, whose lead is small"
-    highest = f"the labels of {best.name} have the highest score of {len(tried)} candidates"
-    return f"{highest}{rest} (next: {other.name}, {lead})"
-
-
-def _rng() -> np.random.Generator:
-    return np.random.default_rng(0)
 
 
 def labels_of(point: Point) -> Labels:

@@ -53,18 +53,6 @@ def around_means(X: Array, tasks: Labels) -> Array:
     return np.asarray(X - (z.T @ X / z.sum(axis=0)[:, None])[tasks])
 
 
-def _leading(X: Array, n_clusters: int) -> Array:
-    """Leading directions (d × r) of centred rows, as many as they have rows enough for."""
-    if X.shape[1] <= len(X):
-        values, vectors = np.linalg.eigh(X.T @ X)
-    else:
-        _, roots, transposed = np.linalg.svd(X, full_matrices=False)
-        values, vectors = roots[::-1] ** 2, transposed.T[:, ::-1]
-    differ = int(np.count_nonzero(values > _SMALLEST_EIGENVALUE * values[-1]))
-    r = max(1, min(DIRECTIONS, len(X) // (ROWS_PER_DIRECTION * n_clusters), differ))
-    return np.asarray(vectors[:, ::-1][:, :r])
-
-
 def unsaid(X: Array) -> Array:
     """Variance of the error of every column over that of its values (:func:`mtclust.core.order.information`)."""
     return np.asarray(1.0 / information(X) ** 2 - 1.0)
@@ -77,7 +65,14 @@ def directions(X: Array, tasks: Labels, n_clusters: int, errors: Array) -> tuple
     """
     around = around_means(X, tasks)
     unit = np.sqrt(np.einsum("nd,nd->n", around, around).mean()) or 1.0
-    V = _leading(around, n_clusters) / unit
+    if X.shape[1] <= len(X):
+        values, vectors = np.linalg.eigh(around.T @ around)
+    else:
+        _, roots, transposed = np.linalg.svd(around, full_matrices=False)
+        values, vectors = roots[::-1] ** 2, transposed.T[:, ::-1]
+    differ = int(np.count_nonzero(values > _SMALLEST_EIGENVALUE * values[-1]))
+    r = max(1, min(DIRECTIONS, len(X) // (ROWS_PER_DIRECTION * n_clusters), differ))
+    V = vectors[:, ::-1][:, :r] / unit
     return np.asarray((X - X.mean(axis=0)) @ V), np.asarray((V.T * (around.var(axis=0) * errors)) @ V)
 
 
@@ -103,7 +98,11 @@ def normal_scores(X: Array, tasks: Labels) -> Array:
 def described(Y: Array, E: Array, tasks: Labels, starts: Sequence[Labels], n_clusters: int) -> Labels:
     """Labels of the shortest description with tasks that are moved, by EM from every start."""
     ends = [_em(around_means(Y, tasks), E, tasks, start, n_clusters) for start in starts]
-    lengths = [length + _length_of_offsets(Y, tasks, labels, n_clusters) for length, labels in ends]
+    lengths = []
+    for length, labels in ends:  # as good ones differ in offsets, which far ones lengthen: they come from a Gaussian
+        offsets = offsets_of_tasks(Y, tasks, labels, n_clusters)
+        spread = float(np.log(np.mean(offsets**2) + np.finfo(float).tiny))
+        lengths.append(length + 0.5 * (offsets.size - offsets.shape[1]) * spread)
     return ends[int(np.round(lengths, 6).argmin())][1]
 
 
@@ -136,15 +135,6 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) -> t
             break
         last = likelihood
     return -likelihood, density.argmax(axis=1).astype(np.int64)
-
-
-def _length_of_offsets(Y: Array, tasks: Labels, labels: Labels, n_clusters: int) -> float:
-    """What offsets add to a length if they come from a Gaussian of their own: farther ones take more.
-
-    It decides between descriptions that are as good: a task of one cluster could be moved to any.
-    """
-    offsets = offsets_of_tasks(Y, tasks, labels, n_clusters)
-    return 0.5 * (offsets.size - offsets.shape[1]) * float(np.log(np.mean(offsets**2) + np.finfo(float).tiny))
 
 
 def offsets_of_tasks(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Array:

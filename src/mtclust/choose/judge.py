@@ -68,7 +68,13 @@ class Predictability:
         centred = [X[part] - X[part].mean(axis=0) for part in parts]
         kernels = [[x @ x.T for x in centred]]
         kernels += [[np.exp(-0.5 * (D / (width * unit)) ** 2) for D in distances] for width in _WIDTHS]
-        self._spectra = [[_spectrum(part, K) for part, K in zip(parts, _scaled(own))] for own in kernels]
+        self._spectra: list[list[tuple[Labels, Array, Array, Array]]] = []
+        for own in kernels:  # with a common scale: the mean diagonal over all rows is 1
+            centred = [K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() for K in own]
+            level = sum(float(np.trace(K)) for K in centred) / max(sum(len(K) for K in centred), 1)
+            self._spectra.append(
+                [_spectrum(part, K / (level if level > 0 else 1.0)) for part, K in zip(parts, centred)]
+            )
 
     def of(self, labels: Labels, n_clusters: int) -> Array:
         """s_c of labels (K × n) by kernel, labelling and cluster (kernels × K × C)."""
@@ -110,13 +116,6 @@ def _some(n: int, most: int) -> Labels:
     return np.linspace(0, n - 1, min(n, most)).astype(np.int64)
 
 
-def _scaled(kernels: list[Array]) -> list[Array]:
-    """Kernels centred by group, with a common scale: the mean diagonal over all rows is 1."""
-    centred = [K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() for K in kernels]
-    level = sum(float(np.trace(K)) for K in centred) / max(sum(len(K) for K in centred), 1)
-    return [K / level if level > 0 else K for K in centred]
-
-
 def _spectrum(rows: Labels, kernel: Array) -> tuple[Labels, Array, Array, Array]:
     """Rows of a group, the eigenvectors U of their centred kernel, s/(s + nλ/2) (λ × r) and diag(R) (n × λ)."""
     n = len(rows)
@@ -139,38 +138,29 @@ class Judge:
         self._Y, self._E = frames.directions(frames.normal_scores(X, tasks), tasks, n_clusters, errors)
         one = np.zeros(len(X), dtype=np.int64)
         within = Predictability(X, tasks)
-        alone = tasks.max() == 0
-        in_one = within if alone else Predictability(X if aligned is None else aligned, one)
+        in_one = within if tasks.max() == 0 else Predictability(X if aligned is None else aligned, one)
         self._views = {"separation": within, "separation, aligned": in_one}
         self._known: dict[bytes, dict[str, float]] = {}
 
     def terms(self, labels: Labels) -> dict[str, Array]:
         """Name of every term → its value for each of the labellings (K × n)."""
-        keys = [own.tobytes() for own in labels]
-        first = {key: k for k, key in reversed(list(enumerate(keys))) if key not in self._known}
-        if first:
-            self._describe(labels[sorted(first.values())])
+        keys, C = [own.tobytes() for own in labels], self._n_clusters
+        new = [k for k, key in enumerate(keys) if key not in self._known and key not in keys[:k]]
+        if new:
+            by_view = {view: view.of(labels[new], C).mean(axis=(0, 2)) for view in set(self._views.values())}
+            for k, row in enumerate(new):
+                shares = np.bincount(labels[row], minlength=C) / len(labels[row])
+                self._known[keys[row]] = {
+                    "length": -min(frames.lengths(self._Y, self._E, self._tasks, labels[row], C).values()),
+                    "evenness": float(_entropy(shares) / np.log(max(C, 2))),
+                } | {name: float(by_view[view][k]) for name, view in self._views.items()}
         found = {name: np.array([self._known[key][name] for key in keys]) for name in self._known[keys[0]]}
-        return found | {"agreement": _agreement(self._tasks, labels, self._n_clusters)}
-
-    def _describe(self, labels: Labels) -> None:
-        C, Y, E, tasks = self._n_clusters, self._Y, self._E, self._tasks
-        by_view = {view: view.of(labels, C).mean(axis=(0, 2)) for view in set(self._views.values())}
-        for k, own in enumerate(labels):
-            self._known[own.tobytes()] = {
-                "length": -min(frames.lengths(Y, E, tasks, own, C).values()), "evenness": _evenness(own, C),
-            } | {name: float(by_view[view][k]) for name, view in self._views.items()}  # fmt: skip
+        return found | {"agreement": _agreement(self._tasks, labels, C)}
 
     def scores(self, labels: Labels) -> Array:
         """The score of every labelling: the weighted sum of its terms. Only differences count."""
         found = self.terms(labels)
         return np.asarray(sum(weight * found[name] for name, weight in WEIGHTS.items()))
-
-
-def _evenness(labels: Labels, n_clusters: int) -> float:
-    """H(π)/log C: 1 for equal sizes, 0 if one cluster has all rows."""
-    shares = np.bincount(labels, minlength=n_clusters) / len(labels)
-    return float(_entropy(shares) / np.log(max(n_clusters, 2)))
 
 
 def _agreement(tasks: Labels, labels: Labels, n_clusters: int) -> Array:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Choice, Question, choose_kernel, choose_labels, constant_lambdas
 from mtclust.choose.frames import Frame
-from mtclust.choose.record import Selection
 from mtclust.choose.views import KernelSpec, View, candidate_kernels, in_many_directions, is_wide
 from mtclust.core.coupling import COUPLINGS
 from mtclust.core.hints import NO_HINTS, Hints
@@ -73,14 +72,10 @@ class Params:
         left_open = isinstance(self.sizes, str) and self.sizes == "auto"
         return bool(left_open and self.fit_intercept and self.solver == "exchange")
 
-    @property
-    def apart(self) -> bool:
-        """Whether every task is clustered alone."""
-        return not COUPLINGS[self.method].learns or self.coupling in ("none", 0)
-
     def method_of(self, n_tasks: int) -> Method:
         """How so many tasks are coupled."""
-        alone = self.apart or (n_tasks == 1 and not COUPLINGS[self.method].of_features)
+        kind = COUPLINGS[self.method]
+        alone = not kind.learns or self.coupling in ("none", 0) or (n_tasks == 1 and not kind.of_features)
         return "independent" if alone else self.method
 
     def lambda2_share(self, n_tasks: int) -> float:
@@ -235,20 +230,14 @@ def _frames(params: Params, given: Input, sample: Sample) -> tuple[Frame, ...]:
     if center == "task" or sample.index.n_tasks == 1:
         return ("task",)
     free = params.sizes_open and np.ptp(given.clusters) == 0 and params.coupling in ("auto", "full", 1)
-    if center != "auto" and not free:
-        raise ValueError(
-            f'center="{center}" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
-            f'solver="exchange" and coupling="auto" or "full"; got sizes={params.sizes!r}, fit_intercept='
-            f"{params.fit_intercept}, n_clusters={params.n_clusters!r}, solver={params.solver!r}, "
-            f"coupling={params.coupling!r}."
-        )
     possible: tuple[Frame, ...] = ("task",)
     if free and not is_wide(given.rows):
         possible = ("task", "all", "aligned") if params.by_rows else ("task", "all")
     if center not in ("auto", *possible):
-        of_rows = ", and a kernel of rows in place of a precomputed one" if center == "aligned" else ""
         raise ValueError(
-            f'center="{center}" needs rows that are dense or of at most 2 million cells{of_rows}; use center="task".'
+            f'center="{center}" needs sizes="auto", fit_intercept=True, one number of clusters for all tasks, '
+            'solver="exchange", coupling="auto" or "full", and rows that are dense or of at most 2 million cells; '
+            'center="aligned" also needs rows in place of a precomputed kernel. Use center="task".'
         )
     return possible if center == "auto" else (center,)
 
@@ -279,21 +268,3 @@ def given_lambdas(params: Params, index: TaskIndex) -> tuple[Array, float] | Non
     if lambda2 == 0:
         raise ValueError("lambda1 is 0, and lambda2 is left to be the same, which leaves no ridge; give lambda2 > 0.")
     return values, lambda2
-
-
-def selection_of(params: Params, settings: Settings, sample: Sample, names: NDArray[Any], **found: Any) -> Selection:
-    """``selection_``: what the settings are and why, and what a fit has ``found`` with them; tasks have these names."""
-    choice, lambda1 = settings.choice, settings.lambda1.tolist()
-    return Selection(
-        kernel=settings.spec.name,
-        width=settings.spec.width,
-        criterion=settings.criterion,
-        center=settings.frame,
-        lambda1=dict(zip(names.tolist(), lambda1)) if isinstance(params.lambda1, Mapping) else lambda1[0],
-        lambda2=settings.lambda2,
-        sizes="free" if params.sizes_open else params.sizes,
-        reason=None if choice is None else choice.reason,
-        candidates=None if choice is None else choice.tried,
-        chosen_on=None if sample.complete else f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks",
-        **found,
-    )

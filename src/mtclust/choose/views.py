@@ -96,59 +96,49 @@ class View:
     order: NDArray[np.int64] | None = None  # rows of the input in sorted order
     centre: bool = True  # False for the paper's letter: nothing is centred, and there is one frame
     columns: NDArray[np.int64] | None = None  # in which order they are summed over; as they come by default
-    _seen: dict[str, KernelOrigin] = field(default_factory=dict, repr=False)
+    _seen: dict[str, KernelOrigin] = field(default_factory=dict, repr=False, init=False)
 
-    @cached_property
-    def in_one_frame(self) -> View:
-        """The same rows as those of one task."""
-        return self if len(self.offsets) == 2 else replace(self, offsets=self.offsets[[0, -1]], _seen={})
-
-    def aligned(self, moves: Array) -> View:
+    def as_one_task(self, moves: Array | None = None) -> View:
         """The rows as those of one task, those of every task moved back by its own of ``moves`` (m × d)."""
-        rows = self.rows.toarray() if sp.issparse(self.rows) else self.rows
-        rows = rows - moves[tasks_of_rows(self.offsets)]
-        return replace(self, rows=rows, offsets=self.offsets[[0, -1]], _seen={})
+        if moves is None and len(self.offsets) == 2:
+            return self
+        rows = self.rows
+        if moves is not None:
+            rows = (rows.toarray() if sp.issparse(rows) else rows) - moves[tasks_of_rows(self.offsets)]
+        return replace(self, rows=rows, offsets=self.offsets[[0, -1]])
 
     def through(self, spec: KernelSpec) -> KernelOrigin:
         """The rows through one kernel; computed once."""
-        if spec.name not in self._seen:
-            self._seen[spec.name] = self._look(spec)
-        return self._seen[spec.name]
-
-    def _look(self, spec: KernelSpec) -> KernelOrigin:
-        order = np.arange(self.rows.shape[0]) if self.order is None else self.order
-        if spec.kind == "precomputed":
-            centred = centre_kernel(self._precomputed(), self.offsets, self.centre)
-            return KernelOrigin(Kernel("precomputed"), self.rows, centred, order)
+        if spec.name in self._seen:
+            return self._seen[spec.name]
         # a function of the user's own gets rows as they are
         rows, centres = self.centred_rows if spec.kind in KERNELS else (self.rows, None)
-        if spec.kind == "rbf":
+        kernel = Kernel(spec.kind, function=spec.function)
+        if spec.kind == "precomputed":
+            raw = self._precomputed()
+        elif spec.kind == "rbf":
             squared, unit = self._distances
             assert spec.width is not None
             kernel = Kernel("rbf", sigma=spec.width * unit)
             raw = rbf_from_distances(squared, spec.width * unit)
         else:
-            kernel = Kernel(spec.kind, function=spec.function)
-            ordered = self._ordered(rows) if spec.kind == "linear" else rows
+            ordered = rows if self.columns is None or spec.kind != "linear" else rows[:, self.columns]
             raw = kernel(ordered, ordered)
-        return KernelOrigin(kernel, rows, centre_kernel(raw, self.offsets, self.centre), order, centres)
+        order = np.arange(self.rows.shape[0]) if self.order is None else self.order
+        centred = centre_kernel(raw, self.offsets, self.centre)
+        return self._seen.setdefault(spec.name, KernelOrigin(kernel, rows, centred, order, centres))
 
     def _precomputed(self) -> Array:
         """The kernel matrix with its columns, too, in the order of the tasks."""
-        rows = self.rows
-        if rows.shape[0] != rows.shape[1]:
+        matrix = self.rows.toarray() if sp.issparse(self.rows) else self.rows
+        square = matrix.shape[0] == matrix.shape[1]
+        matrix = matrix if self.order is None or not square else matrix[:, self.order]
+        if not square or not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-8 * float(np.abs(matrix).max())):
             raise ValueError(
-                f'X has shape {rows.shape}; kernel="precomputed" needs the square kernel matrix of all rows.'
+                f'X, of shape {matrix.shape}, is {"not symmetric" if square else "not square"}; kernel="precomputed" '
+                "needs the kernel matrix of all rows with each other."
             )
-        matrix = rows.toarray() if sp.issparse(rows) else rows
-        matrix = matrix if self.order is None else matrix[:, self.order]
-        if not np.allclose(matrix, matrix.T, rtol=1e-6, atol=1e-8 * float(np.abs(matrix).max())):
-            apart = float(np.abs(matrix - matrix.T).max())
-            raise ValueError(
-                f"X is not symmetric (entries differ by up to {apart:.3g} from their mirror images); "
-                'kernel="precomputed" needs the kernel matrix of all rows with each other.'
-            )
-        return matrix
+        return np.asarray(matrix)
 
     @cached_property
     def centred_rows(self) -> tuple[Any, Array | None]:
@@ -158,16 +148,13 @@ class View:
         rows = rows.toarray() if sp.issparse(rows) else rows
         with np.errstate(over="ignore", invalid="ignore"):
             means = require_finite(np.add.reduceat(rows, offsets[:-1], axis=0) / np.diff(offsets)[:, None])
-        rows = rows - np.repeat(means, np.diff(offsets), axis=0)
-        return rows, means
-
-    def _ordered(self, rows: Any) -> Any:
-        return rows if self.columns is None else rows[:, self.columns]
+        return rows - np.repeat(means, np.diff(offsets), axis=0), means
 
     @cached_property
     def _distances(self) -> tuple[Array, float]:
         """Squared distances, and the mean distance between two rows of one task (1 where all are equal)."""
-        squared = squared_distances(self._ordered(self.centred_rows[0]))
+        rows = self.centred_rows[0]
+        squared = squared_distances(rows if self.columns is None else rows[:, self.columns])
         unit = mean_distance_within(squared, self.offsets)
         # distances whose squares have no digits left count as none
         return squared, 1.0 if is_rounding(unit**2, 0.0) else unit

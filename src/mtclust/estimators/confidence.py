@@ -89,7 +89,7 @@ def judged_rows(
         labels, tasks = labels[places], tasks[places]
     if model.selection_.center != "task":
         seen = model._kept.in_frame(question.view.rows, tasks)
-        view = replace(question.view, rows=seen, offsets=np.array([0, len(labels)]), _seen={})
+        view = replace(question.view, rows=seen, offsets=np.array([0, len(labels)]))
         question = replace(question, view=view)
     return question, labels
 

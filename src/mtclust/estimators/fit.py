@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mtclust.choose.choice import bounds_of_labels, labels_of, modelled
 from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
 from mtclust.choose.frames import offsets_by_sums
-from mtclust.choose.record import CouplingDecision, Record
+from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection
 from mtclust.choose.settings import (
     EFFORT,
     LEAST_ROWS,
@@ -30,7 +30,6 @@ from mtclust.choose.settings import (
     all_rows,
     choose_settings,
     sample_rows,
-    selection_of,
     taken,
 )
 from mtclust.choose.views import MANY_DIRECTIONS, View, in_many_directions
@@ -124,7 +123,7 @@ class Fitting:
                 for _ in range(_TURNS):
                     moves[task] = (rows - means[model.clusters(rows - moves[task])]).mean(axis=0)
         moves = offsets_by_sums(*self.index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added))
-        view = replace(settings.question.view).aligned(moves[self.sample.tasks])
+        view = settings.question.view.as_one_task(moves[self.sample.tasks])
         self.settings = replace(settings, moves=moves, view=view)
 
     def _problem(self) -> Any:
@@ -331,7 +330,7 @@ class Fitting:
 
     # -- the attributes ------------------------------------------------------------------------------------------------
 
-    def store(self, estimator: AfterFit, n_clusters: Record | None) -> None:
+    def store(self, estimator: AfterFit, n_clusters: NumberOfClusters | None) -> None:
         """Set the attributes of a fitted estimator; ``n_clusters`` says how their number was chosen, where it was."""
         index, bounds, settings, outcome = self.index, self.problem.bounds, self.settings, self.outcome
         # which of many equal namings the search ends in is chance
@@ -359,18 +358,33 @@ class Fitting:
             estimator.coef_ = model.coefficients
         estimator.task_groups_ = [index.names[group].tolist() for group in groups_of_tasks(outcome.similarity)]
         estimator.history_, estimator.n_iter_, estimator.converged_ = point.history, point.n_iter, point.converged
-        held: dict[str, Any] = {"form": self.form, "coupling": self.decision, "n_clusters": n_clusters}
+        features = None
         if self.form != "dual":
-            held["features"] = self.problem.features.described.format(self.problem.data.moments.n_features)
+            features = self.problem.features.described.format(self.problem.data.moments.n_features)
         coupling, m = COUPLINGS[self.params.method], index.n_tasks
         if coupling.couples_labels:
             Omega = point.Z if len(point.Z) == m else np.full((m, m), 1.0 / m)  # 11ᵀ/m: the tasks share one model
             estimator.task_covariance_, estimator.task_correlation_ = Omega, correlation(Omega)
         if coupling.of_features:
             estimator.feature_covariance_ = problem.in_input_coordinates(point.Z)
-            held["n_components"] = len(point.Z)
-        estimator.selection_ = selection_of(
-            self.params, settings, self.sample, index.names, task_similarity=outcome.similarity, **held
+        params, sample, choice, lambda1 = self.params, self.sample, settings.choice, settings.lambda1.tolist()
+        estimator.selection_ = Selection(
+            kernel=settings.spec.name,
+            width=settings.spec.width,
+            criterion=settings.criterion,
+            center=settings.frame,
+            lambda1=dict(zip(index.names.tolist(), lambda1)) if isinstance(params.lambda1, Mapping) else lambda1[0],
+            lambda2=settings.lambda2,
+            sizes="free" if params.sizes_open else params.sizes,
+            form=self.form,
+            reason=None if choice is None else choice.reason,
+            candidates=None if choice is None else choice.tried,
+            coupling=self.decision,
+            n_clusters=n_clusters,
+            n_components=len(point.Z) if coupling.of_features else None,
+            features=features,
+            chosen_on=None if sample.complete else f"{sample.rows.shape[0]} rows of {sample.index.n_tasks} tasks",
+            task_similarity=outcome.similarity,
         )
         if outcome.relaxation is not None:
             self._store_relaxation(estimator)
