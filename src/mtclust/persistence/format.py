@@ -125,7 +125,7 @@ def encode(value: Any, where: str, arrays: Arrays) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "biufMmUS" and type(value.item()) is not kind:
         return part(value.item(), where)
     raise TypeError(
-        f"{where} cannot be saved: it is of type {kind.__name__}. Allowed are None, bool, int, float, str, bytes, "
+        f"{where} cannot be saved: it is of type {kind.__name__}. Allowed are None, bool, int, float, str, "
         "datetime, timedelta, list, tuple, dict, range, numpy arrays and numbers, and CSR matrices."
     )
 
@@ -135,10 +135,8 @@ def _added(array: NDArray[Any], where: str, arrays: Arrays) -> str:
     for name, known in arrays.items():
         if known is array:
             return name
-    plain = re.sub(r"\W+", ".", where, flags=re.ASCII).strip(".")[:100]
-    name = f"arrays/{plain}.npy"
-    if not plain or name in arrays:
-        name = f"arrays/{plain or 'array'}.{len(arrays)}.npy"
+    plain = re.sub(r"\W+", ".", where, flags=re.ASCII).strip(".")[:100] or "array"
+    name = f"arrays/{plain}.npy" if f"arrays/{plain}.npy" not in arrays else f"arrays/{plain}.{len(arrays)}.npy"
     arrays[name] = array
     return name
 
@@ -174,11 +172,9 @@ def decode(value: Any, arrays: Arrays) -> Any:
             flat[i] = item
         return flat.reshape(value["shape"])
     if kind == "csr":
-        containers = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}
-        parts = tuple(decode(value[part], arrays) for part in ("data", "indices", "indptr"))
-        if not all(isinstance(part, np.ndarray) for part in parts):
-            raise ValueError("it holds a sparse matrix that is not made of arrays")
-        matrix = containers[value["container"]](parts, shape=tuple(value["shape"]))
+        container = {"csr_matrix": sp.csr_matrix, "csr_array": sp.csr_array}[value["container"]]
+        parts = tuple(arrays[value[part]["name"]] for part in ("data", "indices", "indptr"))
+        matrix = container(parts, shape=tuple(value["shape"]))
         matrix.check_format(full_check=True)  # an index out of range would be read as an address later
         return matrix
     raise ValueError(f"it holds a value of unknown type {kind!r:.40}")
@@ -196,7 +192,6 @@ def _decode_number(value: dict[str, Any]) -> Any:
 _SIMPLE: dict[type, tuple[str, Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
     float: ("float", lambda x: {"value": repr(x)}, lambda saved: float(saved["value"])),
     range: ("range", lambda x: {"range": [x.start, x.stop, x.step]}, lambda saved: range(*saved["range"])),
-    bytes: ("bytes", lambda x: {"hex": x.hex()}, lambda saved: bytes.fromhex(saved["hex"])),
     datetime: (
         "datetime",
         lambda x: {"iso": x.isoformat(), "fold": x.fold},
@@ -208,8 +203,9 @@ _SIMPLE: dict[type, tuple[str, Callable[[Any], dict[str, Any]], Callable[[dict[s
         lambda saved: timedelta(*saved["parts"]),
     ),
 }
-#: the last six are written by formats 2 and 3 only
+#: the others are no longer written
 _DECODERS: dict[str, Callable[[dict[str, Any]], Any]] = {name: back for name, _, back in _SIMPLE.values()} | {
+    "bytes": lambda value: bytes.fromhex(value["hex"]),
     "number": _decode_number,
     "numpy string": lambda value: str(value["value"]),
     "date": lambda value: value["iso"],

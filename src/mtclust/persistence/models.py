@@ -70,7 +70,7 @@ def _content(model: Any, arrays: Arrays) -> dict[str, Any]:
     fitted = {name: value for name, value in every.items() if name.endswith("_") and name not in parameters}
     unknown = sorted(name for name in fitted if not name.startswith("_") and name not in FITTED)
     if unknown:
-        raise TypeError(f"{unknown[0]} cannot be saved: it has no line in mtclust.persistence.schema.FITTED.")
+        raise TypeError(f"{unknown[0]} cannot be saved: it has no line in mtclust.persistence.schema.")
     fitted["selection_"] = model.selection_.to_dict()
     return {
         "class": type(model).__name__,

@@ -4,8 +4,8 @@ A file may be whole by its checksums and still not be one that ``save`` wrote. C
 addresses, and scores of NaN would be silent, so that nothing is taken on trust: a loaded model is complete and
 consistent, or it is refused.
 
-To save another attribute that ``fit`` sets, give it a line in ``FITTED``. A class that the state of a model is made of
-stands in ``STATES``; its fields are checked by their annotations, and those with a line in ``FIELDS`` by that.
+To save another attribute that ``fit`` sets, name it beside its form in ``_FORMS``. A class that the state of a model is
+made of stands in ``STATES``; its fields are checked by their annotations, and those that ``_FORMS`` names by that.
 """
 
 from __future__ import annotations
@@ -85,45 +85,62 @@ class Value:
 
 
 FLOAT, INT, BOOL, ROWS = "float64", "int64", "bool", "float64 float32"
-_LABELS = Array(INT, "n", 0, "C-1")
-_CRITERION = Value(Literal["J", "E"])
-_POSITIVE = Value(float, float(np.finfo(float).tiny), float(np.finfo(float).max))
-_NOT_NEGATIVE = Value(float, 0, float(np.finfo(float).max))
-
-#: attributes that ``fit`` sets, whose names end in an underscore: those of every model
-ALWAYS: dict[str, Array | Value] = {
-    "n_clusters_": Value(int, 1),
-    "n_features_in_": Value(int, 1),
-    "tasks_": Value(np.ndarray),
-    "labels_": _LABELS,
-    "single_task_labels_": _LABELS,
-    "cluster_sizes_": Array(INT, "m C", 0),
-    "objective_": Value(float),
-    "loo_score_": Value(float),
-    "intercept_": Array(FLOAT, "m C"),
-    "task_groups_": Value(list[list]),
-    "history_": Value(list[dict[str, Any]]),
-    "n_iter_": Value(int, 0),
-    "converged_": Value(bool),
-    "selection_": Value(Selection),
-}
-#: and with those that not every model has, or that are None in some
-FITTED = ALWAYS | {
-    "feature_names_in_": Value(np.ndarray),
-    "spread_columns_": Array(INT, ".", 0, "d-1"),
-    "init_labels_": _LABELS,
-    "lower_bound_": Value(float),
-    "cluster_scores_": Array(FLOAT, "C", nan=True),
-    "coef_": Array(FLOAT, "m C d"),
-    "task_covariance_": Array(FLOAT, "m m"),
-    "task_correlation_": Array(FLOAT, "m m"),
-    "feature_covariance_": Array(FLOAT, "q q"),
-    "relaxed_labels_": Array(FLOAT, "n C"),
-    "mixture_weights_": Value(list[np.ndarray]),
-    "probabilities_": Array(FLOAT, "n C", 0, 1),
-    "outlier_scores_": Array(FLOAT, "n", 0, 1),
-    "stability_": Value(Stability),
-}
+#: products of λ and scales must not overflow
+_MOST = float(np.sqrt(np.finfo(float).max))
+_POSITIVE = Value(float, float(np.finfo(float).tiny), _MOST)
+#: what is checked by the same form: attributes that ``fit`` sets, whose names end in an underscore (and a question
+#: mark where not every model has them), and fields of records by class, or of states by their name alone
+_FORMS: tuple[tuple[Array | Value, str], ...] = (
+    (Value(int, 1), "n_clusters_ n_features_in_ Stability.n_refits"),
+    (Value(int, 0), "n_iter_ KernelKept.rank"),
+    (Value(bool), "converged_"),
+    (Value(float), "objective_ loo_score_ lower_bound_?"),
+    (_POSITIVE, "Kernel.sigma DecisionModel.temperature"),
+    (Value(float, 0, _MOST), "lambda2 KernelKept.scale Moments.scale"),
+    (Value(float, 0, 1), "Stability.share"),
+    (Value(float, -1, 1), "Stability.overall"),
+    (Value(Literal["J", "E"]), "criterion Selection.criterion"),
+    (Value(Literal["task", "all", "aligned"]), "Selection.center"),
+    (Value(Literal["linear", "rbf", "precomputed"]), "Kernel.kind"),
+    (Value(Literal[tuple(COUPLINGS)]), "method"),
+    (Value(np.ndarray), "tasks_ feature_names_in_?"),
+    (Value(list[list]), "task_groups_"),
+    (Value(list[np.ndarray]), "mixture_weights_?"),
+    (Value(list[dict[str, Any]]), "history_"),
+    (Array(INT, "n", 0, "C-1"), "labels_ single_task_labels_ init_labels_?"),
+    (Array("int64 int32 int16 int8 uint8", "n", 0, "C-1"), "CouplingDecision.coupled_labels"),
+    (Array(INT, "N", 0, "C-1"), "KernelKept.labels"),
+    (Array(INT, ".", 0), "KernelKept.offsets"),
+    (Array(INT, ".", 0, "d-1"), "spread_columns_?"),
+    (Array(INT, "m", 1), "Moments.sizes"),
+    (Array(INT, "m C", 0), "cluster_sizes_ SizeBounds.lower SizeBounds.upper FeatureKept.counts"),
+    (Array(BOOL, "m C"), "DecisionModel.present"),
+    (Array(FLOAT, "n", 0, 1), "outlier_scores_?"),
+    (Array(FLOAT, "n", 0, 1, nan=True), "Stability.rows"),
+    (Array(FLOAT, "n C", 0, 1), "probabilities_?"),
+    (Array(FLOAT, "n C"), "relaxed_labels_?"),
+    (Array(FLOAT, "C", nan=True), "cluster_scores_?"),
+    (Array(FLOAT, "C", 0, 1, nan=True), "Stability.clusters"),
+    (Array(FLOAT, "C d"), "CommonKept.means"),
+    (Array(FLOAT, "m", 0), "lambda1"),
+    (Array(FLOAT, "m C"), "intercept_ DecisionModel.intercept Moments.offset"),
+    (Array(FLOAT, "m C d"), "coef_?"),
+    (Array(FLOAT, "m d"), "centres CommonKept.moves"),
+    (Array(FLOAT, "m r"), "Moments.mean Moments.total"),
+    (Array(FLOAT, "m r r"), "Moments.gram"),
+    (Array(FLOAT, "m r C"), "FeatureKept.b"),
+    (Array(FLOAT, "m m"), "task_covariance_? task_correlation_?"),
+    (Array(FLOAT, "m m"), "Selection.task_similarity CouplingDecision.task_covariance"),
+    (Array(FLOAT, "q q"), "feature_covariance_?"),
+    (Array(ROWS, "N d"), "rows"),
+    (Array(ROWS, "L d"), "FeatureMap.landmarks"),
+    (Value(Selection), "selection_"),
+    (Value(Stability), "stability_?"),
+)
+FORMS = {name.rstrip("?"): form for form, names in _FORMS for name in names.split()}
+#: attributes of fitted models, and those that every one has
+FITTED = [name for name in FORMS if name.endswith("_")]
+ALWAYS = [name for _, names in _FORMS for name in names.split() if name.endswith("_")]
 #: what the state of a model is made of: what ``predict`` needs, what ``fit_task`` needs, and what they consist of
 STATES: dict[str, Any] = {
     cls.__name__: cls
@@ -131,47 +148,6 @@ STATES: dict[str, Any] = {
         DecisionModel, KernelKept, FeatureKept, CommonKept, Kernel, SizeBounds, FeatureMap, Moments, Stability,
     )
 }  # fmt: skip
-#: fields of these and of choices, by class; of these also wherever they stand
-FIELDS: dict[str, Array | Value] = {
-    "Kernel.kind": Value(Literal["linear", "rbf", "precomputed"]),
-    "Kernel.sigma": _POSITIVE,
-    "SizeBounds.lower": Array(INT, "m C", 0),
-    "SizeBounds.upper": Array(INT, "m C", 0),
-    "rows": Array(ROWS, "N d"),
-    "DecisionModel.intercept": Array(FLOAT, "m C"),
-    "DecisionModel.present": Array(BOOL, "m C"),
-    "centres": Array(FLOAT, "m d"),
-    "method": Value(Literal[tuple(COUPLINGS)]),
-    "lambda1": Array(FLOAT, "m", 0),
-    "lambda2": _NOT_NEGATIVE,
-    "criterion": _CRITERION,
-    "DecisionModel.temperature": _POSITIVE,
-    "KernelKept.offsets": Array(INT, ".", 0),
-    "KernelKept.labels": Array(INT, "N", 0, "C-1"),
-    "KernelKept.scale": _NOT_NEGATIVE,
-    "KernelKept.rank": Value(int, 0),
-    "FeatureMap.landmarks": Array(ROWS, "L d"),
-    "Moments.sizes": Array(INT, "m", 1),
-    "Moments.mean": Array(FLOAT, "m r"),
-    "Moments.total": Array(FLOAT, "m r"),
-    "Moments.gram": Array(FLOAT, "m r r"),
-    "Moments.scale": _NOT_NEGATIVE,
-    "Moments.offset": Array(FLOAT, "m C"),
-    "FeatureKept.b": Array(FLOAT, "m r C"),
-    "FeatureKept.counts": Array(INT, "m C", 0),
-    "CommonKept.moves": Array(FLOAT, "m d"),
-    "CommonKept.means": Array(FLOAT, "C d"),
-    "Stability.overall": Value(float, -1, 1),
-    "Stability.rows": Array(FLOAT, "n", 0, 1, nan=True),
-    "Stability.clusters": Array(FLOAT, "C", 0, 1, nan=True),
-    "Stability.n_refits": Value(int, 1),
-    "Stability.share": Value(float, 0, 1),
-    "Selection.criterion": _CRITERION,
-    "Selection.center": Value(Literal["task", "all", "aligned"]),
-    "Selection.task_similarity": Array(FLOAT, "m m"),
-    "CouplingDecision.coupled_labels": Array("int64 int32 int16 int8 uint8", "n", 0, "C-1"),
-    "CouplingDecision.task_covariance": Array(FLOAT, "m m"),
-}
 
 
 def check_model(model: Any) -> None:
@@ -182,7 +158,7 @@ def check_model(model: Any) -> None:
         if not hasattr(model, name):
             raise ValueError(f"{name} is missing")
     for name in ("n_clusters_", "n_features_in_"):
-        FITTED[name].check(name, getattr(model, name), {})
+        FORMS[name].check(name, getattr(model, name), {})
     if not isinstance(model.tasks_, np.ndarray) or model.tasks_.ndim != 1 or not len(model.tasks_):
         raise ValueError("tasks_ are no task ids")
     model.tasks_, missing = plain_ids(model.tasks_, "tasks_")  # earlier versions kept ids of more types
@@ -191,10 +167,10 @@ def check_model(model: Any) -> None:
         raise ValueError("tasks_ are no task ids: one is missing, or there twice")
     d = int(model.n_features_in_) - (model.task_column is not None)
     sizes = {"n": len(model.labels_), "m": len(found), "C": int(model.n_clusters_), "d": d}
-    for name, field in FITTED.items():
+    for name in FITTED:
         value = getattr(model, name, None)
         if value is not None or name in ALWAYS:
-            field.check(name, value, sizes)
+            FORMS[name].check(name, value, sizes)
             _check_records(name, value, sizes)
     if not isinstance(model.sizes, tuple | list | np.ndarray | Mapping):  # which are read task by task
         parse_sizes(model.sizes, model.cluster_sizes_.sum(axis=1), sizes["C"])
@@ -204,7 +180,8 @@ def check_model(model: Any) -> None:
     if names is not None and (names.shape != (model.n_features_in_,) or not all(type(each) is str for each in names)):
         raise ValueError("feature_names_in_ are not the names of its columns")
     for entry in model.history_:
-        Value(tuple[str, str, float]).check("history_", (*map(entry.get, ("stage", "step", "objective")),), sizes)
+        for key, kind in (("stage", str), ("step", str), ("objective", float)):
+            Value(kind).check("history_", entry.get(key), sizes)
     if not np.array_equal(model.cluster_sizes_.sum(axis=0), np.bincount(model.labels_, minlength=sizes["C"])):
         raise ValueError("cluster_sizes_ are not those of labels_")
     if type(model._model) is not DecisionModel:
@@ -234,7 +211,7 @@ def _check_records(name: str, value: Any, sizes: Sizes) -> None:
     annotations, kind = get_type_hints(type(value)), type(value).__name__
     for field in (entry.name for entry in fields(value)):
         item = getattr(value, field)
-        declared = FIELDS.get(f"{kind}.{field}", FIELDS.get(field) if kind in STATES else None)
+        declared = FORMS.get(f"{kind}.{field}", FORMS.get(field) if kind in STATES else None)
         known = declared if declared is not None and item is not None else Value(annotations[field])
         known.check(f"{name}.{field}", item, sizes)
         # what decides for new tasks in a common frame has one task, and rows of its own
@@ -293,8 +270,6 @@ def _conforms(value: Any, annotation: Any) -> bool:
         return value in arguments
     if origin is list:
         return type(value) is list and all(_conforms(item, arguments[0]) for item in value)
-    if origin is tuple:
-        return type(value) is tuple and len(value) == len(arguments) and all(map(_conforms, value, arguments))
     if origin is dict:
         key, item = arguments
         return type(value) is dict and all(_conforms(k, key) and _conforms(v, item) for k, v in value.items())
