@@ -14,7 +14,7 @@ TWO := -n 2 --dist worksteal
 
 WORKFLOWS := $(wildcard .github/workflows/*.yml)
 
-.PHONY: help demo quick test test-lowest fuzz kill messages coverage mutation lint reproduce bench bench-tables learn-judge bench-quick docs clean
+.PHONY: help demo quick test test-lowest fuzz kill coverage mutation lint reproduce bench bench-tables learn-judge bench-quick docs clean
 
 help:
 	@echo "make demo   cluster real handwriting on 14 sheets: report, k-means beside it (no download)"
@@ -23,7 +23,6 @@ help:
 	@echo "make lint   ruff (style and security), mypy, known weaknesses of dependencies"
 	@echo "make fuzz   property tests on many new cases, 20 000 of them from fit to a loaded copy (MTCLUST_FUZZ=1000000 for more)"
 	@echo "make kill   commands killed at many random moments (MTCLUST_KILLS=2000 for more)"
-	@echo "make messages     errors and warnings that no test provokes"
 	@echo "make test-lowest  the tests with the lowest versions of the dependencies"
 	@echo "make coverage     lines and branches that the tests reach"
 	@echo "make mutation     changes of the core that no test notices (minutes)"
@@ -70,11 +69,6 @@ fuzz: $(DEV_STAMP)
 
 kill: $(DEV_STAMP)
 	MTCLUST_KILLS=$${MTCLUST_KILLS:-500} $(BIN)/python -m pytest tests/kills -n 2 -q -o faulthandler_timeout=0
-
-messages: $(DEV_STAMP)
-	rm -rf build/messages
-	MTCLUST_MESSAGES=build/messages $(BIN)/python -m pytest -p tests.message_recorder -n 2 -q
-	$(BIN)/python tools/error_messages.py build/messages
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .

@@ -5,9 +5,7 @@ reference methods and the command line are beside the tests of these.
 """
 
 import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,7 +20,6 @@ from mtclust.selection import select_n_clusters
 from mtclust.util.system import require_kernel_memory
 from tests.conftest import gaussian_tasks
 
-ROOT = Path(__file__).parent.parent
 X, _, TASKS = gaussian_tasks(rows=12)
 QUICK = {"kernel": "linear", "lambda1": 0.1, "sizes": "balanced", "n_init": 1, "random_state": 0}
 
@@ -229,26 +226,3 @@ def test_sparse_input_with_nan_is_refused_by_name():
     rows.data[0] = np.nan
     with pytest.raises(ValueError, match="Input X contains NaN"):
         fit(X=rows)()
-
-
-def test_a_message_that_no_test_provokes_is_listed(tmp_path, monkeypatch):
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import error_messages
-    finally:
-        sys.path.pop(0)
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "a.py").write_text(
-        'raise ValueError("first")\nraise ValueError(\n    f"second {x}"\n)\n'
-        'warn_user("third {x}", UserWarning)\nwarn_user("fourth", UserWarning)\nraise ValueError(made(x))\n'
-    )
-    noted = tmp_path / "noted"
-    noted.mkdir()
-    (noted / "1.json").write_text('{"raised": [["a.py", 3]], "warned": ["third 7"]}')
-    monkeypatch.setattr(error_messages, "SOURCE", source)
-    missing, total = error_messages.untested(noted)
-    assert total == 5
-    assert [line.split(": ", 1)[1] for line in missing] == [
-        "ValueError: first", "ValueError: {made(x)}", "UserWarning: fourth",
-    ]  # fmt: skip
