@@ -54,27 +54,11 @@ def fetch_newsgroups_tasks(fraction: float = 0.05, seed: int = 0, **features: An
     **approximates** the paper's matrix of 26 214 terms, which is not published with it. Messages are whole: their
     headers have lost the newsgroup's name in all but 131 of 18 846, but still tell sender, organisation and subject.
 
-    Parameters
-    ----------
-    fraction : float, default=0.05
-        Share of each class to draw; the paper uses .05, .1, .2 and .4. Draws of one seed are nested: those of a
-        smaller fraction are among those of a larger one.
-    seed : int, default=0
-        Which draw. The same seed gives the same messages whatever the source of the files.
-    **features
-        How counts become features: fields of :class:`~paper.datasets.text.TextOptions`, such as ``n_components=100``.
-
-    Returns
-    -------
-    TaskData
-        ``data`` is CSR, or dense after PCA. ``tasks`` has the paper's task numbers; ``target`` counts through them, so
-        that ``target % 3`` is the position in the task; ``rows`` are numbers of messages sorted by newsgroup
-        and number.
-
-    Notes
-    -----
-    The counts of the whole collection stay in memory (some 25 MB) until the process ends, so that further draws take
-    a fraction of a second.
+    ``fraction`` is the share of each class (the paper has .05, .1, .2 and .4); draws of one ``seed`` are nested, and
+    the same whatever the source of the files. ``features`` are fields of :class:`~paper.datasets.text.TextOptions`.
+    ``tasks`` has the paper's task numbers; ``target`` counts through them, so that ``target % 3`` is the position in
+    the task; ``rows`` are numbers of messages sorted by newsgroup and number. The counts of the whole collection stay
+    in memory (some 25 MB) until the process ends.
     """
     options = TextOptions(**features)
     counts, terms, groups = newsgroup_counts()
@@ -94,11 +78,6 @@ def fetch_newsgroups_tasks(fraction: float = 0.05, seed: int = 0, **features: An
         tasks=tasks,
         target_names=names,
         feature_names=feature_names,
-        description=(
-            "20 Newsgroups (Lang 1995), the version sorted by date: 18 846 messages. The paper's six tasks of three "
-            f"newsgroups; {fraction:.0%} of each class, draw {seed}; the {VOCABULARY_SIZE} most frequent Porter stems "
-            f"without stop words; {options}."
-        ),
         rows=rows.astype(np.int64),
     )
 

@@ -34,11 +34,6 @@ _N_FEATURES = 16
 _NAMES = tuple(str(digit) for digit in range(10))
 #: a pen stroke resampled to eight points
 _FEATURES = np.array([f"{axis}{point}" for point in range(1, 9) for axis in "xy"])
-_ABOUT = (
-    "UCI Pen-Based Recognition of Handwritten Digits (Alimoglu and Alpaydin 1996): 10 992 digits written by 44 people, "
-    "each a pen stroke resampled to eight points, 16 integers from 0 to 100. Rows are numbered through pendigits.tra "
-    "followed by pendigits.tes."
-)
 
 
 def fetch_pendigits() -> TaskData:
@@ -54,7 +49,6 @@ def fetch_pendigits() -> TaskData:
         tasks=np.zeros(n_rows, dtype=np.int64),
         target_names=_NAMES,
         feature_names=_FEATURES.copy(),
-        description=_ABOUT,
         rows=np.arange(n_rows),
     )
 
@@ -71,22 +65,10 @@ def fetch_pendigits_tasks(
     All six tasks are drawn once per seed, so that the jobs of one seed are paired: Job 3 holds the rows of Jobs 1 and
     2. Rows within a task are distinct; two tasks of one group are separate draws and may share a row.
 
-    Parameters
-    ----------
-    job : {1, 2, 3}, default=1
-        1: tasks 1, 2, 3. 2: tasks 4, 5, 6. 3: all six.
-    seed : int, default=0
-        Which draw. The same seed gives the same rows whatever the source of the files.
-    rows_per_class : int or sequence of 5 ints, default=20
-        Rows of each digit in a task, or one number per digit of the group (in increasing order) for skewed sizes.
-    scale : bool, default=True
-        Map each feature to [0, 1] over the rows of the job, as the paper does; otherwise raw integers.
-
-    Returns
-    -------
-    TaskData
-        ``tasks`` has the paper's task numbers, ``target`` is the digit, ``rows`` the row numbers of
-        :func:`fetch_pendigits`.
+    ``seed`` says which draw, the same whatever the source of the files; ``rows_per_class`` the rows of each digit in a
+    task, or one number per digit of the group (in increasing order); ``scale`` whether each feature is mapped to [0, 1]
+    over the rows of the job, as in the paper. ``tasks`` has the paper's task numbers, ``rows`` those of
+    :func:`fetch_pendigits`.
     """
     if job not in JOBS:
         raise ValueError(f"job must be 1, 2 or 3; got {job!r}.")
@@ -102,7 +84,6 @@ def fetch_pendigits_tasks(
         tasks=np.repeat(JOBS[job], [len(drawn[task - 1]) for task in JOBS[job]]),
         target_names=_NAMES,
         feature_names=_FEATURES.copy(),
-        description=f"{_ABOUT}\nJob {job} of the paper, draw {seed}, rows per digit: {rows_per_class}.",
         rows=rows,
     )
 

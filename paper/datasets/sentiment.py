@@ -42,28 +42,12 @@ Review = tuple[str, str, bytes]
 def fetch_sentiment_tasks(fraction: float = 0.1, seed: int = 0, **features: Any) -> TaskData:
     """Product reviews of four kinds (books, dvd, electronics, kitchen), 1000 positive and 1000 negative each.
 
-    Parameters
-    ----------
-    fraction : float, default=0.1
-        Share of the reviews to draw, as many positive as negative from each domain; the paper uses .1, .3 and .5. Draws
-        of one seed are nested: those of a smaller fraction are among those of a larger one.
-    seed : int, default=0
-        Which draw. The same seed gives the same reviews whatever the source of the files.
-    **features
-        How counts become features: fields of :class:`~paper.datasets.text.TextOptions`. There are 473 856 terms (single
-        words and pairs of neighbours, ``not_good``); the paper has 473 853.
-
-    Returns
-    -------
-    TaskData
-        ``data`` is CSR, or dense after PCA; ``tasks`` are the names of the domains; ``target`` is 0 for negative and 1
-        for positive; ``rows`` are numbers of reviews sorted by domain, class and text.
-
-    Notes
-    -----
-    The counts of all 8000 reviews stay in memory (some 50 MB) until the process ends, so that further draws take a
-    fraction of a second. On plain features every method stays near chance: what the domains share most is the length
-    of a review.
+    Blitzer, Dredze and Pereira 2007, processed_acl: counts of 473 856 single words and pairs of neighbours
+    (``not_good``); the paper has 473 853. ``fraction`` is the share of each class and domain (the paper has .1, .3 and
+    .5); draws of one ``seed`` are nested, and the same whatever the source of the files. ``features`` are fields of
+    :class:`~paper.datasets.text.TextOptions`. ``tasks`` are the names of the domains, ``rows`` numbers of reviews
+    sorted by domain, class and text. The counts stay in memory (some 50 MB) until the process ends. On plain features
+    every method stays near chance: what the domains share most is the length of a review.
     """
     options = TextOptions(**features)
     counts, terms, cells = _review_counts()
@@ -75,10 +59,6 @@ def fetch_sentiment_tasks(fraction: float = 0.1, seed: int = 0, **features: Any)
         tasks=np.array(DOMAINS)[cells[rows] // len(POLARITIES)],
         target_names=POLARITIES,
         feature_names=feature_names,
-        description=(
-            "Multi-Domain Sentiment (Blitzer, Dredze and Pereira 2007), processed_acl: counts of unigrams and bigrams "
-            f"in reviews of four kinds of products. {fraction:.0%} of each class and domain, draw {seed}; {options}."
-        ),
         rows=rows,
     )
 

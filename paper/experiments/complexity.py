@@ -87,7 +87,7 @@ def gaussian_tasks(n: int, d: int, m: int, seed: int) -> TaskData:
     spreads = np.sqrt(rng.uniform(0.5, 5.0, size=(m, 2, d)))
     noise = rng.standard_normal((m * n, d))
     data = means[tasks, target] + spreads[tasks, target] * noise
-    return TaskData(data, target, tasks, ("0", "1"), None, "The paper's Gaussian tasks.")
+    return TaskData(data, target, tasks, ("0", "1"), None)
 
 
 def execute(cell: Cell) -> Sequence[Outcome]:

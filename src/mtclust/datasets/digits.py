@@ -29,8 +29,6 @@ class TaskData:
         Names of the classes.
     feature_names : ndarray of str of shape (d,), or None
         Names of the features, if they have any.
-    description : str
-        What the data are and how these rows were chosen.
     rows : ndarray of shape (n,), or None
         Row numbers in the whole data set in its canonical order; None for generated data.
     task_covariance : ndarray of shape (m, m), or None
@@ -51,7 +49,6 @@ class TaskData:
     tasks: NDArray[Any]
     target_names: tuple[str, ...]
     feature_names: NDArray[Any] | None
-    description: str
     rows: NDArray[np.int64] | None = None
     task_covariance: NDArray[np.float64] | None = None
 
@@ -162,10 +159,5 @@ def load_digits_tasks(
         tasks=np.concatenate(ids),
         target_names=tuple(str(digit) for digit in range(10)),
         feature_names=np.array(bunch.feature_names),
-        description=(
-            "The 8 × 8 handwritten digits bundled with scikit-learn (test set of UCI Optical Recognition of "
-            f"Handwritten Digits), grey levels in [0, 1], cut into {n_tasks * len(groups)} tasks without common rows; "
-            f"digits {' | '.join(map(str, groups))}, rows per digit: {rows_per_class}, draw {seed}."
-        ),
         rows=rows.astype(np.int64),
     )

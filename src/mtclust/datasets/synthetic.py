@@ -102,10 +102,6 @@ def make_related_tasks(
         tasks=tasks,
         target_names=tuple(map(str, range(n_clusters))),
         feature_names=None,
-        description=(
-            f"{n_tasks} generated tasks, {task_covariance if isinstance(task_covariance, str) else 'related by an Ω'}: "
-            f"{n_clusters} clusters at the distance {separation} in {n_features} features."
-        ),
         task_covariance=omega,
     )
 
