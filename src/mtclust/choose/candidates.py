@@ -32,16 +32,8 @@ from mtclust.core.matching import match_means
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: runs of k-means, and passes of each at most
-_RUNS, _PASSES = 5, 60
-#: variance that a mixture adds to every direction, relative to their mean
-_SMALLEST_VARIANCE = 1e-6
-#: passes of a mixture at most, and the gain per row below which it ends
-_MIXTURE_PASSES, _GAIN = 100, 1e-3
 #: neighbours of a row in the graph that spectral clustering cuts
 _NEIGHBOURS = 10
-#: graphs of more rows are not made dense
-_DENSE_GRAPH = 150
 #: candidates that EM begins with
 _STARTS_OF_EM = ("all:k-means", "task:k-means", "all:neighbours", "own:k-means")
 
@@ -121,7 +113,7 @@ def matched(X: Array, tasks: Labels, labels: Labels, clusters: NDArray[np.int64]
     return match_means(means.reshape(m, C, -1), sizes, any_id)[0][tasks, labels]
 
 
-def k_means(X: Array, n_clusters: int, runs: int = _RUNS) -> Labels:
+def k_means(X: Array, n_clusters: int, runs: int = 5) -> Labels:
     """Lloyd's algorithm from k-means++ centres, all runs at once; the labels of the lowest sum of squares."""
     rng = np.random.default_rng(0)
     (n, d), C = X.shape, min(n_clusters, len(X))
@@ -143,7 +135,7 @@ def k_means(X: Array, n_clusters: int, runs: int = _RUNS) -> Labels:
         )
         centres[:, c] = tried[np.arange(runs), potential.sum(axis=2).argmin(axis=1)]
     labels, cost, active = np.full((runs, n), -1), np.full(runs, np.inf), np.arange(runs)
-    for _ in range(_PASSES):
+    for _ in range(60):
         own = centres[active]
         apart = np.einsum("rcd,rcd->rc", own, own)[..., None] - 2.0 * own @ X.T
         new = apart.argmin(axis=1)
@@ -167,9 +159,9 @@ def mixture(X: Array, E: Array, n_clusters: int, labels: Labels, *, one_shape: b
     """
     (n, d), C = X.shape, n_clusters
     z, last = indicators(labels, C), -np.inf
-    smallest = E + (_SMALLEST_VARIANCE * X.var() + np.finfo(float).tiny) * np.eye(d)
+    smallest = E + (1e-6 * X.var() + np.finfo(float).tiny) * np.eye(d)
     products = X.T @ X if one_shape else (X[:, :, None] * X[:, None, :]).reshape(n, d * d)
-    for _ in range(_MIXTURE_PASSES):
+    for _ in range(100):
         counts = z.sum(axis=0) + 1e-10
         means = z.T @ X / counts[:, None]
         if one_shape:
@@ -190,7 +182,7 @@ def mixture(X: Array, E: Array, n_clusters: int, labels: Labels, *, one_shape: b
         total = z.sum(axis=1, keepdims=True)
         z /= total
         value = float((top + np.log(total)).mean())
-        if abs(value - last) < _GAIN:
+        if abs(value - last) < 1e-3:  # a row
             break
         last = value
     return density.argmax(axis=1).astype(np.int64)
@@ -211,7 +203,7 @@ def spectral(X: Array, n_clusters: int) -> Labels:
     graph = half + half.T
     root = np.sqrt(np.maximum(np.asarray(graph.sum(axis=0))[0], 1e-12))
     graph.data *= (1.0 / root)[graph.indices] * np.repeat(1.0 / root, np.diff(graph.indptr))
-    if n <= _DENSE_GRAPH or n_clusters >= n - 1:
+    if n <= 150 or n_clusters >= n - 1:  # a small graph is quicker dense
         vectors = largest_eigenvectors(graph.toarray(), n_clusters)[1]
     else:
         begin = np.random.default_rng(0).uniform(-1, 1, n)

@@ -52,10 +52,8 @@ Labels = NDArray[np.int64]
 RIDGE, NARROW_RIDGE = 0.125, 2.0**-8
 #: the kernel of descents where it is open
 NARROW = KernelSpec("rbf", 0.5)
-#: leading directions that D weighs in a candidate: its steps cost their cube
-DIRECTIONS_OF_D = 100
-#: coordinates of rows that are only known through a kernel, or are a wide sparse table
-_COORDINATES = 100
+#: leading directions of rows that are only known through a kernel, and those that D weighs: its steps cost their cube
+_DIRECTIONS = 100
 #: labels of every task alone are taken only where their score leads by more than this
 CLEAR_LEAD = 1.0
 #: what known rows and pairs weigh beside the terms of the score
@@ -115,7 +113,7 @@ class Question:
             rows = rows[:, self.view.columns] if self.view.columns is not None else rows
             return on_a_grid(np.asarray(rows, dtype=np.float64), self.tasks)
         matrix = self.view.as_one_task().through(self.kernels[0]).centred.matrix
-        return eigen_features(matrix, _COORDINATES).values
+        return eigen_features(matrix, _DIRECTIONS).values
 
     def of_tasks(self, tasks: Labels) -> tuple[Question, Labels]:
         """The same question with its tasks in another order, and which of these rows its rows are."""
@@ -152,7 +150,7 @@ class Question:
         lambda1, lambda2 = self.lambdas or constant_lambdas(self.n_tasks, spec, criterion)
         features = None
         if COUPLINGS[self.method].of_features:
-            features = eigen_features(seen.centred.matrix, self.n_components or DIRECTIONS_OF_D)
+            features = eigen_features(seen.centred.matrix, self.n_components or _DIRECTIONS)
         return Problem(
             seen.centred.matrix, offsets, bounds, lambda1, lambda2, self.method, features, CRITERIA[criterion](),
             origin=seen,

@@ -22,6 +22,7 @@ from mtclust.search.recipe import Outcome, shrunk, uncoupled
 from mtclust.util.messages import warn_user
 
 Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 #: with sizes given, coupled labels are kept up to this loss of separation within tasks
 LARGEST_LOSS = 0.05
@@ -51,21 +52,14 @@ def decide_coupling(
     where = sample.positions_in(index)
     both = np.stack([index.labels_at(point.labels, where) for point in (outcome.point, outcome.single)])
     together, apart = Predictability(X, sample.index.task_numbers).of(both, C).mean(axis=(0, 2))
-    loss = float(apart - together)
-    kept = loss <= LARGEST_LOSS
-    decision = CouplingDecision(
-        "full" if kept else "none",
+    kept = bool(apart - together <= LARGEST_LOSS)
+    reason = (
         f"within tasks, left-out rows are {'not ' if kept else ''}predicted clearly worse by coupled labels than by "
-        "those of every task alone",
-        loss,
-        _similarity_of_nearest(outcome),
-        index.to_input_order(outcome.point.labels).astype(np.int64),
-        outcome.point.Z,
+        "those of every task alone"
     )
-    if kept:
-        return outcome, decision
-    _warn(decision.reason)
-    return uncoupled(outcome, options, rng), decision
+    labels = index.to_input_order(outcome.point.labels).astype(np.int64)
+    decision = _decision(kept, reason, float(apart - together), outcome, labels)
+    return outcome if kept else uncoupled(outcome, options, rng), decision
 
 
 def decision_of_relaxation(coupling: float | str, n_tasks: int) -> CouplingDecision:
@@ -85,26 +79,20 @@ def _decision_of_candidates(choice: Choice, outcome: Outcome) -> CouplingDecisio
     together, apart = (next((x for x in choice.tried if is_apart(x) == own), choice.tried[0]) for own in (False, True))
     lead, coupled = together.score - apart.score, outcome.few.coupling.learns
     than = "higher than" if lead >= 0 else "hardly lower than" if coupled else "clearly lower than"
-    reason = f"labels found in all tasks together score {than} those of every task alone ({lead:+z.2f})".replace(
-        "-", "−"
-    )
+    reason = f"labels found in all tasks together score {than} those of every task alone ({lead:+z.2f})"
+    return _decision(coupled, reason.replace("-", "−"), apart.score - together.score, outcome)
+
+
+def _decision(
+    coupled: bool, reason: str, loss: float, outcome: Outcome, labels: Labels | None = None
+) -> CouplingDecision:
+    """The decision with its figures; warns where tasks are clustered apart."""
     if not coupled:
-        _warn(reason)
-    return CouplingDecision(
-        "full" if coupled else "none", reason, apart.score - together.score,
-        similarity=_similarity_of_nearest(outcome), task_covariance=outcome.point.Z,
-    )  # fmt: skip
-
-
-def _warn(reason: str) -> None:
-    warn_user(
-        f"The tasks were clustered apart: {reason}. "
-        'Use coupling="full" to couple them all the same; selection_["coupling"] has the figures.',
-        UncoupledWarning,
-    )
-
-
-def _similarity_of_nearest(outcome: Outcome) -> float:
-    """Mean over tasks of the similarity V of their class means to those of the most similar other task."""
-    _, V = outcome.few.common_ids(outcome.few_point)
-    return float(np.where(np.eye(len(V), dtype=bool), -np.inf, V).max(axis=1).mean())
+        warn_user(
+            f"The tasks were clustered apart: {reason}. "
+            'Use coupling="full" to couple them all the same; selection_["coupling"] has the figures.',
+            UncoupledWarning,
+        )
+    V = outcome.few.common_ids(outcome.few_point)[1]
+    nearest = float(np.where(np.eye(len(V), dtype=bool), -np.inf, V).max(axis=1).mean())
+    return CouplingDecision("full" if coupled else "none", reason, loss, nearest, labels, outcome.point.Z)

@@ -35,16 +35,10 @@ Frame = Literal["task", "all", "aligned"]
 
 #: leading directions at most, and rows of every cluster that one direction needs
 DIRECTIONS, ROWS_PER_DIRECTION = 10, 3
-#: share of the largest variance below which rows do not differ in a direction
-_SMALLEST_EIGENVALUE = 1e-6
 #: variance added to every direction, relative to their mean
 _SMALLEST_VARIANCE = 1e-3
-#: rows of a cluster that are added to every task before its shares are taken, rows at δ = 0, weight of an empty mean
-_PRIOR_ROWS, _PRIOR_AT_ZERO, _NO_ROWS = 0.5, 1.0, 1e-6
-#: share of the squares of coordinates that is rounding
-_ROUNDING = 1e-12
-#: passes of EM at most, and gain per row below which it ends
-_PASSES, _GAIN = 50, 1e-5
+#: rows of a cluster that are added to every task before its shares are taken
+_PRIOR_ROWS = 0.5
 
 
 def around_means(X: Array, tasks: Labels) -> Array:
@@ -70,7 +64,7 @@ def directions(X: Array, tasks: Labels, n_clusters: int, errors: Array) -> tuple
     else:
         _, roots, transposed = np.linalg.svd(around, full_matrices=False)
         values, vectors = roots[::-1] ** 2, transposed.T[:, ::-1]
-    differ = int(np.count_nonzero(values > _SMALLEST_EIGENVALUE * values[-1]))
+    differ = int(np.count_nonzero(values > 1e-6 * values[-1]))
     r = max(1, min(DIRECTIONS, len(X) // (ROWS_PER_DIRECTION * n_clusters), differ))
     V = vectors[:, ::-1][:, :r] / unit
     return np.asarray((X - X.mean(axis=0)) @ V), np.asarray((V.T * (around.var(axis=0) * errors)) @ V)
@@ -111,7 +105,7 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) -> t
     (n, d), m = Y.shape, int(tasks.max()) + 1
     z, B, last = indicators(labels, n_clusters), indicators(tasks, m), -np.inf
     sums = B.T @ Y
-    for _ in range(_PASSES):
+    for _ in range(50):
         counts = B.T @ z
         in_clusters, sizes = z.T @ Y, counts.sum(axis=0)
         mu, delta = _means_and_offsets(in_clusters, sums, counts)
@@ -120,7 +114,7 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) -> t
         squares = A.T @ A
         covariance = (squares - cross - cross.T + (mu * sizes[:, None]).T @ mu) / n + E
         floor = _SMALLEST_VARIANCE * np.trace(covariance) / d + np.finfo(float).tiny
-        covariance.flat[:: d + 1] += floor + _ROUNDING * np.trace(squares) / n  # far shifts leave few digits
+        covariance.flat[:: d + 1] += floor + 1e-12 * np.trace(squares) / n  # far shifts leave few digits
         factor = np.linalg.cholesky(covariance)
         whitening = lapack.dtrtri(factor, lower=1)[0].T
         shares = (counts + _PRIOR_ROWS) / (counts + _PRIOR_ROWS).sum(axis=1, keepdims=True)
@@ -131,7 +125,7 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) -> t
         total = z.sum(axis=1, keepdims=True)
         z /= total
         likelihood = float((top + np.log(total)).sum())
-        if likelihood - last < _GAIN * n:
+        if likelihood - last < 1e-5 * n:
             break
         last = likelihood
     return -likelihood, density.argmax(axis=1).astype(np.int64)
@@ -165,11 +159,11 @@ def offsets_by_sums(sums: Array, counts: Array) -> Array:
 
 
 def _means_and_offsets(in_clusters: Array, in_tasks: Array, counts: Array) -> tuple[Array, Array]:
-    """μ (C × d) and δ (m × d), from sums of rows and counts (m × C); δ is drawn a little to 0, which settles them."""
+    """μ (C × d) and δ (m × d), from sums of rows and counts (m × C); a row at δ = 0 for every task settles them."""
     m, C = counts.shape
     system = np.zeros((C + m, C + m))
     system[:C, C:], system[C:, :C] = counts.T, counts
-    system.flat[:: C + m + 1] = np.append(counts.sum(axis=0) + _NO_ROWS, counts.sum(axis=1) + _PRIOR_AT_ZERO)
+    system.flat[:: C + m + 1] = np.append(counts.sum(axis=0) + 1e-6, counts.sum(axis=1) + 1.0)
     found = np.linalg.solve(system, np.vstack([in_clusters, in_tasks]))
     return found[:C], found[C:]
 

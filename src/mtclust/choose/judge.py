@@ -51,8 +51,6 @@ _LAMBDAS = 2.0 ** np.arange(3, -12, -2)
 _NOISE = np.array((0.0, 0.75, 0.70, 0.66, 0.63, 0.60, 0.57, 0.54, 0.52, 0.50, 0.48, 0.46))
 #: rows of a group, and groups, that are judged
 _ROWS, _GROUPS = 250, 60
-#: eigenvalues below this are far below the smallest nλ/2 that they are compared to
-_SMALLEST_EIGENVALUE = 1e-5
 
 
 class Predictability:
@@ -120,7 +118,7 @@ def _spectrum(rows: Labels, kernel: Array) -> tuple[Labels, Array, Array, Array]
     """Rows of a group, the eigenvectors U of their centred kernel, s/(s + nλ/2) (λ × r) and diag(R) (n × λ)."""
     n = len(rows)
     s, U = sla.eigh(kernel, driver="evd", check_finite=False)
-    keep = s > _SMALLEST_EIGENVALUE
+    keep = s > 1e-5  # far below the smallest nλ/2 that they are compared to
     s, U = s[keep], U[:, keep]
     filters = s / (s + 0.5 * n * _LAMBDAS[:, None])
     return rows, U, filters, np.maximum(1.0 - 1.0 / n - (U**2) @ filters.T, SMALLEST_RESIDUAL)

@@ -29,9 +29,6 @@ Array = NDArray[np.float64]
 
 #: rows that settings are chosen on, and the fewest of a task
 ROWS, LEAST_ROWS = 600, 15
-#: tasks that a sample takes rows of, the largest first: all up to so many, of more as have the fewest rows that
-#: settings are chosen on, and so many at least
-_TASKS, _FEWEST_TASKS = 100, 60
 #: candidates are searched with this share of ``n_init``
 EFFORT = 4
 
@@ -155,7 +152,7 @@ def taken(
     return Sample(rows, own, tasks, positions, order, complete)
 
 
-def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = _TASKS, least: int = LEAST_ROWS) -> Sample:
+def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, least: int = LEAST_ROWS) -> Sample:
     """About ``most`` rows, as many of every task, at least ``least``; of the largest tasks where there are very many.
 
     These are the rows of every task that come first in the order of content.
@@ -165,7 +162,7 @@ def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = _TASKS, l
     if len(tasks) > most_tasks:
         largest = np.argsort(-index.sizes[tasks], kind="stable")[:most_tasks]
         rows = np.minimum(index.sizes[tasks[largest]], least).cumsum()
-        tasks = tasks[largest[: max(_FEWEST_TASKS, int(np.searchsorted(rows, ROWS)) + 1)]]
+        tasks = tasks[largest[: max(60, int(np.searchsorted(rows, ROWS)) + 1)]]
     tasks = np.sort(tasks)
     wanted = np.minimum(index.sizes[tasks], each)
     return taken(X, index, tasks, index.first_rows(tasks, wanted))

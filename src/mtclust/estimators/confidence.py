@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mtclust.choose.choice import Question
 from mtclust.choose.judge import Predictability
-from mtclust.choose.settings import all_rows, rows_by_task, sample_rows
+from mtclust.choose.settings import ROWS, all_rows, rows_by_task, sample_rows
 from mtclust.choose.views import View, candidate_kernels
 from mtclust.core.kernels import Kernel
 from mtclust.core.model import best_temperature, probabilities
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-#: rows that are judged without taking a sample, and rows of a sample
-_JUDGED_ROWS, _SAMPLED_ROWS = 1000, 600
+#: rows that are judged without taking a sample
+_JUDGED_ROWS = 1000
 #: up to this many rows a fit has probabilities and outlier scores of them
 STORED_ROWS = 20_000
 
@@ -77,7 +77,7 @@ def judged_rows(
     ``task_numbers`` are those of the tasks in the model. Of very many rows there is a sample.
     """
     few = int(index.sizes.sum()) <= _JUDGED_ROWS
-    sample = all_rows(rows, index) if few else sample_rows(rows, index, _SAMPLED_ROWS)
+    sample = all_rows(rows, index) if few else sample_rows(rows, index, ROWS)
     view = View(sample.rows, sample.index.offsets, sample.order, columns=index.columns)
     kernels = candidate_kernels(model.kernel, "auto")
     clusters = np.full(sample.index.n_tasks, model.n_clusters_)

@@ -68,9 +68,8 @@ Labels = NDArray[np.int64]
 _ROWS_IN_MANY = 1500
 #: up to this many rows kernel matrices of all of them are used, if the form is left open
 _SMALL = 720
-#: rows of a task that is not in the sample, or that nothing couples to others; turns of labels and offset of the first,
-#: starts of the others
-_ROWS_ALONE, _TURNS, _STARTS_ALONE = 100, 5, 8
+#: rows of a task that is not in the sample, or that nothing couples to others
+_ROWS_ALONE = 100
 
 
 class Fitting:
@@ -120,7 +119,7 @@ class Fitting:
             for task, part in zip(others, few.index.slices()):
                 rows = _dense(few.rows[part])
                 moves[task] = rows.mean(axis=0) - sampled.mean(axis=0)
-                for _ in range(_TURNS):
+                for _ in range(5):
                     moves[task] = (rows - means[model.clusters(rows - moves[task])]).mean(axis=0)
         moves = offsets_by_sums(*self.index.over(given.rows)(partial(_sums_in_clusters, model, moves, C), added))
         view = settings.question.view.as_one_task(moves[self.sample.tasks])
@@ -241,7 +240,7 @@ class Fitting:
         if self.is_searched and small:  # every task is a search of its own
             wanted = np.minimum(index.sizes, _ROWS_ALONE)
             positions = index.first_rows(np.arange(index.n_tasks), wanted)
-            starts = max(1, min(options.n_init, _STARTS_ALONE, int(index.sizes.max()) // problem.bounds.n_clusters))
+            starts = max(1, min(options.n_init, 8, int(index.sizes.max()) // problem.bounds.n_clusters))
             labels = problem.starts(positions, starts, int(rng.integers(2**31)))
         counts = np.stack([np.bincount(part, minlength=few.problem.bounds.n_clusters) for part in labels])
         if self.is_searched:
