@@ -7,8 +7,9 @@
     python benchmarks/everyday.py --quick --out /tmp/everyday         a look at everything in small
 
 One process and one thread, compiled code warm; methods run one after the other on the same draw, medians over draws. In
-"sizes" and "growth" only the number of clusters is given, in "given" and "memory" everything: linear kernel, λ, sizes,
-coupling. KMeans runs task by task. Memory is the peak above what is resident before the fit; it is measured where there
+"sizes", "growth" and "tasks" only the number of clusters is given, in "given" and "memory" everything: linear kernel,
+λ, sizes, coupling. "growth" and "tasks" have sizes 10 % below and above those at which something in the library changes.
+Other methods run task by task. Memory is the peak above what is resident before the fit; it is measured where there
 is /proc. Finished fits are kept and an interrupted run goes on: remove runs.csv to measure anew.
 """
 
@@ -30,7 +31,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
+from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 import _one_thread
@@ -40,24 +42,33 @@ from mtclust import DMTFC, DMTRC, DSTC
 from mtclust.datasets import load_digits_tasks
 from mtclust.metrics import macro_nmi
 
+PARTS = ("starts", "report", "sizes", "growth", "tasks", "given", "memory")
 KEYS = ("part", "case", "method", "draw")
 VALUES = ("cpu_seconds", "wall_seconds", "nmi", "detail")
 ESTIMATORS = {"DMTRC": DMTRC, "DMTFC": DMTFC, "DSTC": DSTC}
 CELLS = {
     "300 rows, 3 tasks": Cell(300, 3),
     "1 000 rows, 3 tasks": Cell(1000, 3),
-    "1 000 rows, 10 tasks": Cell(1000, 10),
-    "2 000 rows, 3 tasks": Cell(2000, 3),
-    "2 000 rows, 30 tasks": Cell(2000, 30),
-    "30 tasks × 12 rows": Cell(360, 30, features=10, clusters=3),
+    "1 000 rows, 10 tasks, elongated, d = 50": Cell(1000, 10, features=50, family="elongated"),
+    "10 000 rows, 10 tasks, elongated, d = 50": Cell(10_000, 10, features=50, family="elongated"),
+}
+OTHERS: dict[str, Callable[..., Any]] = {
+    "KMeans()": KMeans,
+    "KMeans(n_init=1)": partial(KMeans, n_init=1),
+    "KMeans(n_init=10)": partial(KMeans, n_init=10),
+    "GaussianMixture()": GaussianMixture,
+    "SpectralClustering()": partial(SpectralClustering, affinity="nearest_neighbors"),
 }
 QUICK = {"90 rows, 3 tasks": Cell(90, 3, features=5, clusters=3)}
 #: rows of each digit in a task: real data beside the mixtures
 DIGITS = {"digits, 300 rows, 3 tasks": 20, "digits, 870 rows, 3 tasks": 58}
-#: on both sides of every size at which something in the library could change
 GROWTH = {
-    str(rows): Cell(rows, 5 if rows < 1000 else 10)
-    for rows in (100, 200, 400, 700, 1000, 1400, 1900, 2100, 3000, 10**4, 30_000, 10**5, 300_000, 10**6)
+    str(rows): Cell(rows, 10)
+    for rows in (120, 300, 540, 660, 800, 1000, 1350, 1650, 10**4, 18_000, 22_000, 10**5, 10**6)
+}
+MANY = {
+    f"{m} tasks × {rows} rows": Cell(m * rows, m, features=10, clusters=3)
+    for m, rows in ((30, 12), (54, 20), (66, 20), (90, 20), (110, 20), (300, 30), (2000, 10))
 }
 GIVEN = {str(cell): cell for rows, m in ((10**3, 3), (10**4, 20), (10**5, 10), (10**6, 10))
          for cell in (Cell(rows, m), Cell(rows, m, family="elongated"))}  # fmt: skip
@@ -76,15 +87,13 @@ def digits(rows_per_class: int | tuple[int, ...], seed: int) -> Mixture:
 
 def load(case: str, seed: int) -> Mixture:
     """A draw of one of the sizes, or of the digits."""
-    return digits(DIGITS[case], seed) if case in DIGITS else draw((CELLS | QUICK | GROWTH | GIVEN)[case], seed)
+    return digits(DIGITS[case], seed) if case in DIGITS else draw((CELLS | QUICK | GROWTH | MANY | GIVEN)[case], seed)
 
 
 def fit(method: str, data: Mixture, seed: int) -> NDArray[Any]:
     """Labels by an estimator with nothing but the number of clusters, one that is given everything, or KMeans."""
-    if method.startswith("KMeans"):
-        n_init = {"KMeans()": "auto", "KMeans(n_init=1)": 1, "KMeans(n_init=10)": 10}[method]
-        parts = [KMeans(data.n_clusters, n_init=n_init, random_state=seed).fit_predict(part) for part in data.parts]
-        return np.concatenate(parts)
+    if method in OTHERS:
+        return np.concatenate([OTHERS[method](data.n_clusters, random_state=seed).fit_predict(x) for x in data.parts])
     name, _, given = method.partition(", ")
     settings: dict[str, Any] = dict(SETTINGS) if given else {}
     settings |= {"coupling": "full"} if given and name == "DMTRC" else {}
@@ -161,8 +170,9 @@ def plan(quick: bool, most_rows: int, draws: int) -> dict[tuple[str, str, str, i
     found: dict[tuple[str, str, str, int], Callable[[], dict[str, Any]]] = {}
     own, case = tuple(f"{name}, all given" for name in ESTIMATORS), next(iter(QUICK if quick else CELLS))
     parts = {
-        "sizes": ([*CELLS, *DIGITS], ("KMeans()", *ESTIMATORS)),
-        "growth": ([*GROWTH], ("KMeans()", "DMTRC")),
+        "sizes": ([*CELLS, *DIGITS], ("KMeans()", "GaussianMixture()", "SpectralClustering()", *ESTIMATORS)),
+        "growth": ([*GROWTH], ("KMeans()", "KMeans(n_init=10)", "GaussianMixture()", "DMTRC")),
+        "tasks": ([*MANY], ("KMeans()", "KMeans(n_init=10)", "DMTRC", "DMTFC", "DSTC")),
         "given": ([*GIVEN], ("KMeans(n_init=1)", "KMeans(n_init=10)", *own)),
     }
     for name, measure in starts(case).items():
@@ -185,7 +195,7 @@ def plan(quick: bool, most_rows: int, draws: int) -> dict[tuple[str, str, str, i
 
 
 def rows_of(case: str) -> int:
-    return (CELLS | GROWTH | GIVEN)[case].rows
+    return (CELLS | GROWTH | MANY | GIVEN)[case].rows
 
 
 def write_report(rows: list[dict[str, str]], out: Path) -> None:
@@ -213,7 +223,9 @@ def _cell(part: Any, own: pd.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="everything in small")
-    parser.add_argument("--parts", nargs="+", choices=("starts", "report", "sizes", "growth", "given", "memory"))
+    parser.add_argument(
+        "--parts", nargs="+", choices=("starts", "report", "sizes", "growth", "tasks", "given", "memory")
+    )
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--most-rows", type=int, default=10**6)
     parser.add_argument("--out", type=Path, default=Path("results/everyday"))
