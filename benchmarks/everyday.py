@@ -8,7 +8,7 @@
 
 One process and one thread, compiled code warm; methods run one after the other on the same draw, medians over draws. In
 "sizes", "growth" and "tasks" only the number of clusters is given, in "given" and "memory" everything: linear kernel,
-λ, sizes, coupling. "growth" and "tasks" have sizes 10 % below and above those at which something in the library changes.
+λ, sizes, coupling. "growth" and "tasks" have sizes 10 % below and above those at which something changes in the fit.
 Other methods run task by task. Memory is the peak above what is resident before the fit; it is measured where there
 is /proc. Finished fits are kept and an interrupted run goes on: remove runs.csv to measure anew.
 """
