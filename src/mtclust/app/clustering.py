@@ -478,9 +478,9 @@ class Clustering:
         return np.array([self.names.get(int(c), str(c)) for c in labels], dtype=object)
 
     def _kept_table(self, name: str) -> Any:
-        pandas, kept = require("pandas", "cli"), self._kept[name]
-        index = pandas.Index(kept["index"], name=kept["name"])
-        return pandas.DataFrame(kept["data"], columns=kept["columns"]).set_index(index)
+        kept = dict(self._kept[name])
+        title = kept.pop("name")
+        return require("pandas", "cli").DataFrame(**kept).rename_axis(title)
 
 
 def row_margins(

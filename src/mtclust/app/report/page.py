@@ -33,8 +33,8 @@ LABEL = 18
 TASKS_SHOWN = 40
 #: sentences that compare tasks
 _COMPARED = 6
-#: rows that are listed as least sure, columns of the table that are shown of them, characters of a cell
-LEAST_SURE, _COLUMNS, _CELL = 12, 8, 40
+#: rows that are listed as least sure, and columns of the table that are shown of them
+LEAST_SURE, _COLUMNS = 12, 8
 #: points of one task, of more than four tasks so many of four tasks together; coordinates are whole numbers up to SIDE
 MOST_PER_TASK, SIDE = 1500, 1000
 
@@ -183,7 +183,7 @@ def _least_sure(found: Clustering, row_names: Sequence[str]) -> dict[str, Any]:
             "cluster": int(model.labels_[row]),
             "next": int(rows.following[row]),
             "margin": rows.margins[row],
-            "values": [cell if len(cell) <= _CELL else cell[: _CELL - 1] + "…" for cell in (cells[n][k] for n in used)],
+            "values": [cells[name][k] for name in used],
         }
         for k, row in enumerate(chosen)
     ]
