@@ -179,13 +179,13 @@ def test_wrong_columns_and_options_are_named(shops, tmp_path, capsys, arguments,
     assert sorted(tmp_path.iterdir()) == [data]
 
 
-def test_a_typo_is_answered_before_anything_heavy_is_imported(shops, tmp_path):
+def test_a_typo_is_answered_when_the_files_have_been_read(shops, tmp_path):
     code = "import sys; from mtclust.app.cli import main; main(sys.argv[1:]); print(*sys.modules)"
     for wrong in (["--task-column", "store"], ["--task-column", "shop", "--key", "costumer"]):
         command = [sys.executable, "-c", code, "fit", shops, *wrong, "--out", tmp_path / "out"]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
         assert "there is no column" in run.stderr
-        assert not {"numpy", "pandas", "scipy", "sklearn", "numba"} & set(run.stdout.split())
+        assert not {"scipy", "sklearn", "numba"} & set(run.stdout.split())
 
 
 @pytest.mark.parametrize("module", ["argparse", "mtclust.app.cli", "mtclust.app.tables.reading", "numpy", "sklearn"])

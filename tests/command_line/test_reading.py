@@ -113,13 +113,13 @@ def test_messages_name_options_as_the_user_writes_them(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(TEXT)
     with pytest.raises(TableError, match=r"^task is needed with a single file"):
-        read_tables([path], None)
+        read_tables([read_file(path)], None)
     with on_command_line(), pytest.raises(TableError, match=r"^--task-column is needed with a single file"):
-        read_tables([path], None)
+        read_tables([read_file(path)], None)
 
 
 def test_a_compressed_file_is_a_task_named_without_its_endings(tmp_path):
     for name in ("paris", "rome.2024"):
         (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress(TEXT))
-    table = read_tables([tmp_path / "paris.csv.gz", tmp_path / "rome.2024.csv.gz"], None)
+    table = read_tables([read_file(tmp_path / "paris.csv.gz"), read_file(tmp_path / "rome.2024.csv.gz")], None)
     assert sorted(set(table.tasks)) == ["paris", "rome.2024"]

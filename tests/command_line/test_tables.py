@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from mtclust.app.tables.columns import CATEGORY_WEIGHT, DateColumn, TopicColumn, column_from_dict, column_to_dict
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
-from mtclust.app.tables.reading import sniff_separator
+from mtclust.app.tables.reading import read_file, sniff_separator
 from mtclust.app.tables.table import Table, read_tables, table_of_frames
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
@@ -147,7 +147,7 @@ def test_the_separator_is_found(beginning, separator):
 def test_leading_zeros_survive_in_tasks_and_keys(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("shop,id,a\n007,01,1\n7,1.0,2\n")
-    table = read_tables([path], "shop")
+    table = read_tables([read_file(path)], "shop")
     assert table.tasks.tolist() == ["007", "7"]
     assert table.frame["id"].tolist() == ["01", "1.0"]
 
@@ -157,7 +157,7 @@ def test_two_files_of_one_name_cannot_be_two_tasks(tmp_path):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "shop.csv").write_text("x\n1\n2\n")
     with pytest.raises(TableError, match="Files are named shop more than once"):
-        read_tables([tmp_path / "one" / "shop.csv", tmp_path / "two" / "shop.csv"], None)
+        read_tables([read_file(tmp_path / "one" / "shop.csv"), read_file(tmp_path / "two" / "shop.csv")], None)
 
 
 def test_mixed_types_of_a_parquet_file(tmp_path):
@@ -171,7 +171,7 @@ def test_mixed_types_of_a_parquet_file(tmp_path):
         }
     )
     frame.to_parquet(path)
-    table = read_tables([path], "shop")
+    table = read_tables([read_file(path)], "shop")
     assert table.tasks.tolist() == ["1", "1", "2"]
     encoder, X = encode(table)
     assert [feature.name for feature in encoder.features] == ["flag = True", "count", "level = low"]

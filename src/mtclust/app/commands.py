@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mtclust.app import output
-from mtclust.app.tables.reading import refuse_typos
+from mtclust.app.tables.reading import FileTable, read_file, refuse_absent
 from mtclust.exceptions import CommandError, TableWarning
 from mtclust.persistence.atomic import atomic_write
 from mtclust.util.messages import phase
@@ -151,20 +151,15 @@ def _add_fit(commands: Any) -> None:
 def run_fit(options: argparse.Namespace) -> None:
     output.check_keys(options.key)
     further = {name: vars(options)[name] for name in ("coupling", "center") if vars(options)[name] is not None}
-    named = {"--task-column": options.task_column, "--text-column": options.text_column}
-    refuse_typos(
-        options.data, {name: [column] for name, column in named.items() if column is not None}
-        | {"--key": options.key, "--columns": options.columns, "--categories": options.categories},
-    )  # fmt: skip
     with output.staged_directory(options.out, overwrite=options.overwrite) as stage:
-        require("pandas", "cli")
+        with phase("reading"):
+            read = [read_file(path) for path in options.data]
+        _refuse_typos(read, options)
         require("jinja2", "report")
+        from mtclust.app.cluster import cluster
         from mtclust.app.tables.table import read_tables
 
-        with phase("reading"):
-            table = read_tables(options.data, options.task_column)
-        from mtclust.app.cluster import cluster
-
+        table = read_tables(read, options.task_column)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TableWarning)  # the summary says it
             found = cluster(
@@ -181,6 +176,14 @@ def run_fit(options: argparse.Namespace) -> None:
             _write(stage, found, table, options)
     if not options.quiet:
         print(f"{found.summary()}\n\nWritten to {options.out}: {', '.join(output.RESULT_FILES)}")
+
+
+def _refuse_typos(read: list[FileTable], options: argparse.Namespace) -> None:
+    """Refuse columns that no file has, before anything heavy is imported."""
+    columns = list(dict.fromkeys(name for found in read for name in found.frame.columns))
+    for name in ("task_column", "text_column", "key", "columns", "categories"):
+        given = vars(options)[name] or []
+        refuse_absent([given] if isinstance(given, str) else given, "--" + name.replace("_", "-"), columns)
 
 
 def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace) -> None:
@@ -266,7 +269,7 @@ def _read(options: argparse.Namespace, encoder: Any) -> Any:
     from mtclust.app.tables.table import read_tables
 
     suggested = encoder.task_column if options.task is None else None
-    table = read_tables(options.data, options.task_column or suggested, file_is_task=True)
+    table = read_tables([read_file(path) for path in options.data], options.task_column or suggested, file_is_task=True)
     if options.task is None:
         return table
     return replace(table, tasks=np.full(len(table), options.task, dtype=object))

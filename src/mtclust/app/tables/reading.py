@@ -16,9 +16,8 @@ import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -127,7 +126,7 @@ def _decoded(found: FileTable, content: bytes) -> str:
 
 def _read_text(found: FileTable, text: str, suffix: str) -> Any:
     pandas = require("pandas", "cli")
-    separator = _separator(text[:_SNIFFED], suffix)
+    separator = "\t" if suffix == ".tsv" else sniff_separator(text[:_SNIFFED])
     try:
         header = next(csv.reader(text[:_SNIFFED].splitlines(), delimiter=separator))
         refuse_duplicates(found.name, header)
@@ -149,31 +148,6 @@ def _read_text(found: FileTable, text: str, suffix: str) -> Any:
     if separator not in (",", "\t"):
         found.notes.append(f"{found.name}: the separator is {separator!r}.")
     return frame.fillna("")
-
-
-def _separator(beginning: str, suffix: str) -> str:
-    return "\t" if suffix == ".tsv" else sniff_separator(beginning)
-
-
-def refuse_typos(paths: Sequence[Path], named: Mapping[str, Sequence[str]]) -> None:
-    """Refuse columns that no file names in its first line, before anything heavy is imported.
-
-    ``named`` are those of each option. Files that are not plain text, or not as they should be, are left to be read.
-    """
-    columns: list[str] = []
-    for path in paths:
-        try:
-            with path.open(encoding="utf-8-sig", newline="") as stream:
-                beginning = stream.read(_SNIFFED) if path.suffix.lower() in (".csv", ".tsv", ".txt") else ""
-            separator = _separator(beginning, path.suffix.lower())
-            header, row = islice(csv.reader(io.StringIO(beginning), delimiter=separator), 2)
-        except (OSError, ValueError, csv.Error):
-            return
-        columns += [name.strip() for name in header]
-        if len(row) != len(header) or "" in columns:
-            return
-    for asked, names in named.items():
-        refuse_absent(names, asked, list(dict.fromkeys(columns)))
 
 
 def refuse_absent(names: Sequence[str], asked: str, columns: Sequence[str]) -> None:

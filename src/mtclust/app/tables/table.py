@@ -79,17 +79,16 @@ def read_any(table: Any, task: Any) -> Table:
             )
         if task is not None and not isinstance(task, str):
             raise TableError("task must name a column where the table is a file; give its name.")
-        return read_tables([Path(path) for path in table], task)
+        return read_tables([read_file(path) for path in table], task)
     return table_of_frames(table, task)
 
 
-def read_tables(paths: Sequence[str | Path], task_column: str | None, *, file_is_task: bool = False) -> Table:
-    """Read one file with a task column, or several files.
+def read_tables(read: Sequence[FileTable], task_column: str | None, *, file_is_task: bool = False) -> Table:
+    """One table of one file with a task column, or of several files.
 
     Several files without a task column are one task each, named by the file. A single file is a task with
     ``file_is_task``.
     """
-    read = [read_file(path) for path in paths]
     if task_column is None and len(read) == 1 and not file_is_task:
         raise TableError(
             f"{option('task')} is needed with a single file: the column that says which task a row belongs to. "
@@ -99,7 +98,7 @@ def read_tables(paths: Sequence[str | Path], task_column: str | None, *, file_is
     table = _stacked(read)
     if task_column is not None:
         return _with_task_column(table, task_column)
-    return replace(table, tasks=np.repeat(np.array(_task_names(paths), dtype=object), [len(f.frame) for f in read]))
+    return replace(table, tasks=np.repeat(np.array(_task_names(read), dtype=object), [len(f.frame) for f in read]))
 
 
 def table_of_frames(given: Any, task: Any) -> Table:
@@ -202,9 +201,9 @@ def _aligned(task: Any, index: Any) -> Any:
     return values
 
 
-def _task_names(paths: Sequence[str | Path]) -> list[str]:
-    bare = [Path(path).with_suffix("") if Path(path).suffix in COMPRESSED else Path(path) for path in paths]
-    names = [path.stem for path in bare]
+def _task_names(read: Sequence[FileTable]) -> list[str]:
+    paths = [Path(found.name) for found in read]
+    names = [Path(path.stem).stem if path.suffix in COMPRESSED else path.stem for path in paths]
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise TableError(
