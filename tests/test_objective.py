@@ -5,7 +5,7 @@ import pytest
 
 from mtclust.core import compiled
 from mtclust.core.coupling import Independent, Relationship, SharedFeatures
-from mtclust.core.criterion import exchange_rows
+from mtclust.core.criterion import QuadraticTerm
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import label_codes
 from mtclust.search.problem import predictions_left_out
@@ -110,7 +110,7 @@ def test_exchange_ends_where_no_swap_or_move_lowers_the_objective():
     labels = np.random.default_rng(4).integers(0, C, 9)
     lower, upper = np.full(C, 2), np.full(C, 5)
     labels = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])[np.random.default_rng(4).permutation(9)]
-    value, _ = exchange_rows(M, None, labels, lower, upper, np.array([1], dtype=np.uint64))
+    value, _ = QuadraticTerm(M, None, len(lower)).refine(labels, lower, upper, np.array([1], dtype=np.uint64))
 
     def J(candidate):
         codes = label_codes(candidate, C)

@@ -14,7 +14,7 @@ import mtclust
 from mtclust import DSTC
 from mtclust.core.assignment import assign
 from mtclust.core.coupling import Independent, Relationship, SharedFeatures, gain_matrix, trace_one_root
-from mtclust.core.criterion import exchange_rows, random_labels
+from mtclust.core.criterion import QuadraticTerm, random_labels
 from mtclust.core.kernels import centre_kernel, eigen_features
 from mtclust.core.labels import SizeBounds, balance_bounds, label_codes, parse_sizes
 from mtclust.core.matching import best_relabelling, groups_of_tasks, match_labels
@@ -69,7 +69,7 @@ def test_exchange_ends_where_no_swap_or_move_lowers_the_objective(n, n_clusters,
         return 0.5 * np.vdot(Y, M @ Y) + (0.0 if field is None else np.vdot(Y, field))
 
     before = value(labels)
-    found, moves = exchange_rows(M, field, labels, lower, upper, np.array([seed], dtype=np.uint64))
+    found, moves = QuadraticTerm(M, field, len(lower)).refine(labels, lower, upper, np.array([seed], dtype=np.uint64))
     counts = np.bincount(labels, minlength=n_clusters)
     assert np.all((lower <= counts) & (counts <= upper))
     np.testing.assert_allclose(found, value(labels), rtol=1e-9, atol=1e-9)

@@ -104,30 +104,6 @@ def decision_weights(shares: Array, r_squared: Array) -> tuple[Array, Array]:
     return scale, -scale * 0.5 * (1 - GAMMA) * (1 - 2 * shares) * r_squared
 
 
-def exchange_rows(
-    M: Array, linear_term: Array | None, labels: Labels, lower: Labels, upper: Labels, seed: NDArray[np.uint64]
-) -> tuple[float, int]:
-    """Swap and move rows until nothing improves, in place; ½⟨Y, MY⟩ + ⟨Y, L⟩ at the end and the number of exchanges."""
-    from mtclust.core import compiled
-
-    n_clusters = len(lower)
-    codes = label_codes(labels, n_clusters)
-    P = codes.T @ M
-    if linear_term is not None:
-        P += linear_term.T
-    counts = np.bincount(labels, minlength=n_clusters)
-    tolerance = SMALLEST_RESIDUAL * float(M.trace()) / len(M)
-    changes = 0
-    if n_clusters > 1:
-        changes, _ = compiled.exchange(M, P, labels, counts, lower, upper, tolerance, seed)
-    a, rest = code_scale(n_clusters)
-    rows = np.arange(len(labels))
-    value = a * float(P[labels, rows].sum()) - rest * float(P.sum())
-    if linear_term is not None:
-        value += a * float(linear_term[rows, labels].sum()) - rest * float(linear_term.sum())
-    return 0.5 * value, changes
-
-
 def random_labels(n: int, lower: Labels, upper: Labels, rng: np.random.Generator) -> Labels:
     """Random labels whose sizes lie within the bounds, as even as those allow."""
     sizes = lower.copy()
@@ -179,18 +155,33 @@ class QuadraticTerm:
 
         Only the rows ``free`` may move; all by default.
         """
-        if free is None or len(free) == len(labels):
-            return exchange_rows(self.M, self.linear_term, labels, lower, upper, seed)
-        # the same form in the codes of the other rows, to which known ones add a linear term
-        known = np.setdiff1d(np.arange(len(labels)), free)
-        L = self.M[np.ix_(free, known)] @ label_codes(labels[known], self.n_clusters)
-        L = L if self.linear_term is None else L + self.linear_term[free]
-        own = labels[free]
-        low, high = left_over(labels[known], lower, upper)
-        part = np.ascontiguousarray(self.M[np.ix_(free, free)])
-        _, changes = exchange_rows(part, L, own, low, high, seed) if len(free) else (0.0, 0)
-        labels[free] = own
-        return self.value(labels), changes
+        if free is not None and len(free) < len(labels):
+            # the same form in the codes of the other rows, to which known ones add a linear term
+            known = np.setdiff1d(np.arange(len(labels)), free)
+            L = self.M[np.ix_(free, known)] @ label_codes(labels[known], self.n_clusters)
+            L = L if self.linear_term is None else L + self.linear_term[free]
+            low, high = left_over(labels[known], lower, upper)
+            part = QuadraticTerm(np.ascontiguousarray(self.M[np.ix_(free, free)]), L, self.n_clusters)
+            own = labels[free]
+            _, changes = part.refine(own, low, high, seed) if len(free) else (0.0, 0)
+            labels[free] = own
+            return self.value(labels), changes
+        from mtclust.core import compiled
+
+        P, linear_term = label_codes(labels, self.n_clusters).T @ self.M, self.linear_term
+        if linear_term is not None:
+            P += linear_term.T
+        counts = np.bincount(labels, minlength=self.n_clusters)
+        tolerance = SMALLEST_RESIDUAL * float(self.M.trace()) / len(self.M)
+        changes = 0
+        if self.n_clusters > 1:
+            changes, _ = compiled.exchange(self.M, P, labels, counts, lower, upper, tolerance, seed)
+        a, rest = code_scale(self.n_clusters)
+        rows = np.arange(len(labels))
+        value = a * float(P[labels, rows].sum()) - rest * float(P.sum())
+        if linear_term is not None:
+            value += a * float(linear_term[rows, labels].sum()) - rest * float(linear_term.sum())
+        return 0.5 * value, changes
 
     def cost_of_names(self, labels: Labels) -> Array:
         """What naming cluster c (row) as d (column) adds to the value, up to a constant."""
@@ -302,7 +293,8 @@ class PaperObjective:
     ) -> list[Labels]:
         """Distinct good labellings of one task alone, best first."""
         rng, C, ends = np.random.default_rng(seed), len(lower), dict[bytes, tuple[float, Labels]]()
-        inverses, drawn = ridge_inverses(kernel, ridge * np.asarray(PATH)), set[bytes]()
+        terms = [QuadraticTerm(M, None, C) for M in ridge_inverses(kernel, ridge * np.asarray(PATH))]
+        drawn = set[bytes]()
         for _ in range(n_init):
             labels = random_labels(len(kernel), lower, upper, rng)
             bits = rng.integers(2**63, size=1, dtype=np.uint64)
@@ -311,8 +303,8 @@ class PaperObjective:
                 continue
             drawn.add(key)
             value = 0.0
-            for M in inverses:
-                value, _ = exchange_rows(M, None, labels, lower, upper, bits)
+            for term in terms:
+                value, _ = term.refine(labels, lower, upper, bits)
             ends.setdefault(partition_key(labels, C), (value, labels))
         return [labels for _, labels in sorted(ends.values(), key=lambda end: end[0])]
 

@@ -106,11 +106,6 @@ class Links:
     together: Labels  # pairs that share a cluster (k × 2)
     apart: Labels  # pairs that do not (l × 2)
 
-    def at(self, positions: Labels) -> Links:
-        """The pairs of rows that are now at other positions, −1 where a row is gone; pairs without it are kept."""
-        moved = [positions[pairs] for pairs in (self.together, self.apart)]
-        return Links(*(pairs[np.all(pairs >= 0, axis=1)] for pairs in moved))
-
     @property
     def n_pairs(self) -> int:
         return len(self.together) + len(self.apart)
@@ -181,7 +176,8 @@ class Hints:
         if links is not None:
             positions = np.full(n_rows, -1, dtype=np.int64)
             positions[rows] = np.arange(len(rows))
-            links = links.at(positions)
+            moved = [positions[pairs] for pairs in (links.together, links.apart)]
+            links = Links(*(pairs[np.all(pairs >= 0, axis=1)] for pairs in moved))
         return Hints(known, links if links is not None and links.n_pairs else None)
 
     def agreement(self, labels: Labels, n_clusters: int) -> float:

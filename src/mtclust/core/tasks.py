@@ -260,7 +260,8 @@ def stack_tasks(tables: Sequence[Any], names: ArrayLike | None = None) -> tuple[
     >>> X.shape, tasks.tolist()
     ((3, 3), ['paris', 'paris', 'rome'])
     """
-    if not len(tables):
+    tables = list(tables)
+    if not tables:
         raise ValueError("tables is empty; give at least one table.")
     ids, missing = plain_ids(np.arange(len(tables)) if names is None else names, "names")
     if ids.shape != (len(tables),) or missing.any() or len(set(ids.tolist())) < len(ids):
