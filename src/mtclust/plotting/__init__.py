@@ -1,4 +1,4 @@
-"""Pictures of fitted models (matplotlib, the extra ``plot``); each function draws into given axes and returns them."""
+"""Pictures of fitted models (matplotlib, the extra ``plot``); each function returns the axes it has drawn into."""
 
 from mtclust.plotting.figures import plot_feature_covariance, plot_task_relationship, plot_tasks
 

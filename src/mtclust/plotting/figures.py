@@ -160,12 +160,11 @@ def plot_tasks(
     estimator: AfterFit,
     X: Any,
     tasks: Any = None,
-    axes: Any = None,
     *,
     labels: Any = None,
     which: Sequence[Any] | None = None,
 ) -> Any:
-    """Scatter of each task in two common dimensions; a cluster has the same colour in all tasks.
+    """Scatter of each task in two common dimensions, a new figure; a cluster has the same colour in all tasks.
 
     Two columns are shown as they are. Of more, and of kernels, the two main directions (PCA) of the rows centred within
     each task are shown, the same for all tasks, so that what lies at the same place is alike. Of a task with more than
@@ -177,8 +176,6 @@ def plot_tasks(
         A fitted model.
     X, tasks
         The rows of ``fit`` and their tasks, as given there; or other rows, together with their ``labels``.
-    axes : array of matplotlib Axes, optional
-        One per task shown; a new figure by default.
     labels : array of shape (n,), optional
         Clusters of the rows; by default ``labels_``. For other rows than those of ``fit`` give
         ``estimator.predict(X, tasks=tasks)``.
@@ -214,12 +211,8 @@ def plot_tasks(
     else:
         shown = numbers_of_known_tasks(np.asarray(which), len(which), estimator.tasks_).tolist()
     places, axis_names = _two_dimensions(estimator, rows, numbers)
-    if axes is None:  # columns as they are have limits of their own: tasks may lie far apart
-        axes = _new_panels(len(shown), len(estimator.tasks_), own_limits=axis_names is not None)
-    panels = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
-    if len(panels) < len(shown):
-        raise ValueError(f"axes has {len(panels)} axes for {len(shown)} tasks; give one per task, or choose by which.")
-    panels = panels[: len(shown)]
+    # columns as they are have limits of their own: tasks may lie far apart
+    panels = _new_panels(len(shown), len(estimator.tasks_), own_limits=axis_names is not None)
     for ax, task in zip(panels, shown):
         mine = np.flatnonzero(numbers == task)
         drawn = mine[np.linspace(0, len(mine) - 1, min(len(mine), _MOST_POINTS)).astype(int)]
@@ -239,7 +232,8 @@ def plot_tasks(
         require("matplotlib.lines", "plot").Line2D([], [], linestyle="", label=str(c), **cluster_style(int(c)))
         for c in np.unique(clusters)
     ]
-    panels[-1].legend(handles=handles, title="cluster", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    place = {"loc": "outside right upper", "ncols": -(-len(handles) // 15)}
+    panels[0].figure.legend(handles=handles, title="cluster", frameon=False, **place)
     return panels
 
 
