@@ -188,7 +188,7 @@ def test_a_typo_is_answered_when_the_files_have_been_read(shops, tmp_path):
         assert not {"scipy", "sklearn", "numba"} & set(run.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["argparse", "mtclust.app.cli", "mtclust.app.tables.reading", "numpy", "sklearn"])
+@pytest.mark.parametrize("module", ["argparse", "mtclust.app.cli", "mtclust.app.tables.table", "numpy", "sklearn"])
 def test_ctrl_c_while_modules_are_imported_is_answered_in_one_line(shops, tmp_path, module):
     code = (
         "import sys\n"

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from table_helpers import run_cli, shop_rows, write_table
 
-from mtclust.app.tables.reading import read_file
-from mtclust.app.tables.table import read_tables
+from mtclust.app.tables.table import read_file, read_tables
 from mtclust.exceptions import TableError
 from mtclust.util.messages import on_command_line
 

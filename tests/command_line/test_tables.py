@@ -9,8 +9,7 @@ import scipy.sparse as sp
 
 from mtclust.app.tables.columns import CATEGORY_WEIGHT, DateColumn, TopicColumn, column_from_dict, column_to_dict
 from mtclust.app.tables.encoding import EncodingOptions, TableEncoder
-from mtclust.app.tables.reading import read_file, sniff_separator
-from mtclust.app.tables.table import Table, read_tables, table_of_frames
+from mtclust.app.tables.table import Table, read_file, read_tables, sniff_separator, table_of_frames
 from mtclust.exceptions import TableError
 from mtclust.text import TaskTfidf
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import shlex
+import shutil
 import sys
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mtclust.app import output
-from mtclust.app.tables.reading import FileTable, read_file, refuse_absent
 from mtclust.exceptions import CommandError, TableWarning
-from mtclust.persistence.atomic import atomic_write
+from mtclust.persistence.atomic import atomic_write, cannot_write, flush_directory, unfinished_name
 from mtclust.util.messages import phase
 from mtclust.util.system import require
 
+#: what ``mtclust fit`` writes
+MODEL_FILE, LABELS_FILE, REPORT_FILE = "model.mtclust", "labels.csv", "report.html"
+RESULT_FILES = (LABELS_FILE, MODEL_FILE, REPORT_FILE)
+#: columns of labels.csv beside the keys, which cannot have their names
+RESERVED = {"task", "cluster", "margin", "probability", "stability", "outlier", "alone"}
 _EXIT_CODES = "exit codes: 0 done, 1 an error, which the message explains, 2 wrong usage, 130 interrupted with Ctrl-C."
 _FIT_EXAMPLES = f"""examples:
   mtclust fit sales.csv --task-column shop --out result
@@ -149,15 +157,17 @@ def _add_fit(commands: Any) -> None:
 
 
 def run_fit(options: argparse.Namespace) -> None:
-    output.check_keys(options.key)
+    check_keys(options.key)
     further = {name: vars(options)[name] for name in ("coupling", "center") if vars(options)[name] is not None}
-    with output.staged_directory(options.out, overwrite=options.overwrite) as stage:
+    with staged_directory(options.out, overwrite=options.overwrite) as stage:
+        require("pandas", "cli")
+        from mtclust.app.tables.table import read_file, read_tables
+
         with phase("reading"):
             read = [read_file(path) for path in options.data]
         _refuse_typos(read, options)
         require("jinja2", "report")
         from mtclust.app.cluster import cluster
-        from mtclust.app.tables.table import read_tables
 
         table = read_tables(read, options.task_column)
         with warnings.catch_warnings():
@@ -175,11 +185,13 @@ def run_fit(options: argparse.Namespace) -> None:
         with phase("writing"):
             _write(stage, found, table, options)
     if not options.quiet:
-        print(f"{found.summary()}\n\nWritten to {options.out}: {', '.join(output.RESULT_FILES)}")
+        print(f"{found.summary()}\n\nWritten to {options.out}: {', '.join(RESULT_FILES)}")
 
 
-def _refuse_typos(read: list[FileTable], options: argparse.Namespace) -> None:
+def _refuse_typos(read: list[Any], options: argparse.Namespace) -> None:
     """Refuse columns that no file has, before anything heavy is imported."""
+    from mtclust.app.tables.table import refuse_absent
+
     columns = list(dict.fromkeys(name for found in read for name in found.frame.columns))
     for name in ("task_column", "text_column", "key", "columns", "categories"):
         given = vars(options)[name] or []
@@ -188,16 +200,16 @@ def _refuse_typos(read: list[FileTable], options: argparse.Namespace) -> None:
 
 def _write(stage: Path, found: Any, table: Any, options: argparse.Namespace) -> None:
     # without --key the first column that was recognised as naming the rows, unless its name is taken
-    keys = options.key or [name for name in found.encoder.identifiers if name not in {"row", *output.RESERVED}][:1]
-    found.save(stage / output.MODEL_FILE)
+    keys = options.key or [name for name in found.encoder.identifiers if name not in {"row", *RESERVED}][:1]
+    found.save(stage / MODEL_FILE)
     labels, margins = found.named(found.model.labels_), found.rows("labels").margins
-    text = output.labels_csv(table, keys, labels, margins, found.row_columns(), numbered=not options.key)
-    (stage / output.LABELS_FILE).write_text(text, encoding="utf-8", newline="")
+    text = labels_csv(table, keys, labels, margins, found.row_columns(), numbered=not options.key)
+    (stage / LABELS_FILE).write_text(text, encoding="utf-8", newline="")
     row_names = [f"row {number}" for number in table.row_numbers]
     if options.show_keys and options.key:
         row_names = [", ".join(cells) for cells in zip(*(table.strings(key) for key in options.key))]
     command = shlex.join(["mtclust", *options.arguments])
-    found.report(stage / output.REPORT_FILE, row_names=row_names, command=command, stability=options.stability)
+    found.report(stage / REPORT_FILE, row_names=row_names, command=command, stability=options.stability)
 
 
 # -- predict -----------------------------------------------------------------------------------------------------------
@@ -228,7 +240,7 @@ def _add_predict(commands: Any) -> None:
 
 
 def run_predict(options: argparse.Namespace) -> None:
-    output.check_keys(options.key)
+    check_keys(options.key)
     if options.out is not None and options.out.exists() and not options.overwrite:
         raise CommandError(
             f"--out {options.out} is already there; choose another name, or replace it with --overwrite."
@@ -238,11 +250,11 @@ def run_predict(options: argparse.Namespace) -> None:
     table = _read(options, found.encoder)
     table.require_columns(options.key, "--key")
     labels, margins, notes = found.assign(table, new_tasks=options.new_task)
-    text = output.labels_csv(table, options.key, found.named(labels), margins)
+    text = labels_csv(table, options.key, found.named(labels), margins)
     if options.out is None:
         sys.stdout.write(text)
     else:
-        with output.written_to(options.out), atomic_write(options.out) as stream:
+        with written_to(options.out), atomic_write(options.out) as stream:
             stream.write(text.encode())
     if not options.quiet:
         for note in notes:
@@ -253,7 +265,7 @@ def _load(path: Path) -> Any:
     """The saved clustering."""
     import mtclust
 
-    file = path / output.MODEL_FILE if path.is_dir() else path
+    file = path / MODEL_FILE if path.is_dir() else path
     if not file.exists():
         raise CommandError(f"{file}: there is no model; give the directory that mtclust fit wrote.")
     found = mtclust.load(file)
@@ -266,10 +278,94 @@ def _read(options: argparse.Namespace, encoder: Any) -> Any:
     """The table, with the tasks named in the way the user chose or the model suggests."""
     import numpy as np
 
-    from mtclust.app.tables.table import read_tables
+    from mtclust.app.tables.table import read_file, read_tables
 
     suggested = encoder.task_column if options.task is None else None
     table = read_tables([read_file(path) for path in options.data], options.task_column or suggested, file_is_task=True)
     if options.task is None:
         return table
     return replace(table, tasks=np.full(len(table), options.task, dtype=object))
+
+
+# -- where results go: made in a directory of their own and moved there when they are whole ----------------------------
+
+
+@contextmanager
+def staged_directory(out: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A directory to write results into that are in ``out`` at the end, or nowhere if anything goes wrong.
+
+    Where there is no ``out`` it appears with all results at once. A directory that is there stays, with whatever else
+    it holds, and gets the results one whole file after the other; earlier ones are replaced with ``overwrite`` only.
+    Whether it can be written is checked before anything is computed. A process that is killed may leave a directory
+    ``.mtclust-….tmp``, which can be deleted.
+    """
+    out = Path(os.path.realpath(out))  # a link stays a link
+    if out.exists() and not out.is_dir():
+        raise CommandError(f"--out {out} is a file; give the name of a directory.")
+    if not overwrite and any(os.path.lexists(out / name) for name in RESULT_FILES):
+        raise CommandError(
+            f"--out {out} already holds results; choose another directory, or replace them with --overwrite."
+        )
+    new_parents = [parent for parent in out.parents if not parent.exists()]
+    # inside a directory that is there, since a disk may be mounted on it, and files do not move from disk to disk
+    stage = (out if out.is_dir() else out.parent) / unfinished_name()
+    try:
+        with written_to(out):
+            stage.mkdir(parents=True)
+        with written_to(out, stage):
+            yield stage
+            flush_directory(stage)
+            if out.is_dir():
+                for fresh in sorted(stage.iterdir()):
+                    os.replace(fresh, out / fresh.name)
+            else:
+                stage.rename(out)
+            flush_directory(out.parent)
+    finally:
+        _remove(stage)
+        for parent in new_parents:
+            with suppress(OSError):  # it holds the results
+                parent.rmdir()
+
+
+@contextmanager
+def written_to(out: Path, stage: Path | None = None) -> Iterator[None]:
+    """Say of an error of the system that ``--out`` cannot be written, and why; with ``stage`` of errors there only."""
+    try:
+        yield
+    except OSError as error:
+        elsewhere = error.filename is not None and not str(error.filename).startswith(str(stage))
+        if error.errno is None or (stage is not None and elsewhere):
+            raise
+        raise CommandError(f"--out {out} cannot be written: {cannot_write(error)}") from error
+
+
+def _remove(directory: Path) -> None:
+    try:
+        shutil.rmtree(directory, ignore_errors=True)
+    except BaseException:  # Ctrl-C does not spare the rest
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def check_keys(keys: Sequence[str]) -> None:
+    """Refuse key columns whose names the result needs itself."""
+    clash = sorted(set(keys) & RESERVED)
+    if clash:
+        raise CommandError(f"--key {clash[0]!r} clashes with a column of labels.csv; rename it in the file.")
+
+
+def labels_csv(
+    table: Any, keys: Sequence[str], labels: Any, margins: Any, more: Mapping[str, Any] | None = None, *,
+    numbered: bool = False,
+) -> str:  # fmt: skip
+    """What labels.csv holds: what names the row, its task, its cluster (number or name) and how clear that is.
+
+    ``more`` are further columns; ``numbered`` rows, and those without a key, have their numbers first.
+    """
+    columns = {"row": table.row_numbers} if numbered or not keys else {}
+    columns |= {key: table.strings(key) for key in keys}
+    columns |= {"task": table.tasks, "cluster": labels, "margin": margins, **(more or {})}
+    frame = require("pandas", "cli").DataFrame(columns)
+    frame["margin"] = frame["margin"].replace(math.inf, math.nan)  # there is no other cluster
+    return str(frame.to_csv(index=False, float_format="%.4f", lineterminator="\n"))

@@ -43,7 +43,7 @@ def handwriting() -> Any:
 def run(options: argparse.Namespace) -> int:
     """Write the table, run ``mtclust fit`` on it, and compare its clusters with those of k-means."""
     from mtclust.app.cli import main
-    from mtclust.app.output import written_to
+    from mtclust.app.commands import written_to
     from mtclust.persistence.atomic import atomic_write
 
     out: Path = options.out
