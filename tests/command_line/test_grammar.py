@@ -193,7 +193,7 @@ def test_sizes_and_smoothness_are_said_as_they_were_set(model):
             {"votes": {3: 4, 2: 3}},
             r"2 or 3 clusters: the data do not decide. 3 are shown; give a number if you know it",
         ),
-        ({"n_clusters": 4, "votes": {4: 7}}, r"4 clusters are the end of the range .* there may be more. Try a wider"),
+        ({"n_clusters": 4, "votes": {4: 7}}, r"4 clusters are at the end of the range .* there may be more. Try a wider"),
         ({"n_clusters": 2, "candidates": [2, 3, 4], "votes": {2: 7}}, None),
         ({"votes": {3: 7}}, None),
     ],

@@ -155,7 +155,7 @@ def select_n_clusters(
     Parameters
     ----------
     estimator : DMTRC, DMTFC or DSTC
-        Only a kernel that is precomputed or a function, and ``task_column``, matter.
+        Of its parameters only ``task_column`` and a kernel that is precomputed or a function are used.
     X, tasks
         As in ``fit``.
     candidates : iterable of int, default=range(2, 13)
@@ -349,7 +349,7 @@ def warn_of_choice(choice: ClusterNumberChoice) -> None:
         )
     elif first < last and (number == last or number == first > 2):
         warn_user(
-            f"{number} clusters are the end of the range that was tried (from {first} to {last}); there may be "
+            f"{number} clusters are at the end of the range that was tried ({first} to {last}); there may be "
             f"{'more' if number == last else 'fewer'}. Try a wider range ({option('n_clusters')}).",
             ClusterNumberWarning,
         )
