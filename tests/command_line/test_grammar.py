@@ -130,7 +130,7 @@ def test_low_agreement_of_refits_is_cautioned_once(model):
         "or on small differences between tasks. Try fewer clusters."
     }
     with on_command_line():
-        assert said(model)["Low stability"].endswith("Try fewer --clusters.")
+        assert said(model)["Low stability"].endswith("Try fewer clusters (--clusters).")
     model.stability_ = refitted(0.7, [0.4, 0.9, 0.9])
     assert said(model) == {
         "Some clusters are not reproduced": "In other samples of the rows other rows are in cluster 0 (0.40); below "
@@ -193,7 +193,10 @@ def test_sizes_and_smoothness_are_said_as_they_were_set(model):
             {"votes": {3: 4, 2: 3}},
             r"2 or 3 clusters: the data do not decide. 3 are shown; give a number if you know it",
         ),
-        ({"n_clusters": 4, "votes": {4: 7}}, r"4 clusters are at the end of the range .* there may be more. Try a wider"),
+        (
+            {"n_clusters": 4, "votes": {4: 7}},
+            r"4 clusters are at the end of the range .* there may be more. Try a wider",
+        ),
         ({"n_clusters": 2, "candidates": [2, 3, 4], "votes": {2: 7}}, None),
         ({"votes": {3: 7}}, None),
     ],

@@ -199,7 +199,7 @@ def test_tiny_clusters_and_few_rows():
     assert tiny.endswith('Try fewer clusters or sizes="balanced".')
     with on_command_line():
         (tiny,) = [caution.text for caution in cautions(model) if caution.title == "Tiny clusters"]
-    assert tiny.endswith("Try fewer --clusters or --sizes balanced.")
+    assert tiny.endswith("Try fewer clusters (--clusters) or --sizes balanced.")
 
 
 def test_noise_is_called_noise_and_clusters_are_not(fitted):

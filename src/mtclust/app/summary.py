@@ -295,7 +295,7 @@ def _stability(facts: Facts) -> Iterator[Caution]:
             f"Other samples of the rows give other clusters (agreement {found.overall:.2f}): do not rely on single "
             "rows or on small differences between tasks. "
         )
-        fewer = advice("Try fewer clusters.", "Try fewer --clusters.") if facts.n_clusters > 2 else ""
+        fewer = advice("Try fewer clusters.", "Try fewer clusters (--clusters).") if facts.n_clusters > 2 else ""
         yield Caution("Low stability", (text + fewer).rstrip())
     elif len(weak):
         which = listing([f"cluster {c} ({found.clusters[c]:.2f})" for c in weak], _NAMED)
@@ -329,7 +329,9 @@ def _sizes(model: AfterFit) -> Iterator[Caution]:
     asked_for = not isinstance(model.sizes, str | Real | tuple)  # by a table of sizes
     if len(tiny) and total.sum() >= FEW_ROWS * len(total) and not asked_for:
         text = f"{listing([f'{total[c]} of {total.sum()} rows in cluster {c}' for c in tiny], _NAMED)}: too few to say "
-        fewer = advice('Try fewer clusters or sizes="balanced".', "Try fewer --clusters or --sizes balanced.")
+        fewer = advice(
+            'Try fewer clusters or sizes="balanced".', "Try fewer clusters (--clusters) or --sizes balanced."
+        )
         yield Caution("Tiny clusters", f"{text}much about. {fewer}")
     names, number = model.tasks_.tolist(), model.n_clusters if isinstance(model.n_clusters, Mapping) else {}
     rows = np.asarray(model.cluster_sizes_).sum(axis=1)
