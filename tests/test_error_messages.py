@@ -107,8 +107,8 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         ["is not symmetric", 'kernel="precomputed" needs'],
     ),
     "memory": (
-        lambda: require_kernel_memory(10**10, "Use fewer."), MemoryError,
-        ["10000000000 rows needs at least", "available", "Use fewer."],
+        lambda: require_kernel_memory(10**10), MemoryError,
+        ["10000000000 rows needs at least", "available", "Use fewer rows"],
     ),
     # numbers of clusters and sizes
     "clusters by task": (

@@ -89,8 +89,8 @@ def test_running_out_of_memory_names_the_fit_and_what_takes_less():
 def test_an_error_of_our_own_is_left_as_it_is(monkeypatch):
     monkeypatch.setattr(system, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError) as caught, system.memory_named("a fit"):
-        system.require_kernel_memory(100, "Use fewer rows.")
+        system.require_kernel_memory(100)
     assert str(caught.value) == (
         "fit with kernel matrices of 100 rows needs at least 0.00024 GB, but only 1e-06 GB of memory are available. "
-        "Use fewer rows."
+        'Use fewer rows or, with rows to make features of, solver_options={"form": "primal"}.'
     )

@@ -68,3 +68,8 @@ def test_rows_that_do_not_differ_are_no_outliers():
     assert twice[4] > 0.4
     alone = outlier_scores(np.array([0.0, 1.0, 1.2, 0.9, 1.1]), np.array([0, 1, 5]))
     assert alone[0] == 0.0
+
+
+def test_scores_of_distances_are_those_of_robust_deviations():
+    scores = outlier_scores(np.array([1.0, 1.1, 0.9, 1.05, 9.0]), np.array([0, 5]))
+    assert scores.round(2).tolist() == [0.0, 0.16, 0.0, 0.0, 0.94]

@@ -153,6 +153,13 @@ def test_offsets_are_the_shifts_of_tasks():
     np.testing.assert_allclose(around_means(X, TASKS).reshape(3, 120, 2).mean(axis=1), 0.0, atol=1e-12)
 
 
+def test_normal_scores_have_no_long_tails():
+    values = np.exp(np.arange(100.0) / 9)[:, None]
+    scores = normal_scores(values, np.zeros(100, dtype=int))
+    farthest = [float(abs(found - found.mean()).max() / found.std()) for found in (values, scores)]
+    assert np.round(farthest, 1).tolist() == [4.5, 2.6]
+
+
 def test_rows_that_do_not_differ_and_single_rows_are_no_trouble():
     assert set(lengths(np.eye(3), np.zeros((3, 3)), np.arange(3), np.arange(3), 3)) == {"all", "aligned", "task"}
     assert np.isfinite(

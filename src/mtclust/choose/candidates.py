@@ -45,14 +45,6 @@ def propose(
 
     ``clusters`` is their number, of all tasks or of each; then only the frame "own" knows them. ``only`` are the frames
     to look in; all by default.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 8, axis=0) + np.random.default_rng(0).normal(size=(24, 2))
-    >>> found = propose(X, np.zeros(24, dtype=int), 3)
-    >>> sorted(found), np.ptp(found["all:k-means"].reshape(3, 8), axis=1).tolist()
-    (['all:gaussians', 'all:k-means', 'all:neighbours', 'all:one shape'], [0, 0, 0])
     """
     m, n_clusters = int(tasks.max()) + 1, int(np.max(clusters))
     wanted = {"all", "task", "aligned", "own"} if only is None else set(only)

@@ -269,29 +269,22 @@ def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, La
     score = judge.scores(np.stack(list(found.values())))
     ranked = [list(found)[k] for k in np.argsort(-score.round(6), kind="stable")]
     start = next(found[name] for name in ranked if not several or name.split(":")[0] in ("task", "own"))
-    with phase("choosing: descents"):
-        ends = _descents(question, start, options)
-    frame = "task" if coupled or not several else "own"
-    return found | {f"{frame}:{name}": own for name, own in ends.items()}, judge
-
-
-def _descents(question: Question, start: Labels, options: SearchOptions) -> dict[str, Labels]:
-    """What E makes of labels in every task alone, and what J finds, in tasks' own frames."""
-    weighed = replace(question, view=View(question.X, question.view.offsets)) if question.by_rows else question
+    # what E makes of labels in every task alone, and what J finds, in tasks' own frames
+    weighed = replace(question, view=View(X, question.view.offsets)) if question.by_rows else question
     rough = replace(options, n_init=1, single_task_n_init=4, max_iter=2, tol=ROUGH * options.tol, polish=False)
-    spec = NARROW if NARROW in question.kernels else question.kernels[0]
-    ends: dict[str, Labels] = {}
-    if not question.many_directions:  # where E fits too well, whatever the labels are
-        problem = replace(weighed, method="independent").problem(spec, "E", start)
-        begun = problem.point(start, problem.uncoupled())
-        ends["E"] = labels_of(problem.descend(begun, np.random.default_rng(0), rough.effort("from candidates")))
-    lambdas = weighed.lambdas
-    if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
-        lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
-    outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, np.random.default_rng(0))
-    ends["J"] = labels_of(outcome.point)
-    ends["J released"] = labels_of(released(outcome, rough, np.random.default_rng(0)))
-    return ends
+    spec, ends = NARROW if NARROW in question.kernels else question.kernels[0], dict[str, Point]()
+    with phase("choosing: descents"):
+        if not question.many_directions:  # where E fits too well, whatever the labels are
+            problem = replace(weighed, method="independent").problem(spec, "E", start)
+            begun = problem.point(start, problem.uncoupled())
+            ends["E"] = problem.descend(begun, np.random.default_rng(0), rough.effort("from candidates"))
+        lambdas = weighed.lambdas
+        if lambdas is None and spec.kind != "linear":  # the ridge of one task, whatever their number: less detail
+            lambdas = np.full(question.n_tasks, NARROW_RIDGE / 2), NARROW_RIDGE / 2
+        outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, np.random.default_rng(0))
+        ends["J"], ends["J released"] = outcome.point, released(outcome, rough, np.random.default_rng(0))
+    frame = "task" if coupled or not several else "own"
+    return found | {f"{frame}:{name}": labels_of(point) for name, point in ends.items()}, judge
 
 
 def modelled(

@@ -74,14 +74,6 @@ def normal_scores(X: Array, tasks: Labels) -> Array:
     """Rows whose deviations from the mean of their task have become normal scores; shifts of tasks are kept.
 
     Labels are compared by lengths of these, which neither outliers nor long tails rule.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.exp(np.arange(100.0) / 9)[:, None]
-    >>> scores = normal_scores(X, np.zeros(100, dtype=int))
-    >>> [round(float(abs(rows - rows.mean()).max() / rows.std()), 1) for rows in (X, scores)]
-    [4.5, 2.6]
     """
     around = around_means(X, tasks)
     spread = around.std(axis=0)
@@ -132,17 +124,7 @@ def _em(Y: Array, E: Array, tasks: Labels, labels: Labels, n_clusters: int) -> t
 
 
 def offsets_of_tasks(X: Array, tasks: Labels, labels: Labels, n_clusters: int) -> Array:
-    """δ (m × d): how far tasks are moved.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> labels, tasks = np.repeat([0, 0, 1, 0, 1, 1], 50), np.repeat([0, 1], 150)
-    >>> X = 100.0 + 4.0 * labels[:, None] + tasks[:, None]  # the second task is 1 higher
-    >>> offsets_of_tasks(X, tasks, labels, 2).round(1)
-    array([[-0.5],
-           [ 0.5]])
-    """
+    """δ (m × d): how far tasks are moved."""
     m = int(tasks.max()) + 1
     cells = indicators(tasks * n_clusters + labels, m * n_clusters)
     sums = (cells.T @ X).reshape(m, n_clusters, -1)

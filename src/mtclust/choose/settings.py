@@ -171,9 +171,20 @@ def sample_rows(X: Any, index: TaskIndex, most: int, most_tasks: int = 100, leas
 def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
     """Choose what the parameters leave open, on the rows of a sample."""
     index, m = given.index, given.index.n_tasks
-    lambdas = given_lambdas(params, index)
-    question = question_of(params, given, sample, lambdas)
-    choice, view, moves = None, question.view, None
+    lambdas = of_sample = given_lambdas(params, index)
+    if lambdas is not None:
+        of_sample = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / len(sample.tasks)
+    columns = index.columns if params.by_rows else None
+    view, moves = View(sample.rows, sample.index.offsets, sample.order, params.fit_intercept, columns), None
+    many = params.by_rows and in_many_directions(sample.rows, sample.index.offsets)
+    question = Question(
+        view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
+        params.method_of(sample.index.n_tasks),
+        params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
+        of_sample, _frames(params, given, sample), params.n_components, sample.index.names,
+        given.hints.of_rows(sample.positions_in(index), given.rows.shape[0]), params.coupling == "auto", many,
+    )  # fmt: skip
+    choice: Choice | None = None
     frame: Frame = "task"
     spec, criterion = question.kernels[0], "E" if question.sizes_open else "J"
     several = question.sizes_open or len(question.kernels) > 1 or len(question.frames) > 1
@@ -199,26 +210,6 @@ def choose_settings(params: Params, given: Input, sample: Sample) -> Settings:
         lambda1, lambda2 = lambdas or constant_lambdas(m, spec, criterion, share)
     kernel = view.through(spec).kernel
     return Settings(spec, kernel, frame, criterion, lambda1, lambda2, lambda2 * share, view, choice, question, moves)
-
-
-def question_of(params: Params, given: Input, sample: Sample, lambdas: tuple[Array, float] | None) -> Question:
-    """What the arguments leave open, on the rows of a sample; ``lambdas`` are those of all tasks."""
-    rows, columns = sample.rows, given.index.columns if params.by_rows else None
-    view = View(rows, sample.index.offsets, sample.order, params.fit_intercept, columns)
-    many = params.by_rows and in_many_directions(rows, sample.index.offsets)
-    hints = given.hints
-    if hints.known is not None or hints.links is not None:
-        hints = hints.of_rows(sample.positions_in(given.index), given.rows.shape[0])
-    if lambdas is not None:
-        m, few = len(lambdas[0]), len(sample.tasks)
-        lambdas = lambdas[0][sample.tasks], lambdas[1] * params.lambda2_share(m) * m / few
-    return Question(
-        view, candidate_kernels(params.kernel, params.width, many), given.clusters[sample.tasks],
-        params.method_of(sample.index.n_tasks),
-        params.sizes if sample.complete or same_for_all_clusters(params.sizes) else "balanced", params.sizes_open,
-        lambdas, _frames(params, given, sample), params.n_components, sample.index.names,
-        hints, params.coupling == "auto", many,
-    )  # fmt: skip
 
 
 def _frames(params: Params, given: Input, sample: Sample) -> tuple[Frame, ...]:

@@ -430,12 +430,7 @@ def form_of(params: Params, given: Input) -> str:
         )
     if not given.index.in_memory or form == "primal" or (form == "auto" and n > _SMALL and not dual_only):
         return "primal"
-    way_out = (
-        "Use fewer rows."
-        if dual_only
-        else 'Leave solver_options["form"] at "auto" or set it to "primal", which forms no kernel matrix.'
-    )
-    require_kernel_memory(n, way_out)
+    require_kernel_memory(n)
     return "dual"
 
 

@@ -45,14 +45,7 @@ def outliers_of(index: TaskIndex, rows: Any, kernel: Kernel | None) -> Array:
 
 
 def outlier_scores(distances: Array, offsets: NDArray[np.int64]) -> Array:
-    """Scores in [0, 1] of rows sorted by task from their distances to their neighbours.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> outlier_scores(np.array([1.0, 1.1, 0.9, 1.05, 9.0]), np.array([0, 5])).round(2).tolist()
-    [0.0, 0.16, 0.0, 0.0, 0.94]
-    """
+    """Scores in [0, 1] of rows sorted by task from their distances to their neighbours."""
     relative = np.empty_like(distances)
     for a, b in zip(offsets[:-1], offsets[1:]):
         relative[a:b] = distances[a:b] / (_middle(distances[a:b]) or 1.0)

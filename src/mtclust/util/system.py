@@ -54,13 +54,14 @@ def available_memory() -> int | None:
     return min(left, default=None)
 
 
-def require_kernel_memory(n_rows: int, way_out: str) -> None:
+def require_kernel_memory(n_rows: int) -> None:
     """Raise MemoryError if the kernel matrices of so many rows cannot fit, with the figure and the way out."""
     need, available = 8.0 * KERNEL_MATRICES * n_rows**2, available_memory()
     if available is not None and need > available:
         raise MemoryError(
             f"fit with kernel matrices of {n_rows} rows needs at least {need / 1e9:.3g} GB, but only "
-            f"{available / 1e9:.3g} GB of memory are available. {way_out}"
+            f"{available / 1e9:.3g} GB of memory are available. Use fewer rows or, with rows to make features "
+            'of, solver_options={"form": "primal"}.'
         )
 
 
