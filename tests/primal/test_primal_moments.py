@@ -69,7 +69,7 @@ def test_rows_need_not_be_sorted_by_task():
     sorted_rows = X[mixed][index.order]
     compare(source.moments(True), source, sorted_rows, offsets, True)
     for task in range(3):
-        blocks = list(source.blocks(task))
+        blocks = [(begin, end, block.copy()) for begin, end, block in source.blocks(task)]
         assert [begin for begin, _, _ in blocks] == [0, *(end for _, end, _ in blocks[:-1])]
         rows = np.concatenate([block for _, _, block in blocks])
         np.testing.assert_array_equal(rows, sorted_rows[offsets[task] : offsets[task + 1]])

@@ -22,7 +22,7 @@ from mtclust.core.order import added
 from mtclust.distributed import chunk
 from mtclust.distributed.engine import Engine
 from mtclust.distributed.inputs import Layout
-from mtclust.rows.moments import Data, Moments, combine, far_from_zero
+from mtclust.rows.moments import Data, Moments, RowSource, combine, far_from_zero
 from mtclust.rows.passes import TaskLabels, first_gap, first_prices, gap_step, settle, sizes_fit
 from mtclust.util.messages import phase
 from mtclust.util.system import require
@@ -32,8 +32,8 @@ Positions = NDArray[np.int64]
 
 
 @dataclass
-class ChunkedRows:
-    """Rows in chunks as features, a :class:`mtclust.rows.moments.RowSource`."""
+class ChunkedRows(RowSource):
+    """Rows in chunks as features."""
 
     engine: Engine
     layout: Layout
@@ -44,15 +44,8 @@ class ChunkedRows:
 
     def __post_init__(self) -> None:
         self.offsets = self.layout.offsets
+        self.projection = None if self.reading.features is None else self.reading.features.projection
         self._read_as(self.reading)
-
-    @property
-    def shift(self) -> NDArray[Any] | None:
-        return self.reading.shift
-
-    @property
-    def projection(self) -> Array | None:
-        return None if self.reading.features is None else self.reading.features.projection
 
     def _over_chunks(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         """One step per chunk; arguments that are lists have one entry per chunk."""
@@ -88,7 +81,7 @@ class ChunkedRows:
         return combine(sizes, sums, grams, centre, scale, self.projection)
 
     def _read_as(self, reading: chunk.Reading) -> None:
-        self.reading = reading
+        self.reading, self.shift = reading, reading.shift
         self._reading = self.engine.keep([self.engine.constant(reading)])[0]
 
     # -- the batch step ------------------------------------------------------------------------------------------

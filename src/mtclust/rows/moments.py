@@ -11,8 +11,9 @@ models and sums are instead.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,40 +59,35 @@ class Data:
         return weights if projection is None else projection @ weights, constant
 
 
-class RowSource(Protocol):
+class RowSource(ABC):
     """Rows of explicit features, sorted by task, wherever they lie: what a problem asks of them.
 
     Rows at hand answer by passes over blocks (:class:`mtclust.rows.source.LocalRows`), rows in the chunks of a Dask
     collection by steps at the workers (:class:`mtclust.distributed.source.ChunkedRows`).
     """
 
-    @property
-    def offsets(self) -> NDArray[np.int64]: ...
+    offsets: NDArray[np.int64]
+    n_features: Any  # numbers of a raw row
+    projection: Any = None  # what raw rows are multiplied with, None for nothing
+    shift: Any = None  # what is taken off the raw rows of every task (m × d), None for nothing
 
-    @property
-    def n_features(self) -> int:
-        """Numbers of a raw row."""
-
-    @property
-    def projection(self) -> Array | None:
-        """What raw rows are multiplied with, None for nothing."""
-
-    @property
-    def shift(self) -> NDArray[Any] | None:
-        """What is taken off the raw rows of every task (m × d), None for nothing."""
-
+    @abstractmethod
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Some raw rows of a task."""
 
     def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
         """Some raw rows of every task."""
+        return [self.take(task, where) for task, where in enumerate(positions)]
 
+    @abstractmethod
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
         """Means, Gram matrices and the scale of the features."""
 
+    @abstractmethod
     def best_labels(self, data: Data, W: Array) -> list[TaskLabels]:
         """The best labels under models W, in one pass."""
 
+    @abstractmethod
     def relabel(self, data: Data, W: Array, labels: list[TaskLabels], tasks: list[int]) -> int:
         """The best labels of some tasks under models W, in place; returns how many changed."""
 

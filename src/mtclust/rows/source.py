@@ -6,7 +6,7 @@ some rows; every pass that a problem asks for is made of these.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtclust.rows.moments import Data, Moments, block_rows, combine, far_from_zero, raw_sums
+from mtclust.rows.moments import Data, Moments, RowSource, block_rows, combine, far_from_zero, raw_sums
 from mtclust.rows.passes import TaskLabels, first_prices, relabel
 
 if TYPE_CHECKING:
@@ -23,33 +23,12 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class LocalRows(ABC):
+class LocalRows(RowSource):
     """Rows that are read here, block by block."""
-
-    offsets: NDArray[np.int64]
-
-    @property
-    @abstractmethod
-    def n_features(self) -> int: ...
 
     @abstractmethod
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
-        """Begin, end (within the task) and raw rows of one block after the other."""
-
-    @abstractmethod
-    def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
-        """Some raw rows of a task."""
-
-    @property
-    def shift(self) -> NDArray[Any] | None:
-        return None
-
-    @property
-    def projection(self) -> Array | None:
-        return None
-
-    def take_all(self, positions: list[NDArray[np.int64]]) -> list[NDArray[Any]]:
-        return [self.take(task, where) for task, where in enumerate(positions)]
+        """Begin, end (within the task) and raw rows of one block after the other, each there until the next one."""
 
     def moments(self, centre: bool, scale: float | None = None) -> Moments:
         return combine(np.diff(self.offsets), *raw_sums(self), centre, scale, self.projection)
@@ -93,6 +72,9 @@ class MovedRows:
     def __getitem__(self, rows: Any) -> NDArray[Any]:
         return self.table[rows] - self.moves[self.tasks[rows]]
 
+    def take(self, rows: NDArray[Any], axis: int = 0, out: NDArray[Any] | None = None) -> NDArray[Any]:
+        return self.table.take(rows, axis, out) - self.moves[self.tasks[rows]]
+
 
 @dataclass(frozen=True)
 class TableRows(LocalRows):
@@ -113,14 +95,15 @@ class TableRows(LocalRows):
     def blocks(self, task: int) -> Iterator[tuple[int, int, NDArray[Any]]]:
         begin, end = int(self.offsets[task]), int(self.offsets[task + 1])
         step = block_rows(self.table.shape[1], self.table.dtype.itemsize)
+        buffer = np.empty((min(step, end - begin), self.table.shape[1]), self.table.dtype)  # one for all is quicker
         for a in range(begin, end, step):
             b = min(end, a + step)
-            rows = self.table[a:b] if self.order is None else self.table[self.order[a:b]]
+            rows = self.table[a:b] if self.order is None else self.table.take(self.order[a:b], 0, buffer[: b - a])
             yield a - begin, b - begin, self._shifted(task, rows)
 
     def take(self, task: int, positions: NDArray[np.int64]) -> NDArray[Any]:
         where = positions + self.offsets[task]
-        return self._shifted(task, self.table[where if self.order is None else self.order[where]])
+        return self._shifted(task, self.table.take(where if self.order is None else self.order[where], axis=0))
 
     def _shifted(self, task: int, rows: NDArray[Any]) -> NDArray[Any]:
         return rows if self.shift is None else rows - self.shift[task]
