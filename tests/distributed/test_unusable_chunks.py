@@ -114,7 +114,7 @@ def test_values_too_large_to_be_squared_are_refused_where_means_are_put_together
 
 def test_a_missing_task_id_is_named_with_its_row(data):
     frame = pd.DataFrame(data[0][:3000]).rename(columns=str).assign(task=np.where(np.arange(3000) == 1705, None, "a"))
-    with pytest.raises(ValueError, match=r"tasks has 1 missing values \(first at row 1705, in chunk 1\)"):
+    with pytest.raises(ValueError, match=r"chunk 1 of tasks has 1 missing values \(first at row 705\)"):
         DSTC(3, task_column="task", **SETTINGS).fit(dd.from_pandas(frame, npartitions=3))
 
 

@@ -75,7 +75,7 @@ def over_rows(raw: Any, task_numbers: NDArray[Any], reading: Reading, read: Any,
     rows = rows_of(raw, reading)
     require_numbers(rows)
     numbers, step = task_numbers.astype(np.int64), block_rows(rows.shape[1], rows.dtype.itemsize)
-    return merge([read(rows[a : a + step], numbers[a : a + step]) for a in range(0, len(rows), step)])
+    return merge([read(rows[a : a + step], numbers[a : a + step]) for a in range(0, max(len(rows), 1), step)])
 
 
 #: hashes of the rows of every task of a chunk
@@ -84,10 +84,9 @@ TaskHashes = dict[int, Hashes]
 
 def hashes_of(raw: Any, task_numbers: NDArray[Any], reading: Reading, content: Content, tasks: list[int]) -> TaskHashes:
     """Of the rows of some tasks."""
-    rows, (order, offsets) = rows_of(raw, reading), by_task(task_numbers, reading)
-    step = block_rows(rows.shape[1], rows.dtype.itemsize)
-    found = [content.both_hashes(rows[a : a + step])[0] for a in range(0, max(len(rows), 1), step)]
-    hashes = np.concatenate(found)[order]
+    order, offsets = by_task(task_numbers, reading)
+    found = over_rows(raw, task_numbers, reading, lambda rows, _: content.both_hashes(rows)[0], np.concatenate)
+    hashes = found[order]
     return {task: hashes[offsets[task] : offsets[task + 1]] for task in tasks}
 
 

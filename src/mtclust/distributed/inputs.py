@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from mtclust.core.labels import offsets_of
-from mtclust.core.tasks import index_tasks, plain_ids, task_ids
+from mtclust.core.tasks import index_tasks, task_ids
 from mtclust.core.validation import split_task_column
 from mtclust.distributed import is_dask
 from mtclust.distributed.engine import Engine
@@ -166,41 +166,26 @@ def lengths_of(engine: Engine, table: Table) -> list[int]:
 
 def lay_out(engine: Engine, table: Table) -> Layout:
     """Find the tasks; the task ids are encoded where they lie."""
-    encoded = engine.keep([engine.step(_encode, part) for part in table.ids])
-    found = engine.gather([engine.step(operator.itemgetter(slice(3)), part) for part in encoded])
-    lengths = [sum(counts) for _, counts, _ in found]
-    missing = np.array([number for _, _, (number, _) in found])
-    if missing.any():
-        k = int(np.argmax(missing > 0))
-        row = sum(lengths[:k]) + found[k][2][1]
-        raise ValueError(
-            f"tasks has {missing.sum()} missing values (first at row {row}, in chunk {k}); every row needs a task id."
-        )
-    if not sum(lengths):
+    encoded = engine.keep([engine.step(_encode, part, f"chunk {k} of tasks") for k, part in enumerate(table.ids)])
+    found = engine.gather([engine.step(operator.itemgetter(slice(2)), part) for part in encoded])
+    if not any(len(values) for values, _ in found):
         raise ValueError("X has no rows; expected at least one per cluster.")
-    ids = np.concatenate([values for values, _, _ in found if len(values)])
+    ids = np.concatenate([values for values, _ in found if len(values)])
     names = index_tasks(ids, len(ids)).names
-    counts = np.zeros((len(found), len(names)), dtype=np.int64)
-    task_numbers = []
-    for k, (values, numbers, _) in enumerate(found):
+    counts, task_numbers = np.zeros((len(found), len(names)), dtype=np.int64), []
+    for k, (values, sizes) in enumerate(found):
         places = np.searchsorted(names, values)
-        counts[k, places] = numbers
-        task_numbers.append(engine.step(_recode, encoded[k], places.astype(_code_type(len(names)))))
+        counts[k, places] = sizes
+        numbers = places.astype(np.min_scalar_type(len(names) - 1))
+        task_numbers.append(engine.step(_recode, encoded[k], numbers))
     return Layout(names, engine.keep(task_numbers), counts)
 
 
-def _code_type(n_tasks: int) -> Any:
-    return np.min_scalar_type(max(n_tasks - 1, 0))
-
-
-def _encode(part: Any) -> tuple[NDArray[Any], list[int], tuple[int, int], NDArray[Any]]:
-    """Distinct ids and how many rows have each, the number and first place of missing ones, and those of all."""
-    ids, missing = (values.reshape(-1) for values in plain_ids(part, "tasks"))
-    if missing.any():
-        return ids[:0], [len(ids)], (int(missing.sum()), int(np.argmax(missing))), np.empty(0, dtype=np.uint8)
-    index = index_tasks(ids, len(ids))
-    return index.names, index.sizes.tolist(), (0, 0), index.task_numbers.astype(_code_type(index.n_tasks))
+def _encode(part: Any, argument: str) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[Any]]:
+    """Distinct ids, how many rows have each, and which of them every row has."""
+    index = index_tasks(task_ids(part, len(part), argument), len(part))
+    return index.names, index.sizes, index.task_numbers
 
 
 def _recode(encoded: tuple[Any, ...], places: NDArray[Any]) -> NDArray[Any]:
-    return places[encoded[3]]
+    return places[encoded[2]]

@@ -160,7 +160,8 @@ class ChunkedRows(RowSource):
         steps = [engine.step(chunk.outcome, new, before, new_ids) for new, before in pairs]
         sums, changed = engine.gather([engine.merged(steps, chunk.merge_outcomes)])[0]
         for i, task in enumerate(tasks):
-            task.take_pass(finished, counts[i], sums[i], prices[i].copy())
+            task.by_chunk, task.new_ids = finished, np.arange(len(prices[i]))
+            task.counts, task.sums, task.prices = counts[i], sums[i], prices[i].copy()
         return changed
 
 
@@ -205,11 +206,6 @@ class ChunkedTaskLabels(TaskLabels):
 
     def copy(self) -> ChunkedTaskLabels:
         return copy(self)
-
-    def take_pass(self, by_chunk: list[Any], counts: NDArray[np.int64], sums: Array, prices: Array) -> None:
-        """Take the labels of a pass."""
-        self.by_chunk, self.new_ids = by_chunk, np.arange(len(prices))
-        self.counts, self.sums, self.prices = counts, sums, prices
 
     def rename(self, new_ids: NDArray[np.int64]) -> None:
         self.new_ids = new_ids[self.new_ids]
