@@ -49,7 +49,7 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
     "number of tasks": (fit(tasks=[1, 2]), ValueError, ["tasks has 2 entries", "36 rows", "one task id per row"]),
     "missing task": (fit(tasks=[np.nan] + [1.0] * 35), ValueError, ["tasks has 1 missing", "row 0", "every row needs"]),
     "mixed tasks": (
-        fit(tasks=np.array([1] * 18 + ["a"] * 18, dtype=object)), TypeError, ["tasks", "int, str", "use one type"],
+        fit(tasks=np.array([1] * 18 + ["a"] * 18, dtype=object)), TypeError, ["tasks", "int, str", "of one type"],
     ),
     "ids of rows": (
         fit(tasks=np.arange(36)), ValueError,

@@ -74,10 +74,15 @@ def test_missing_names_of_tables_are_refused():
 
 @pytest.mark.parametrize("ids", [[1, "1"], ["1", 1], [b"a", "a"], [1, "a", 2.5]], ids=repr)
 def test_ids_of_different_types_are_not_made_one(ids):
-    with pytest.raises(TypeError, match=r"tasks mixes ids of types .*use one type for all"):
+    with pytest.raises(TypeError, match=r"tasks has ids of types .*of one type for all"):
         index_tasks(ids, len(ids))
-    with pytest.raises(TypeError, match="names mixes ids of types"):
+    with pytest.raises(TypeError, match="names has ids of types"):
         stack_tasks([X] * len(ids), ids)
+
+
+def test_ids_that_cannot_be_hashed_are_refused():
+    with pytest.raises(TypeError, match="tasks has ids of types set"):
+        index_tasks([{1}, {2}], 2)
 
 
 def test_ids_of_any_other_type_count_by_their_string():

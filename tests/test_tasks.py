@@ -57,7 +57,7 @@ def test_tables_that_cannot_be_stacked(tables, names, message):
         ([1, 2], ValueError, "tasks has 2 entries but X has 3 rows"),
         ([1.0, np.nan, 2.0], ValueError, "1 missing values .first at row 1."),
         (np.array(["a", None, "b"], dtype=object), ValueError, "1 missing values"),
-        (np.array(["a", 1, "b"], dtype=object), TypeError, "mixes ids of types int, str"),
+        (np.array(["a", 1, "b"], dtype=object), TypeError, "has ids of types int, str"),
         (np.zeros((3, 2)), ValueError, r"got an array of shape \(3, 2\)"),
     ],
 )

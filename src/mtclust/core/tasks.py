@@ -4,8 +4,8 @@ Users hold either one stacked table with a task id per row, or a list of tables.
 sorted by task (:class:`TaskIndex`), so that a task is a slice.
 
 Task ids are numbers, strings or times, all of one kind and none missing. Times are kept in microseconds, so that a day
-is the same task whatever it is written in. Ids of any other type (UUID, periods, times with a zone) count by the string
-that ``str`` makes of them.
+is the same task whatever it is written in. Ids of any other type that can be hashed (UUID, periods, times with a zone)
+count by the string that ``str`` makes of them.
 """
 
 from __future__ import annotations
@@ -331,9 +331,9 @@ def plain_ids(ids: Any, argument: str) -> tuple[NDArray[Any], NDArray[np.bool_]]
         values = [value for value, gone in zip(values, missing) if not gone]
     types = {type(value) for value in values}
     texts = sum(issubclass(kind, str) for kind in types)
-    if 0 < texts < len(types):
+    if 0 < texts < len(types) or any(kind.__hash__ is None for kind in types):
         kinds = ", ".join(sorted(kind.__name__ for kind in types))
-        raise TypeError(f"{argument} mixes ids of types {kinds}; use one type for all.")
+        raise TypeError(f"{argument} has ids of types {kinds}; ids are numbers, strings or times, of one type for all.")
     found = np.empty(0, dtype=object)
     if all(issubclass(kind, bool | int | float | np.bool_ | np.integer | np.floating) for kind in types):
         found = np.array(values)
