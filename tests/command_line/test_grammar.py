@@ -221,12 +221,10 @@ def test_a_number_of_clusters_warns_of_its_doubts_only(choice, message, recwarn)
         (-0.5, False, "score clearly lower than those of every task alone (−1.50)"),
     ],
 )
-def test_whether_tasks_are_coupled_is_said_with_the_lead(together, learns, said, monkeypatch):
-    monkeypatch.setattr(coupling, "_similarity_of_nearest", lambda outcome: None)
+def test_whether_tasks_are_coupled_is_said_with_the_lead(together, learns, said):
     tried = [SimpleNamespace(name="own:x", score=1.0), SimpleNamespace(name="all:x", score=together)]
-    outcome = SimpleNamespace(
-        few=SimpleNamespace(coupling=SimpleNamespace(learns=learns)), point=SimpleNamespace(Z=None)
-    )
+    few = SimpleNamespace(coupling=SimpleNamespace(learns=learns), common_ids=lambda point: (None, np.eye(2)))
+    outcome = SimpleNamespace(few=few, few_point=None, point=SimpleNamespace(Z=None))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         decision = coupling._decision_of_candidates(SimpleNamespace(tried=tried), outcome)
