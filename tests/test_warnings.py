@@ -102,7 +102,7 @@ CASES: dict[str, tuple[Callable, type, list[str]]] = {
         lambda: DSTC(range(2, 4), kernel="linear", lambda1=0.1, sizes="balanced", random_state=0).fit(
             np.random.default_rng(11).normal(size=(60, 4))
         ),
-        ClusterNumberWarning, ["no structure beyond the columns", "clusters are a weak choice"],
+        ClusterNumberWarning, ["clearly more than chance does", "clusters are a weak choice"],
     ),
     "nuisance": (lambda: remove_nuisance(X, NUISANCE, tasks=SMALL), SmallTaskWarning, EMPTY),
     "nuisance, transformer": (

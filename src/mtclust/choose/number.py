@@ -336,20 +336,14 @@ def warn_of_choice(choice: ClusterNumberChoice) -> None:
     """Say it when there may be no clusters, when the data do not decide, and when the range may be too narrow."""
     number, first, last = choice.n_clusters, choice.candidates[0], choice.candidates[-1]
     if choice.structure == "none":
-        warn_user(
-            f"No number of clusters from {first} to {last} explains clearly more than chance does: there is no "
-            f"structure beyond the columns and their correlations. {number} clusters are a weak choice.",
-            ClusterNumberWarning,
-        )
+        said = f"No number of clusters from {first} to {last} explains clearly more than chance does"
+        said += f"; {number} clusters are a weak choice."
     elif not choice.decided:
-        warn_user(
-            f"{_either(choice.shown)} clusters: the data do not decide. {number} are shown; give a number if you know "
-            f"it ({option('n_clusters')}).",
-            ClusterNumberWarning,
-        )
+        said = f"{_either(choice.shown)} clusters: the data do not decide. {number} are shown; give a number if you "
+        said += f"know it ({option('n_clusters')})."
     elif first < last and (number == last or number == first > 2):
-        warn_user(
-            f"{number} clusters are at the end of the range that was tried ({first} to {last}); there may be "
-            f"{'more' if number == last else 'fewer'}. Try a wider range ({option('n_clusters')}).",
-            ClusterNumberWarning,
-        )
+        said = f"{number} clusters are at the end of the range that was tried ({first} to {last}); there may be "
+        said += f"{'more' if number == last else 'fewer'}. Try a wider range ({option('n_clusters')})."
+    else:
+        return
+    warn_user(said, ClusterNumberWarning)
