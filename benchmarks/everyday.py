@@ -3,6 +3,7 @@
     python benchmarks/everyday.py                                     all of it
     python benchmarks/everyday.py --parts sizes given --draws 1       some parts, one draw
     python benchmarks/everyday.py --most-rows 3000                    no larger tables
+    python benchmarks/everyday.py --parts growth --case 1000000       one table (or all whose name has these words)
     MTCLUST_DATA=… python benchmarks/everyday.py --parts report       from customers.csv to its report
     python benchmarks/everyday.py --quick --out /tmp/everyday         a look at everything in small
 
@@ -228,6 +229,7 @@ def main() -> None:
     )
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--most-rows", type=int, default=10**6)
+    parser.add_argument("--case", default="")
     parser.add_argument("--out", type=Path, default=Path("results/everyday"))
     options = parser.parse_args()
     rows = Rows(options.out / "runs.csv", KEYS, VALUES)
@@ -238,7 +240,7 @@ def main() -> None:
                 fit(method, draw(cell, 0), 0)  # compiled code is loaded before the clock starts
         for key, measure in plan(options.quick, options.most_rows, 1 if options.quick else options.draws).items():
             named = dict(zip(KEYS, key))
-            if key[0] in (options.parts or key) and not rows.has(**named):
+            if key[0] in (options.parts or key) and options.case in key[1] and not rows.has(**named):
                 rows.add(**dict.fromkeys(VALUES, "") | named | measure())
                 print(*key, flush=True)
     write_report(rows.read(), options.out)
