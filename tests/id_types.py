@@ -36,6 +36,7 @@ IDS = {
     "str as objects": lambda: np.array(["a", "b"], dtype=object),
     "str of numpy as objects": lambda: np.array([np.str_("a"), np.str_("b")], dtype=object),
     "empty str": lambda: ["", " "],
+    "NUL at the end": lambda: ["a", "a\0"],
     "digits": lambda: ["9" * 5000, "1" * 5000],
     "StringDType": lambda: strings(["a", "b"]),
     "StringDType that may miss": lambda: strings(["a", "b"], na_object=np.nan),

@@ -284,3 +284,21 @@ def test_sizes_that_nobody_gave_do_not_contradict_known_rows(method):
     tasks = [0, 0, 1, 1, 0, 0, 1, 1, 0, 0]
     model = method(2, fit_intercept=False, random_state=0).fit(rows, tasks=tasks, known=known)
     assert model.labels_[[2, 3, 6]].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("hint", ["known", "must_link"])
+def test_random_state_has_no_effect_where_sizes_are_open_and_the_order_of_rows_has_none(hint):
+    differing = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rows, given = rng.normal(size=(40, 2)), rng.integers(0, 3, 40)
+        order = rng.permutation(40)
+        pairs = np.array([[0, 20], [1, 30], [2, 25]])
+        known = np.where(rng.random(40) < 0.3, given, -1)
+        hints = {"known": known} if hint == "known" else {"must_link": pairs}
+        other = {"known": known[order]} if hint == "known" else {"must_link": np.argsort(order)[pairs]}
+        first = DSTC(3, kernel="linear", random_state=0).fit(rows, **hints).labels_
+        second = DSTC(3, kernel="linear", random_state=1).fit(rows, **hints).labels_
+        permuted = DSTC(3, kernel="linear").fit(rows[order], **other).labels_
+        differing += not (np.array_equal(first, second) and np.array_equal(first[order], permuted))
+    assert differing == 0

@@ -347,9 +347,13 @@ def plain_ids(ids: Any, argument: str) -> tuple[NDArray[Any], NDArray[np.bool_]]
 
 
 def strings_of(ids: Any) -> NDArray[Any]:
-    """Ids as strings: of numpy's fixed length where all are short, otherwise as objects, which cost what they are."""
+    """Ids as strings: of numpy's fixed length where all are short, otherwise as objects, which cost what they are.
+
+    Numpy's own strings would lose a NUL at the end.
+    """
     strings = [str(value) for value in ids]
-    return np.array(strings, dtype=str if max(map(len, strings), default=0) <= _SHORT else object)
+    plain = all(len(string) <= _SHORT and string[-1:] != "\0" for string in strings)
+    return np.array(strings, dtype=str if plain else object)
 
 
 def _is_missing(value: Any) -> bool:

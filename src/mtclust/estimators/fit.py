@@ -165,6 +165,8 @@ class Fitting:
         """Find the outcome, decide on the coupling where that is open, and keep what is known of rows."""
         params, settings, hints = self.params, self.settings, self.given.hints
         decides = COUPLINGS[params.method].couples_labels
+        if not self.is_searched:
+            rng = np.random.default_rng(0)  # what was chosen does not depend on random_state, nor do hints change that
         if params.solver == "cutting-plane":
             self.decision = decision_of_relaxation(params.coupling, self.index.n_tasks) if decides else None
             self.outcome = self._relaxed(rng)
