@@ -1,9 +1,8 @@
 """From what a search has found to labels that keep hints: rows whose cluster is known, pairs together or apart.
 
 The clusters are named after the known rows, these are put in place, and labels and coupling descend once more while
-they stay. With kernel matrices there is a second start, in which models of the known rows alone label all others: of
-the two ends this one is kept if under it clearly more of the known rows, left out, are put where they belong. Which
-clusters groups of linked rows get, so that every pair is kept and their scores are highest, is a small integer program.
+they stay. Which clusters groups of linked rows get, so that every pair is kept and their scores are highest, is a small
+integer program.
 """
 
 from __future__ import annotations
@@ -16,11 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
 
-from mtclust.core.assignment import assign
 from mtclust.core.hints import Hints, Links, known_counts, placed
-from mtclust.core.labels import SizeBounds, left_over, tasks_of_rows
+from mtclust.core.labels import SizeBounds, tasks_of_rows
 from mtclust.core.matching import pair_counts
-from mtclust.core.model import best_temperature, probabilities
 from mtclust.search.problem import Point, SearchOptions
 from mtclust.search.recipe import Outcome
 
@@ -33,10 +30,6 @@ _COMMON_NAME = 1.5
 _ABSENT = 10.0
 #: relative gap to the best clusters of linked rows at which the integer program may stop, and its seconds at most
 _GAP, _SECONDS = 1e-4, 60.0
-#: ridge of the regression on known rows
-_RIDGE = 0.125
-#: known rows that labels taught by known rows must have right beyond those that the search has found
-_MORE_RIGHT = 0.7
 #: times that linked rows are put in place and the others follow, at most
 _ROUNDS = 5
 
@@ -78,38 +71,11 @@ def _descended(
         placed(names[i][labels[a:b]], known[a:b], bounds.lower[i], bounds.upper[i])
         for i, (a, b) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
     ]
-    taught = _taught(problem, known, bounds)
-    starts = [np.concatenate(begun), *([] if taught is None else [taught])]
-    effort = options.effort("known rows", last=True)
-    ends = [problem.descend(problem.point(labels, point.Z), rng, effort) for labels in starts]
-    best = ends[0]
-    if len(ends) > 1:
-        right = [_probability_of_known(problem, end, known) for end in ends]
-        best = ends[int(right[1] - right[0] > _MORE_RIGHT)]
-    best.history, best.n_iter = list(point.history), point.n_iter + best.n_iter
-    best.record("known rows", "labels")
-    return problem, best
-
-
-def _probability_of_known(problem: Any, point: Point, known: Labels) -> float:
-    """Sum of the probabilities of the clusters of known rows, each left out: about how many would be put right."""
-    scores, mine = problem.leave_one_out(point), known >= 0
-    temperature = best_temperature(scores, np.asarray(point.labels, dtype=np.int64))
-    return float(probabilities(scores, temperature)[mine, known[mine]].sum())
-
-
-def _taught(problem: Any, known: Labels, bounds: SizeBounds) -> Labels | None:
-    """Labels of all rows from ridge regression on the known ones of all tasks; None where a cluster has none."""
-    rows = np.flatnonzero(known >= 0)
-    if len(np.unique(known[rows])) < bounds.n_clusters:
-        return None
-    scores, labels = problem.taught_scores(rows, known[rows], _RIDGE), known.copy()
-    if scores is None:
-        return None
-    for task, (a, b) in enumerate(zip(problem.offsets[:-1], problem.offsets[1:])):
-        free = a + np.flatnonzero(known[a:b] < 0)
-        labels[free] = assign(-scores[free], *left_over(known[a:b], bounds.lower[task], bounds.upper[task]))
-    return labels
+    start = problem.point(np.concatenate(begun), point.Z)
+    end = problem.descend(start, rng, options.effort("known rows", last=True))
+    end.history, end.n_iter = list(point.history), point.n_iter + end.n_iter
+    end.record("known rows", "labels")
+    return problem, end
 
 
 def keep_links(
