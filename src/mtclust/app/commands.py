@@ -48,7 +48,7 @@ _PREDICT_EXAMPLES = f"""examples:
   mtclust predict result paris.csv --task paris
   mtclust predict result rome.csv --task rome --new-task      # a task the model has not seen
 
-The result has the columns of labels.csv and goes to the standard output unless --out is given.
+The result has the columns row, keys, task, cluster and margin, and goes to the standard output unless --out is given.
 {_EXIT_CODES}"""
 
 
