@@ -116,11 +116,13 @@ def test_scores_come_as_a_frame_where_that_is_asked_for(method):
     pd.testing.assert_frame_equal(first, scores)
 
 
-def test_a_search_warns_of_nothing_and_a_score_without_tasks_names_the_remedy():
+def test_a_search_over_the_number_of_clusters_warns_and_one_without_tasks_names_the_remedy():
     X, _, tasks = gaussian_tasks(n_tasks=2, rows=30)
     frame = np.column_stack([X, tasks])
     folds = KFold(2, shuffle=True, random_state=0)
     model = DSTC(3, kernel="linear", lambda1=0.1, sizes="balanced", task_column=X.shape[1], random_state=0)
+    with pytest.warns(InputWarning, match="n_clusters by score"):
+        GridSearchCV(model, {"n_clusters": [2, 3]}, cv=folds).fit(frame)
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)
         GridSearchCV(model, {"lambda1": [0.1, 0.2]}, cv=folds).fit(frame)

@@ -209,7 +209,7 @@ def choose_kernel(question: Question, options: SearchOptions) -> Choice:
         with phase(f"choosing: J, {spec.name}"):
             found[f"task:J, {spec.name}"] = spec, solve(question.problem(spec, "J"), options, np.random.default_rng(0))
     judge = Judge(question.X, question.tasks, question.n_clusters)
-    tried = _judged(question, judge, {name: labels_of(outcome.point) for name, (_, outcome) in found.items()})
+    tried = _judged(question, judge, {name: outcome.point.labels for name, (_, outcome) in found.items()})
     return Choice(tried, "task", *found[tried[0].name], question)
 
 
@@ -284,7 +284,7 @@ def labellings(question: Question, options: SearchOptions) -> tuple[dict[str, La
         outcome = solve(replace(weighed, lambdas=lambdas).problem(spec, "J"), rough, np.random.default_rng(0))
         ends["J"], ends["J released"] = outcome.point, released(outcome, rough, np.random.default_rng(0))
     frame = "task" if coupled or not several else "own"
-    return found | {f"{frame}:{name}": labels_of(point) for name, point in ends.items()}, judge
+    return found | {f"{frame}:{name}": point.labels for name, point in ends.items()}, judge
 
 
 def modelled(
@@ -313,7 +313,3 @@ def _judged(question: Question, judge: Judge, found: dict[str, Labels]) -> list[
     score, separation = judge.scores(labels) + hints, judge.terms(labels)["separation"]
     order = np.argsort(-score.round(6), kind="stable")
     return [Tried(names[k], float(score[k]), float(separation[k])) for k in order]
-
-
-def labels_of(point: Point) -> Labels:
-    return np.asarray(point.labels, dtype=np.int64)

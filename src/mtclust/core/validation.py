@@ -8,6 +8,7 @@ are explained before anything else goes wrong.
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,20 @@ def check_spreads(X: Any, rows: Any, kernel: Any) -> None:
         "which does that.",
         InputWarning,
     )
+
+
+def check_grid() -> None:
+    """Warn where a grid search of scikit-learn compares numbers of clusters by ``score``, which they change."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_name != "_fit_and_score":
+        frame = frame.f_back
+    tried = frame.f_locals.get("parameters") if frame.f_code.co_name == "_fit_and_score" else None
+    if tried and any(str(name).rpartition("__")[2] == "n_clusters" for name in tried):
+        warn_user(
+            "the search compares different values of n_clusters by score, but the separation of few and of many "
+            'clusters cannot be compared; n_clusters="auto" chooses the number, or see select_n_clusters.',
+            InputWarning,
+        )
 
 
 def check_index(X: Any, values: Any, argument: str) -> None:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted
 
 from mtclust.core.model import probabilities
-from mtclust.core.validation import read_known_rows
+from mtclust.core.validation import check_grid, read_known_rows
 from mtclust.distributed import is_dask
 from mtclust.estimators.confidence import separation, separation_by
 from mtclust.estimators.outliers import outliers_of
@@ -161,6 +161,7 @@ class AfterFit(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         True
         """
         check_is_fitted(self, "labels_")
+        check_grid()
         return separation_by(self, X, tasks)
 
     def fit_task(self, X: Any, *, sizes: Any = None) -> NewTask:

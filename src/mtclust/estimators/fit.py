@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from mtclust.choose.choice import bounds_of_labels, labels_of, modelled
+from mtclust.choose.choice import bounds_of_labels, modelled
 from mtclust.choose.coupling import decide_coupling, decision_of_relaxation
 from mtclust.choose.frames import offsets_by_sums
 from mtclust.choose.record import CouplingDecision, NumberOfClusters, Selection
@@ -113,7 +113,7 @@ class Fitting:
         moves, sampled = settings.moves.copy(), settings.view.rows
         others = np.setdiff1d(np.arange(self.index.n_tasks), self.sample.tasks)
         if len(others):
-            z = indicators(labels_of(outcome.point), C)
+            z = indicators(outcome.point.labels, C)
             means = z.T @ sampled / np.maximum(z.sum(axis=0), 1.0)[:, None]
             few = self._some_rows(others)
             for task, part in zip(others, few.index.slices()):
@@ -237,7 +237,7 @@ class Fitting:
         sample, problem, index, options = self.sample, self.problem, self.index, self.options
         if not few.problem.coupling.learns:  # whatever the method is, tasks apart were chosen
             problem = problem.alone()
-        positions, labels, seen = self._of_every_task(labels_of(few.point))
+        positions, labels, seen = self._of_every_task(few.point.labels)
         small = not problem.coupling.learns and sample.index.sizes.max() < _ROWS_ALONE and not problem.bounds.movable
         if self.is_searched and small:  # every task is a search of its own
             wanted = np.minimum(index.sizes, _ROWS_ALONE)
@@ -265,7 +265,7 @@ class Fitting:
             point = self._followed(problem, begun, rng)
         alone = point
         if problem.coupling.learns:
-            single = self._of_every_task(labels_of(few.single))[1]
+            single = self._of_every_task(few.single.labels)[1]
             apart = problem.alone()
             alone = apart.carried_labels(positions, np.concatenate(single), apart.uncoupled())
             if self.is_searched:
@@ -285,7 +285,7 @@ class Fitting:
             pooled = pooled.with_bounds(free_bounds(np.diff(pooled.offsets), few.problem.bounds.present))
             positions = self.sample.positions_in(self.index)
             first = np.argsort(positions)
-            carried = pooled.carried_labels([positions[first]], labels_of(few.point)[first], pooled.uncoupled())
+            carried = pooled.carried_labels([positions[first]], few.point.labels[first], pooled.uncoupled())
             point = self._followed(pooled, carried, rng)
         single = point if apart is None else Point(Fit(apart, few.point.fit.at, few.problem.bounds), point.value)
         return Outcome(pooled, point, single, few.problem, few.point, few.point, similarity)

@@ -162,8 +162,7 @@ def refit_on_subsamples(
         raise ValueError('stability needs solver="exchange"; what cutting planes return depends on their start.')
     if n_refits < 2 or not 0 < share < 1:
         raise ValueError(
-            f"n_refits={n_refits!r} and share={share!r}: there must be two refits at least, and a share between 0 "
-            "and 1."
+            f"n_refits={n_refits!r} and share={share!r}: give two refits at least, and a share between 0 and 1."
         )
     rows, numbers = read_known_rows(model, X, tasks)
     if rows.shape[0] != len(model.labels_):

@@ -154,18 +154,6 @@ class FeatureKept:
         return problem, starts, np.empty(0, dtype=np.int64)
 
 
-def far_smaller(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tasks with far fewer rows than the others: never most of them, and none where all are of one size.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> far_smaller(np.array([120, 12, 100])).tolist(), far_smaller(np.array([12, 12])).tolist()
-    ([1], [])
-    """
-    return np.flatnonzero(sizes <= SMALL_SHARE * np.median(sizes))
-
-
 def cluster_new_task(
     kept: KernelKept | FeatureKept, rows: Any, bounds: SizeBounds, options: SearchOptions, rng: np.random.Generator
 ) -> tuple[Problem | AllRows, Point]:
@@ -182,7 +170,8 @@ def cluster_new_task(
     problem = problem.proposing([*([] for _ in range(m)), starts[: options.n_init]])
     point = problem.point(np.concatenate([known, new_ids[m][starts[0]]]), Z)
     point = problem.descend(point, rng, options.effort("new task", tasks=[m]))
-    if problem.couples_labels and m in far_smaller(np.diff(problem.offsets)):
+    sizes = np.diff(problem.offsets)
+    if problem.couples_labels and sizes[m] <= SMALL_SHARE * np.median(sizes):
         scores = problem.taught_scores(np.arange(len(known)), known, _RIDGE)
         if scores is not None:
             labels = assign(-scores[len(known) :], problem.bounds.lower[m], problem.bounds.upper[m])
