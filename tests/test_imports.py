@@ -14,7 +14,6 @@ ROOMS = {
     "util": 0,
     "core": 0,
     "rows": 1,
-    "problem": 2,
     "search": 3,
     "relaxation": 4,
     "choose": 5,

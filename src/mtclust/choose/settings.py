@@ -108,7 +108,7 @@ class Sample:
     index: TaskIndex  # of these rows
     tasks: NDArray[np.int64]  # which tasks these are, ascending
     positions: list[NDArray[np.int64]]  # which rows of each of these tasks, in the order of the task
-    order: NDArray[Any]  # which rows of the input these are
+    order: NDArray[Any]  # which rows of the input, or of what a Dask cluster holds, these are
     complete: bool  # whether these are all rows
 
     def positions_in(self, index: TaskIndex) -> NDArray[np.int64]:

@@ -312,9 +312,9 @@ class PaperObjective:
 class SizeNeutral(PaperObjective):
     """−E, summed over tasks: labels change by single moves, and in passes over rows by what each would add.
 
-    The labels of one task are refined for the task's own E, the other tasks giving their part of the prediction; the
-    descent keeps a round of such steps only where the sum over all tasks gains. In passes leaving one of very many rows
-    out changes little, and E becomes Σ_c ω(n_c)·b_cᵀW_c with class vectors b_c and models W_c.
+    The labels of one task are refined for the task's own E, the other tasks giving their part of the prediction: such
+    a round may lower the sum over all tasks a little, and then ends the descent. In passes leaving one of very many
+    rows out changes little, and E becomes Σ_c ω(n_c)·b_cᵀW_c with class vectors b_c and models W_c.
     """
 
     name, lowered = "E", "−E"

@@ -39,7 +39,7 @@ class TaskIndex:
 
     names: NDArray[Any]  # the distinct task ids, sorted (m,)
     task_numbers: NDArray[Any]  # position in ``names`` of each row's task, in the order of the input (n,)
-    order: NDArray[Any]  # stable permutation that sorts the rows by task (n,)
+    order: NDArray[Any]  # sorts the rows by task, within tasks as they came or by content (n,)
     offsets: NDArray[np.int64]  # task i holds the sorted rows ``offsets[i]:offsets[i + 1]`` (m + 1,)
     is_sorted: bool = False  # whether the rows came sorted by task, so that ``order`` changes nothing
     # the tasks in an order that follows from their rows, whatever they are called (:meth:`by_content`) (m,)

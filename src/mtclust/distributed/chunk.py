@@ -1,7 +1,7 @@
 """What is done with one chunk of rows, at the worker that has it. Pure functions: the same arguments, the same result.
 
-Within a chunk rows are sorted by task, as everywhere in the library; a position counts the rows of a task over all
-chunks, and ``base`` holds the position of the chunk's first row of every task.
+Labels of a chunk are sorted by task, as everywhere in the library, its rows stay as they came; a position counts the
+rows of a task over all chunks, and ``base`` holds the position of the chunk's first row of every task.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-r"""What the three estimators share: parameters, checks and ``fit``, whose work is done in ``fit.py``.
+r"""What the three estimators share: parameters, checks and ``fit``; its work is in ``fit.py``, choices in ``choose/``.
 
-All of them minimise, over the labels Y (one cluster per row, sizes within bounds), the models W and the coupling,
+Where sizes are given all minimise, over the labels Y (one cluster per row), the models W and the coupling,
 
 .. math:: J = \sum_c \Big[\frac{\lambda_1}{2}\|W_c\|^2 + \frac{\lambda_2}{2} R(W_c)\Big]
           + \sum_i \frac{1}{n_i} \sum_j \|\bar y_j - f(x_j)\|^2
@@ -112,9 +112,9 @@ class MultitaskClusterer(AfterFit):
         Parameters
         ----------
         X : array, CSR matrix, pandas or polars frame, Dask array or data frame of shape (n, d)
-            The rows of all tasks, stacked in any order; columns are not rescaled. Rows of a Dask collection stay where
-            they are, and ``labels_`` and ``single_task_labels_`` are Dask arrays. With ``kernel="precomputed"`` the
-            kernel matrix of all rows, shape (n, n).
+            The rows of all tasks, stacked in any order; columns are not rescaled. Of a Dask collection more than 30 000
+            rows stay where they are, and ``labels_`` and ``single_task_labels_`` are Dask arrays. With
+            ``kernel="precomputed"`` the kernel matrix of all rows, shape (n, n).
         y : ignored
         tasks : array of shape (n,), optional
             The task each row belongs to; one task by default.

@@ -1,8 +1,8 @@
 """The descent in labels and coupling together: one loop, whatever holds the rows and whatever labels are judged by.
 
 A round improves the labels, exactly (:class:`ExactLabels`: exchanges, names, transfer) or in a pass over all rows
-(:class:`mtclust.search.all_rows.BatchLabels`), and then takes steps of the coupling matrix. Every step is taken only if
-the value falls, so the history never rises (under E it may, a little, where a round ends it).
+(:class:`mtclust.search.all_rows.BatchLabels`), and then takes steps of the coupling matrix. Under J every step
+is taken only if the value falls, so that the history never rises; under E it may, a little, where a round ends it.
 
 Iterating the closed form of Z converges, but slowly where Z becomes nearly singular: its steps are extrapolated
 (Anderson acceleration) in L = log Z, where the map is smooth and Z stays positive definite whatever is proposed. A
